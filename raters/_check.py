@@ -1,0 +1,41 @@
+"""Checks of settings, at the border."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from raters.errors import SettingError
+
+
+def positive(name: str, value: float | None, *, optional: bool = False) -> None:
+    """A finite number above 0 (or None when that is allowed)."""
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
+        also = " or None, to learn it" if optional else ""
+        raise SettingError(f"{name}={value!r} is not possible; it must be a number above 0{also}")
+
+
+def whole(name: str, value: int, least: int = 1) -> None:
+    """A whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise SettingError(f"{name}={value!r} is not possible; it must be a whole number, at least {least}")
+
+
+def share(name: str, value: float) -> None:
+    """A number strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+        raise SettingError(f"{name}={value!r} is not possible; it must lie between 0 and 1")
+
+
+def one_of(name: str, value: Any, options: Iterable[str]) -> None:
+    """One of the words offered; the nearest is named when it is none of them."""
+    options = tuple(options)
+    if value in options:
+        return
+    near = get_close_matches(str(value), options, n=1)
+    hint = f"; did you mean {name}={near[0]!r}?" if near else ""
+    raise SettingError(f"{name}={value!r} is unknown; choose one of {', '.join(map(repr, options))}{hint}")

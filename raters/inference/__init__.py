@@ -1,0 +1,9 @@
+"""Ways to fit a model: one back-end per file."""
+
+from raters.inference.base import Backend, Draws
+from raters.inference.nuts import NUTS
+from raters.inference.pg_em import PGEM
+from raters.inference.pg_gibbs import PGGibbs
+from raters.inference.svi import SVI
+
+__all__ = ["NUTS", "PGEM", "SVI", "Backend", "Draws", "PGGibbs"]

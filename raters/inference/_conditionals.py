@@ -1,0 +1,294 @@
+"""Where the mathematics varies: how an observed distribution enters Pólya-Gamma augmentation, which priors are Gaussian,
+and the Gaussian full conditional of a block with its mode and its draws."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse.linalg
+from numpyro.distributions import truncated
+from scipy.special import log_ndtr, ndtri_exp
+
+# Above this many entries a coupled block is solved by preconditioned conjugate gradients, never as a dense array.
+DENSE_LIMIT = 2500
+
+
+# ------------------------------------------------------------------- reading the observed distribution and the priors
+
+
+@singledispatch
+def observation(fn: dist.Distribution, value: Any):
+    """Logits, votes per row and κ = wins − votes/2 of an observed distribution.
+
+    Raises
+    ------
+    NotImplementedError
+        For a distribution that Pólya-Gamma augmentation does not cover.
+    """
+    raise NotImplementedError(
+        f"the observed distribution is {type(fn).__name__}; Pólya-Gamma needs Bernoulli or Binomial with logits"
+    )
+
+
+@observation.register
+def _(fn: dist.BernoulliLogits, value):
+    logits = jnp.asarray(fn.logits, float)
+    return logits, jnp.ones_like(logits), value - 0.5
+
+
+@observation.register
+def _(fn: dist.BinomialLogits, value):
+    logits = jnp.asarray(fn.logits, float)
+    count = jnp.broadcast_to(jnp.asarray(fn.total_count, float), logits.shape)
+    return logits, count, value - count / 2
+
+
+class Gaussian(NamedTuple):
+    """Independent (truncated) normal priors of a block's entries; a precision of 0 is a flat prior on an interval."""
+
+    mean: Any
+    precision: Any
+    low: Any
+    high: Any
+
+
+@singledispatch
+def prior(fn: dist.Distribution, shape: tuple[int, ...]) -> Gaussian:
+    """A site's prior as `Gaussian`, or NotImplementedError."""
+    raise NotImplementedError(f"its prior {type(fn).__name__} is not normal, truncated normal or uniform")
+
+
+def _flat(shape, *parts) -> Gaussian:
+    return Gaussian(*(jnp.broadcast_to(jnp.asarray(part, float), shape).ravel() for part in parts))
+
+
+@prior.register
+def _(fn: dist.Normal, shape):
+    return _flat(shape, fn.loc, 1 / fn.scale**2, -jnp.inf, jnp.inf)
+
+
+@prior.register
+def _(fn: truncated.TwoSidedTruncatedDistribution, shape):
+    return _truncated(fn, shape, fn.low, fn.high)
+
+
+@prior.register
+def _(fn: truncated.LeftTruncatedDistribution, shape):
+    return _truncated(fn, shape, fn.low, jnp.inf)
+
+
+@prior.register
+def _(fn: truncated.RightTruncatedDistribution, shape):
+    return _truncated(fn, shape, -jnp.inf, fn.high)
+
+
+def _truncated(fn, shape, low, high) -> Gaussian:
+    if not isinstance(fn.base_dist, dist.Normal):
+        raise NotImplementedError(f"its prior is a truncated {type(fn.base_dist).__name__}, not a truncated normal")
+    base = fn.base_dist
+    return _flat(shape, base.loc, 1 / base.scale**2, low, high)
+
+
+@prior.register
+def _(fn: dist.Uniform, shape):
+    return _flat(shape, 0.0, 0.0, fn.low, fn.high)
+
+
+@prior.register
+def _(fn: dist.ExpandedDistribution, shape):
+    return prior(fn.base_dist, shape)
+
+
+# ------------------------------------------------------------------------------------- the Gaussian full conditional
+
+
+class Weighted(NamedTuple):
+    """Rows of a block with their Pólya-Gamma weights ω and pseudo-outcomes κ, on the host."""
+
+    index: np.ndarray | None
+    weight: np.ndarray
+    omega: np.ndarray
+    kappa: np.ndarray
+    offset: np.ndarray
+
+
+class Conditional:
+    """The Gaussian full conditional of a block, with precision AᵀΩA + prior and shift Aᵀ(κ − Ω·offset) + prior.
+
+    A is given by its rows, which come in pieces. EM takes the mode, Gibbs a draw, Laplace both.
+    """
+
+    def __init__(self, prior: Gaussian):
+        self.prior = prior
+        self.size = len(prior.mean)
+        self.shift = prior.precision * prior.mean
+        self.diagonal = np.array(prior.precision)
+
+    def add(self, rows: Weighted) -> None:
+        """Take in a piece of the rows."""
+        target = rows.kappa - rows.omega * rows.offset
+        for index, weight in zip(rows.index, rows.weight, strict=True):
+            self.shift += np.bincount(index, weight * target, self.size)
+            self.diagonal += np.bincount(index, weight**2 * rows.omega, self.size)
+
+    def mode(self, current: np.ndarray) -> np.ndarray:
+        """The mode; `current` is where an iterative solver sets out."""
+        raise NotImplementedError
+
+    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+        """A draw."""
+        raise NotImplementedError
+
+    def coordinate(self, current: np.ndarray) -> np.ndarray:
+        """One pass of exact coordinate updates in order, as in the paper of Extended-BTL."""
+        raise NotImplementedError
+
+
+def conditional(index: np.ndarray | None, prior: Gaussian, *, joint: bool, draws: bool) -> Conditional:
+    """The solver that fits: independent entries, a dense precision, or a large sparse one."""
+    if index is not None and len(index) == 1:
+        return Diagonal(prior)
+    if not joint and (np.isfinite(prior.low).any() or np.isfinite(prior.high).any()):
+        raise NotImplementedError("its prior is bounded and its entries meet in the same logits")
+    if index is None or len(prior.mean) <= DENSE_LIMIT:
+        return Dense(prior)
+    return Sparse(prior, keep_rows=draws)
+
+
+class Diagonal(Conditional):
+    """Every logit touches one entry: independent normals, truncated where the prior is."""
+
+    def mode(self, current):
+        # An entry with neither votes nor a prior precision stays where it is.
+        mean = np.where(self.diagonal > 0, self.shift / np.where(self.diagonal > 0, self.diagonal, 1), current)
+        return np.clip(mean, self.prior.low, self.prior.high)
+
+    coordinate = mode
+
+    def draw(self, rng, current):
+        precision = np.maximum(self.diagonal, 1e-300)
+        return truncated_normal(rng, self.shift / precision, 1 / np.sqrt(precision), self.prior.low, self.prior.high)
+
+
+class Dense(Conditional):
+    """A block small enough for its precision to be a dense array."""
+
+    def __init__(self, prior):
+        super().__init__(prior)
+        self.across = np.zeros((self.size, self.size))
+
+    def add(self, rows):
+        if rows.index is None:
+            self.shift += rows.weight.T @ (rows.kappa - rows.omega * rows.offset)
+            self.across += (rows.weight.T * rows.omega) @ rows.weight
+            return
+        super().add(rows)
+        for one in range(1, len(rows.index)):
+            for other in range(one):
+                # NumPy multiplies int32 as int32, and a block of 50,000 entries would overflow it.
+                cell = rows.index[one].astype(np.int64) * self.size + rows.index[other]
+                value = rows.weight[one] * rows.weight[other] * rows.omega
+                half = np.bincount(cell, value, self.size**2).reshape(self.size, self.size)
+                self.across += half + half.T
+
+    def precision(self) -> np.ndarray:
+        """The precision matrix."""
+        return self.across + np.diag(self.diagonal)
+
+    def factor(self) -> np.ndarray:
+        """The lower Cholesky factor of the precision."""
+        return scipy.linalg.cholesky(self.precision(), lower=True, overwrite_a=True, check_finite=False)
+
+    def mode(self, current):
+        return scipy.linalg.cho_solve((self.factor(), True), self.shift, check_finite=False)
+
+    def draw(self, rng, current):
+        factor = self.factor()
+        half = scipy.linalg.solve_triangular(factor, self.shift, lower=True, check_finite=False)
+        half += rng.standard_normal(self.size)
+        return scipy.linalg.solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
+
+    def coordinate(self, current):
+        # Gauss–Seidel: each entry uses the new values of those before it and the old values of those after it.
+        precision = self.precision()
+        rest = self.shift - np.triu(precision, 1) @ current
+        return scipy.linalg.solve_triangular(precision, rest, lower=True, check_finite=False)
+
+
+class Sparse(Conditional):
+    """A large coupled block: conjugate gradients with a Jacobi preconditioner; draws by perturbation and optimisation."""
+
+    def __init__(self, prior, *, keep_rows: bool):
+        super().__init__(prior)
+        self.keep_rows = keep_rows
+        self.rows: list[Weighted] = []
+        self.cells: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self.across: scipy.sparse.csr_array | None = None
+
+    def add(self, rows):
+        super().add(rows)
+        if self.keep_rows:
+            self.rows.append(rows)
+        for one in range(1, len(rows.index)):
+            for other in range(one):
+                value = rows.weight[one] * rows.weight[other] * rows.omega
+                self.cells.append((rows.index[other], rows.index[one], value.astype(np.float32)))
+
+    def _assemble(self) -> scipy.sparse.csr_array:
+        """The off-diagonal half; rows that come sorted, as aggregated data do, need no sorting here."""
+        row, column, value = (np.concatenate(part) for part in zip(*self.cells, strict=True))
+        self.cells.clear()
+        if np.any(row[1:] < row[:-1]):
+            order = np.argsort(row, kind="stable")
+            row, column, value = row[order], column[order], value[order]
+        begin = np.searchsorted(row, np.arange(self.size + 1, dtype=row.dtype)).astype(np.int32)
+        return scipy.sparse.csr_array((value, column, begin), shape=(self.size, self.size))
+
+    def _solve(self, right: np.ndarray, start: np.ndarray, tolerance: float) -> np.ndarray:
+        if self.across is None:
+            self.across = self._assemble()
+        half, other_half = self.across, self.across.T
+
+        def product(x):
+            return self.diagonal * x + half @ x + other_half @ x
+
+        shape = (self.size, self.size)
+        operator = scipy.sparse.linalg.LinearOperator(shape, matvec=product, dtype=np.float64)
+        jacobi = scipy.sparse.linalg.LinearOperator(shape, matvec=lambda x: x / self.diagonal, dtype=np.float64)
+        solution, _ = scipy.sparse.linalg.cg(operator, right, x0=start, rtol=tolerance, maxiter=1000, M=jacobi)
+        return solution
+
+    def mode(self, current):
+        # Its callers iterate and start it warm, so a loose tolerance costs nothing.
+        return self._solve(self.shift, current, 1e-6)
+
+    def draw(self, rng, current):
+        noise = np.sqrt(self.prior.precision) * rng.standard_normal(self.size)
+        for rows in self.rows:
+            jitter = np.sqrt(rows.omega) * rng.standard_normal(len(rows.omega))
+            for index, weight in zip(rows.index, rows.weight, strict=True):
+                noise += np.bincount(index, weight * jitter, self.size)
+        return self._solve(self.shift + noise, current, 1e-8)
+
+    def coordinate(self, current):
+        raise NotImplementedError(f"coordinate updates stop at {DENSE_LIMIT} entries; write PGEM(update='block')")
+
+
+def truncated_normal(rng: np.random.Generator, mean, deviation, low, high) -> np.ndarray:
+    """Exact draws of normals truncated to [low, high], by inversion in log space on whichever tail is accurate."""
+    lower, upper = (low - mean) / deviation, (high - mean) / deviation
+    flip = lower > 0
+    lower, upper = np.where(flip, -upper, lower), np.where(flip, -lower, upper)
+    log_low, log_high = log_ndtr(lower), log_ndtr(upper)
+    uniform = rng.uniform(size=np.shape(mean))
+    # log(Φ(lower) + u (Φ(upper) − Φ(lower)))
+    with np.errstate(divide="ignore"):
+        log_level = log_high + np.log(uniform + (1 - uniform) * np.exp(log_low - log_high))
+    standard = np.clip(ndtri_exp(log_level), lower, upper)
+    return np.clip(mean + deviation * np.where(flip, -standard, standard), low, high)

@@ -1,0 +1,87 @@
+"""Reading a model by running it: its sites, its prior and likelihood, and its unconstrained coordinates."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from numpyro import handlers
+from numpyro.distributions import constraints
+
+from raters.model import Model, Values
+
+
+class Site(NamedTuple):
+    """One ``sample`` statement: its shape, the names of its axes (its plates), its support and its distribution."""
+
+    shape: tuple[int, ...]
+    dims: tuple[str, ...]
+    observed: bool
+    support: constraints.Constraint
+    distribution: str
+
+
+def trace(model: Model, data: Any, values: Values) -> dict[str, Any]:
+    """The program's trace with the sites in `values` set to them; sites that are not named are drawn."""
+    seeded = handlers.seed(handlers.substitute(model.generate, values), jax.random.key(0))
+    return handlers.trace(seeded).get_trace(data)
+
+
+def sites(model: Model, data: Any) -> dict[str, Site]:
+    """Every sample site by name, the observed one last. Runs the program on one row only."""
+    found: dict[str, Site] = {}
+    for name, site in trace(model, data.take(slice(0, 1)), {}).items():
+        if site["type"] != "sample":
+            continue
+        observed = name == model.observed
+        shape = (data.num_comparisons,) if observed else jnp.shape(site["value"])
+        by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
+        dims = tuple(by_axis.get(axis - len(shape), f"{name}_dim_{axis}") for axis in range(len(shape)))
+        distribution = type(site["fn"]).__name__.removesuffix("Logits").removesuffix("Probs")
+        found[name] = Site(shape, dims, observed, site["fn"].support, distribution)
+    return dict(sorted(found.items(), key=lambda entry: entry[1].observed))
+
+
+def latent_sites(model: Model, data: Any) -> dict[str, Site]:
+    """The latent sites by name, in the order of the program."""
+    return {name: site for name, site in sites(model, data).items() if not site.observed}
+
+
+def log_prior(model: Model, data: Any, values: Values) -> jax.Array:
+    """Log prior density of all latent sites; −∞ outside their support."""
+    total = jnp.zeros(())
+    for name, site in trace(model, data, values).items():
+        if site["type"] == "sample" and name != model.observed:
+            fn, value = site["fn"], site["value"]
+            total += jnp.where(fn.support(value), fn.log_prob(value), -jnp.inf).sum()
+    return total
+
+
+def pointwise_log_likelihood(model: Model, data: Any, values: Values) -> jax.Array:
+    """Log-likelihood of each observation, shape (comparison,)."""
+    site = trace(model, data, values)[model.observed]
+    return site["fn"].log_prob(site["value"])
+
+
+def log_joint(model: Model, data: Any, values: Values) -> jax.Array:
+    """Log density of parameters and outcomes together, in the coordinates in which the model is written."""
+    return log_prior(model, data, values) + pointwise_log_likelihood(model, data, values).sum()
+
+
+def ravel_site(value: Any) -> jax.Array:
+    """A site's value as a vector."""
+    return jnp.ravel(jnp.asarray(value))
+
+
+@partial(jax.jit, static_argnums=0)
+def prior_of(model: Model, data: Any, values: Values) -> jax.Array:
+    """Compiled `log_prior`."""
+    return log_prior(model, data, values)
+
+
+@partial(jax.jit, static_argnums=0)
+def likelihood_of(model: Model, data: Any, values: Values) -> jax.Array:
+    """Compiled sum of `pointwise_log_likelihood`."""
+    return pointwise_log_likelihood(model, data, values).sum()

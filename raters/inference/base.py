@@ -1,0 +1,96 @@
+"""What a back-end is, what it returns, and the diagnostics that every back-end reports in the same words."""
+
+from __future__ import annotations
+
+import abc
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import numpy as np
+from tqdm.auto import tqdm
+
+from raters.errors import ConvergenceWarning
+from raters.model import Model
+
+
+class Draws(NamedTuple):
+    """What a back-end gives back.
+
+    `values` maps each latent site to draws of shape (chain, draw, ...); `stats` maps names to (chain, draw) arrays;
+    `history` maps names to one-dimensional traces of the optimisation; `facts` are numbers for the attributes of the result;
+    `mode` is the posterior mode where the back-end found one.
+    """
+
+    values: dict[str, np.ndarray]
+    stats: dict[str, np.ndarray]
+    history: dict[str, np.ndarray] = {}
+    facts: dict[str, Any] = {}
+    mode: dict[str, np.ndarray] = {}
+
+
+@dataclass(frozen=True)
+class Backend(abc.ABC):
+    """A way to fit any model: a frozen dataclass of settings."""
+
+    exact: ClassVar[bool]
+
+    def why_not(self, model: Model, data: Any) -> str | None:
+        """The sentence that says why this back-end cannot run `model` on `data`, or None."""
+        return model.why_not(data)
+
+    @abc.abstractmethod
+    def run(self, model: Model, data: Any, key: jax.Array, *, progress: bool = False) -> Draws:
+        """Fit, and return draws."""
+
+
+def progress_bar(total: int, what: str, shown: bool) -> tqdm:
+    """A tqdm bar, silent when not wanted."""
+    return tqdm(total=total, desc=what, disable=not shown, leave=False)
+
+
+def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
+    """Independent seeds for NumPy generators from a JAX key."""
+    return np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()).spawn(number)
+
+
+def warn_unless_converged(values: Mapping[str, np.ndarray], divergences: int = 0) -> dict[str, float]:
+    """Largest R-hat and smallest bulk effective sample size over all variables; warns when either is poor.
+
+    Returns
+    -------
+    dict
+        ``max_rhat`` and ``min_ess``.
+    """
+    from arviz_stats.base import array_stats
+
+    worst_rhat, worst_ess = ("", 1.0), ("", np.inf)
+    for name, draws in values.items():
+        chains, number = draws.shape[:2]
+        flat = np.asarray(draws, np.float64).reshape(chains, number, -1)
+        flat = flat[:, :, np.ptp(flat, axis=(0, 1)) > 0]
+        if number < 4 or flat.shape[-1] == 0:
+            continue
+        ess = array_stats.ess(flat, chain_axis=0, draw_axis=1, method="bulk")
+        worst_ess = min(worst_ess, (name, float(np.min(ess))), key=lambda entry: entry[1])
+        if chains > 1:
+            rhat = array_stats.rhat(flat, chain_axis=0, draw_axis=1)
+            worst_rhat = max(worst_rhat, (name, float(np.max(rhat))), key=lambda entry: entry[1])
+    chains, number = next(iter(values.values())).shape[:2]
+    if worst_rhat[1] > 1.01 or worst_ess[1] < 100 * chains:
+        warnings.warn(
+            f"the chains have not mixed well: largest R-hat {worst_rhat[1]:.3f} ({worst_rhat[0] or 'one chain'}; should be below 1.01), "
+            f"smallest bulk effective sample size {worst_ess[1]:.0f} ({worst_ess[0]}; should be above {100 * chains}); draw more",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    if divergences:
+        warnings.warn(
+            f"{divergences} of {chains * number} transitions diverged; raise NUTS(target_accept=...), or compare with PGGibbs()",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return {"max_rhat": worst_rhat[1], "min_ess": float(worst_ess[1])}

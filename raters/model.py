@@ -1,0 +1,139 @@
+"""What a model is: one generative NumPyro function, and a few facts that back-ends use."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+Data = TypeVar("Data")
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The likelihood is unchanged when a constant is added to every entry of `site`; draws are centred to sum to 0."""
+
+    site: str
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The likelihood is unchanged when `up` is multiplied and `down` is divided by the same positive number.
+
+    Sites that do not enter the likelihood (a prior's scale) may be listed too: moving them along keeps
+    the prior density of what they govern in proportion, which makes the move longer.
+    The priors say where on the orbit the posterior lies, so draws are not rescaled.
+    """
+
+    up: tuple[str, ...]
+    down: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sign:
+    """The likelihood is unchanged when all `sites` change sign together; the prior must prefer one of the two."""
+
+    sites: tuple[str, ...]
+
+
+Symmetry = Shift | Scale | Sign
+
+
+@dataclass(frozen=True)
+class Model(abc.ABC, Generic[Data]):
+    """A generative model of judgements. Subclasses are final frozen dataclasses whose fields are hyper-parameters.
+
+    A subclass writes `generate`; that alone buys `raters.NUTS`, `raters.SVI` and every verb. `blocks` buys the Pólya-Gamma
+    back-ends: each block is one latent site, or several that are updated jointly, in which the logits
+    are affine and whose priors are Gaussian, truncated Gaussian or uniform. The claim is checked before sampling.
+    """
+
+    reference: ClassVar[str] = ""
+    observed: ClassVar[str] = "outcome"
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Conjugate blocks, in the order in which they are updated."""
+        return ()
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Transformations that leave the likelihood unchanged."""
+        return ()
+
+    @abc.abstractmethod
+    def generate(self, data: Data) -> None:
+        """The NumPyro program. Outcomes that are None in `data` are drawn."""
+
+    @abc.abstractmethod
+    def start(self, data: Data) -> Values:
+        """A point of finite density from which optimisers and samplers set out, on the right side of each symmetry."""
+
+    def why_not(self, data: Data) -> str | None:
+        """The sentence that says why this model cannot be fitted to these data, or None."""
+        return None
+
+
+def describe(model: Model, data: Any) -> str:
+    """The model's sites, with prior, axes and shape, its blocks and its symmetries, as text.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> print(rt.describe(rt.BTL(), rt.datasets.anesthesia_votes()))   # doctest: +ELLIPSIS
+    BTL(...)
+      reward_scale    LogNormal      ()
+      reward          Normal         (item: 45)
+      outcome         Binomial...
+      blocks: reward
+      symmetries: Shift(site='reward')
+    """
+    from raters.inference._trace import sites
+
+    lines = [repr(model)]
+    for name, site in sites(model, data).items():
+        axes = ", ".join(f"{dim}: {size}" for dim, size in zip(site.dims, site.shape, strict=True))
+        lines.append(f"  {name:<15} {site.distribution:<14} ({axes})" + ("  observed" if site.observed else ""))
+    lines.append("  blocks: " + ("; ".join(" + ".join(block) for block in model.blocks) or "none"))
+    lines.append("  symmetries: " + ("; ".join(map(repr, model.symmetries)) or "none"))
+    return "\n".join(lines)
+
+
+def identify(model: Model, values: dict[str, np.ndarray], batch_ndim: int) -> dict[str, np.ndarray]:
+    """Draws on the identified section: for every `Shift`, centred over the site's own axes.
+
+    Exact for independent equal normal priors, because the likelihood does not see the shift and a normal vector's mean is
+    independent of its deviations from the mean.
+    """
+    identified = dict(values)
+    for symmetry in model.symmetries:
+        if isinstance(symmetry, Shift):
+            site = identified[symmetry.site]
+            axes = tuple(range(batch_ndim, site.ndim))
+            identified[symmetry.site] = site - site.mean(axis=axes, keepdims=True)
+    return identified
+
+
+def from_repr(text: str) -> Model:
+    """The model that a result was fitted with, from the ``repr`` in its attributes.
+
+    Only calls of raters' own models with literal arguments are read; nothing is executed.
+    """
+    import ast
+
+    import raters.models
+    from raters.errors import SettingError
+
+    try:
+        call = ast.parse(text, mode="eval").body
+        cls = getattr(raters.models, call.func.id)  # type: ignore[attr-defined]
+        fields = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}  # type: ignore[attr-defined]
+        if not (dataclasses.is_dataclass(cls) and issubclass(cls, Model)):
+            raise TypeError(f"{cls} is no model")
+        return cls(**fields)
+    except (SyntaxError, AttributeError, TypeError, ValueError) as error:
+        raise SettingError(f"cannot rebuild a model from {text!r}; pass the model that was fitted") from error

@@ -1,0 +1,92 @@
+"""The Bradley–Terry–Luce model: one reward per item, every annotator alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+
+from raters._check import positive
+from raters.data import Comparisons
+from raters.model import Model, Shift, Symmetry, Values
+from raters.models import _votes
+
+
+@dataclass(frozen=True)
+class BTL(Model[Comparisons]):
+    r"""Bradley–Terry–Luce: the item with the higher reward is preferred more often.
+
+    .. math::
+
+        P(i \succ j) = \sigma(r_i - r_j + \gamma), \qquad
+        r_i \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1), \quad \gamma \sim \mathrm{Normal}(0, 1)
+
+    with i shown first, and γ present only with ``position_bias=True``.
+
+    Identification: the likelihood ignores a common shift of the rewards, so draws are centred, Σr = 0. With independent
+    normal priors this is the same posterior as under the constraint. The scale of the rewards is that of the logits.
+
+    Parameters
+    ----------
+    reward_scale : float, optional
+        Standard deviation s of the rewards, in logits; learned when it is not given.
+    position_bias : bool
+        Whether the item shown first has an advantage γ (in logits). Needs an order of presentation.
+
+    References
+    ----------
+    Bradley, R. A. and Terry, M. E. (1952). Rank analysis of incomplete block designs: I. The method of paired
+    comparisons. Biometrika 39, 324–345.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
+    >>> result.posterior["reward"].dims
+    ('chain', 'draw', 'item')
+    """
+
+    reward_scale: float | None = None
+    position_bias: bool = False
+
+    reference: ClassVar[str] = (
+        "Bradley, R. A. and Terry, M. E. (1952). Rank analysis of incomplete block designs: I. The method of paired "
+        "comparisons. Biometrika, 39(3/4), 324–345. doi:10.2307/2334029"
+    )
+
+    def __post_init__(self) -> None:
+        positive("reward_scale", self.reward_scale, optional=True)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """The rewards, jointly with the position bias when there is one."""
+        return (("reward", "position_bias"),) if self.position_bias else (("reward",),)
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """A common shift of the rewards."""
+        return (Shift("reward"),)
+
+    def generate(self, data: Comparisons) -> None:
+        """The NumPyro program."""
+        reward_scale = _votes.reward_scale_site(self.reward_scale)
+        with numpyro.plate("item", data.num_items):
+            reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
+        logits = reward[data.first] - reward[data.second]
+        if self.position_bias:
+            logits = logits + numpyro.sample("position_bias", dist.Normal(0.0, 1.0))
+        with numpyro.plate("comparison", data.num_comparisons):
+            _votes.observe(logits, data)
+
+    def start(self, data: Comparisons) -> Values:
+        """Log-odds of the win rates."""
+        start = _votes.standardised(_votes.win_rate_rewards(data), self.reward_scale)
+        return start | ({"position_bias": jnp.asarray(0.0)} if self.position_bias else {})
+
+    def why_not(self, data: Comparisons) -> str | None:
+        """A position bias needs an order of presentation."""
+        return _votes.why_not_ordered(data) if self.position_bias else None
