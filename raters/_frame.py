@@ -89,9 +89,7 @@ def numeric(values: np.ndarray, name: str, role: str) -> np.ndarray:
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(
-            f"column {name!r} (for {role}=) must hold numbers; it holds values such as {values[0]!r}"
-        ) from error
+        raise DataError(f"column {name!r} (for {role}=) must hold numbers; it holds values such as {values[0]!r}") from error
     if not np.isfinite(numbers).all():
         raise DataError(f"column {name!r} (for {role}=) must hold finite numbers")
     return numbers

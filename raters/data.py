@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -263,9 +264,9 @@ class Comparisons:
     def votes_by_item(self) -> np.ndarray:
         """Number of votes in which each item took part, shape (item,)."""
         weights = None if self.count is None else np.asarray(self.count)
-        return sum(
-            np.bincount(np.asarray(side), weights, self.num_items) for side in (self.first, self.second)
-        ).astype(np.int64)
+        return sum(np.bincount(np.asarray(side), weights, self.num_items) for side in (self.first, self.second)).astype(
+            np.int64
+        )
 
     def components(self) -> list[tuple[Any, ...]]:
         """The connected components of the graph of comparisons, largest first, as tuples of item names.
@@ -299,6 +300,36 @@ class Comparisons:
                 DataWarning,
                 stacklevel=3,
             )
+
+    # ---------------------------------------------------------------- results
+
+    def groups(self) -> dict[str, dict[str, np.ndarray]]:
+        """What a result stores of the data, by group; `from_result` reads it back."""
+        constant = {f"{role}_code": np.asarray(getattr(self, role)) for role in ("first", "second", "annotator")}
+        if self.count is not None:
+            constant["count"] = np.asarray(self.count)
+        return {"observed_data": {"outcome": np.asarray(self.wins)}, "constant_data": constant}
+
+    def flags(self) -> dict[str, Any]:
+        """What a result stores of the data as attributes: the names, also of those who have no axis, and the order."""
+        return {
+            "items": json.dumps([_plain_name(name) for name in self.items]),
+            "annotators": json.dumps([_plain_name(name) for name in self.annotators]),
+            "ordered": int(self.ordered),
+        }
+
+    @classmethod
+    def from_result(cls, result: Any) -> Comparisons:
+        """The data that a result was fitted to."""
+        constant = result["constant_data"]
+        return cls(
+            **{role: np.asarray(constant[f"{role}_code"].values) for role in ("first", "second", "annotator")},
+            wins=np.asarray(result["observed_data"]["outcome"].values),
+            count=np.asarray(constant["count"].values) if "count" in constant else None,
+            items=tuple(json.loads(result.attrs["items"])),
+            annotators=tuple(json.loads(result.attrs["annotators"])),
+            ordered=bool(result.attrs["ordered"]),
+        )
 
     # ---------------------------------------------------------------- parts
 
@@ -372,6 +403,11 @@ class Comparisons:
         if self.count is not None and whole and bool(np.all(np.asarray(self.count) == 1)):
             return dataclasses.replace(self, count=None)
         return self
+
+
+def _plain_name(name: Any) -> int | str:
+    """A name that JSON and NetCDF can hold."""
+    return int(name) if isinstance(name, (int, np.integer)) and not isinstance(name, bool) else str(name)
 
 
 def _sides(winner, loser, first, second, outcome, table) -> tuple[tuple[str, str], tuple[str, str]]:

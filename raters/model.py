@@ -77,6 +77,10 @@ class Model(abc.ABC, Generic[Data]):
         """The sentence that says why this model cannot be fitted to these data, or None."""
         return None
 
+    def cautions(self, data: Data) -> tuple[str, ...]:
+        """Sentences about what these data cannot tell this model; `raters.fit` warns of each."""
+        return ()
+
 
 def describe(model: Model, data: Any) -> str:
     """The model's sites, with prior, axes and shape, its blocks and its symmetries, as text.

@@ -127,7 +127,7 @@ class Conditional:
     def __init__(self, prior: Gaussian):
         self.prior = prior
         self.size = len(prior.mean)
-        self.shift = prior.precision * prior.mean
+        self.shift = np.where(prior.precision > 0, prior.precision * prior.mean, 0.0)
         self.diagonal = np.array(prior.precision)
 
     def add(self, rows: Weighted) -> None:

@@ -60,9 +60,7 @@ class Plan:
 def why_not(model: Model, data: Any) -> str | None:
     """Why the Pólya-Gamma back-ends cannot run this model, or None."""
     if not model.blocks:
-        return (
-            f"{type(model).__name__} declares no conjugate blocks, so there is nothing for Pólya-Gamma to update; use NUTS() or SVI()"
-        )
+        return f"{type(model).__name__} declares no conjugate blocks, so there is nothing for Pólya-Gamma to update; use NUTS() or SVI()"
     start = {name: np.asarray(value, np.float64) for name, value in model.start(data.take(slice(0, 1))).items()}
     try:
         for block in model.blocks:
@@ -135,7 +133,7 @@ def orbit(values: Values, scale: Scale, log_factor) -> Values:
     return values | up | {name: values[name] / factor for name in scale.down}
 
 
-def _orbit_density(model, data, values, scale, draws: bool):
+def orbit_density(model, data, values, scale, draws: bool):
     """Log density along a scale orbit: the prior's, and for draws the volume element too (Liu and Sabatti 2000)."""
     power = sum(jnp.size(values[name]) for name in scale.up) - sum(jnp.size(values[name]) for name in scale.down)
 
@@ -161,7 +159,7 @@ def _visit_once(plan, row, data, draws, values, key):
     step = _line.slice_step if draws else _line.golden_step
     for scale in plan.scales:
         key, use = jax.random.split(key)
-        values = orbit(values, scale, step(_orbit_density(plan.model, row, values, scale, draws), use))
+        values = orbit(values, scale, step(orbit_density(plan.model, row, values, scale, draws), use))
     for name in plan.free:
         key, use = jax.random.split(key)
         joint = partial(log_joint, plan.model, data) if name in plan.reaching else partial(log_prior, plan.model, row)

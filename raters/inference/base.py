@@ -38,6 +38,8 @@ class Backend(abc.ABC):
 
     exact: ClassVar[bool]
 
+    reference: ClassVar[str] = ""
+
     def why_not(self, model: Model, data: Any) -> str | None:
         """The sentence that says why this back-end cannot run `model` on `data`, or None."""
         return model.why_not(data)

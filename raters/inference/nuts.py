@@ -61,6 +61,12 @@ class NUTS(Backend):
 
     exact: ClassVar[bool] = True
 
+    reference: ClassVar[str] = (
+        "Hoffman, M. D. and Gelman, A. (2014). The No-U-Turn sampler. Journal of Machine Learning Research, 15, 1593–1623. "
+        "Phan, D., Pradhan, N. and Jankowiak, M. (2019). Composable effects for flexible and accelerated probabilistic "
+        "programming in NumPyro. arXiv:1912.11554"
+    )
+
     def __post_init__(self) -> None:
         whole("draws", self.draws)
         whole("warmup", self.warmup)

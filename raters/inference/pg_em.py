@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
@@ -11,17 +12,17 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from numpyro.distributions.transforms import biject_to
-from scipy.special import log_ndtr, ndtri_exp
+from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
 from raters._check import one_of, positive, whole
 from raters.errors import ConvergenceWarning
 from raters.inference import _polyagamma, _sweep
 from raters.inference._conditionals import Dense
-from raters.inference._trace import latent_sites, likelihood_of, prior_of
+from raters.inference._trace import latent_sites, likelihood_of, log_prior, pointwise_log_likelihood, prior_of
 from raters.inference.base import Backend, Draws, numpy_seeds, progress_bar
 from raters.inference.pg_gibbs import scattered
-from raters.model import Model, Values
+from raters.model import Model, Scale, Values
 
 
 # Empirical Bayes: rounds at most, and draws in each.
@@ -92,6 +93,13 @@ class PGEM(Backend):
 
     exact: ClassVar[bool] = False
 
+    reference: ClassVar[str] = (
+        "Polson, N. G., Scott, J. G. and Windle, J. (2013). Bayesian inference for logistic models using Pólya–Gamma latent "
+        "variables. Journal of the American Statistical Association, 108(504), 1339–1349. doi:10.1080/01621459.2013.829001. "
+        "Varadhan, R. and Roland, C. (2008). Simple and globally convergent methods for accelerating the convergence of any EM "
+        "algorithm. Scandinavian Journal of Statistics, 35(2), 335–353. doi:10.1111/j.1467-9469.2007.00585.x"
+    )
+
     def __post_init__(self) -> None:
         whole("draws", self.draws, least=0)
         if self.starts is not None:
@@ -131,7 +139,8 @@ class PGEM(Backend):
         for _ in range(_ROUNDS if plan.hyper else 0):
             values = self._climb(plan, data, values, bar).values
             # The same random numbers in each round, so that the estimate settles.
-            draws = spread(plan, data, values, _SPREAD, np.random.default_rng(seed))
+            rng = np.random.default_rng(seed)
+            draws = _redraw_hyper(plan, data, _around(plan, data, values, _SPREAD, rng, exact=False)[0], rng)
             change = 0.0
             for name in plan.hyper:
                 transform = biject_to(supports[name])
@@ -285,103 +294,120 @@ def laplace(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.ran
     """Draws of shape (1, number, ...) around the mode, with ``log_p`` and ``log_q`` where the precision is dense."""
     if number == 0:
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
-    sites, given, current = _information(plan, data, mode, draws=True)
-    if isinstance(given, Dense):
-        entries, log_q = _gaussian_draws(given, number, rng)
-    else:
-        entries, log_q = np.stack([given.draw(rng, current) for _ in range(number)]), None
-    draws = _as_sites(entries, sites, mode)
+    draws, log_q = _around(plan, data, mode, number, rng, exact=True)
     stats = {}
     if log_q is not None:
-        stats = {"log_p": _log_joint_of_draws(plan, data, draws)[None], "log_q": log_q[None]}
+        stats = {"log_p": _log_density_of_orbits(plan, data, draws)[None], "log_q": log_q[None]}
     draws = _redraw_hyper(plan, data, draws, rng)
     return {name: value[None] for name, value in draws.items()}, stats
 
 
-def spread(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.random.Generator) -> Values:
-    """A few draws of shape (number, ...) around the mode with hyper-parameters redrawn, as cheap as can be: a large block
-    gets independent errors of its diagonal precision."""
-    sites, given, current = _information(plan, data, mode, draws=False)
-    if isinstance(given, Dense):
-        entries, _ = _gaussian_draws(given, number, rng)
-    else:
-        entries = current + rng.standard_normal((number, given.size)) / np.sqrt(given.diagonal)
-    return _redraw_hyper(plan, data, _as_sites(entries, sites, mode), rng)
+def _around(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.random.Generator, *, exact: bool):
+    """Draws of the conjugate sites from the normal at the mode, across the orbits; and its log density if the precision is dense.
 
-
-def _information(plan: _sweep.Plan, data: Any, mode: Values, *, draws: bool):
-    """All conjugate sites as one block with Newton's weights: the conditional that EM maximises and Gibbs draws from
-    then has the Fisher information as its precision."""
+    All conjugate sites are taken as one block with Newton's weights: the conditional that EM maximises and Gibbs draws
+    from then has the Fisher information as its precision. It is flat along a scale orbit, which a straight line follows badly, so
+    draws stay on the section through the mode; the place on the orbit is drawn from its exact conditional later.
+    Unless `exact`, a large block gets independent errors of its diagonal precision.
+    """
     sites = tuple(name for block in plan.blocks for name in block)
+    current = np.concatenate([np.ravel(mode[name]) for name in sites])
 
     def weights(_, logits, count, kappa):
         omega, kappa, _ = _polyagamma.curvature(logits, count, kappa)
         return np.asarray(omega), np.asarray(kappa)
 
-    given = _sweep.block_conditional(plan, data, mode, sites, weights, draws=draws, joint=True)
-    return sites, given, np.concatenate([np.ravel(mode[name]) for name in sites])
-
-
-def _as_sites(entries: np.ndarray, sites: tuple[str, ...], mode: Values) -> Values:
-    number = len(entries)
+    given = _sweep.block_conditional(plan, data, mode, sites, weights, draws=exact, joint=True)
+    tangents = [_tangent(scale, sites, mode) for scale in plan.scales]
+    log_q = None
+    if isinstance(given, Dense):
+        for tangent in tangents:
+            stiff = 1e4 * np.mean(given.diagonal) * given.size
+            given.across += stiff * np.outer(tangent, tangent)
+        entries, log_q = _gaussian_draws(given, current, number, rng)
+    else:
+        if exact:
+            entries = np.stack([given.draw(rng, current) for _ in range(number)])
+        else:
+            entries = current + rng.standard_normal((number, given.size)) / np.sqrt(given.diagonal)
+        for tangent in tangents:
+            entries -= np.outer((entries - current) @ tangent, tangent)
+        entries = np.clip(entries, given.prior.low, given.prior.high)
     draws = {name: np.repeat(np.asarray(value)[None], number, 0) for name, value in mode.items()}
     begin = 0
     for name in sites:
         size = np.size(mode[name])
         draws[name] = entries[:, begin : begin + size].reshape(number, *np.shape(mode[name]))
         begin += size
-    return draws
+    return draws, log_q
 
 
-def _gaussian_draws(given: Dense, number: int, rng):
-    """Draws of the joint normal, bounded entries mapped to truncated normals with the same marginal parameters."""
+def _tangent(scale: Scale, sites: tuple[str, ...], mode: Values) -> np.ndarray:
+    """The unit direction of a scale orbit at the mode, among the conjugate sites."""
+    sign = dict.fromkeys(scale.up, 1.0) | dict.fromkeys(scale.down, -1.0)
+    direction = np.concatenate([sign.get(name, 0.0) * np.ravel(mode[name]) for name in sites])
+    return direction / np.linalg.norm(direction)
+
+
+def _gaussian_draws(given: Dense, mode: np.ndarray, number: int, rng: np.random.Generator):
+    """Draws of the joint normal at the mode, bounded entries mapped to truncated normals with the same parameters."""
     factor = given.factor()
-    mean = scipy.linalg.cho_solve((factor, True), given.shift)
     standard = rng.standard_normal((given.size, number))
-    entries = mean + scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
+    entries = mode + scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
     log_q = np.log(np.diag(factor)).sum() + norm.logpdf(standard).sum(0)
     bounded = np.flatnonzero(np.isfinite(given.prior.low) | np.isfinite(given.prior.high))
     if len(bounded):
         variance = np.diag(scipy.linalg.cho_solve((factor, True), np.eye(given.size)))
         deviation = np.sqrt(variance[bounded])
-        score = (entries[:, bounded] - mean[bounded]) / deviation
-        low = (given.prior.low[bounded] - mean[bounded]) / deviation
-        high = (given.prior.high[bounded] - mean[bounded]) / deviation
-        # Work on the side where the interval's mass is representable.
-        flip = low > 0
-        low, high, score = np.where(flip, -high, low), np.where(flip, -low, high), np.where(flip, -score, score)
-        log_low, log_high = log_ndtr(low), log_ndtr(high)
-        log_mass = log_high + np.log1p(-np.exp(log_low - log_high))
-        log_level = np.logaddexp(log_low, log_mass + log_ndtr(score))
-        inside = np.clip(ndtri_exp(log_level), low, high)
-        log_q += (norm.logpdf(inside) - log_mass - norm.logpdf(score)).sum(1)
-        mapped = mean[bounded] + deviation * np.where(flip, -inside, inside)
-        entries[:, bounded] = np.clip(mapped, given.prior.low[bounded], given.prior.high[bounded])
+        low = (given.prior.low[bounded] - mode[bounded]) / deviation
+        high = (given.prior.high[bounded] - mode[bounded]) / deviation
+        score = (entries[:, bounded] - mode[bounded]) / deviation
+        # The mode is within the bounds, so low ≤ 0 ≤ high and the mass between them is at least about a half or representable.
+        log_mass = np.log(ndtr(high) - ndtr(low))
+        inside = np.clip(ndtri(ndtr(low) + (ndtr(high) - ndtr(low)) * ndtr(score)), low, high)
+        # dv/dx of the map from the normal to the truncated normal.
+        log_q -= (norm.logpdf(score) + log_mass - norm.logpdf(inside)).sum(1)
+        entries[:, bounded] = mode[bounded] + deviation * inside
     return entries, log_q
 
 
-def _log_joint_of_draws(plan, data, draws) -> np.ndarray:
-    number = len(next(iter(draws.values())))
-    row = data.take(slice(0, 1))
-    total = np.zeros(number)
-    for draw in range(number):
-        values = {name: value[draw] for name, value in draws.items()}
-        total[draw] = float(prior_of(plan.model, row, values))
-        total[draw] += sum(float(likelihood_of(plan.model, piece, values)) for piece in data.chunks(_sweep.CHUNK))
-    return total
+def _log_density_of_orbits(plan: _sweep.Plan, data: Any, draws: Values) -> np.ndarray:
+    """Log joint density of each draw, summed along its scale orbits, on which the likelihood is constant."""
+    draws = {name: jnp.asarray(value) for name, value in draws.items()}
+    total = np.asarray(_log_prior_of_orbits(plan, data.take(slice(0, 1)), draws))
+    return total + sum(np.asarray(_log_likelihoods(plan.model, piece, draws)) for piece in data.chunks(_sweep.CHUNK))
 
 
-def _redraw_hyper(plan, data, draws, rng) -> dict[str, np.ndarray]:
+@partial(jax.jit, static_argnums=0)
+def _log_likelihoods(model: Model, data: Any, draws: Values) -> jax.Array:
+    return jax.lax.map(lambda values: pointwise_log_likelihood(model, data, values).sum(), draws)
+
+
+@partial(jax.jit, static_argnums=0)
+def _log_prior_of_orbits(plan: _sweep.Plan, row: Any, draws: Values) -> jax.Array:
+    """Log prior density, summed along the scale orbits by quadrature."""
+
+    def one(values):
+        density = log_prior(plan.model, row, values)
+        for scale in plan.scales:
+            line = _sweep.orbit_density(plan.model, row, values, scale, True)
+            density = jax.scipy.special.logsumexp(jax.lax.map(line, jnp.linspace(-4.0, 4.0, 161)))
+        return density
+
+    return jax.lax.map(one, draws)
+
+
+def _redraw_hyper(plan: _sweep.Plan, data: Any, draws: Values, rng: np.random.Generator) -> Values:
     """Hyper-parameters and places on the orbits, redrawn from their exact conditionals."""
-    if not (plan.free or plan.scales):
+    if not (plan.hyper or plan.scales):
         return draws
-    row = data.take(slice(0, 1))
     number = len(next(iter(draws.values())))
     keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
-
-    def one(entry):
-        values, key = entry
-        return _sweep.visit_free(plan, row, data, values, key, True)
-
-    redrawn = jax.lax.map(one, ({name: jnp.asarray(value) for name, value in draws.items()}, keys))
+    draws = {name: jnp.asarray(value) for name, value in draws.items()}
+    redrawn = _redrawn(plan, data.take(slice(0, 1)), data, draws, keys)
     return {name: np.asarray(value) for name, value in redrawn.items()}
+
+
+@partial(jax.jit, static_argnums=0)
+def _redrawn(plan: _sweep.Plan, row: Any, data: Any, draws: Values, keys: jax.Array) -> Values:
+    return jax.lax.map(lambda entry: _sweep.visit_free(plan, row, data, entry[0], entry[1], True), (draws, keys))

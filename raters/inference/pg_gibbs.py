@@ -60,6 +60,13 @@ class PGGibbs(Backend):
 
     exact: ClassVar[bool] = True
 
+    reference: ClassVar[str] = (
+        "Polson, N. G., Scott, J. G. and Windle, J. (2013). Bayesian inference for logistic models using Pólya–Gamma latent "
+        "variables. Journal of the American Statistical Association, 108(504), 1339–1349. doi:10.1080/01621459.2013.829001. "
+        "Liu, J. S. and Sabatti, C. (2000). Generalised Gibbs sampler and multigrid Monte Carlo for Bayesian computation. "
+        "Biometrika, 87(2), 353–369. doi:10.1093/biomet/87.2.353"
+    )
+
     def __post_init__(self) -> None:
         whole("draws", self.draws)
         whole("warmup", self.warmup, least=0)
@@ -80,9 +87,7 @@ class PGGibbs(Backend):
         stop = Event()
         seeds = numpy_seeds(key, self.chains)
         with progress_bar(total * self.chains, "PGGibbs", progress) as bar, ThreadPoolExecutor(self.chains) as pool:
-            futures = [
-                pool.submit(self._chain, plan, data, start, seed, names, bar, stop) for seed in seeds
-            ]
+            futures = [pool.submit(self._chain, plan, data, start, seed, names, bar, stop) for seed in seeds]
             try:
                 chains = [future.result() for future in futures]
             finally:

@@ -91,6 +91,12 @@ class SVI(Backend):
 
     exact: ClassVar[bool] = False
 
+    reference: ClassVar[str] = (
+        "Hoffman, M. D., Blei, D. M., Wang, C. and Paisley, J. (2013). Stochastic variational inference. Journal of Machine "
+        "Learning Research, 14, 1303–1347. Kucukelbir, A. et al. (2017). Automatic differentiation variational inference. "
+        "Journal of Machine Learning Research, 18(14), 1–45"
+    )
+
     def __post_init__(self) -> None:
         one_of("guide", self.guide, _GUIDES)
         whole("steps", self.steps, least=_BLOCK)

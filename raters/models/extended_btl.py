@@ -137,3 +137,12 @@ class ExtendedBTL(Model[Comparisons]):
     def why_not(self, data: Comparisons) -> str | None:
         """A position bias needs an order of presentation."""
         return _votes.why_not_ordered(data) if self.position_bias else None
+
+    def cautions(self, data: Comparisons) -> tuple[str, ...]:
+        """With one annotator, competence and the scale of the rewards are one number."""
+        if len(set(data.annotator.tolist())) > 1:
+            return ()
+        return (
+            "all votes are by one annotator, whose competence cannot be told from the scale of the rewards; "
+            "name the column that says who voted (annotator=...), or fit BTL()",
+        )

@@ -1,0 +1,237 @@
+"""What to ask next, and whom: the questions whose answers are expected to tell most (BALD)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from raters import _frame
+from raters._check import whole
+from raters.data import Comparisons
+from raters.errors import DataError
+from raters.fit import draws_of, label_array, recode
+from raters.inference._rows import logits_of
+from raters.model import Model, Values
+
+_CHUNK = 1 << 16
+
+
+class Candidates:
+    """Questions that could be asked, as `Comparisons` without outcomes."""
+
+    @staticmethod
+    def pairs(
+        votes: Comparisons,
+        *,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        limit: int = 1_000_000,
+        seed: int = 0,
+    ) -> Comparisons:
+        """Every pair of items, put to every annotator.
+
+        Parameters
+        ----------
+        votes : Comparisons
+            Where the names come from.
+        items, annotators : iterable, optional
+            Restrict the questions to these names.
+        limit : int
+            Beyond this many, a uniform sample of so many.
+        seed : int
+            For the sample.
+
+        Returns
+        -------
+        Comparisons
+            Without outcomes.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+        >>> rt.Candidates.pairs(votes, annotators=[0]).num_comparisons
+        6
+        """
+        whole("limit", limit)
+        chosen_items = _codes(items, votes.items, "item")
+        chosen_annotators = _codes(annotators, votes.annotators, "annotator")
+        if len(chosen_items) < 2:
+            raise DataError("a question needs two items; give at least two")
+        pairs = len(chosen_items) * (len(chosen_items) - 1) // 2
+        total = pairs * len(chosen_annotators)
+        number = np.arange(total) if total <= limit else _sample(np.random.default_rng(seed), total, limit)
+        pair, who = np.divmod(number, len(chosen_annotators))
+        # Pair (i, j), i < j, has number j(j−1)/2 + i.
+        larger = ((1 + np.sqrt(1 + 8 * pair.astype(np.float64))) / 2).astype(np.int64)
+        larger -= larger * (larger - 1) // 2 > pair
+        larger += (larger + 1) * larger // 2 <= pair
+        smaller = pair - larger * (larger - 1) // 2
+        return _questions(votes, chosen_items[smaller], chosen_items[larger], chosen_annotators[who])
+
+    @staticmethod
+    def annotators(votes: Comparisons, first: Any, second: Any) -> Comparisons:
+        """One pair, put to every annotator: whom to ask.
+
+        Parameters
+        ----------
+        votes : Comparisons
+            Where the names come from.
+        first, second : item names
+
+        Returns
+        -------
+        Comparisons
+            Without outcomes.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+        >>> rt.Candidates.annotators(votes, 0, 1).num_comparisons
+        3
+        """
+        one, other = _codes([first], votes.items, "item"), _codes([second], votes.items, "item")
+        if one[0] == other[0]:
+            raise DataError(f"a question needs two different items; both are {first!r}")
+        who = np.arange(votes.num_annotators)
+        return _questions(votes, np.repeat(one, len(who)), np.repeat(other, len(who)), who)
+
+
+def _codes(names: Iterable[Any] | None, known: tuple[Any, ...], role: str) -> np.ndarray:
+    if names is None:
+        return np.arange(len(known))
+    (codes,), _ = _frame.encode([np.array(list(map(str, names)), dtype=object)], list(map(str, known)), role)
+    return np.unique(codes)
+
+
+def _sample(rng: np.random.Generator, total: int, number: int) -> np.ndarray:
+    """Distinct numbers below `total`, in order, without an array of that length."""
+    found = np.unique(rng.integers(total, size=int(number * 1.1) + 100))
+    while len(found) < number:
+        found = np.unique(np.concatenate([found, rng.integers(total, size=number)]))
+    return np.sort(rng.choice(found, number, replace=False))
+
+
+def _questions(votes: Comparisons, first, second, annotator) -> Comparisons:
+    columns = (np.asarray(column, np.int32) for column in (first, second, annotator))
+    return Comparisons(*columns, None, None, votes.items, votes.annotators, votes.ordered)
+
+
+def suggest(
+    model: Model,
+    result: xr.DataTree,
+    candidates: Comparisons,
+    *,
+    batch_size: int = 10,
+    draws: int = 200,
+    repeats: bool = False,
+    seed: int = 0,
+) -> xr.Dataset:
+    r"""The questions whose answers are expected to tell most about the parameters.
+
+    The score is BALD, the mutual information of the answer y and the parameters θ in bits,
+
+    .. math::
+
+        I(y; \theta) = H(\mathbb{E}_\theta\, p(y \mid \theta)) - \mathbb{E}_\theta\, H(p(y \mid \theta)).
+
+    Unlike uncertainty sampling it is 0 for a guesser, whose answer is uncertain but tells nothing.
+
+    Parameters
+    ----------
+    model : Model
+        The model that was fitted.
+    result : xarray.DataTree
+    candidates : Comparisons
+        Questions to choose from: ``Candidates.pairs(votes)``, ``Candidates.annotators(votes, first, second)``, or any
+        comparisons without regard to their outcomes.
+    batch_size : int
+        Questions to return. Scores are those of single questions.
+    draws : int
+        Posterior draws to use.
+    repeats : bool
+        Whether a pair may come more than once in a batch (put to different annotators).
+    seed : int
+        Picks the draws.
+
+    Returns
+    -------
+    xarray.Dataset
+        With axis ``suggestion``, best first: ``first``, ``second``, ``by`` (names), ``score`` (bits), ``p_win``
+        (posterior mean probability that the first item wins).
+
+    References
+    ----------
+    Houlsby, Huszár, Ghahramani and Lengyel (2011), arXiv:1112.5745.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=200), seed=0, progress=False)
+    >>> rt.suggest(rt.BTL(), result, rt.Candidates.pairs(votes), batch_size=3).sizes["suggestion"]
+    3
+    """
+    whole("batch_size", batch_size)
+    whole("draws", draws, least=2)
+    candidates = recode(candidates.without_outcomes(), Comparisons.from_result(result))
+    values, _ = draws_of(model, result, draws, seed)
+    score, p_win = scores(model, values, candidates)
+    chosen = _best(candidates, score, batch_size, repeats)
+    names = {"first": candidates.items, "second": candidates.items, "by": candidates.annotators}
+    codes = {"first": candidates.first, "second": candidates.second, "by": candidates.annotator}
+    columns = {role: label_array(names[role])[np.asarray(codes[role])[chosen]] for role in names}
+    columns |= {"score": score[chosen], "p_win": p_win[chosen]}
+    return xr.Dataset({name: ("suggestion", column) for name, column in columns.items()})
+
+
+def scores(model: Model, draws: Values, candidates: Comparisons) -> tuple[np.ndarray, np.ndarray]:
+    """BALD in bits and the probability that the first item wins, for each candidate.
+
+    Reads candidates in pieces and draws one at a time, so memory does not grow with either.
+    """
+    draws = {name: jnp.asarray(value, jnp.float32) for name, value in draws.items()}
+    parts = []
+    for piece in candidates.chunks(_CHUNK):
+        short = _CHUNK - piece.num_comparisons if candidates.num_comparisons > _CHUNK else 0
+        padded = piece.take(np.pad(np.arange(piece.num_comparisons), (0, short)))  # one shape, one compilation
+        parts.append([np.asarray(part)[: piece.num_comparisons] for part in _bald(model, draws, padded)])
+    score, p_win = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return score, p_win
+
+
+@partial(jax.jit, static_argnums=0)
+def _bald(model: Model, draws: Values, questions: Any):
+    number = len(next(iter(draws.values())))
+
+    def add(sums, values):
+        logits = logits_of(model, questions, values)
+        size = jnp.abs(logits)
+        tail = jnp.exp(-size)
+        lesser = tail / (1 + tail)  # probability of the less likely answer
+        entropy = jnp.log1p(tail) + size * lesser
+        return (sums[0] + jnp.where(logits > 0, 1 - lesser, lesser), sums[1] + entropy), None
+
+    zero = jnp.zeros(questions.num_comparisons)
+    (wins, entropies), _ = jax.lax.scan(add, (zero, zero), draws)
+    p_win = wins / number
+    of_mean = -(jax.scipy.special.xlogy(p_win, p_win) + jax.scipy.special.xlog1py(1 - p_win, -p_win))
+    return jnp.maximum(of_mean - entropies / number, 0.0) / jnp.log(2.0), p_win
+
+
+def _best(candidates: Comparisons, score: np.ndarray, number: int, repeats: bool) -> np.ndarray:
+    """Rows of the highest scores, each pair once unless `repeats`."""
+    order = np.argsort(-score, kind="stable")
+    if not repeats:
+        first, second = np.asarray(candidates.first)[order], np.asarray(candidates.second)[order]
+        pair = np.minimum(first, second).astype(np.int64) * candidates.num_items + np.maximum(first, second)
+        _, earliest = np.unique(pair, return_index=True)
+        order = order[np.sort(earliest)]
+    return order[:number]

@@ -1,0 +1,1 @@
+"""Simulation-based calibration and the Geweke joint-distribution test."""
