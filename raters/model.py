@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-Data = TypeVar("Data")
 Values = dict[str, Any]
 
 
@@ -44,7 +42,7 @@ Symmetry = Shift | Scale | Sign
 
 
 @dataclass(frozen=True)
-class Model(abc.ABC, Generic[Data]):
+class Model[Data](abc.ABC):
     """A generative model of judgements. Subclasses are final frozen dataclasses whose fields are hyper-parameters.
 
     A subclass writes `generate`; that alone buys `raters.NUTS`, `raters.SVI` and every verb. `blocks` buys the Pólya-Gamma
@@ -134,10 +132,9 @@ def from_repr(text: str) -> Model:
 
     try:
         call = ast.parse(text, mode="eval").body
-        cls = getattr(raters.models, call.func.id)  # type: ignore[attr-defined]
-        fields = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}  # type: ignore[attr-defined]
-        if not (dataclasses.is_dataclass(cls) and issubclass(cls, Model)):
-            raise TypeError(f"{cls} is no model")
-        return cls(**fields)
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in raters.models.__all__):
+            raise TypeError(f"{text} is no model of raters")
+        fields = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        return getattr(raters.models, call.func.id)(**fields)
     except (SyntaxError, AttributeError, TypeError, ValueError) as error:
         raise SettingError(f"cannot rebuild a model from {text!r}; pass the model that was fitted") from error

@@ -111,7 +111,7 @@ def _(fn: dist.ExpandedDistribution, shape):
 class Weighted(NamedTuple):
     """Rows of a block with their Pólya-Gamma weights ω and pseudo-outcomes κ, on the host."""
 
-    index: np.ndarray | None
+    entry: np.ndarray | None
     weight: np.ndarray
     omega: np.ndarray
     kappa: np.ndarray
@@ -132,10 +132,11 @@ class Conditional:
 
     def add(self, rows: Weighted) -> None:
         """Take in a piece of the rows."""
+        assert rows.entry is not None
         target = rows.kappa - rows.omega * rows.offset
-        for index, weight in zip(rows.index, rows.weight, strict=True):
-            self.shift += np.bincount(index, weight * target, self.size)
-            self.diagonal += np.bincount(index, weight**2 * rows.omega, self.size)
+        for entry, weight in zip(rows.entry, rows.weight, strict=True):
+            self.shift += np.bincount(entry, weight * target, self.size)
+            self.diagonal += np.bincount(entry, weight**2 * rows.omega, self.size)
 
     def mode(self, current: np.ndarray) -> np.ndarray:
         """The mode; `current` is where an iterative solver sets out."""
@@ -150,13 +151,13 @@ class Conditional:
         raise NotImplementedError
 
 
-def conditional(index: np.ndarray | None, prior: Gaussian, *, joint: bool, draws: bool) -> Conditional:
+def conditional(entry: np.ndarray | None, prior: Gaussian, *, joint: bool, draws: bool) -> Conditional:
     """The solver that fits: independent entries, a dense precision, or a large sparse one."""
-    if index is not None and len(index) == 1:
+    if entry is not None and len(entry) == 1:
         return Diagonal(prior)
     if not joint and (np.isfinite(prior.low).any() or np.isfinite(prior.high).any()):
         raise NotImplementedError("its prior is bounded and its entries meet in the same logits")
-    if index is None or len(prior.mean) <= DENSE_LIMIT:
+    if entry is None or len(prior.mean) <= DENSE_LIMIT:
         return Dense(prior)
     return Sparse(prior, keep_rows=draws)
 
@@ -184,15 +185,15 @@ class Dense(Conditional):
         self.across = np.zeros((self.size, self.size))
 
     def add(self, rows):
-        if rows.index is None:
+        if rows.entry is None:
             self.shift += rows.weight.T @ (rows.kappa - rows.omega * rows.offset)
             self.across += (rows.weight.T * rows.omega) @ rows.weight
             return
         super().add(rows)
-        for one in range(1, len(rows.index)):
+        for one in range(1, len(rows.entry)):
             for other in range(one):
                 # NumPy multiplies int32 as int32, and a block of 50,000 entries would overflow it.
-                cell = rows.index[one].astype(np.int64) * self.size + rows.index[other]
+                cell = rows.entry[one].astype(np.int64) * self.size + rows.entry[other]
                 value = rows.weight[one] * rows.weight[other] * rows.omega
                 half = np.bincount(cell, value, self.size**2).reshape(self.size, self.size)
                 self.across += half + half.T
@@ -235,10 +236,10 @@ class Sparse(Conditional):
         super().add(rows)
         if self.keep_rows:
             self.rows.append(rows)
-        for one in range(1, len(rows.index)):
+        for one in range(1, len(rows.entry)):
             for other in range(one):
                 value = rows.weight[one] * rows.weight[other] * rows.omega
-                self.cells.append((rows.index[other], rows.index[one], value.astype(np.float32)))
+                self.cells.append((rows.entry[other], rows.entry[one], value.astype(np.float32)))
 
     def _assemble(self) -> scipy.sparse.csr_array:
         """The off-diagonal half; rows that come sorted, as aggregated data do, need no sorting here."""
@@ -272,8 +273,8 @@ class Sparse(Conditional):
         noise = np.sqrt(self.prior.precision) * rng.standard_normal(self.size)
         for rows in self.rows:
             jitter = np.sqrt(rows.omega) * rng.standard_normal(len(rows.omega))
-            for index, weight in zip(rows.index, rows.weight, strict=True):
-                noise += np.bincount(index, weight * jitter, self.size)
+            for entry, weight in zip(rows.entry, rows.weight, strict=True):
+                noise += np.bincount(entry, weight * jitter, self.size)
         return self._solve(self.shift + noise, current, 1e-8)
 
     def coordinate(self, current):

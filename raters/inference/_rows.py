@@ -16,24 +16,26 @@ import numpy as np
 
 from raters.errors import NotConjugateError
 from raters.inference._conditionals import Gaussian, observation, prior
-from raters.inference._trace import latent_sites, trace
+from raters.inference._trace import trace
 from raters.model import Model, Values
 
 _log = logging.getLogger("raters")
+_TOLERANCE = 1e-3
 
 
 class Rows(NamedTuple):
     """What one Gaussian block update needs to know of the model, the other sites held at their values.
 
-    The logits are ``offset + Σ_s weight[s] · block[index[s]]``, with the block's sites laid end to end; for a dense design
-    `index` is None and ``weight`` has shape (observation, entry). Outcomes enter as `count` and ``kappa = wins − count/2``.
+    The logits are ``offset + Σ_s weight[s] · block[entry[s]]``, with the block's sites laid end to end; for a dense design
+    `entry` is None and ``weight`` has shape (observation, entry). Outcomes enter as `votes` and
+    ``kappa = wins − votes/2``.
     """
 
-    index: jax.Array | None
+    entry: jax.Array | None
     weight: jax.Array
     offset: jax.Array
     kappa: jax.Array
-    count: jax.Array
+    votes: jax.Array
     prior: Gaussian
 
 
@@ -41,13 +43,14 @@ class _StandIn:
     """Takes the place of a site's value: notes each index, hands out one slot array for each."""
 
     def __init__(self, value: jax.Array, slots: list[jax.Array] | None):
-        self.value, self.slots, self.indices = value, slots, []
+        self.value, self.slots = value, slots
+        self.entries: list[jax.Array] = []
         self.shape, self.ndim, self.dtype = value.shape, value.ndim, value.dtype
 
     def __getitem__(self, index):
         entry = jnp.arange(self.value.size, dtype=jnp.int32).reshape(self.shape)[index]
-        self.indices.append(entry)
-        return jnp.take(self.value.ravel(), entry) if self.slots is None else self.slots[len(self.indices) - 1]
+        self.entries.append(entry)
+        return jnp.take(self.value.ravel(), entry) if self.slots is None else self.slots[len(self.entries) - 1]
 
 
 def _logits(model: Model, data: Any, values: Values):
@@ -67,32 +70,38 @@ def record(model: Model, data: Any, values: Values, block: tuple[str, ...]) -> R
 
 
 def _recorded(model, data, values, block, by_index) -> Rows:
+    scalars = {name: values[name] for name in block if values[name].ndim == 0}
+
     def run(slots, scalars):
         stand_ins = {name: _StandIn(values[name], None if slots is None else slots[name]) for name in by_index}
-        logits, count, kappa = _logits(model, data, values | stand_ins | scalars)
-        return logits, (count, kappa, {name: stand_in.indices for name, stand_in in stand_ins.items()})
+        logits, votes, kappa = _logits(model, data, values | stand_ins | scalars)
+        return logits, (votes, kappa, {name: stand_in.entries for name, stand_in in stand_ins.items()})
 
-    scalars = {name: values[name] for name in block if values[name].ndim == 0}
-    logits, (count, kappa, indices) = run(None, scalars)
-    if any(entry.shape != logits.shape for entries in indices.values() for entry in entries):
+    logits, (votes, kappa, entries) = run(None, scalars)
+    if any(entry.shape != logits.shape for asked in entries.values() for entry in asked):
         raise TypeError("an index of another shape than the logits")
-    slots = {name: [values[name].ravel()[entry] for entry in entries] for name, entries in indices.items()}
+    slots = {name: [values[name].ravel()[entry] for entry in asked] for name, asked in entries.items()}
     _, pull, _ = jax.vjp(lambda slots: run(slots, scalars), slots, has_aux=True)
     (slot_weights,) = pull(jnp.ones_like(logits))
-    index, weight, begin = [], [], 0
+    found, weights, begin = [], [], 0
     for name in block:
         if name in scalars:
-            tangent = {other: jnp.ones_like(v) if other == name else jnp.zeros_like(v) for other, v in scalars.items()}
-            index.append(jnp.full(logits.shape, begin, jnp.int32))
-            weight.append(jax.jvp(lambda scalars: run(None, scalars)[0], (scalars,), (tangent,))[1])
+            found.append(jnp.full(logits.shape, begin, jnp.int32))
+            weights.append(_derivative(lambda scalars: run(None, scalars)[0], scalars, name))
         else:
-            index += [(begin + entry).astype(jnp.int32) for entry in indices[name]]
-            weight += slot_weights[name]
+            found += [(begin + entry).astype(jnp.int32) for entry in entries[name]]
+            weights += slot_weights[name]
         begin += values[name].size
-    index, weight = jnp.stack(index), jnp.stack(weight)
+    entry, weight = jnp.stack(found), jnp.stack(weights)
     current = jnp.concatenate([values[name].ravel() for name in block])
-    offset = logits - (weight * current[index]).sum(0)
-    return Rows(index, weight, offset, kappa, count, _block_prior(model, data, values, block))
+    offset = logits - (weight * current[entry]).sum(0)
+    return Rows(entry, weight, offset, kappa, votes, _block_prior(model, data, values, block))
+
+
+def _derivative(function, scalars: Values, name: str) -> jax.Array:
+    """Derivative of an array-valued function with respect to one of its scalars."""
+    tangents = {other: jnp.ones_like(value) if other == name else jnp.zeros_like(value) for other, value in scalars.items()}
+    return jax.jvp(function, (scalars,), (tangents,))[1]
 
 
 def _dense(model, data, values, block) -> Rows:
@@ -100,9 +109,9 @@ def _dense(model, data, values, block) -> Rows:
         return _logits(model, data, values | split(entries, values, block))[0]
 
     current = jnp.concatenate([values[name].ravel() for name in block])
-    logits, count, kappa = _logits(model, data, values)
+    logits, votes, kappa = _logits(model, data, values)
     design = jax.jacfwd(logits_of)(current)
-    return Rows(None, design, logits - design @ current, kappa, count, _block_prior(model, data, values, block))
+    return Rows(None, design, logits - design @ current, kappa, votes, _block_prior(model, data, values, block))
 
 
 def split(entries, values: Values, block: tuple[str, ...]) -> Values:
@@ -144,32 +153,29 @@ def check_conjugate(model: Model, data: Any, values: Values, block: tuple[str, .
         Naming the block and the largest difference found.
     """
     rng = np.random.default_rng(seed)
-    latent = latent_sites(model, data)
     sample = data.take(slice(0, 1000))
 
     def scattered():
-        # Inside the support whatever it is: between the start and the same start reached from another random point.
+        # Towards 0 from the start stays inside the supports that conjugate blocks can have; a jitter tells entries apart.
         return {
-            name: np.asarray(values[name]) * rng.uniform(0.3, 0.9, np.shape(values[name]))
-            + (0.1 * rng.normal(size=np.shape(values[name])) if not latent[name].support.is_discrete and name in block else 0)
-            for name in latent
+            name: np.asarray(value) * rng.uniform(0.3, 0.9, np.shape(value))
+            + 0.01 * (name in block) * rng.uniform(size=np.shape(value))
+            for name, value in values.items()
         }
 
     one = scattered()
     other = one | {name: scattered()[name] for name in block}
     try:
         rows = rows_of(model, sample, one, block)
-    except NotImplementedError as error:
-        raise NotConjugateError(f"block {block} of {type(model).__name__} is not conjugate: {error}") from error
+    except NotImplementedError as reason:
+        raise NotConjugateError(f"block {block} of {type(model).__name__} is not conjugate: {reason}") from reason
     flat = np.concatenate([np.ravel(other[name]) for name in block])
     weight = np.asarray(rows.weight)
-    predicted = np.asarray(rows.offset) + (
-        weight @ flat if rows.index is None else (weight * flat[np.asarray(rows.index)]).sum(0)
-    )
-    actual = np.asarray(logits_of(model, sample, other))
+    parts = weight @ flat if rows.entry is None else (weight * flat[np.asarray(rows.entry)]).sum(0)
+    predicted, actual = np.asarray(rows.offset) + parts, np.asarray(logits_of(model, sample, other))
     error = float(np.max(np.abs(predicted - actual) / (1 + np.abs(actual)), initial=0.0))
-    if not error < 1e-3:
+    if not error < _TOLERANCE:
         raise NotConjugateError(
             f"block {block} of {type(model).__name__} is declared conjugate, but the logits are not affine in it: "
-            f"predicted and actual logits differ by {error:.3g} (relative; at most 1e-3). Take it out of `blocks`"
+            f"predicted and actual logits differ by {error:.3g} (relative; at most {_TOLERANCE:g}). Take it out of `blocks`"
         )

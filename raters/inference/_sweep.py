@@ -19,7 +19,7 @@ from raters.errors import NotConjugateError
 from raters.inference import _line
 from raters.inference._conditionals import Conditional, Gaussian, Weighted, conditional
 from raters.inference._rows import check_conjugate, rows_of, split
-from raters.inference._trace import latent_sites, likelihood_of, log_joint, log_prior, trace
+from raters.inference._trace import latent_sites, log_joint, log_prior, trace
 from raters.model import Model, Scale, Values
 
 # Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
@@ -60,7 +60,7 @@ class Plan:
 def why_not(model: Model, data: Any) -> str | None:
     """Why the Pólya-Gamma back-ends cannot run this model, or None."""
     if not model.blocks:
-        return f"{type(model).__name__} declares no conjugate blocks, so there is nothing for Pólya-Gamma to update; use NUTS() or SVI()"
+        return f"{type(model).__name__} declares no conjugate blocks for Pólya-Gamma to update; use NUTS() or SVI()"
     start = {name: np.asarray(value, np.float64) for name, value in model.start(data.take(slice(0, 1))).items()}
     try:
         for block in model.blocks:
@@ -110,13 +110,13 @@ def block_conditional(
     given: Conditional | None = None
     for number, piece in enumerate(data.chunks(CHUNK)):
         rows = rows_of(plan.model, piece, values, block)
-        index = None if rows.index is None else np.asarray(rows.index)
+        entry = None if rows.entry is None else np.asarray(rows.entry)
         weight, offset = np.asarray(rows.weight), np.asarray(rows.offset)
-        logits = offset + (weight @ current if index is None else (weight * current[index]).sum(0))
-        omega, kappa = weights(number, logits, np.asarray(rows.count), np.asarray(rows.kappa))
+        logits = offset + (weight @ current if entry is None else (weight * current[entry]).sum(0))
+        omega, kappa = weights(number, logits, np.asarray(rows.votes), np.asarray(rows.kappa))
         if given is None:
-            given = conditional(index, Gaussian(*map(np.asarray, rows.prior)), joint=joint, draws=draws)
-        given.add(Weighted(index, weight, omega, kappa, offset))
+            given = conditional(entry, Gaussian(*map(np.asarray, rows.prior)), joint=joint, draws=draws)
+        given.add(Weighted(entry, weight, omega, kappa, offset))
     assert given is not None
     return given
 

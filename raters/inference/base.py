@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import abc
-import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -83,15 +82,20 @@ def warn_unless_converged(values: Mapping[str, np.ndarray], divergences: int = 0
             worst_rhat = max(worst_rhat, (name, float(np.max(rhat))), key=lambda entry: entry[1])
     chains, number = next(iter(values.values())).shape[:2]
     if worst_rhat[1] > 1.01 or worst_ess[1] < 100 * chains:
+        rhat = (
+            f"largest R-hat {worst_rhat[1]:.3f} ({worst_rhat[0]}; should be at most 1.01)"
+            if worst_rhat[0]
+            else "R-hat needs two chains"
+        )
         warnings.warn(
-            f"the chains have not mixed well: largest R-hat {worst_rhat[1]:.3f} ({worst_rhat[0] or 'one chain'}; should be below 1.01), "
-            f"smallest bulk effective sample size {worst_ess[1]:.0f} ({worst_ess[0]}; should be above {100 * chains}); draw more",
+            f"the chains have not mixed well: {rhat}, smallest bulk effective sample size {worst_ess[1]:.0f} "
+            f"({worst_ess[0]}; should be at least {100 * chains}); draw more",
             ConvergenceWarning,
             stacklevel=4,
         )
     if divergences:
         warnings.warn(
-            f"{divergences} of {chains * number} transitions diverged; raise NUTS(target_accept=...), or compare with PGGibbs()",
+            f"{divergences} of {chains * number} transitions diverged; raise NUTS(target_accept=...), or use PGGibbs()",
             ConvergenceWarning,
             stacklevel=4,
         )

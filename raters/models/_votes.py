@@ -12,10 +12,7 @@ from raters.data import Comparisons
 
 def observe(logits, data: Comparisons) -> None:
     """The observed site: votes for the first item, out of `count`."""
-    if data.count is None:
-        votes = dist.Bernoulli(logits=logits)
-    else:
-        votes = dist.Binomial(data.count, logits=logits)
+    votes = dist.Bernoulli(logits=logits) if data.count is None else dist.Binomial(data.count, logits=logits)
     numpyro.sample("outcome", votes, obs=data.wins)
 
 

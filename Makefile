@@ -1,0 +1,42 @@
+# `make demo` and `make test` need Linux, make and Python 3.12 or newer; they set up everything else themselves.
+PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12,\
+	$(shell $(name) -c 'import sys; sys.version_info >= (3, 12) and print("$(name)")' 2>/dev/null)))
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint benchmark docs clean
+
+demo: $(VENV)/.installed
+	$(BIN)/raters audit raters/datasets/anesthesia.csv --item patient --rating rating --annotator rater --ties drop
+
+test: $(VENV)/.tested lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+benchmark: $(VENV)/.installed
+	$(BIN)/pip install --quiet --editable '.[benchmark]'
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+docs: $(VENV)/.installed
+	$(BIN)/pip install --quiet --editable '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+$(VENV)/bin/pip:
+	@test -n "$(PYTHON)" || { echo "raters needs Python 3.12 or newer; found: $$(python3 --version 2>&1)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+
+$(VENV)/.installed: $(VENV)/bin/pip pyproject.toml
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	$(BIN)/pip install --quiet --editable '.[test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) raters-audit docs/_build
