@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +22,8 @@ _FIRST_WORDS = ("first", "left", "a", "item_a", "1", "true", "win", "model_a")
 _SECOND_WORDS = ("second", "right", "b", "item_b", "0", "false", "loss", "model_b")
 _TIE_WORDS = ("tie", "draw", "equal", "both", "0.5", "½")
 _MAX_PAIRS = 50_000_000
+# Rows at a time where a pass over all of them would need arrays as large as the data.
+_PIECE = 1 << 18
 
 
 @jax.tree_util.register_dataclass
@@ -248,12 +250,12 @@ class Comparisons:
         return self.num_comparisons if self.count is None else int(np.asarray(self.count).sum())
 
     @property
-    def coords(self) -> dict[str, tuple[Any, ...]]:
+    def coords(self) -> dict[str, Sequence[Any]]:
         """The names along each axis: ``item``, ``annotator``, ``comparison``."""
         return {
             "item": self.items,
             "annotator": self.annotators,
-            "comparison": tuple(range(self.num_comparisons)),
+            "comparison": range(self.num_comparisons),
         }
 
     def votes_by_annotator(self) -> np.ndarray:
@@ -263,19 +265,23 @@ class Comparisons:
 
     def votes_by_item(self) -> np.ndarray:
         """Number of votes in which each item took part, shape (item,)."""
-        weights = None if self.count is None else np.asarray(self.count)
-        return sum(np.bincount(np.asarray(side), weights, self.num_items) for side in (self.first, self.second)).astype(
-            np.int64
-        )
+        total = np.zeros(self.num_items)
+        for piece in self.chunks(_PIECE):
+            weights = None if piece.count is None else np.asarray(piece.count)
+            for side in (piece.first, piece.second):
+                total += np.bincount(np.asarray(side), weights, self.num_items)
+        return total.astype(np.int64)
 
     def components(self) -> list[tuple[Any, ...]]:
         """The connected components of the graph of comparisons, largest first, as tuples of item names.
 
         Rewards of items in different components are related by the prior only.
         """
-        links = (np.ones(self.num_comparisons, bool), (np.asarray(self.first), np.asarray(self.second)))
-        graph = scipy.sparse.coo_array(links, shape=(self.num_items, self.num_items))
-        _, label = scipy.sparse.csgraph.connected_components(graph, directed=False)
+        label = np.arange(self.num_items)
+        for piece in self.chunks(_PIECE):
+            ends = label[np.asarray(piece.first)], label[np.asarray(piece.second)]
+            graph = scipy.sparse.coo_array((np.ones(len(ends[0]), bool), ends), shape=(self.num_items, self.num_items))
+            label = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][label]
         groups: dict[int, list[Any]] = {}
         for name, group in zip(self.items, label.tolist(), strict=True):
             groups.setdefault(group, []).append(name)

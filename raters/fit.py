@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -153,11 +154,11 @@ def _as_tree(model: Model, data: Any, draws, facts: dict[str, Any]) -> xr.DataTr
     return tree
 
 
-def label_array(values: tuple[Any, ...]) -> np.ndarray:
+def label_array(values: Sequence[Any]) -> np.ndarray:
     """Names as a coordinate that NetCDF can hold: integers as they are, everything else as text."""
-    if isinstance(values, range) or all(
-        isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values
-    ):
+    if isinstance(values, range):
+        return np.arange(values.start, values.stop, dtype=np.int32)
+    if all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values):
         return np.asarray(values, dtype=np.int64)
     return np.array([str(value) for value in values], dtype=object)
 

@@ -17,6 +17,8 @@ from scipy.special import log_ndtr, ndtri_exp
 
 # Above this many entries a coupled block is solved by preconditioned conjugate gradients, never as a dense array.
 DENSE_LIMIT = 2500
+# A mode needs one solution and has a warm start, so it pays earlier there.
+MODE_LIMIT = 600
 
 
 # ------------------------------------------------------------------- reading the observed distribution and the priors
@@ -157,7 +159,7 @@ def conditional(entry: np.ndarray | None, prior: Gaussian, *, joint: bool, draws
         return Diagonal(prior)
     if not joint and (np.isfinite(prior.low).any() or np.isfinite(prior.high).any()):
         raise NotImplementedError("its prior is bounded and its entries meet in the same logits")
-    if entry is None or len(prior.mean) <= DENSE_LIMIT:
+    if entry is None or len(prior.mean) <= (DENSE_LIMIT if draws or joint else MODE_LIMIT):
         return Dense(prior)
     return Sparse(prior, keep_rows=draws)
 
@@ -229,8 +231,8 @@ class Sparse(Conditional):
         super().__init__(prior)
         self.keep_rows = keep_rows
         self.rows: list[Weighted] = []
-        self.cells: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        self.across: scipy.sparse.csr_array | None = None
+        # The upper and lower halves of what is off the diagonal are these and their transposes, one for each piece of rows.
+        self.across: list[scipy.sparse.csr_array] = []
 
     def add(self, rows):
         super().add(rows)
@@ -238,26 +240,12 @@ class Sparse(Conditional):
             self.rows.append(rows)
         for one in range(1, len(rows.entry)):
             for other in range(one):
-                value = rows.weight[one] * rows.weight[other] * rows.omega
-                self.cells.append((rows.entry[other], rows.entry[one], value.astype(np.float32)))
-
-    def _assemble(self) -> scipy.sparse.csr_array:
-        """The off-diagonal half; rows that come sorted, as aggregated data do, need no sorting here."""
-        row, column, value = (np.concatenate(part) for part in zip(*self.cells, strict=True))
-        self.cells.clear()
-        if np.any(row[1:] < row[:-1]):
-            order = np.argsort(row, kind="stable")
-            row, column, value = row[order], column[order], value[order]
-        begin = np.searchsorted(row, np.arange(self.size + 1, dtype=row.dtype)).astype(np.int32)
-        return scipy.sparse.csr_array((value, column, begin), shape=(self.size, self.size))
+                value = (rows.weight[one] * rows.weight[other] * rows.omega).astype(np.float32)
+                self.across.append(_by_row(rows.entry[other], rows.entry[one], value, self.size))
 
     def _solve(self, right: np.ndarray, start: np.ndarray, tolerance: float) -> np.ndarray:
-        if self.across is None:
-            self.across = self._assemble()
-        half, other_half = self.across, self.across.T
-
         def product(x):
-            return self.diagonal * x + half @ x + other_half @ x
+            return self.diagonal * x + sum(half @ x + half.T @ x for half in self.across)
 
         shape = (self.size, self.size)
         operator = scipy.sparse.linalg.LinearOperator(shape, matvec=product, dtype=np.float64)
@@ -279,6 +267,16 @@ class Sparse(Conditional):
 
     def coordinate(self, current):
         raise NotImplementedError(f"coordinate updates stop at {DENSE_LIMIT} entries; write PGEM(update='block')")
+
+
+def _by_row(row: np.ndarray, column: np.ndarray, value: np.ndarray, size: int) -> scipy.sparse.csr_array:
+    """A sparse matrix; rows that come sorted, as aggregated data do, need no sorting here."""
+    if np.any(row[1:] < row[:-1]):
+        order = np.argsort(row, kind="stable")
+        row, column, value = row[order], column[order], value[order]
+    begin = np.searchsorted(row, np.arange(size + 1, dtype=row.dtype)).astype(np.int32)
+    # A copy, because the column is a view of an array that would live on with it.
+    return scipy.sparse.csr_array((value, np.array(column), begin), shape=(size, size))
 
 
 def truncated_normal(rng: np.random.Generator, mean, deviation, low, high) -> np.ndarray:

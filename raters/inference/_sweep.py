@@ -23,7 +23,7 @@ from raters.inference._trace import latent_sites, log_joint, log_prior, trace
 from raters.model import Model, Scale, Values
 
 # Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 
 # Orbits and free sites are visited this often in a Gibbs sweep: five visits cost a tenth of the Pólya-Gamma draws and
 # doubled to quadrupled the smallest effective sample size of Extended-BTL.

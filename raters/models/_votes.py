@@ -26,11 +26,13 @@ def win_rate_rewards(data: Comparisons) -> np.ndarray:
 
     The majority of votes decides the sign, so optimisers start on the side where the average annotator is right.
     """
-    count = np.ones(data.num_comparisons) if data.count is None else np.asarray(data.count, np.float64)
-    wins = count / 2 if data.wins is None else np.asarray(data.wins, np.float64)
-    first, second = np.asarray(data.first), np.asarray(data.second)
-    won = np.bincount(first, wins, data.num_items) + np.bincount(second, count - wins, data.num_items)
-    played = np.bincount(first, count, data.num_items) + np.bincount(second, count, data.num_items)
+    won, played = np.zeros(data.num_items), np.zeros(data.num_items)
+    for piece in data.chunks(1 << 18):
+        count = np.ones(piece.num_comparisons) if piece.count is None else np.asarray(piece.count, np.float64)
+        wins = count / 2 if piece.wins is None else np.asarray(piece.wins, np.float64)
+        for side, own in ((piece.first, wins), (piece.second, count - wins)):
+            won += np.bincount(np.asarray(side), own, data.num_items)
+            played += np.bincount(np.asarray(side), count, data.num_items)
     reward = np.log((won + 1) / (played - won + 1))
     return reward - reward.mean()
 
