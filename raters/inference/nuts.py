@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.infer
+from numpyro.distributions.transforms import biject_to
 
 from raters._check import share, whole
 from raters.inference._trace import latent_sites
-from raters.inference.base import Backend, Draws, warn_unless_converged
+from raters.inference.base import Backend, Draws, progress_bar, warn_unless_converged
 from raters.model import Model
+
+# Steps between two updates of the progress bar.
+_BLOCK = 100
 
 
 @dataclass(frozen=True)
@@ -76,53 +80,74 @@ class NUTS(Backend):
 
     def run(self, model: Model, data: Any, key: jax.Array, *, progress: bool = False) -> Draws:
         """Run the chains."""
-        with jax.enable_x64(True):
-            sampler = _sampler(self, model, progress)
+        total = self.warmup + self.draws
+        with jax.enable_x64(True), progress_bar(total, "NUTS", progress) as bar:
+            data = jax.tree.map(jnp.asarray, data)
             start = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
-            sampler.run(
-                key,
-                jax.tree.map(jnp.asarray, data),
-                init_params=_unconstrained(model, data, start, self.chains),
-                extra_fields=("diverging", "energy", "num_steps", "accept_prob"),
-            )
-            values = {name: np.asarray(draws) for name, draws in sampler.get_samples(group_by_chain=True).items()}
-            extra = {name: np.asarray(field) for name, field in sampler.get_extra_fields(group_by_chain=True).items()}
-        stats = {
-            "diverging": extra["diverging"],
-            "energy": extra["energy"],
-            "n_steps": extra["num_steps"],
-            "acceptance_rate": extra["accept_prob"],
-        }
-        facts = warn_unless_converged(values, int(stats["diverging"].sum()))
-        return Draws(values, stats, facts=facts | {"divergences": int(stats["diverging"].sum())})
+            states = _begin(self, model, data, jax.random.split(key, self.chains), _unconstrained(model, data, start))
+            pieces = []
+            # Warm-up ends at the end of a block, so that no draw shares one with it.
+            for begin, end in ((0, self.warmup), (self.warmup, total)):
+                for done in range(begin, end, _BLOCK):
+                    steps = min(_BLOCK, end - done)
+                    states, kept = _advance(self, model, data, states, steps)
+                    if begin == self.warmup:
+                        pieces.append(jax.tree.map(lambda field, steps=steps: np.asarray(field)[:, :steps], kept))
+                    bar.update(steps)
+        values, stats = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *pieces)
+        divergences = int(stats["diverging"].sum())
+        facts = warn_unless_converged(values, divergences)
+        return Draws(values, stats, facts=facts | {"divergences": divergences})
 
 
-@lru_cache(maxsize=32)
-def _sampler(settings: NUTS, model: Model, progress: bool) -> numpyro.infer.MCMC:
-    """One sampler for each model and settings, so that a second run on data of the same shape does not compile again."""
-    kernel = numpyro.infer.NUTS(
+def _kernel(settings: NUTS, model: Model) -> numpyro.infer.NUTS:
+    return numpyro.infer.NUTS(
         model.generate,
         target_accept_prob=settings.target_accept,
         max_tree_depth=settings.max_tree_depth,
         dense_mass=settings.dense_mass,
     )
-    return numpyro.infer.MCMC(
-        kernel,
-        num_warmup=settings.warmup,
-        num_samples=settings.draws,
-        num_chains=settings.chains,
-        chain_method="sequential",
-        progress_bar=progress,
-        jit_model_args=True,
-    )
 
 
-def _unconstrained(model: Model, data: Any, start: dict[str, jax.Array], chains: int) -> dict[str, jax.Array]:
-    """The start in NumPyro's unconstrained coordinates, once for each chain."""
-    from numpyro.distributions.transforms import biject_to
+@partial(jax.jit, static_argnums=(0, 1))
+def _begin(settings: NUTS, model: Model, data: Any, keys: jax.Array, start: dict[str, jax.Array]) -> Any:
+    """The state of each chain before its first step."""
+    return jax.lax.map(lambda key: _kernel(settings, model).init(key, settings.warmup, start, (data,), {}), keys)
 
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _advance(settings: NUTS, model: Model, data: Any, states: Any, steps: jax.Array) -> tuple[Any, Any]:
+    """At most `_BLOCK` steps of each chain, the chains one after the other, and what is kept of each step.
+
+    ``numpyro.infer.MCMC`` compiles anew at every run; this compiles once for a model and a shape of data.
+    """
+
+    def chain(state):
+        kernel = _kernel(settings, model)
+        kernel.init(state.rng_key, settings.warmup, state.z, (data,), {})  # Binds the kernel to the model and the data.
+        constrained = kernel.postprocess_fn((data,), {})
+
+        def kept(state):
+            stats = {
+                "diverging": state.diverging,
+                "energy": state.energy,
+                "n_steps": state.num_steps,
+                "acceptance_rate": state.accept_prob,
+            }
+            return constrained(state.z), stats
+
+        def step(number, carry):
+            state, fields = carry
+            state = kernel.sample(state, (data,), {})
+            return state, jax.tree.map(lambda field, value: field.at[number].set(value), fields, kept(state))
+
+        empty = jax.tree.map(lambda field: jnp.zeros((_BLOCK, *field.shape), field.dtype), jax.eval_shape(kept, state))
+        return jax.lax.fori_loop(0, steps, step, (state, empty))
+
+    return jax.lax.map(chain, states)
+
+
+def _unconstrained(model: Model, data: Any, start: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    """The start in NumPyro's unconstrained coordinates."""
     sites = latent_sites(model, data)
-    flat = {name: biject_to(sites[name].support).inv(value) for name, value in start.items()}
-    if chains == 1:
-        return flat
-    return {name: jnp.broadcast_to(value, (chains, *jnp.shape(value))) for name, value in flat.items()}
+    return {name: biject_to(sites[name].support).inv(value) for name, value in start.items()}
