@@ -3,163 +3,263 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import pandas as pd
 
 from raters.errors import DataError
 
 Names = tuple[Any, ...]
 
 
-def columns(table: Any) -> dict[str, np.ndarray]:
-    """The columns of a pandas, polars or pyarrow table, of a mapping of arrays, or of a structured array."""
-    if isinstance(table, Mapping):
-        found = {str(name): np.asarray(values) for name, values in table.items()}
-    elif isinstance(table, np.ndarray) and table.dtype.names:
-        found = {name: table[name] for name in table.dtype.names}
-    else:
-        try:
-            frame = nw.from_native(table, allow_series=False)
-        except TypeError as error:
+class Column(NamedTuple):
+    """One complete column of a table, used in one role: its row m holds ``values[code[m]]``."""
+
+    name: str
+    role: str
+    code: np.ndarray
+    values: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+
+def read(table: Any, **roles: str | None) -> dict[str, Column]:
+    """The columns named, by role: complete, one-dimensional and of one length.
+
+    Parameters
+    ----------
+    table : pandas, polars or pyarrow table, mapping of arrays, or structured array
+    **roles : str or None
+        The name of the column in each role; roles that are None are left out.
+
+    Raises
+    ------
+    DataError
+        When it is no table; when a column is missing from it (the nearest name is offered), is empty, is not one-dimensional
+        or holds missing values.
+    """
+    wanted = {role: name for role, name in roles.items() if name is not None}
+    for role, name in wanted.items():
+        if not isinstance(name, str):
+            raise DataError(f"{role}= takes the name of a column, such as {role}='{role}', not {_shown(name)}")
+    names, fetch = _opened(table, list(wanted.values()))
+    for role, name in wanted.items():
+        if name not in names:
             raise DataError(
-                f"cannot read columns from a {type(table).__name__}; give a pandas, polars or pyarrow table, "
-                "or a dict of arrays: {'winner': [...], 'loser': [...]}"
-            ) from error
-        if isinstance(frame, nw.LazyFrame):
-            frame = frame.collect()
-        found = {name: frame[name].to_numpy() for name in frame.columns}
-    for name, values in found.items():
-        if values.ndim != 1:
-            raise DataError(f"column {name!r} has {values.ndim} dimensions; every column must be one-dimensional")
-    lengths = {name: len(values) for name, values in found.items()}
+                f"there is no column {name!r} (for {role}=); the table has {_listed(names)}{_nearest(name, names, role)}"
+            )
+    arrays = {name: _array(fetch(name), name) for name in dict.fromkeys(wanted.values())}
+    lengths = {name: len(values) for name, values in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"the columns differ in length: {lengths}; every column needs one value per row")
-    return found
+    return {role: _column(arrays[name], name, role) for role, name in wanted.items()}
 
 
-def column(found: Mapping[str, np.ndarray], name: str, role: str) -> np.ndarray:
-    """One column by name, complete (no missing value); an unknown name is answered with the nearest one."""
-    if not isinstance(name, str):
-        raise DataError(f"{role}= takes the name of a column, not {name!r}")
-    if name not in found:
-        near = difflib.get_close_matches(name.lower(), {key.lower(): key for key in found}, n=1, cutoff=0.5)
-        by_lower = {key.lower(): key for key in found}
-        hint = f"; did you mean {role}={by_lower[near[0]]!r}?" if near else ""
-        raise DataError(f"there is no column {name!r} (for {role}=); the table has {sorted(found)}{hint}")
-    values = found[name]
-    if len(values) == 0:
-        raise DataError(f"the table is empty: column {name!r} has no rows; give at least one comparison")
-    missing = is_missing(values)
-    if missing.any():
-        rows = np.flatnonzero(missing)
+def _opened(table: Any, wanted: list[str]) -> tuple[list[str], Callable[[str], Any]]:
+    """The names of all columns, and a function that gives one of them."""
+    if isinstance(table, Mapping):
+        by_name = {str(name): values for name, values in table.items()}
+        return list(by_name), by_name.__getitem__
+    if isinstance(table, np.ndarray) and table.dtype.names:
+        return list(table.dtype.names), table.__getitem__
+    try:
+        frame = nw.from_native(table, allow_series=False)
+        names = frame.collect_schema().names()
+    except TypeError as error:
+        also = "; read the file first, for example with pandas.read_csv" if isinstance(table, str) else ""
         raise DataError(
-            f"column {name!r} has {missing.sum()} missing value(s), first in row {rows[0]}; "
-            f"drop those rows first: frame = frame.dropna(subset=[{name!r}])"
+            f"cannot read columns from a {type(table).__name__}; give a pandas, polars or pyarrow table, "
+            f"or a dict of arrays: {{'winner': [...], 'loser': [...]}}{also}"
+        ) from error
+    except nw.exceptions.NarwhalsError as error:
+        raise DataError(f"cannot read the columns of this table: {error}; give each column its own name") from error
+    frame = frame.select([name for name in dict.fromkeys(wanted) if name in names])
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    # A pandas column stays as it is: its own factorisation knows its missing values, categories and strings.
+    return [str(name) for name in names], lambda name: frame[name].to_native() if _is_pandas(frame) else frame[name].to_numpy()
+
+
+def _is_pandas(frame: Any) -> bool:
+    return frame.implementation.is_pandas()
+
+
+def _array(values: Any, name: str) -> Any:
+    """A column as a one-dimensional array or pandas column."""
+    if not isinstance(values, (np.ndarray, pd.Series)):
+        try:
+            array = np.asarray(values)
+        except ValueError as error:
+            raise DataError(f"column {name!r} holds lists of different lengths; every row must hold one value") from error
+        if array.ndim == 1 and array.dtype.kind in "US" and isinstance(values, (list, tuple)):
+            array = np.array(values, dtype=object)  # a NaN or a number among texts must not become text
+        values = array
+    if values.ndim != 1:
+        raise DataError(
+            f"column {name!r} has {values.ndim} dimensions (shape {values.shape}); every column must be one-dimensional, "
+            "with one value per row"
         )
+    if isinstance(values, np.ndarray) and values.dtype.kind in "UST":
+        return np.char.decode(values).astype(object) if values.dtype.kind == "S" else values.astype(object)
     return values
 
 
-def is_missing(values: np.ndarray) -> np.ndarray:
-    """True where a value is None, NaN, NaT or an empty string."""
-    if values.dtype.kind in "fc":
-        return np.isnan(values)
-    if values.dtype.kind in "mM":
-        return np.isnat(values)
-    if values.dtype.kind == "O":
-        return np.fromiter(
-            (
-                value is None or value == "" or (isinstance(value, float) and value != value)
-                if isinstance(value, (str, int, float, type(None)))
-                else value is None or str(value) in ("nan", "NaT", "<NA>")
-                for value in values
-            ),
-            dtype=bool,
-            count=len(values),
+def _column(values: Any, name: str, role: str) -> Column:
+    if len(values) == 0:
+        raise DataError(f"the table is empty: column {name!r} has no rows; give at least one")
+    try:
+        code, found = pd.factorize(values)
+    except (TypeError, ValueError) as error:  # values that cannot be told apart by hashing
+        raise DataError(
+            f"column {name!r} (for {role}=) holds values such as {_shown(values[0])}; expected a name or a number in each row"
+        ) from error
+    distinct = pd.Index(found).tolist()
+    missing = code < 0
+    if "" in distinct:
+        missing = missing | (code == distinct.index(""))
+    if missing.any():
+        raise DataError(
+            f"column {name!r} (for {role}=) has {missing.sum()} missing value(s), first in row {np.flatnonzero(missing)[0]} "
+            f"(counted from 0); every vote needs one. Leave those rows out first: "
+            f"frame = frame[frame[{name!r}].notna() & (frame[{name!r}] != '')]"
         )
-    if values.dtype.kind in "US":
-        return values == np.zeros((), values.dtype)[()]
-    return np.zeros(len(values), dtype=bool)
+    return Column(name, role, code.astype(np.int32), distinct)
 
 
-def numeric(values: np.ndarray, name: str, role: str) -> np.ndarray:
+def numeric(column: Column) -> np.ndarray:
     """A column as finite floats."""
     try:
-        numbers = np.asarray(values, dtype=np.float64)
+        numbers = np.array([float(value) for value in column.values])
     except (TypeError, ValueError) as error:
-        raise DataError(f"column {name!r} (for {role}=) must hold numbers; it holds values such as {values[0]!r}") from error
+        wrong = next(value for value in column.values if not _is_number(value))
+        raise DataError(
+            f"column {column.name!r} (for {column.role}=) must hold numbers; it holds {_shown(wrong)}, "
+            f"first in row {first_row(column, [wrong])}"
+        ) from error
     if not np.isfinite(numbers).all():
-        raise DataError(f"column {name!r} (for {role}=) must hold finite numbers")
-    return numbers
+        wrong = column.values[int(np.flatnonzero(~np.isfinite(numbers))[0])]
+        raise DataError(
+            f"column {column.name!r} (for {column.role}=) must hold finite numbers; row {first_row(column, [wrong])} "
+            f"(counted from 0) holds {wrong!r}"
+        )
+    return numbers[column.code]
 
 
-def counts(values: np.ndarray, name: str) -> np.ndarray:
+def counts(column: Column) -> np.ndarray:
     """A column of counts: whole numbers, at least 1."""
-    numbers = numeric(values, name, "count")
+    numbers = numeric(column)
     wrong = (numbers < 1) | (numbers != np.round(numbers))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise DataError(
-            f"column {name!r} (for count=) must hold whole numbers of votes, at least 1; "
-            f"row {row} holds {numbers[row]:g}. Weights are not counts: drop or round them first"
+            f"column {column.name!r} (for count=) must hold whole numbers of votes, at least 1; row {row} (counted from 0) "
+            f"holds {numbers[row]:g}. Leave out rows without votes; weights are not counts, so round them first"
         )
     return numbers.astype(np.float32)
 
 
-def encode(groups: Sequence[np.ndarray], known: Iterable[Any] | None, role: str) -> tuple[list[np.ndarray], Names]:
+def first_row(column: Column, values: Sequence[Any]) -> int:
+    """The first row that holds one of these (distinct) values."""
+    codes = [column.values.index(value) for value in values]
+    return int(np.flatnonzero(np.isin(column.code, codes))[0])
+
+
+def encode(columns: Sequence[Column], known: Iterable[Any] | None, role: str) -> tuple[list[np.ndarray], Names]:
     """Shared integer codes of one or several columns that name the same things, and the names in code order.
 
-    Names are sorted (numbers as numbers), or in the order of ``known`` when that is given.
+    Names are whole numbers when all of them are, and text otherwise. They are sorted, or in the order of ``known`` when
+    that is given.
     """
-    values = [_plain(group) for group in groups]
-    if len({group.dtype.kind for group in values}) > 1:
-        values = [np.array([str(value) for value in group.tolist()], dtype=object) for group in values]
-    if known is None and all(group.dtype.kind in "iu" for group in values):
-        fast = _encode_integers(values)
-        if fast is not None:
-            return fast
-    lists = [group.tolist() for group in values]
-    found = dict.fromkeys(value for group in lists for value in group)
-    names = tuple(known) if known is not None else _sorted(found)
+    given = None if known is None else _given(known, role)
+    lists = alike([column.values for column in columns] + ([] if given is None else [given]))
+    names = tuple(sorted(set().union(*lists))) if given is None else tuple(lists.pop())
     if len(set(names)) != len(names):
-        raise DataError(f"{role} names repeat in the list that was given; give each name once")
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"{twice!r} comes twice in {role}s=; give each name once")
     lookup = {name: code for code, name in enumerate(names)}
-    unknown = [value for value in found if value not in lookup]
-    if unknown:
+    if unknown := [name for name in dict.fromkeys(name for group in lists for name in group) if name not in lookup]:
         raise DataError(
-            f"{len(unknown)} {role}(s) in the table are not in the list that was given, e.g. {unknown[0]!r}; "
+            f"{len(unknown)} {role}(s) in the table are not in the list {role}s=, e.g. {unknown[0]!r}; "
             f"add them, or leave {role}s= out to take the names from the table"
         )
-    return [np.fromiter((lookup[value] for value in group), np.int32, len(group)) for group in lists], names
+    codes = [np.array([lookup[name] for name in group], np.int32) for group in lists]
+    return [code[column.code] for code, column in zip(codes, columns, strict=True)], names
 
 
-def _plain(values: np.ndarray) -> np.ndarray:
-    """Integer-valued floats as integers (a column that once held NaN), everything that is not a number as it is."""
-    if values.dtype.kind == "f" and np.all(values == np.round(values)):
-        return values.astype(np.int64)
-    if values.dtype.kind == "O" and all(isinstance(value, (int, np.integer)) for value in values):
-        return values.astype(np.int64)
-    if values.dtype.kind in "USTb":
-        return values.astype(object)
-    return values
+def _given(known: Iterable[Any], role: str) -> list[Any]:
+    if isinstance(known, (str, bytes)) or not isinstance(known, Iterable):
+        raise DataError(f"{role}s= takes a list of names, such as {role}s=['a', 'b'], not {_shown(known)}")
+    return list(known)
 
 
-def _encode_integers(values: Sequence[np.ndarray]) -> tuple[list[np.ndarray], Names] | None:
-    low = min(int(group.min()) for group in values)
-    span = max(int(group.max()) for group in values) - low + 1
-    if span > 10 * sum(map(len, values)) + 1000:
-        return None
-    present = np.zeros(span, dtype=bool)
-    for group in values:
-        present[group - low] = True
-    code = np.cumsum(present, dtype=np.int32) - np.int32(1)
-    return [code[group - low] for group in values], tuple((np.flatnonzero(present) + low).tolist())
+def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Names as whole numbers when those of all groups are, else all as text, so that 1 and "1" are one name."""
+    if all(_is_whole(value) for group in groups for value in group):
+        return [[int(value) for value in group] for group in groups]
+    return [[text(value) for value in group] for group in groups]
 
 
-def _sorted(names: Iterable[Any]) -> Names:
+def text(value: Any) -> str:
+    """A name as text: a whole number (also one that a missing value had turned into a float) without its decimal point."""
+    return str(int(value)) if _is_whole(value) else value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, (bool, np.bool_)):
+        return False
+    if isinstance(value, (float, np.floating)):
+        return float(value).is_integer() and abs(float(value)) < 2**53
+    return isinstance(value, (int, np.integer)) and abs(int(value)) < 2**63
+
+
+def _is_number(value: Any) -> bool:
     try:
-        return tuple(sorted(names))
-    except TypeError:
-        return tuple(sorted(names, key=str))
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def match(codes: np.ndarray, names: Names, known: Names, role: str) -> np.ndarray:
+    """Codes into `names` as codes into `known`, matched by name."""
+    codes = np.asarray(codes)
+    if names == known:
+        return codes
+    lookup = {text(name): code for code, name in enumerate(known)}
+    table = np.array([lookup.get(text(name), -1) for name in names], np.int32)
+    matched = table[codes]
+    if (matched < 0).any():
+        unknown = [names[code] for code in np.unique(codes[matched < 0])]
+        near = difflib.get_close_matches(text(unknown[0]), lookup, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise DataError(
+            f"{len(unknown)} {role}(s) are not among the {len(known)} {role}s known, e.g. {unknown[0]!r}; "
+            f"use names such as {', '.join(repr(name) for name in known[:3])}{hint}"
+        )
+    return matched
+
+
+def _nearest(name: str, names: Iterable[str], role: str) -> str:
+    by_lower = {key.lower(): key for key in names}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    return f"; did you mean {role}={by_lower[near[0]]!r}?" if near else ""
+
+
+def _listed(names: Sequence[str], most: int = 20) -> str:
+    return f"{sorted(names)[:most]}" + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _shown(value: Any, most: int = 60) -> str:
+    """A value for a message, cut when it is long."""
+    shown = repr(value)
+    return shown if len(shown) <= most else shown[:most] + "…"
+
+
+def shorten(names: Iterable[Any], most: int = 5) -> str:
+    """The first of many names, and how many there are."""
+    names = list(names)
+    return ", ".join(map(str, names[:most])) + (f", … ({len(names):,} in all)" if len(names) > most else "")

@@ -107,7 +107,12 @@ class Candidates:
 def _codes(names: Iterable[Any] | None, known: tuple[Any, ...], role: str) -> np.ndarray:
     if names is None:
         return np.arange(len(known))
-    (codes,), _ = _frame.encode([np.array(list(map(str, names)), dtype=object)], list(map(str, known)), role)
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise DataError(f"{role}s= takes a list of names, such as {role}s=[{names!r}], not {names!r} alone")
+    names = tuple(names)
+    if not names:
+        raise DataError(f"{role}s= names nobody and nothing; give at least one {role}, or leave it out for all")
+    codes = _frame.match(np.arange(len(names)), names, known, role)
     return np.unique(codes)
 
 
@@ -120,8 +125,8 @@ def _sample(rng: np.random.Generator, total: int, number: int) -> np.ndarray:
 
 
 def _questions(votes: Comparisons, first, second, annotator) -> Comparisons:
-    columns = (np.asarray(column, np.int32) for column in (first, second, annotator))
-    return Comparisons(*columns, None, None, votes.items, votes.annotators, votes.ordered)
+    first, second, annotator = (np.asarray(column, np.int32) for column in (first, second, annotator))
+    return Comparisons(first, second, annotator, None, None, votes.items, votes.annotators, votes.ordered)
 
 
 def suggest(

@@ -16,6 +16,7 @@ from raters.fit import draws_of, fit, label_array
 from raters.inference import Backend
 from raters.model import Model
 
+# An accuracy averages over so many random pairs, under so many draws at most; that is finer than an interval's third digit.
 _PAIRS = 200
 _DRAWS = 1000
 
@@ -131,21 +132,24 @@ def audit(
     >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
     >>> model = rt.ExtendedBTL(competence="signed")
     >>> found = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
-    >>> [str(truth["kind"][name]) for name in found.flagged]
-    ['guesser', 'guesser', 'adversary']
+    >>> sorted(str(truth["kind"][name]) for name in found.flagged)
+    ['adversary', 'guesser', 'guesser']
     """
     costs = costs or Costs()
     share("level", level)
     share("guess_margin", guess_margin)
     whole("min_votes", min_votes, least=0)
-    if "competence" not in result["posterior"]:
-        raise SettingError(f"{model!r} has no competences to audit; fit ExtendedBTL(), or ExtendedBTL(competence='signed')")
-    if not np.isfinite(threshold):
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not np.isfinite(threshold):
         raise SettingError(f"threshold={threshold!r} is not possible; it must be a finite number such as 0.25")
+    if "competence" not in result["posterior"] or "competence" not in (draws := draws_of(model, result)[0]):
+        raise SettingError(
+            f"{model!r} has no competences to audit; fit ExtendedBTL(), or ExtendedBTL(competence='signed') to find "
+            "adversaries too, and pass that model and its result"
+        )
     data = Comparisons.from_result(result)
-    draws, _ = draws_of(model, result, _DRAWS)
     competence, reward = draws["competence"], draws["reward"]
-    accuracy = _accuracy(competence, reward)
+    few, _ = draws_of(model, result, _DRAWS)
+    accuracy = _accuracy(few["competence"], few["reward"])
     tails = ((1 - level) / 2, (1 + level) / 2)
     low, high = np.quantile(competence, tails, axis=0)
     accuracy_low, accuracy_high = np.quantile(accuracy, tails, axis=0)
@@ -201,7 +205,8 @@ def _verdicts(p_bad: np.ndarray, votes: np.ndarray, min_votes: int, costs: Costs
 def _rule(threshold: float, min_votes: int, costs: Costs) -> str:
     return (
         f"Verdict: with fewer than {min_votes} votes, 'not enough votes'; otherwise the least of the expected costs, with "
-        f"p = P(competence < {threshold:g}): keep {costs.keep_bad:g}·p, drop {costs.drop_good:g}·(1 − p), review {costs.review:g}."
+        f"p = P(competence < {threshold:g}): keep {costs.keep_bad:g}·p, drop {costs.drop_good:g}·(1 − p), "
+        f"review {costs.review:g}."
     )
 
 

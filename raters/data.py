@@ -7,21 +7,15 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
 import scipy.sparse
 
-from raters import _frame
+from raters import _frame, _outcomes, _reading
 from raters.errors import DataError, DataWarning
 
-Ties = Literal["error", "drop", "half"]
-
-_FIRST_WORDS = ("first", "left", "a", "item_a", "1", "true", "win", "model_a")
-_SECOND_WORDS = ("second", "right", "b", "item_b", "0", "false", "loss", "model_b")
-_TIE_WORDS = ("tie", "draw", "equal", "both", "0.5", "½")
-_MAX_PAIRS = 50_000_000
 # Rows at a time where a pass over all of them would need arrays as large as the data.
 _PIECE = 1 << 18
 
@@ -85,7 +79,7 @@ class Comparisons:
         outcome: str | None = None,
         annotator: str | None = None,
         count: str | None = None,
-        ties: Ties = "error",
+        ties: _outcomes.Ties = "error",
         outcomes: Mapping[str, Any] | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
@@ -101,8 +95,8 @@ class Comparisons:
         first, second, outcome : str
             Columns that name the item shown first, the item shown second, and who won. An outcome is the name of
             one of the two items, the name of one of the two columns, a word (``first``/``second``, ``left``/``right``,
-            ``a``/``b``), or a number (1: the first, 0: the second, 0.5: a tie). A word that starts with ``tie``, or
-            ``draw``, ``equal``, ``both``, is a tie.
+            ``a``/``b``, ``model_a``/``model_b``, true/false), or a number (1: the first, 0: the second, 0.5: a tie; or 1 and 2
+            alone, for the first and the second). A word such as ``tie``, ``tie (both bad)``, ``draw`` or ``equal`` is a tie.
         annotator : str, optional
             Column that names who voted; without it all votes are those of one annotator, ``"all"``.
         count : str, optional
@@ -110,8 +104,8 @@ class Comparisons:
         ties : {"error", "drop", "half"}
             What to do with a tie: refuse the table, leave the row out, or count half a vote for each side.
         outcomes : mapping, optional
-            The values of `outcome` spelled out, when they are none of the above:
-            ``{"first": 1, "second": 2, "tie": 0}``.
+            The values of `outcome` spelled out, when they are none of the above; a list gives several values one meaning:
+            ``{"first": 1, "second": 2, "tie": [0, 3]}``.
         items, annotators : iterable, optional
             All names in the order wanted, also of those that the table does not mention.
         aggregate : bool
@@ -126,24 +120,42 @@ class Comparisons:
         DataError
             When a column is missing, empty or has missing values; an item is compared with itself; an outcome is
             neither side; a count is not a whole number; a tie is met under ``ties="error"``.
+
+        Notes
+        -----
+        Names are whole numbers when all names in a role are, and text otherwise (dates, booleans, a mixture); spaces and
+        case tell names apart.
+
+        Examples
+        --------
+        Judges who say which of two answers, 1 or 2, to each of many questions is better, each question in both orders of
+        presentation: an item is one answer to one question, and the two sides are what was shown first and second.
+
+        >>> import pandas as pd, raters as rt
+        >>> table = pd.DataFrame({"question": [7, 7, 8], "judge": ["x", "y", "x"], "swapped": [0, 1, 0], "winner": [1, 2, 2]})
+        >>> answer = table["question"].astype(str) + "/"
+        >>> table["shown_first"] = answer + (1 + table["swapped"]).astype(str)
+        >>> table["shown_second"] = answer + (2 - table["swapped"]).astype(str)
+        >>> table["better"] = answer + table["winner"].astype(str)
+        >>> votes = rt.Comparisons.from_frame(
+        ...     table, first="shown_first", second="shown_second", outcome="better", annotator="judge")
+        >>> votes.items, votes.wins.tolist()
+        (('7/1', '7/2', '8/1', '8/2'), [1.0, 1.0, 0.0])
         """
-        if ties not in ("error", "drop", "half"):
-            raise DataError(f"ties={ties!r} is not a policy; write ties='error', ties='drop' or ties='half'")
-        table = _frame.columns(frame)
-        sides = _sides(winner, loser, first, second, outcome, table)
-        left, right = (_frame.column(table, name, role) for role, name in sides)
+        _outcomes.check_ties(ties)
+        left_role, right_role = _reading.shape(winner, loser, first, second, outcome, outcomes)
+        roles = {"winner": winner, "loser": loser, "first": first, "second": second, "outcome": outcome}
+        columns = _frame.read(frame, **roles, annotator=annotator, count=count)
+        left, right = columns[left_role], columns[right_role]
         (left_code, right_code), item_names = _frame.encode([left, right], items, "item")
-        _check_items(left_code, right_code, item_names, sides)
-        if outcome is None:
-            wins = np.ones(len(left_code), np.float32)
-        else:
-            values = _frame.column(table, outcome, "outcome")
-            wins = _read_outcomes(values, left, right, sides, outcome, outcomes)
-        votes = np.ones(len(left_code), np.float32)
-        if count is not None:
-            votes = _frame.counts(_frame.column(table, count, "count"), count)
-        who, annotator_names = _annotators(table, annotator, annotators, len(left_code))
-        keep = _settle_ties(wins, ties, outcome or "")
+        _reading.check_items(left_code, right_code, item_names, (left.name, right.name))
+        who, annotator_names = _reading.annotators(columns, annotators, len(left))
+        wins = np.ones(len(left), np.float32)
+        if outcome is not None:
+            sides = (left, left_code), (right, right_code)
+            wins = _outcomes.read(columns["outcome"], *sides, item_names, outcomes)
+        votes = _frame.counts(columns["count"]) if count is not None else np.ones(len(left), np.float32)
+        keep = _outcomes.settle_ties(wins, ties, f"column {outcome!r}")
         data = cls(
             first=left_code[keep],
             second=right_code[keep],
@@ -164,7 +176,7 @@ class Comparisons:
         item: str,
         rating: str,
         annotator: str | None = None,
-        ties: Ties = "drop",
+        ties: _outcomes.Ties = "drop",
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
     ) -> Comparisons:
@@ -199,29 +211,20 @@ class Comparisons:
         >>> votes.num_votes        # the tie is dropped
         2
         """
-        if ties not in ("error", "drop", "half"):
-            raise DataError(f"ties={ties!r} is not a policy; write ties='error', ties='drop' or ties='half'")
-        table = _frame.columns(frame)
-        (codes,), item_names = _frame.encode([_frame.column(table, item, "item")], items, "item")
-        score = _frame.numeric(_frame.column(table, rating, "rating"), rating, "rating")
-        who, annotator_names = _annotators(table, annotator, annotators, len(codes))
-        order = np.argsort(who, kind="stable")
-        sizes = np.bincount(who, minlength=len(annotator_names)).astype(np.int64)
-        if (pairs := int((sizes * (sizes - 1) // 2).sum())) > _MAX_PAIRS:
-            raise DataError(
-                f"{len(codes):,} ratings would become {pairs:,} comparisons (at most {_MAX_PAIRS:,}); "
-                "rate in smaller groups, or draw a sample of each annotator's ratings first"
-            )
-        pieces = [
-            order[start : start + size][np.stack(np.triu_indices(size, 1))]
-            for start, size in zip(np.cumsum(sizes) - sizes, sizes, strict=True)
-        ]
-        one, two = np.concatenate(pieces, axis=1)
+        _outcomes.check_ties(ties)
+        columns = _frame.read(frame, item=item, rating=rating, annotator=annotator)
+        (codes,), item_names = _frame.encode([columns["item"]], items, "item")
+        score = _frame.numeric(columns["rating"])
+        who, annotator_names = _reading.annotators(columns, annotators, len(codes))
+        one, two = _reading.pairs_within(who, len(annotator_names))
         one, two = (side[codes[one] != codes[two]] for side in (one, two))
         if len(one) == 0:
-            raise DataError("no annotator rated two different items, so there is nothing to compare")
+            raise DataError(
+                "no annotator rated two different items, so there is nothing to compare"
+                + ("; without annotator= all ratings count as one annotator's" if annotator is None else "")
+            )
         wins = np.where(score[one] == score[two], 0.5, score[one] > score[two]).astype(np.float32)
-        keep = _settle_ties(wins, ties, rating)
+        keep = _outcomes.settle_ties(wins, ties, f"the comparison of equal ratings in column {rating!r}")
         one, two = one[keep], two[keep]
         return cls(
             codes[one], codes[two], who[one], wins[keep], np.ones(len(one), np.float32), item_names, annotator_names
@@ -247,7 +250,7 @@ class Comparisons:
     @property
     def num_votes(self) -> int:
         """Number of votes, counts included."""
-        return self.num_comparisons if self.count is None else int(np.asarray(self.count).sum())
+        return self.num_comparisons if self.count is None else int(np.asarray(self.count).sum(dtype=np.float64))
 
     @property
     def coords(self) -> dict[str, Sequence[Any]]:
@@ -293,13 +296,13 @@ class Comparisons:
         if not seen.all():
             names = [name for name, used in zip(self.items, seen, strict=True) if not used]
             warnings.warn(
-                f"{len(names)} item(s) are never compared and keep their prior: {_shorten(names)}",
+                f"{len(names)} item(s) are never compared and keep their prior: {_frame.shorten(names)}",
                 DataWarning,
                 stacklevel=3,
             )
         parts = [part for part in self.components() if len(part) > 1]
         if len(parts) > 1:
-            listing = "; ".join(f"{len(part)} items ({_shorten(part)})" for part in parts[:4])
+            listing = "; ".join(f"{len(part)} items ({_frame.shorten(part)})" for part in parts[:4])
             warnings.warn(
                 f"the graph of comparisons falls into {len(parts)} components: {listing}. Rewards are comparable within "
                 "a component; between components only the prior relates them. Add comparisons across",
@@ -359,9 +362,14 @@ class Comparisons:
         >>> votes.without_annotators(["bob"]).annotators
         ('ann',)
         """
+        if isinstance(names, str):
+            raise DataError(f"without_annotators takes a list of names; write without_annotators([{names!r}])")
         dropped = set(names)
         if unknown := dropped - set(self.annotators):
-            raise DataError(f"no annotator is called {_shorten(sorted(unknown, key=str))}; nobody was dropped")
+            raise DataError(
+                f"no annotator is called {_frame.shorten(sorted(map(repr, unknown)))}; nobody was dropped. "
+                f"Names are such as {', '.join(map(repr, self.annotators[:3]))}"
+            )
         stays = np.array([name not in dropped for name in self.annotators])
         if not stays[np.asarray(self.annotator)].any():
             raise DataError("dropping these annotators would leave no vote; keep at least one who voted")
@@ -383,24 +391,26 @@ class Comparisons:
         Rows come out sorted by pair and annotator. When the order of presentation is unknown each pair is first
         written with the smaller code in front.
         """
-        first, second = np.asarray(self.first), np.asarray(self.second)
-        wins = np.asarray(self.wins)
+        first, second, annotator = (np.asarray(codes) for codes in (self.first, self.second, self.annotator))
         count = np.ones(len(first), np.float32) if self.count is None else np.asarray(self.count)
+        wins = None if self.wins is None else np.asarray(self.wins)
         if not self.ordered:
             swap = first > second
             first, second = np.where(swap, second, first), np.where(swap, first, second)
-            wins = np.where(swap, count - wins, wins)
-        key = (first.astype(np.int64) * self.num_items + second) * self.num_annotators + np.asarray(self.annotator)
-        key, cell = np.unique(key, return_inverse=True)
-        pair, annotator = np.divmod(key, self.num_annotators)
-        first, second = np.divmod(pair, self.num_items)
+            wins = None if wins is None else np.where(swap, count - wins, wins)
+        order, starts = _reading.equal_rows((first, second, annotator), (self.num_items, self.num_items, self.num_annotators))
+
+        def total(votes: np.ndarray) -> np.ndarray:
+            return np.add.reduceat(votes[order], starts, dtype=np.float64).astype(np.float32)
+
+        rows = order[starts]
         return dataclasses.replace(
             self,
-            first=first.astype(np.int32),
-            second=second.astype(np.int32),
-            annotator=annotator.astype(np.int32),
-            wins=np.bincount(cell, wins).astype(np.float32),
-            count=np.bincount(cell, count).astype(np.float32),
+            first=first[rows].astype(np.int32),
+            second=second[rows].astype(np.int32),
+            annotator=annotator[rows].astype(np.int32),
+            wins=None if wins is None else total(wins),
+            count=total(count),
         )._slim()
 
     def _slim(self) -> Comparisons:
@@ -414,112 +424,3 @@ class Comparisons:
 def _plain_name(name: Any) -> int | str:
     """A name that JSON and NetCDF can hold."""
     return int(name) if isinstance(name, (int, np.integer)) and not isinstance(name, bool) else str(name)
-
-
-def _sides(winner, loser, first, second, outcome, table) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Which two columns hold the items; raises unless exactly one shape was described."""
-    if winner is not None and loser is not None and first is second is outcome is None:
-        return ("winner", winner), ("loser", loser)
-    if winner is loser is None and None not in (first, second, outcome):
-        return ("first", first), ("second", second)
-    raise DataError(
-        "describe the votes in one of two shapes: winner= and loser=, or first=, second= and outcome=. "
-        f"The table has the columns {sorted(table)}; for ratings use Comparisons.from_ratings"
-    )
-
-
-def _check_items(left, right, names, sides) -> None:
-    same = left == right
-    if same.any():
-        row = int(np.flatnonzero(same)[0])
-        raise DataError(
-            f"row {row} compares {names[left[row]]!r} with itself ({int(same.sum())} such row(s)); drop them first: "
-            f"frame = frame[frame[{sides[0][1]!r}] != frame[{sides[1][1]!r}]]"
-        )
-    if len(names) > max(1000, len(left)):
-        raise DataError(
-            f"columns {sides[0][1]!r} and {sides[1][1]!r} hold {len(names):,} different items in {len(left):,} rows, so "
-            f"most are compared once; are these row numbers or texts, not items? First values: {list(names[:3])}"
-        )
-
-
-def _annotators(table, annotator, known, rows: int):
-    if annotator is None:
-        return np.zeros(rows, np.int32), ("all",)
-    (who,), names = _frame.encode([_frame.column(table, annotator, "annotator")], known, "annotator")
-    if len(names) > 1000 and len(names) > 0.8 * rows:
-        warnings.warn(
-            f"column {annotator!r} holds {len(names):,} different annotators in {rows:,} rows, so most have one vote; "
-            "is it a row number or a time? Leave annotator= out to pool all votes",
-            DataWarning,
-            stacklevel=4,
-        )
-    return who, names
-
-
-def _settle_ties(wins: np.ndarray, ties: Ties, column: str) -> np.ndarray:
-    """Which rows to keep under the policy."""
-    tied = wins == 0.5
-    if ties == "error" and tied.any():
-        raise DataError(
-            f"column {column!r} holds {int(tied.sum())} tie(s), first in row {int(np.flatnonzero(tied)[0])}; "
-            "say what a tie means: ties='drop' leaves them out, ties='half' gives each side half a vote"
-        )
-    if ties == "drop":
-        if tied.all():
-            raise DataError(f"every row of column {column!r} is a tie, so ties='drop' leaves nothing")
-        return ~tied
-    return np.ones(len(wins), dtype=bool)
-
-
-def _read_outcomes(values, left, right, sides, outcome, spelled) -> np.ndarray:
-    """1 where the first side won, 0 where the second did, 0.5 for a tie."""
-    if spelled is not None:
-        if not {"first", "second"} <= set(spelled) <= {"first", "second", "tie"}:
-            raise DataError(f"outcomes= needs the keys 'first', 'second' and maybe 'tie'; it has {sorted(spelled)}")
-        is_first, is_second = values == spelled["first"], values == spelled["second"]
-        is_tie = values == spelled["tie"] if "tie" in spelled else np.zeros(len(values), bool)
-        return _outcome_array(is_first, is_second, is_tie, values, outcome, "the values given in outcomes=")
-    words = np.array([str(value).strip().lower() for value in values.tolist()], dtype=object)
-    if values.dtype.kind in "fi":
-        words = np.array([f"{float(value):g}" for value in values], dtype=object)
-    is_tie = np.array([word in _TIE_WORDS or word.startswith("tie") for word in words.tolist()])
-    by_name = (_equal(values, left), _equal(values, right))
-    is_tie &= ~(by_name[0] | by_name[1])
-    (_, first_column), (_, second_column) = sides
-    by_word = (
-        np.isin(words, (*_FIRST_WORDS, first_column.lower())),
-        np.isin(words, (*_SECOND_WORDS, second_column.lower())),
-    )
-    named = np.all(is_tie | by_name[0] | by_name[1])
-    worded = np.all(is_tie | by_word[0] | by_word[1])
-    if named and worded and not is_tie.all() and not np.array_equal(by_name[0], by_word[0]):
-        raise DataError(
-            f"the values of column {outcome!r} can be read as item names and as sides, with different results; "
-            "say which: outcomes={'first': 1, 'second': 0}, or rename the items"
-        )
-    is_first, is_second = by_word if worded and not named else by_name
-    expected = f"the item in {first_column!r} or {second_column!r} of its row, 'first'/'second', 1/0, or a tie"
-    return _outcome_array(is_first, is_second, is_tie, values, outcome, expected)
-
-
-def _equal(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    if one.dtype.kind in "fiu" and other.dtype.kind in "fiu":
-        return one == other
-    return np.array([str(a) == str(b) for a, b in zip(one.tolist(), other.tolist(), strict=True)])
-
-
-def _outcome_array(is_first, is_second, is_tie, values, outcome, expected) -> np.ndarray:
-    neither = ~(is_first | is_second | is_tie)
-    if neither.any():
-        row = int(np.flatnonzero(neither)[0])
-        raise DataError(
-            f"row {row} of column {outcome!r} holds {values[row]!r}, which is neither side ({int(neither.sum())} such "
-            f"row(s)); expected {expected}. Spell other values out: outcomes={{'first': ..., 'second': ..., 'tie': ...}}"
-        )
-    return np.where(is_tie, 0.5, is_first).astype(np.float32)
-
-
-def _shorten(names: Iterable[Any], most: int = 5) -> str:
-    names = list(names)
-    return ", ".join(map(str, names[:most])) + (f", … ({len(names)} in all)" if len(names) > most else "")

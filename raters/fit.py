@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse
 import xarray as xr
 from numpyro import handlers
 from scipy.special import expit
@@ -195,6 +196,7 @@ def simulate(model: Model, questions: Comparisons, *, seed: int, given: Values |
     >>> again.truth["competence"].shape
     (3,)
     """
+    _check_types(model, questions, PGGibbs(), seed)
     sites = latent_sites(model, questions)
     given = {name: jnp.asarray(value, float) for name, value in (given or {}).items()}
     for name, value in given.items():
@@ -203,7 +205,11 @@ def simulate(model: Model, questions: Comparisons, *, seed: int, given: Values |
         if np.shape(value) != sites[name].shape:
             raise SettingError(f"{name!r} has shape {np.shape(value)}; {type(model).__name__} needs {sites[name].shape}")
     program = handlers.substitute(handlers.seed(model.generate, jax.random.key(seed)), given)
-    trace = handlers.trace(program).get_trace(jax.tree.map(jnp.asarray, questions.without_outcomes()))
+    asked = jax.tree.map(jnp.asarray, questions.without_outcomes())
+    if asked.count is not None:
+        # NumPyro draws binomial outcomes out of integer counts only.
+        asked = dataclasses.replace(asked, count=asked.count.astype(int))
+    trace = handlers.trace(program).get_trace(asked)
     truth = {name: np.asarray(trace[name]["value"]) for name in sites}
     wins = np.asarray(trace[model.observed]["value"], np.float32)
     return Simulated(dataclasses.replace(questions, wins=wins), truth)
@@ -248,7 +254,8 @@ def predict(model: Model, result: xr.DataTree, questions: Comparisons | None = N
     Returns
     -------
     xarray.DataArray
-        Probabilities with axes ``chain``, ``draw``, ``comparison``, and the names ``first``, ``second``, ``by`` of each comparison.
+        Probabilities with axes ``chain``, ``draw``, ``comparison``, and the names ``first``, ``second``, ``by`` of each
+        comparison.
 
     Raises
     ------
@@ -290,14 +297,8 @@ def _logits(model: Model, data: Any, draws: Values) -> jax.Array:
 
 def recode(questions: Comparisons, fitted: Comparisons) -> Comparisons:
     """Questions in the codes of the fitted data."""
-    items, annotators = tuple(map(str, fitted.items)), tuple(map(str, fitted.annotators))
-    sides = [
-        np.array([str(name) for name in questions.items], dtype=object)[np.asarray(side)]
-        for side in (questions.first, questions.second)
-    ]
-    (first, second), _ = _frame.encode(sides, items, "item")
-    who = np.array([str(name) for name in questions.annotators], dtype=object)[np.asarray(questions.annotator)]
-    (annotator,), _ = _frame.encode([who], annotators, "annotator")
+    first, second = (_frame.match(side, questions.items, fitted.items, "item") for side in (questions.first, questions.second))
+    annotator = _frame.match(questions.annotator, questions.annotators, fitted.annotators, "annotator")
     return dataclasses.replace(
         questions, first=first, second=second, annotator=annotator, items=fitted.items, annotators=fitted.annotators
     )
@@ -335,12 +336,12 @@ def log_likelihood(model: Model, result: xr.DataTree, *, by: str = "comparison")
     data = Comparisons.from_result(result)
     pointwise = _pointwise(model, result, data)
     if by == "annotator":
-        codes = np.asarray(data.annotator)
-        sums = np.zeros((*pointwise[model.observed].shape[:2], data.num_annotators))
-        np.add.at(sums, (slice(None), slice(None), codes), pointwise[model.observed].values)
-        voted = np.unique(codes)
+        voted, code = np.unique(data.annotator, return_inverse=True)
+        member = scipy.sparse.coo_array((np.ones(len(code)), (np.arange(len(code)), code)), (len(code), len(voted)))
+        table = pointwise[model.observed].values
+        sums = (table.reshape(-1, len(code)) @ member.tocsc()).reshape(*table.shape[:2], len(voted))
         pointwise = xr.Dataset(
-            {model.observed: (("chain", "draw", "annotator"), sums[..., voted])},
+            {model.observed: (("chain", "draw", "annotator"), sums)},
             coords={"annotator": label_array(data.annotators)[voted], "chain": pointwise["chain"], "draw": pointwise["draw"]},
         )
     copy = result.copy()

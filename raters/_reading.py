@@ -1,0 +1,96 @@
+"""Steps of reading a table of votes or ratings, and the errors about what its rows say together."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from raters import _frame
+from raters.errors import DataError, DataWarning
+
+_MAX_PAIRS = 50_000_000
+
+
+def shape(winner, loser, first, second, outcome, outcomes) -> tuple[str, str]:
+    """The roles of the two sides; raises unless exactly one shape of table was described."""
+    if None not in (winner, loser) and first is second is outcome is outcomes is None:
+        return "winner", "loser"
+    if winner is loser is None and None not in (first, second, outcome):
+        return "first", "second"
+    roles = {"winner": winner, "loser": loser, "first": first, "second": second, "outcome": outcome, "outcomes": outcomes}
+    given = ", ".join(f"{role}={value!r}" for role, value in roles.items() if value is not None) or "neither"
+    raise DataError(
+        "describe the votes in one of two shapes: winner= and loser=, or first=, second= and outcome= (with outcomes= where "
+        f"needed); you gave {given}. For one rating per item, write Comparisons.from_ratings(table, item=..., rating=...)"
+    )
+
+
+def check_items(left, right, names, columns: tuple[str, str]) -> None:
+    same = left == right
+    if same.any():
+        row = int(np.flatnonzero(same)[0])
+        raise DataError(
+            f"row {row} (counted from 0) compares {names[left[row]]!r} with itself ({int(same.sum())} such row(s)); a vote "
+            f"needs two items. Leave those rows out first: frame = frame[frame[{columns[0]!r}] != frame[{columns[1]!r}]]"
+        )
+    if len(names) > max(1000, len(left)):
+        raise DataError(
+            f"columns {columns[0]!r} and {columns[1]!r} hold {len(names):,} different items in {len(left):,} rows, so "
+            f"most are compared once; are these row numbers or texts, not items? First values: {_frame.shorten(names, 3)}. "
+            "Give the columns that name the items"
+        )
+
+
+def annotators(columns: Mapping[str, _frame.Column], known, rows: int) -> tuple[np.ndarray, tuple[Any, ...]]:
+    if "annotator" not in columns:
+        if known is not None:
+            raise DataError("annotators= lists the names in a column; say which column that is with annotator=")
+        return np.zeros(rows, np.int32), ("all",)
+    (who,), names = _frame.encode([columns["annotator"]], known, "annotator")
+    if len(names) > 1000 and len(names) > 0.8 * rows:
+        warnings.warn(
+            f"column {columns['annotator'].name!r} holds {len(names):,} different annotators in {rows:,} rows, so most have "
+            "one vote; is it a row number or a time? Leave annotator= out to pool all votes",
+            DataWarning,
+            stacklevel=4,
+        )
+    return who, names
+
+
+def pairs_within(group: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs of rows of the same group."""
+    order = np.argsort(group, kind="stable")
+    sizes = np.bincount(group, minlength=groups).astype(np.int64)
+    if (pairs := int((sizes * (sizes - 1) // 2).sum())) > _MAX_PAIRS:
+        raise DataError(
+            f"{len(group):,} ratings would become {pairs:,} comparisons (at most {_MAX_PAIRS:,}); "
+            "rate in smaller groups, or draw a sample of each annotator's ratings first"
+        )
+    starts = np.cumsum(sizes) - sizes
+    # One set of positions serves all groups of a size.
+    pieces = []
+    for size in np.unique(sizes):
+        rows = order[starts[sizes == size][:, None] + np.arange(size)]
+        pieces.append(rows[:, np.stack(np.triu_indices(size, 1))].transpose(1, 0, 2).reshape(2, -1))
+    one, two = np.concatenate(pieces, axis=1)
+    return one, two
+
+
+def equal_rows(columns: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """An order that puts equal rows together, sorted by the columns, and where in it each group of equals starts."""
+    if math.prod(sizes) < 2**63:
+        key = np.zeros(len(columns[0]), np.int64)
+        for column, size in zip(columns, sizes, strict=True):
+            key *= size
+            key += column
+        order = np.argsort(key)
+        key = key[order]
+        new = key[1:] != key[:-1]
+    else:
+        order = np.lexsort(tuple(reversed(columns)))
+        new = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])
+    return order, np.flatnonzero(np.concatenate([[True], new]))
