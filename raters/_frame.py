@@ -90,6 +90,8 @@ def _is_pandas(frame: Any) -> bool:
 
 def _array(values: Any, name: str) -> Any:
     """A column as a one-dimensional array or pandas column."""
+    if isinstance(values, np.ma.MaskedArray) and values.ndim == 1:
+        values = pd.Series(values)  # what is masked becomes missing
     if not isinstance(values, (np.ndarray, pd.Series)):
         try:
             array = np.asarray(values)

@@ -15,7 +15,7 @@ from raters import _frame
 from raters._check import whole
 from raters.data import Comparisons
 from raters.errors import DataError
-from raters.fit import draws_of, label_array, recode
+from raters.fit import check_comparisons, check_model, draws_of, label_array, recode
 from raters.inference._rows import logits_of
 from raters.model import Model, Values
 
@@ -186,6 +186,8 @@ def suggest(
     """
     whole("batch_size", batch_size)
     whole("draws", draws, least=2)
+    check_model(model)
+    check_comparisons(candidates, "candidates")
     candidates = recode(candidates.without_outcomes(), Comparisons.from_result(result))
     values, _ = draws_of(model, result, draws, seed)
     score, p_win = scores(model, values, candidates)

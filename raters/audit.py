@@ -12,7 +12,7 @@ from scipy.special import expit
 from raters._check import positive, share, whole
 from raters.data import Comparisons
 from raters.errors import SettingError
-from raters.fit import draws_of, fit, label_array
+from raters.fit import check_model, draws_of, fit, label_array
 from raters.inference import Backend
 from raters.model import Model
 
@@ -135,6 +135,8 @@ def audit(
     >>> sorted(str(truth["kind"][name]) for name in found.flagged)
     ['adversary', 'guesser', 'guesser']
     """
+    check_model(model)
+    data = Comparisons.from_result(result)
     costs = costs or Costs()
     share("level", level)
     share("guess_margin", guess_margin)
@@ -146,7 +148,6 @@ def audit(
             f"{model!r} has no competences to audit; fit ExtendedBTL(), or ExtendedBTL(competence='signed') to find "
             "adversaries too, and pass that model and its result"
         )
-    data = Comparisons.from_result(result)
     competence, reward = draws["competence"], draws["reward"]
     few, _ = draws_of(model, result, _DRAWS)
     accuracy = _accuracy(few["competence"], few["reward"])

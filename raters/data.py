@@ -330,6 +330,11 @@ class Comparisons:
     @classmethod
     def from_result(cls, result: Any) -> Comparisons:
         """The data that a result was fitted to."""
+        if "items" not in getattr(result, "attrs", {}) or "constant_data" not in result:
+            raise DataError(
+                f"expected a result of rt.fit, with the data that it was fitted to; this is a {type(result).__name__} without "
+                "them. Pass what rt.fit returned, or what arviz.from_netcdf read back"
+            )
         constant = result["constant_data"]
         return cls(
             **{role: np.asarray(constant[f"{role}_code"].values) for role in ("first", "second", "annotator")},

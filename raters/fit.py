@@ -106,22 +106,30 @@ def fit(
 
 
 def _check_types(model, data, backend, seed) -> None:
-    if isinstance(model, type) or not isinstance(model, Model):
-        name = model.__name__ if isinstance(model, type) else type(model).__name__
-        raise SettingError(
-            f"the first argument must be a model, such as rt.BTL(); it is {name}"
-            + ("; write " + name + "()" if isinstance(model, type) else "")
-        )
-    if not hasattr(data, "coords") or not hasattr(data, "num_comparisons"):
-        raise SettingError(
-            f"the second argument must be Comparisons; it is {type(data).__name__}. "
-            "Read a table with rt.Comparisons.from_frame(table, winner=..., loser=...)"
-        )
+    check_model(model)
+    check_comparisons(data, "the second argument")
     if isinstance(backend, type) or not isinstance(backend, Backend):
         name = backend.__name__ if isinstance(backend, type) else repr(backend)
         raise SettingError(f"the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is {name}")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
         raise SettingError(f"seed={seed!r} is not possible; it must be a whole number, such as seed=0")
+
+
+def check_model(model: Any) -> None:
+    """A model, not its class."""
+    if not isinstance(model, Model):
+        name = model.__name__ if isinstance(model, type) else type(model).__name__
+        also = f"; write rt.{name}()" if isinstance(model, type) and issubclass(model, Model) else ""
+        raise SettingError(f"the first argument must be a model, such as rt.BTL(); it is {name}{also}")
+
+
+def check_comparisons(data: Any, what: str) -> None:
+    """Comparisons, not the table that they are read from."""
+    if not hasattr(data, "coords") or not hasattr(data, "num_comparisons"):
+        raise SettingError(
+            f"{what} must be Comparisons; it is {type(data).__name__}. "
+            "Read a table with rt.Comparisons.from_frame(table, winner=..., loser=...)"
+        )
 
 
 def _as_tree(model: Model, data: Any, draws, facts: dict[str, Any]) -> xr.DataTree:
@@ -230,6 +238,7 @@ def draws_of(model: Model, result: xr.DataTree, most: int | None = None, seed: i
 
 
 def _latent_names(model: Model, result: xr.DataTree) -> list[str]:
+    check_model(model)
     data = Comparisons.from_result(result)
     names = list(latent_sites(model, data))
     if missing := [name for name in names if name not in result["posterior"]]:
@@ -270,7 +279,10 @@ def predict(model: Model, result: xr.DataTree, questions: Comparisons | None = N
     >>> rt.predict(rt.BTL(), result).sizes["draw"]
     100
     """
+    check_model(model)
     fitted = Comparisons.from_result(result)
+    if questions is not None:
+        check_comparisons(questions, "questions")
     asked = fitted if questions is None else recode(questions, fitted)
     values, sizes = draws_of(model, result)
     pieces = [np.asarray(_logits(model, piece, values)) for piece in asked.take(slice(None)).chunks(1 << 16)]
