@@ -1,0 +1,253 @@
+"""Files of the command line: tables read with one-line errors, and outputs that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from raters.errors import DataError, SettingError
+
+if TYPE_CHECKING:
+    from raters.data import Comparisons
+
+_FORMATS = {".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet", ".jsonl": "JSON lines", ".ndjson": "JSON lines"}
+_SHAPES = (("winner", "loser"), ("first", "second", "outcome"), ("item", "rating"))
+_ANNOTATOR_WORDS = ("annotator", "worker", "judge", "rater")
+
+
+def table_format(path: Path) -> str:
+    """What the name of a file says about its format; `DataError` when it says nothing."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes[-1:] == [".gz"] and suffixes[-2:-1] in ([".csv"], [".tsv"], [".jsonl"], [".ndjson"]):
+        suffixes.pop()
+    if not suffixes or suffixes[-1] not in _FORMATS:
+        raise DataError(
+            f"cannot tell the format of {str(path)!r} from its name; expected .csv, .tsv, .jsonl or .ndjson "
+            "(each also with .gz), or .parquet"
+        )
+    return _FORMATS[suffixes[-1]]
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A table from CSV, TSV, Parquet or JSON lines; names keep their spelling (007 stays 007)."""
+    kind = table_format(path)
+    must_be_file(path)
+    try:
+        with warnings.catch_warnings():
+            # A row longer than the header would lose values, with a warning only.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            if kind == "Parquet":
+                return pd.read_parquet(path)
+            if path.suffix.lower() != ".gz" and b"\0" in _head(path):
+                raise ValueError("it is binary, not UTF-8 text")
+            if kind == "JSON lines":
+                return _scalars(pd.read_json(path, lines=True, dtype=False, convert_dates=False))
+            separator = "\t" if kind == "TSV" else ","
+            table = pd.read_csv(path, sep=separator, dtype=str, index_col=False, encoding="utf-8-sig")
+            return _one_separator(table, separator).apply(_as_written)
+    except (ValueError, EOFError, OSError, ArithmeticError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise DataError(f"{str(path)!r} is not a readable {kind} table: {reason}") from error
+
+
+def must_be_file(path: Path) -> None:
+    """`DataError` unless there is a file to read."""
+    if path.is_dir():
+        raise DataError(f"{str(path)!r} is a directory; name a file in it")
+    if not path.exists():
+        raise DataError(f"there is no file {str(path)!r}")
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(1 << 16)
+
+
+def _scalars(table: pd.DataFrame) -> pd.DataFrame:
+    for name in table.columns:
+        if table[name].map(lambda value: isinstance(value, (list, dict))).any():
+            raise ValueError(f"column {name!r} holds lists or objects, not single values")
+    return table
+
+
+def _one_separator(table: pd.DataFrame, expected: str) -> pd.DataFrame:
+    header = str(table.columns[0])
+    if len(table.columns) == 1 and (found := next((mark for mark in ";\t|," if mark in header), None)):
+        raise ValueError(f"its columns are separated by {found!r}, where {expected!r} was expected")
+    return table
+
+
+def _as_written(column: pd.Series) -> pd.Series:
+    """Text as whole numbers where nothing is lost by it, and as numbers where it can only be an outcome."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    if len(column) == 0 or numbers.isna().any():
+        return column
+    if numbers.dtype.kind in "iu" and (numbers.astype(str) == column).all():
+        return numbers
+    return numbers if set(numbers.unique()) <= {0.0, 0.5, 1.0} else column
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column plays which role; None where a role is not described."""
+
+    winner: str | None = None
+    loser: str | None = None
+    first: str | None = None
+    second: str | None = None
+    outcome: str | None = None
+    item: str | None = None
+    rating: str | None = None
+    annotator: str | None = None
+    count: str | None = None
+
+    def given(self) -> dict[str, str]:
+        """The roles that are described."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+
+    def check(self) -> None:
+        """`SettingError` unless the options describe one shape of table, and that whole (or none at all)."""
+        given = self.given()
+        shapes = [shape for shape in _SHAPES if set(shape) & set(given)]
+        if len(shapes) > 1:
+            mixed = " and ".join(next(f"--{role}" for role in shape if role in given) for shape in shapes)
+            raise SettingError(f"{mixed} describe different shapes of table; give one: {_shape_options()}")
+        if shapes and (lacking := [role for role in shapes[0] if role not in given]):
+            have = next(role for role in shapes[0] if role in given)
+            raise SettingError(f"--{have} needs {' and '.join(f'--{role}' for role in lacking)} as well")
+        if self.rating is not None and self.count is not None:
+            raise SettingError("--count does not go with --item and --rating: each row is one rating")
+
+    @property
+    def has_sides(self) -> bool:
+        """Whether the options say where the items are."""
+        return bool(set(self.given()) - {"annotator", "count"})
+
+    def guessed(self, names: list[str]) -> Columns:
+        """Completed from standard column names; `DataError` when those are ambiguous or absent."""
+        by_lower = {name.lower(): name for name in names}
+        shapes = [shape for shape in _SHAPES if set(shape) <= set(by_lower)]
+        if len(shapes) != 1:
+            why = "has none of the standard column names" if not shapes else "can be read in more than one way"
+            raise DataError(f"the table {why}; say which columns to read: {_shape_options()}. It has {sorted(names)}")
+        who = [by_lower[word] for word in _ANNOTATOR_WORDS if word in by_lower]
+        if self.annotator is None and len(who) > 1:
+            raise DataError(f"the columns {who} may each say who voted; write --annotator {who[0]}, or another")
+        annotator = self.annotator or (who[0] if who else None)
+        return Columns(**{role: by_lower[role] for role in shapes[0]}, annotator=annotator, count=self.count)
+
+
+def _shape_options() -> str:
+    return ", or ".join(" ".join(f"--{role} COLUMN" for role in shape) for shape in _SHAPES)
+
+
+def read_votes(table: pd.DataFrame, columns: Columns, ties: str | None, drop_bad_rows: bool) -> tuple[Comparisons, int]:
+    """The votes in a table, and how many rows were left out because no vote can be read from them."""
+    from raters.data import Comparisons
+
+    table, left_out = _usable_rows(table, columns, drop_bad_rows)
+    roles: dict[str, Any] = columns.given() | ({"ties": ties} if ties else {})
+    read = Comparisons.from_ratings if columns.item else Comparisons.from_frame
+    return read(table, **roles), left_out
+
+
+def _usable_rows(table: pd.DataFrame, columns: Columns, drop: bool) -> tuple[pd.DataFrame, int]:
+    """Rows without a missing value and without an item compared with itself; the others are an error unless `drop`."""
+    used = [name for name in columns.given().values() if name in table.columns]
+    missing = (table[used].isna() | (table[used] == "")).any(axis=1)
+    sides = [columns.winner, columns.loser] if columns.winner else [columns.first, columns.second]
+    same = pd.Series(False, index=table.index)
+    if all(side in used for side in sides):
+        same = ~missing & (table[sides[0]].astype(str) == table[sides[1]].astype(str))
+    bad = missing | same
+    if bad.any() and not drop:
+        row = int(np.flatnonzero(bad)[0])
+        wrong = "has a missing value" if missing.iloc[row] else f"compares {table[sides[0]].iloc[row]!s} with itself"
+        raise DataError(
+            f"data row {row + 1} {wrong} ({int(missing.sum())} row(s) with a missing value, {int(same.sum())} with an item "
+            "compared with itself); correct the table, or leave such rows out with --drop-bad-rows"
+        )
+    if bad.all() and len(table):
+        raise DataError("every row has a missing value or an item compared with itself, so no vote is left")
+    return table[~bad], int(bad.sum())
+
+
+_AS_OPTION = re.compile(
+    r"\b(winner|loser|first|second|outcome|item|rating|annotator|count|ties|competence|reward_scale|competence_spread|draws"
+    r"|warmup|chains|threshold|level|min_votes|batch_size|seed|keep_bad|drop_good|review|num_items|num_annotators|num_votes)="
+    r"(?:'([^']*)'|(\.\.\.)|([-\w.]+))?"
+)
+_RENAMED = {"keep_bad": "cost-keep-bad", "drop_good": "cost-drop-good", "review": "cost-review"} | {
+    f"num_{name}": name for name in ("items", "annotators", "votes")
+}
+
+
+def as_options(message: str) -> str:
+    """A message of the library in the words of the command line: ``ties='drop'`` becomes ``--ties drop``."""
+
+    def option(match: re.Match[str]) -> str:
+        value = match[2] or match[4] or ("..." if match[3] else "")
+        return f"--{_RENAMED.get(match[1], match[1].replace('_', '-'))} {value}".rstrip()
+
+    return _AS_OPTION.sub(option, " ".join(message.split()))
+
+
+# ---------------------------------------------------------------- writing
+
+
+def check_writable(path: Path, *, folder: bool) -> None:
+    """`SettingError` when `path` cannot be written, before hours are spent on what should go there."""
+    if folder and path.exists() and not path.is_dir():
+        raise SettingError(f"--out {str(path)!r} is a file; name a folder")
+    if not folder and path.is_dir():
+        raise SettingError(f"--out {str(path)!r} is a folder; name a file")
+    if not folder and not path.parent.is_dir():
+        raise SettingError(f"--out {str(path)!r} cannot be written: there is no folder {str(path.parent)!r}")
+    there = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
+    holder = there.parent if there.is_file() and not folder else there
+    if not holder.is_dir() or not os.access(holder, os.W_OK | os.X_OK):
+        raise SettingError(f"--out {str(path)!r} cannot be written: {str(holder)!r} is not a folder that you may write to")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path`, with the same ending, that takes its place once the block ends well."""
+    with staged(path.parent) as folder:
+        yield folder / path.name
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """A temporary folder beside the files of `folder`, whose files move there once the block ends well."""
+    folder = folder.resolve()
+    holder = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
+    stage = Path(tempfile.mkdtemp(prefix=".raters-", dir=holder))
+    try:
+        yield stage
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in sorted(stage.iterdir()):
+            os.replace(file, folder / file.name)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def write_table(columns: Mapping[str, Any] | pd.DataFrame, path: Path) -> None:
+    """A table as CSV, TSV, Parquet or JSON lines, by the ending of `path`."""
+    table, kind = pd.DataFrame(columns), table_format(path)
+    if kind == "Parquet":
+        table.to_parquet(path, index=False)
+    elif kind == "JSON lines":
+        table.to_json(path, orient="records", lines=True)
+    else:
+        table.to_csv(path, index=False, sep="\t" if kind == "TSV" else ",")

@@ -1,0 +1,220 @@
+"""What the command line prints and summarises: ranking, audit, next questions."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from raters.audit import Audit
+
+STYLES = {"keep": "green", "review": "yellow", "drop": "bold red", "not enough votes": "dim"}
+# Below this many columns of text the audit leaves out what the others imply.
+_NARROW = 76
+
+
+class Output(Console):
+    """Standard output; a closed pipe is reported as such instead of ending the process on the spot."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the command line decide."""
+        raise BrokenPipeError
+
+
+def ranking(result: xr.DataTree, level: float) -> pd.DataFrame:
+    """Items from the highest reward to the lowest, with what the posterior says about their ranks.
+
+    Columns: ``item``, ``rank`` (by posterior mean reward), ``reward`` with ``reward_low`` and ``reward_high``, ``rank_low``
+    and ``rank_high`` (interval of the rank), ``p_best`` (highest of all), ``p_above_next`` (above the item that follows).
+    """
+    reward = result["posterior"]["reward"].stack(sample=("chain", "draw")).transpose("sample", "item")
+    draws = reward.values
+    order = np.argsort(-draws.mean(0), kind="stable")
+    draws, names = draws[:, order], reward["item"].values[order]
+    ranks = np.argsort(np.argsort(-draws, axis=1), axis=1) + 1
+    tails = ((1 - level) / 2, (1 + level) / 2)
+    low, high = np.quantile(draws, tails, axis=0)
+    rank_low, rank_high = np.quantile(ranks, tails, axis=0, method="nearest")
+    return pd.DataFrame(
+        {
+            "item": names,
+            "rank": np.arange(1, len(names) + 1),
+            "reward": draws.mean(0),
+            "reward_low": low,
+            "reward_high": high,
+            "rank_low": rank_low,
+            "rank_high": rank_high,
+            "p_best": (ranks == 1).mean(0),
+            "p_above_next": np.append((draws[:, :-1] > draws[:, 1:]).mean(0), np.nan),
+        }
+    )
+
+
+def audit_frame(found: Audit) -> pd.DataFrame:
+    """The audit as a table, least trusted first."""
+    frame = found.table.to_dataframe().reset_index()
+    return frame.sort_values(["p_below", "competence"], ascending=[False, True], kind="stable", ignore_index=True)
+
+
+def ends(number: int, most: int) -> tuple[np.ndarray, int]:
+    """Positions of the first and last rows of `number` to show, `most` at most, and how many that leaves out."""
+    if number <= most:
+        return np.arange(number), 0
+    head = (most + 1) // 2
+    return np.r_[:head, number - (most - head) : number], number - most
+
+
+def print_ranking(out: Console, table: pd.DataFrame, level: float, most: int) -> None:
+    """The ranking, shortened to its two ends."""
+    grid = _grid("Items, highest reward first")
+    share = f"{level:.0%}"
+    grid.add_column("rank", justify="right", no_wrap=True)
+    grid.add_column("item", overflow="fold", min_width=8)
+    for heading in ("reward", f"{share} interval", f"rank, {share}", "P(best)", "P(above next)"):
+        grid.add_column(heading, justify="right", no_wrap=heading not in ("P(best)", "P(above next)"))
+
+    def cells(row):
+        interval, ranks = _interval(row.reward_low, row.reward_high), f"{row.rank_low}–{row.rank_high}"
+        chances = (_percent(row.p_best), _percent(row.p_above_next))
+        return str(row.rank), escape(str(row.item)), f"{row.reward:.2f}", interval, ranks, *chances
+
+    _fill(grid, table, most, cells)
+    out.print(grid)
+
+
+def print_audit(out: Console, found: Audit, level: float, threshold: float, most: int) -> None:
+    """Annotators from the least trusted to the most, then the rule and what dropping the flagged would cost."""
+    table = audit_frame(found)
+    grid = _grid("Annotators, least trusted first")
+    wide = out.width >= _NARROW
+    grid.add_column("annotator", overflow="fold", min_width=9)
+    grid.add_column("votes", justify="right", no_wrap=True)
+    grid.add_column("compe-\ntence", justify="right", no_wrap=True)
+    grid.add_column(f"{level:.0%}\ninterval", justify="right", no_wrap=True)
+    if wide:
+        grid.add_column("accu-\nracy", justify="right", no_wrap=True)
+        grid.add_column("agree-\nment", justify="right", no_wrap=True)
+    for heading in ("P(gues-\nsing)", "P(adver-\nsarial)", f"P(below\n{threshold:g})"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    grid.add_column("verdict")
+
+    def cells(row):
+        middle = (_percent(row.accuracy), _percent(row.agreement)) if wide else ()
+        chances = (_percent(share) for share in (row.p_guessing, row.p_adversarial, row.p_below))
+        interval = _interval(row.competence_low, row.competence_high)
+        verdict = f"[{STYLES[row.verdict]}]{row.verdict}[/]"
+        return escape(str(row.annotator)), str(row.votes), f"{row.competence:.2f}", interval, *middle, *chances, verdict
+
+    _fill(grid, table, most, cells)
+    out.print(grid)
+    counts = table["verdict"].value_counts()
+    out.print(" · ".join(f"{verdict}: {counts[verdict]}" for verdict in STYLES if verdict in counts), highlight=False)
+    out.print(escape(found.rule), highlight=False)
+    share = f"Expected share of wrong drops: {found.wrong_drops:.1%}." if found.flagged else "Nobody is dropped."
+    out.print(share + ("" if wide else " A wider terminal also shows accuracy and agreement."), highlight=False)
+    out.print()
+
+
+def print_questions(out: Console, questions: pd.DataFrame, note: str) -> None:
+    """The most informative questions."""
+    grid = _grid("Next questions, most informative first")
+    for heading in ("first", "second", "ask"):
+        grid.add_column(heading, overflow="fold", min_width=6)
+    grid.add_column("bits", justify="right", no_wrap=True)
+    grid.add_column("P(first wins)", justify="right", no_wrap=True)
+    for row in questions.itertuples():
+        names = (escape(str(name)) for name in (row.first, row.second, row.by))
+        grid.add_row(*names, f"{row.score:.3f}", _percent(row.p_win))
+    out.print(grid)
+    if note:
+        out.print(note, highlight=False)
+
+
+def print_change(out: Console, change: Mapping[str, Any], items: int, flagged: int, most: int = 8) -> None:
+    """What leaving out the flagged annotators does to the ranking."""
+    out.print(
+        f"Without the {flagged} flagged annotator(s): Kendall's tau of the two rankings {change['kendall_tau']:.3f}; "
+        f"{change['moved']} of {items} items change rank.",
+        highlight=False,
+    )
+    moves = [f"{escape(str(move['item']))} ({move['rank']} → {move['new_rank']})" for move in change["moves"][:most]]
+    if moves:
+        out.print("Largest moves: " + ", ".join(moves), highlight=False)
+    out.print()
+
+
+def ranking_change(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
+    """Kendall's tau between two rankings of the same items, and the items that moved, furthest first."""
+    from scipy.stats import kendalltau
+
+    both = before[["item", "rank"]].merge(after[["item", "rank"]].rename(columns={"rank": "new_rank"}), on="item")
+    both["moved"] = (both["new_rank"] - both["rank"]).abs()
+    moves = both[both["moved"] > 0].sort_values("moved", ascending=False, kind="stable").drop(columns="moved")
+    tau = float(kendalltau(both["rank"], both["new_rank"]).statistic)
+    return {"kendall_tau": tau, "moved": len(moves), "moves": moves.to_dict("records")}
+
+
+def fit_facts(result: xr.DataTree) -> dict[str, Any]:
+    """What a result records about its own making, without the names of items and annotators."""
+    return {name: value for name, value in result.attrs.items() if name not in ("items", "annotators", "ordered")}
+
+
+def versions() -> dict[str, str]:
+    """Versions of what produced the numbers."""
+    return {name: version(name) for name in ("raters", "numpyro", "jax", "arviz", "xarray", "numpy")}
+
+
+def write_json(values: Mapping[str, Any], path: Path) -> None:
+    """Strict JSON: what is not finite becomes null."""
+    path.write_text(json.dumps(_plain(values), indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, pd.DataFrame):
+        return _plain(value.to_dict("records"))
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def _grid(title: str) -> Table:
+    return Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1, 0, 0), header_style="bold")
+
+
+def _fill(grid: Table, table: pd.DataFrame, most: int, cells) -> None:
+    """Rows of both ends, with a line between them that says how many are left out."""
+    shown, left_out = ends(len(table), most)
+    for place, row in enumerate(table.iloc[shown].itertuples()):
+        grid.add_row(*cells(row))
+        if left_out and place == (most + 1) // 2 - 1:
+            blank = [""] * (len(grid.columns) - 1)
+            blank.insert(grid.columns[0].header == "rank", f"… {left_out} not shown …")
+            grid.add_row(*blank, style="dim")
+
+
+def _percent(share: float) -> str:
+    if math.isnan(share):
+        return "–"
+    return f"{share:.0%}" if share in (0.0, 1.0) or 0.005 <= share < 0.995 else ("<1%" if share < 0.5 else ">99%")
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{low:.2f}…{high:.2f}"

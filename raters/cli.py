@@ -1,0 +1,236 @@
+"""The command line: ``raters audit``, ``fit``, ``suggest``, ``simulate``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from raters.errors import RatersError
+
+app = typer.Typer(
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Bayesian models of human judgement: who can be trusted, what people prefer, and what to ask next.",
+)
+# Typer has carried its own copy of click since 0.26, so the base class of usage errors is found through Typer.
+_UsageError = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
+def _option(panel: str, *names: str, **settings: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=panel, **settings)
+
+
+def _column(text: str) -> Any:
+    return _option("Columns", help=f"Column with {text}.", metavar="COLUMN")
+
+
+Table = Annotated[Path, typer.Argument(metavar="FILE", help="Votes: .csv, .tsv, .jsonl (each also .gz), or .parquet.")]
+Winner = Annotated[str | None, _column("the preferred item")]
+Loser = Annotated[str | None, _column("the other item")]
+First = Annotated[str | None, _column("the item shown first")]
+Second = Annotated[str | None, _column("the item shown second")]
+Outcome = Annotated[str | None, _column("who won: an item, a side, 1/0, or a tie")]
+Item = Annotated[str | None, _column("the rated item")]
+Rating = Annotated[str | None, _column("the item's rating; higher wins")]
+Annotator = Annotated[str | None, _column("who voted")]
+Count = Annotated[str | None, _column("the number of equal votes in the row")]
+TIES = "What a tie means. [default: error for votes, drop for ratings]"
+Ties = Annotated[Literal["error", "drop", "half"] | None, _option("Columns", help=TIES)]
+BAD_ROWS = "Leave out rows with a missing value or an item compared with itself."
+DESIGN = "paper: uniform rewards and competences; separated: easy; crowd: with guessers and adversaries; position-biased."
+DropBadRows = Annotated[bool, _option("Columns", "--drop-bad-rows", help=BAD_ROWS)]
+ModelName = Annotated[Literal["btl", "extended-btl"], _option("Model", "--model", help="btl takes all annotators as alike.")]
+COMPETENCE = (
+    "Where competences may lie: [0, 1], above 0, or anywhere. Signed is the default because only it can find adversaries."
+)
+Competence = Annotated[Literal["unit", "positive", "signed"], _option("Model", help=COMPETENCE)]
+PositionBias = Annotated[bool, _option("Model", "--position-bias", help="Learn who favours what is shown first.")]
+RewardScale = Annotated[float | None, _option("Model", help="Standard deviation of the rewards. [default: learned]")]
+Spread = Annotated[float | None, _option("Model", help="Standard deviation of the competences. [default: learned]")]
+BackendName = Annotated[Literal["gibbs", "nuts", "svi", "em"], _option("Fit", "--backend", help="gibbs and nuts are exact.")]
+Draws = Annotated[int | None, _option("Fit", min=4, help="Posterior draws (per chain). [default: 1000]")]
+Warmup = Annotated[int | None, _option("Fit", min=1, help="Draws to discard first (gibbs, nuts).")]
+Chains = Annotated[int | None, _option("Fit", min=1, help="Chains (gibbs, nuts). [default: 4]")]
+Seed = Annotated[int, _option("Fit", min=0, max=2**31 - 1, help="The same seed gives the same result.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and no notes on standard error.")]
+Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Progress bars (only ever on a terminal).")]
+Threshold = Annotated[float, _option("Audit", help="An annotator with a competence below it is bad; 1 is a reliable one.")]
+Level = Annotated[float, _option("Audit", help="Posterior probability of the intervals.")]
+MinVotes = Annotated[int, _option("Audit", min=0, help="With fewer votes nobody is judged.")]
+KeepBad = Annotated[float, _option("Audit", "--cost-keep-bad", help="Cost of keeping a bad annotator.")]
+DropGood = Annotated[float, _option("Audit", "--cost-drop-good", help="Cost of dropping a good one.")]
+Review = Annotated[float, _option("Audit", "--cost-review", help="Cost of looking into an annotator's votes.")]
+Refit = Annotated[bool, _option("Audit", "--drop", help="Fit again without the flagged; report how the ranking changes.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Questions to suggest.")]
+AuditFolder = Annotated[Path, typer.Option("--out", help="Folder for result.nc, summary.json and the figures.", metavar="DIR")]
+Rows = Annotated[int, typer.Option(min=2, help="Most rows of a printed table; of more, both ends are shown.")]
+
+
+@app.callback(invoke_without_command=True)
+def _raters(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        print(f"raters {installed('raters')}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def audit(
+    context: typer.Context,
+    file: Table,
+    winner: Winner = None,
+    loser: Loser = None,
+    first: First = None,
+    second: Second = None,
+    outcome: Outcome = None,
+    item: Item = None,
+    rating: Rating = None,
+    annotator: Annotator = None,
+    count: Count = None,
+    ties: Ties = None,
+    drop_bad_rows: DropBadRows = False,
+    model: ModelName = "extended-btl",
+    competence: Competence = "signed",
+    position_bias: PositionBias = False,
+    reward_scale: RewardScale = None,
+    competence_spread: Spread = None,
+    backend: BackendName = "gibbs",
+    draws: Draws = None,
+    warmup: Warmup = None,
+    chains: Chains = None,
+    seed: Seed = 0,
+    threshold: Threshold = 0.25,
+    level: Level = 0.9,
+    min_votes: MinVotes = 5,
+    cost_keep_bad: KeepBad = 1.0,
+    cost_drop_good: DropGood = 1.0,
+    cost_review: Review = 0.2,
+    drop: Refit = False,
+    batch_size: BatchSize = 10,
+    out: AuditFolder = Path("raters-audit"),
+    rows: Rows = 20,
+    quiet: Quiet = False,
+    progress: Progress = True,
+) -> None:
+    """Rank the items, audit the annotators, and say what to ask next."""
+    from raters import _cli_run
+
+    _cli_run.audit(context.params)
+
+
+@app.command()
+def fit(
+    context: typer.Context,
+    file: Table,
+    out: Annotated[Path, typer.Option("--out", help="The result, as netCDF.", metavar="FILE")],
+    winner: Winner = None,
+    loser: Loser = None,
+    first: First = None,
+    second: Second = None,
+    outcome: Outcome = None,
+    item: Item = None,
+    rating: Rating = None,
+    annotator: Annotator = None,
+    count: Count = None,
+    ties: Ties = None,
+    drop_bad_rows: DropBadRows = False,
+    model: ModelName = "extended-btl",
+    competence: Competence = "signed",
+    position_bias: PositionBias = False,
+    reward_scale: RewardScale = None,
+    competence_spread: Spread = None,
+    backend: BackendName = "gibbs",
+    draws: Draws = None,
+    warmup: Warmup = None,
+    chains: Chains = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    progress: Progress = True,
+) -> None:
+    """Fit a model and save the result, for `raters suggest` or for arviz.from_netcdf."""
+    from raters import _cli_run
+
+    _cli_run.fit(context.params)
+
+
+@app.command()
+def suggest(
+    context: typer.Context,
+    result: Annotated[Path, typer.Argument(metavar="RESULT.nc", help="What `raters fit` or `raters audit` saved.")],
+    batch_size: BatchSize = 10,
+    annotator: Annotated[list[str] | None, typer.Option(help="Ask only this one; may be given again.", metavar="NAME")] = None,
+    item: Annotated[list[str] | None, typer.Option(help="Ask only about these; give two or more.", metavar="NAME")] = None,
+    draws: Annotated[int, typer.Option(min=2, help="Posterior draws to score with.")] = 200,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option("--out", help="Also write the questions as a table.", metavar="FILE")] = None,
+) -> None:
+    """Say which questions, put to whom, would tell most (BALD)."""
+    from raters import _cli_run
+
+    _cli_run.suggest(context.params)
+
+
+@app.command()
+def simulate(
+    context: typer.Context,
+    out: Annotated[Path, typer.Option("--out", help="The votes: .csv, .tsv, .jsonl or .parquet.", metavar="FILE")],
+    design: Annotated[Literal["paper", "separated", "crowd", "position-biased"], typer.Option(help=DESIGN)] = "crowd",
+    items: Annotated[int | None, typer.Option(min=2, help="Number of items.")] = None,
+    annotators: Annotated[int | None, typer.Option(min=1, help="Number of annotators.")] = None,
+    votes: Annotated[int | None, typer.Option(min=1, help="Number of votes.")] = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Write votes drawn from a known truth, and the truth beside them as NAME-truth.json."""
+    from raters import _cli_run
+
+    _cli_run.simulate(context.params)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the value is the exit code.
+
+    0: done; 2: bad arguments or bad data, with one line on standard error; 130: interrupted; 141: the reader of standard
+    output went away.
+    """
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("raters", list(sys.argv[1:] if arguments is None else arguments)) as context:
+            command.invoke(context)
+        sys.stdout.flush()
+    except typer.Exit as end:
+        return end.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return _stop("interrupted; nothing was written", 130)
+    except BrokenPipeError:
+        # Python flushes standard output once more on its way out; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except _UsageError as error:
+        return _stop(error.format_message(), 2)
+    except RatersError as error:
+        from raters._cli_files import as_options
+
+        return _stop(as_options(str(error)), 2)
+    except OSError as error:
+        return _stop(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
+    return 0
+
+
+def _stop(message: str, code: int) -> int:
+    print("raters: " + " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
