@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import jax
 import numpy as np
 from numpyro.distributions.transforms import biject_to
+from threadpoolctl import threadpool_limits
 
 from raters._check import one_of, positive, whole
 from raters.errors import ConvergenceWarning
@@ -43,7 +44,7 @@ class PGEM(Backend):
 
     Hyper-parameters (the learned scales) are held while EM climbs: a joint mode would drive them to zero, whatever the
     data, because the density of N rewards grows like scale to the power −N. They are estimated first, by empirical Bayes:
-    climb, draw around the mode, take the average of the hyper-parameters' conditionals over the draws, and repeat until it settles.
+    climb, draw around the mode, average the hyper-parameters' conditionals over the draws, and repeat until it settles.
 
     The draws are from a Laplace approximation: normal with the Fisher information at the mode, bounded sites mapped
     to truncated normals; hyper-parameters and orbits are then redrawn given the rest. ``log_p`` and ``log_q`` are those of the
@@ -110,7 +111,7 @@ class PGEM(Backend):
         """Settle the hyper-parameters, climb from each start, keep the best end, and draw around it."""
         starts = self.starts or (1 if len(model.blocks) == 1 else 4)
         seeds = numpy_seeds(key, starts + 2)
-        with jax.enable_x64(True), progress_bar(starts, "PGEM", progress) as bar:
+        with jax.enable_x64(True), threadpool_limits(1, user_api="blas"), progress_bar(starts, "PGEM", progress) as bar:
             start = {name: np.asarray(value, np.float64) for name, value in model.start(data).items()}
             plan = _sweep.plan(model, data, start)
             if data.num_comparisons <= _sweep.CHUNK:
