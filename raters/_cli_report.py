@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from raters.figures import ends
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -68,20 +70,12 @@ def audit_frame(found: Audit) -> pd.DataFrame:
     return frame.sort_values(["p_below", "competence"], ascending=[False, True], kind="stable", ignore_index=True)
 
 
-def ends(number: int, most: int) -> tuple[np.ndarray, int]:
-    """Positions of the first and last rows of `number` to show, `most` at most, and how many that leaves out."""
-    if number <= most:
-        return np.arange(number), 0
-    head = (most + 1) // 2
-    return np.r_[:head, number - (most - head) : number], number - most
-
-
 def print_ranking(out: Console, table: pd.DataFrame, level: float, most: int) -> None:
     """The ranking, shortened to its two ends."""
     grid = _grid("Items, highest reward first")
     share = f"{level:.0%}"
     grid.add_column("rank", justify="right", no_wrap=True)
-    grid.add_column("item", overflow="fold", min_width=8)
+    grid.add_column("item", overflow="fold", min_width=14)
     for heading in ("reward", f"{share} interval", f"rank, {share}", "P(best)", "P(above next)"):
         grid.add_column(heading, justify="right", no_wrap=heading not in ("P(best)", "P(above next)"))
 
@@ -90,8 +84,9 @@ def print_ranking(out: Console, table: pd.DataFrame, level: float, most: int) ->
         chances = (_percent(row.p_best), _percent(row.p_above_next))
         return str(row.rank), escape(str(row.item)), f"{row.reward:.2f}", interval, ranks, *chances
 
-    _fill(grid, table, most, cells)
+    _fill(grid, table, most, cells, column=1)
     out.print(grid)
+    out.print()
 
 
 def print_audit(out: Console, found: Audit, level: float, threshold: float, most: int) -> None:
@@ -99,7 +94,7 @@ def print_audit(out: Console, found: Audit, level: float, threshold: float, most
     table = audit_frame(found)
     grid = _grid("Annotators, least trusted first")
     wide = out.width >= _NARROW
-    grid.add_column("annotator", overflow="fold", min_width=9)
+    grid.add_column("annotator", overflow="fold", min_width=12)
     grid.add_column("votes", justify="right", no_wrap=True)
     grid.add_column("compe-\ntence", justify="right", no_wrap=True)
     grid.add_column(f"{level:.0%}\ninterval", justify="right", no_wrap=True)
@@ -117,8 +112,11 @@ def print_audit(out: Console, found: Audit, level: float, threshold: float, most
         verdict = f"[{STYLES[row.verdict]}]{row.verdict}[/]"
         return escape(str(row.annotator)), str(row.votes), f"{row.competence:.2f}", interval, *middle, *chances, verdict
 
-    _fill(grid, table, most, cells)
+    dropped = int((table["verdict"] == "drop").sum())
+    head = max((most + 1) // 2, min(dropped, most - 1))
+    _fill(grid, table, most, cells, column=0, head=head)
     out.print(grid)
+    out.print()
     counts = table["verdict"].value_counts()
     out.print(" · ".join(f"{verdict}: {counts[verdict]}" for verdict in STYLES if verdict in counts), highlight=False)
     out.print(escape(found.rule), highlight=False)
@@ -139,6 +137,7 @@ def print_questions(out: Console, questions: pd.DataFrame, note: str) -> None:
         grid.add_row(*names, f"{row.score:.3f}", _percent(row.p_win))
     out.print(grid)
     if note:
+        out.print()
         out.print(note, highlight=False)
 
 
@@ -168,7 +167,7 @@ def ranking_change(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
 
 def fit_facts(result: xr.DataTree) -> dict[str, Any]:
     """What a result records about its own making, without the names of items and annotators."""
-    return {name: value for name, value in result.attrs.items() if name not in ("items", "annotators", "ordered")}
+    return {str(name): value for name, value in result.attrs.items() if name not in ("items", "annotators", "ordered")}
 
 
 def versions() -> dict[str, str]:
@@ -199,15 +198,15 @@ def _grid(title: str) -> Table:
     return Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1, 0, 0), header_style="bold")
 
 
-def _fill(grid: Table, table: pd.DataFrame, most: int, cells) -> None:
-    """Rows of both ends, with a line between them that says how many are left out."""
-    shown, left_out = ends(len(table), most)
-    for place, row in enumerate(table.iloc[shown].itertuples()):
+def _fill(grid: Table, table: pd.DataFrame, most: int, cells, column: int, head: int | None = None) -> None:
+    """Rows of both ends, and between them a row that says (in the given column) how many are left out."""
+    shown, head, left_out = ends(len(table), most, head)
+    for place, row in enumerate(table.iloc[shown].itertuples(), 1):
         grid.add_row(*cells(row))
-        if left_out and place == (most + 1) // 2 - 1:
-            blank = [""] * (len(grid.columns) - 1)
-            blank.insert(grid.columns[0].header == "rank", f"… {left_out} not shown …")
-            grid.add_row(*blank, style="dim")
+        if left_out and place == head:
+            words = [""] * len(grid.columns)
+            words[column] = f"… {left_out} more …"
+            grid.add_row(*words, style="dim")
 
 
 def _percent(share: float) -> str:

@@ -200,7 +200,7 @@ def _votes(options: Options) -> rt.Comparisons:
 def _read_result(path: Path) -> xr.DataTree:
     _cli_files.must_be_file(path)
     try:
-        result = xr.open_datatree(path, engine="h5netcdf").load()
+        result = xr.open_datatree(path).load()
     except (OSError, ValueError, KeyError) as error:
         raise DataError(f"{str(path)!r} is not a netCDF file that can be read; give what raters fit wrote") from error
     result.close()
@@ -269,7 +269,7 @@ def _write_audit(options: Options, result, dropped, found, summary: dict[str, An
         figures.rewards(result, **shown).savefig(folder / "rewards.png")
         if found is not None:
             figures.competences(found, threshold=options["threshold"], **shown).savefig(folder / "competences.png")
-            figures.auditor(found).savefig(folder / "auditor.png")
+            figures.auditor(found, threshold=options["threshold"]).savefig(folder / "auditor.png")
         _cli_report.write_json(summary, folder / "summary.json")
         written = sorted(file.name for file in folder.iterdir())
     for name in set(_SOMETIMES) - set(written):

@@ -18,7 +18,7 @@ app = typer.Typer(
     help="Bayesian models of human judgement: who can be trusted, what people prefer, and what to ask next.",
 )
 # Typer has carried its own copy of click since 0.26, so the base class of usage errors is found through Typer.
-_UsageError = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+_UsageError: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 
 def _option(panel: str, *names: str, **settings: Any) -> Any:

@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import ScalarFormatter
 
 from raters.audit import Audit
 
@@ -19,7 +20,9 @@ _VERDICTS = {
     "drop": ("#D55E00", "X"),
     "not enough votes": ("#8C8C8C", "."),
 }
-_GREY = "#595959"
+_GREY, _FAINT = "#595959", "#E5E5E5"
+# Up to so many annotators, intervals in the scatter can be told apart.
+_FEW = 60
 _NAME_LENGTH = 28
 
 
@@ -50,15 +53,13 @@ def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Figur
     order = np.argsort(-reward.values.mean(1), kind="stable")
     draws, names = reward.values[order], reward["item"].values[order]
     low, high = np.quantile(draws, ((1 - level) / 2, (1 + level) / 2), axis=1)
-    shown, gap = _ends(len(names), most)
-    figure, axes = _forest_canvas(names, shown, gap)
-    place = _places(len(shown), gap)
+    figure, axes, shown, place = _forest(names, most, (most + 1) // 2)
     centre = draws.mean(1)
     axes.hlines(place, low[shown], high[shown], color=_VERDICTS["keep"][0], linewidth=1.6)
     axes.plot(centre[shown], place, "o", color=_VERDICTS["keep"][0], markersize=4.5)
     axes.axvline(0, color=_GREY, linewidth=0.8, linestyle=":", zorder=0)
     axes.set_xlabel("reward (logits; 0 is the average item)")
-    _title(axes, f"Which items are preferred: posterior mean reward and {level:.0%} interval", "items", shown, gap)
+    axes.set_title(f"Which items are preferred: posterior mean reward and {level:.0%} interval", loc="left", fontsize=11)
     return figure
 
 
@@ -72,7 +73,7 @@ def competences(found: Audit, *, threshold: float = 0.25, level: float = 0.9, mo
     threshold, level : float
         Those of the audit; they are drawn and named.
     most : int
-        Annotators to show; of more, the least and the most competent.
+        Annotators to show; of more, the least competent (two thirds) and the most competent.
 
     Returns
     -------
@@ -88,9 +89,7 @@ def competences(found: Audit, *, threshold: float = 0.25, level: float = 0.9, mo
     """
     table = found.table.isel(annotator=np.argsort(found.table["competence"].values, kind="stable"))
     names = table["annotator"].values
-    shown, gap = _ends(len(names), most)
-    figure, axes = _forest_canvas(names, shown, gap)
-    place = _places(len(shown), gap)
+    figure, axes, shown, place = _forest(names, most, 2 * most // 3)
     part = {name: table[name].values[shown] for name in ("competence", "competence_low", "competence_high", "verdict")}
     for verdict, (colour, marker) in _VERDICTS.items():
         rows = part["verdict"] == verdict
@@ -98,28 +97,27 @@ def competences(found: Audit, *, threshold: float = 0.25, level: float = 0.9, mo
         axes.plot(part["competence"][rows], place[rows], marker, color=colour, markersize=6, linestyle="none")
     axes.axvline(0, color=_GREY, linewidth=0.8, linestyle=":", zorder=0)
     axes.axvline(threshold, color=_GREY, linewidth=1, linestyle="--", zorder=0)
-    axes.set_xlabel(
-        f"competence (below 0: adversary; dotted 0: guesser; dashed: threshold {threshold:g}; 1: reference annotator)"
-    )
-    _title(axes, f"Who can be trusted: posterior mean competence and {level:.0%} interval", "annotators", shown, gap)
-    _legend(axes, found)
+    axes.set_xlabel(f"competence (1: reference, 0: guesser, below 0: adversary; dashed: threshold {threshold:g})", fontsize=9)
+    axes.set_title(f"Who can be trusted: posterior mean competence and {level:.0%} interval", loc="left", fontsize=11)
+    _legend(figure, found)
     return figure
 
 
-def auditor(found: Audit, *, most_names: int = 12) -> Figure:
-    """What an auditor decides on: accuracy against the number of votes, and what kind of trouble the worst ones are.
+def auditor(found: Audit, *, threshold: float = 0.25, most: int = 18) -> Figure:
+    """What an auditor decides on: accuracy against the number of votes, and what is wrong with the least trusted.
 
     On the left, how often each annotator would choose the better of two random items, against the number of votes that says
-    so: trouble in the lower right is established, trouble in the lower left may be chance. On the right, the probability of
-    guessing against that of voting for the worse item on purpose: guessers should be dropped, an adversary's votes can be
-    turned round.
+    so: trouble in the lower right is established, trouble on the left may be chance. On the right, the least trusted one by
+    one: guessing (drop them) told from voting for the worse item (an adversary, whose votes can be turned round).
 
     Parameters
     ----------
     found : Audit
         From `raters.audit`.
-    most_names : int
-        The least trusted annotators to name, of those that are not kept.
+    threshold : float
+        That of the audit; it is named.
+    most : int
+        Annotators to show on the right.
 
     Returns
     -------
@@ -133,70 +131,117 @@ def auditor(found: Audit, *, most_names: int = 12) -> Figure:
     >>> found = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
     >>> rt.figures.auditor(found).savefig("auditor.png")        # doctest: +SKIP
     """
-    figure = Figure(figsize=(11, 5.4), layout="constrained", dpi=150)
-    left, right = figure.subplots(1, 2)
-    table = {name: found.table[name].values for name in found.table.data_vars}
-    _scatter(left, table["votes"], table["accuracy"], table)
-    if len(table["votes"]) <= 60:
-        colours = [_VERDICTS[verdict][0] for verdict in table["verdict"]]
-        left.vlines(table["votes"], table["accuracy_low"], table["accuracy_high"], colors=colours, linewidth=1, alpha=0.6)
-    left.axhline(0.5, color=_GREY, linewidth=1, linestyle="--", zorder=0)
-    if (table["votes"] > 0).all() and table["votes"].max() > 3 * table["votes"].min():
-        left.set_xscale("log")
-    left.set_xlabel("votes")
-    left.set_ylabel("probability of choosing the better item (dashed: coin)")
-    left.set_title("How good, and how sure", loc="left", fontsize=11)
-    _scatter(right, table["p_guessing"], table["p_adversarial"], table)
-    right.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="P(guessing)", ylabel="P(adversarial): votes for the worse item")
-    right.set_title("Which kind of trouble", loc="left", fontsize=11)
-    names = found.table["annotator"].values
-    troubled = [row for row in np.argsort(-table["p_below"], kind="stable") if table["verdict"][row] in ("drop", "review")]
-    for axes, x, y in ((left, "votes", "accuracy"), (right, "p_guessing", "p_adversarial")):
-        _name(axes, [(_short(names[row]), table[x][row], table[y][row]) for row in troubled[:most_names]])
-    named = f"; the {most_names} least trusted of {len(troubled)} are named" if len(troubled) > most_names else ""
-    figure.suptitle(f"Audit of {len(names)} annotators: whom to drop or review{named}", x=0.01, ha="left", fontsize=12)
-    _legend(right, found)
+    table = found.table.isel(annotator=np.argsort(-found.table["p_below"].values, kind="stable"))
+    figure = Figure(figsize=(11.5, 5.8), layout="constrained", dpi=150)
+    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    _accuracy_by_votes(left, table)
+    _kinds_of_trouble(right, table.isel(annotator=slice(most)), threshold)
+    count = table.sizes["annotator"]
+    few = f"the {most} least trusted" if count > most else "all, least trusted first"
+    right.set_title(f"What is wrong: {few}", loc="left", fontsize=11)
+    figure.suptitle(f"Audit of {count} annotators", x=0.01, ha="left", fontsize=12)
+    _legend(figure, found)
     return figure
 
 
-def _ends(number: int, most: int) -> tuple[np.ndarray, int]:
-    """Positions to show, and how many that leaves out between the two halves."""
+def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
+    """Points by verdict; with few annotators also their intervals, and names where there is room."""
+    votes, accuracy, verdicts = (table[name].values for name in ("votes", "accuracy", "verdict"))
+    for depth, (verdict, (colour, marker)) in enumerate(_VERDICTS.items()):
+        rows = verdicts == verdict
+        axes.scatter(
+            votes[rows], accuracy[rows], s=32, color=colour, marker=marker, alpha=0.75, linewidths=0, zorder=2 + depth % 3
+        )
+    if len(votes) <= _FEW:
+        colours = [_VERDICTS[verdict][0] for verdict in verdicts]
+        axes.vlines(votes, table["accuracy_low"], table["accuracy_high"], colors=colours, linewidth=1, alpha=0.6)
+    if votes.min() > 0 and votes.max() > 4 * votes.min():
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.axhline(0.5, color=_GREY, linewidth=1, linestyle="--", zorder=0)
+    axes.set_xlabel("votes")
+    axes.set_ylabel("probability of choosing the better item (dashed: a coin)")
+    axes.set_title("How good, and from how many votes", loc="left", fontsize=11)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color=_FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)
+    _name_points(axes, [row for row in range(len(votes)) if verdicts[row] in ("drop", "review")], table)
+
+
+def _name_points(axes: Axes, rows: list[int], table: xr.Dataset) -> None:
+    """Names beside the points of `rows`, the first ones first, where they do not run into another name."""
+    to_share = axes.transData + axes.transAxes.inverted()
+    taken: list[tuple[float, float]] = []
+    for row in rows:
+        point = (float(table["votes"][row]), float(table["accuracy"][row]))
+        x, y = to_share.transform(point)
+        if all(abs(x - other_x) > 0.12 or abs(y - other_y) > 0.035 for other_x, other_y in taken):
+            taken.append((x, y))
+            side, shift = ("right", -6) if x > 0.8 else ("left", 6)
+            name = _short(table["annotator"].values[row])
+            axes.annotate(name, point, xytext=(shift, 2), textcoords="offset points", fontsize=8, ha=side)
+
+
+def _kinds_of_trouble(axes: Axes, table: xr.Dataset, threshold: float) -> None:
+    """Three probabilities for each annotator, one row each."""
+    place = np.arange(table.sizes["annotator"])
+    kinds = {
+        "p_below": (f"competence below {threshold:g}", "#000000", "s"),
+        "p_guessing": ("guessing", "#56B4E9", "o"),
+        "p_adversarial": ("adversarial", "#CC79A7", "^"),
+    }
+    axes.hlines(place, 0, np.max([table[name].values for name in kinds], axis=0), color=_FAINT, linewidth=2)
+    for name, (label, colour, marker) in kinds.items():
+        axes.plot(table[name].values, place, marker, color=colour, markersize=6, label=label, clip_on=False, alpha=0.9)
+    axes.set_yticks(place, [_short(name) for name in table["annotator"].values], fontsize=9)
+    for text, verdict in zip(axes.get_yticklabels(), table["verdict"].values, strict=True):
+        text.set_color(_VERDICTS[verdict][0])
+    axes.set(xlim=(0, 1.02), ylim=(max(place[-1], 5) + 0.7, -0.7), xlabel="posterior probability (names coloured by verdict)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=9, loc="lower right", framealpha=0.9)
+
+
+def ends(number: int, most: int, head: int | None = None) -> tuple[np.ndarray, int, int]:
+    """Positions of the first and last rows to show, how many of them come first, and how many rows that leaves out.
+
+    Parameters
+    ----------
+    number, most : int
+        Rows there are, and rows to show.
+    head : int, optional
+        Of those to show, how many from the top; half of them by default.
+
+    Examples
+    --------
+    >>> ends(10, 4)
+    (array([0, 1, 8, 9]), 2, 6)
+    """
     if number <= most:
-        return np.arange(number), 0
-    head = (most + 1) // 2
-    return np.r_[:head, number - (most - head) : number], number - most
+        return np.arange(number), number, 0
+    head = (most + 1) // 2 if head is None else head
+    return np.r_[:head, number - (most - head) : number], head, number - most
 
 
-def _places(shown: int, gap: int) -> np.ndarray:
-    """Heights of the rows; a blank row stands for those left out."""
-    place = np.arange(shown, dtype=float)
-    if gap:
-        place[(shown + 1) // 2 :] += 1
-    return place
-
-
-def _forest_canvas(names: np.ndarray, shown: np.ndarray, gap: int) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(8.5, 1.7 + 0.21 * (len(shown) + bool(gap))), layout="constrained", dpi=150)
+def _forest(names: np.ndarray, most: int, head: int) -> tuple[Figure, Axes, np.ndarray, np.ndarray]:
+    """A canvas with a row for each name to show, which rows those are, and how high each stands."""
+    shown, head, gap = ends(len(names), most, head)
+    place = np.arange(len(shown), dtype=float)
+    place[head:] += 1  # a blank row stands for those left out
+    figure = Figure(figsize=(8.5, 1.9 + 0.21 * (len(shown) + bool(gap))), layout="constrained", dpi=150)
     axes = figure.subplots()
-    place = _places(len(shown), gap)
     axes.set_yticks(place, [_short(name) for name in names[shown]], fontsize=9)
     axes.set_ylim(place[-1] + 0.7, -0.7)
-    axes.grid(axis="y", color="#E5E5E5", linewidth=0.6)
+    axes.grid(axis="y", color=_FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     if gap:
-        half = (len(shown) + 1) // 2
-        axes.axhspan(half - 0.5, half + 0.5, color="#F0F0F0", zorder=0)
-        axes.text(0.5, half, f"… {gap} not shown …", transform=axes.get_yaxis_transform(), ha="center", va="center", fontsize=9)
-    return figure, axes
+        axes.axhspan(head - 0.5, head + 0.5, color="#F0F0F0", zorder=0)
+        words = f"… {gap} of {len(names)} not shown …"
+        axes.text(0.5, head, words, transform=axes.get_yaxis_transform(), ha="center", va="center", fontsize=9)
+    return figure, axes, shown, place
 
 
-def _title(axes: Axes, text: str, what: str, shown: np.ndarray, gap: int) -> None:
-    part = f"\nboth ends of {len(shown) + gap} {what}: {gap} between them not shown" if gap else ""
-    axes.set_title(text + part, loc="left", fontsize=11)
-
-
-def _legend(axes: Axes, found: Audit) -> None:
+def _legend(figure: Figure, found: Audit) -> None:
     verdicts, number = np.unique(found.table["verdict"].values.astype(str), return_counts=True)
     count = dict(zip(verdicts.tolist(), number.tolist(), strict=True))
     handles = [
@@ -204,23 +249,14 @@ def _legend(axes: Axes, found: Audit) -> None:
         for verdict, (colour, marker) in _VERDICTS.items()
         if verdict in count
     ]
-    axes.legend(handles=handles, title="verdict", fontsize=9, title_fontsize=9, loc="best", framealpha=0.9)
-
-
-def _scatter(axes: Axes, x: np.ndarray, y: np.ndarray, table: dict[str, np.ndarray]) -> None:
-    """Points by verdict; what is kept lies below what is not."""
-    for depth, (verdict, (colour, marker)) in enumerate(_VERDICTS.items()):
-        rows = table["verdict"] == verdict
-        axes.scatter(x[rows], y[rows], s=32, color=colour, marker=marker, alpha=0.75, linewidths=0, zorder=2 + depth % 3)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="#E5E5E5", linewidth=0.6)
-    axes.set_axisbelow(True)
-
-
-def _name(axes: Axes, points: list[tuple[str, float, float]]) -> None:
-    """Names beside points."""
-    for name, x, y in points:
-        axes.annotate(name, (x, y), xytext=(5, 3), textcoords="offset points", fontsize=8)
+    figure.legend(
+        handles=handles,
+        title="verdict (number of annotators)",
+        fontsize=9,
+        title_fontsize=9,
+        ncols=4,
+        loc="outside lower center",
+    )
 
 
 def _short(name: Any) -> str:
