@@ -175,7 +175,10 @@ class Diagonal(Conditional):
     coordinate = mode
 
     def draw(self, rng, current):
-        precision = np.maximum(self.diagonal, 1e-300)
+        # Under a flat prior an entry without votes has no precision: a normal a million times wider than the interval is
+        # uniform on it, and one wider still would leave no digits to tell its places apart.
+        flat = (1e-6 / (self.prior.high - self.prior.low)) ** 2
+        precision = np.maximum(np.maximum(self.diagonal, flat), 1e-300)
         return truncated_normal(rng, self.shift / precision, 1 / np.sqrt(precision), self.prior.low, self.prior.high)
 
 
