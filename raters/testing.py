@@ -103,6 +103,9 @@ def _check_sites(model: Model, data: Any) -> None:
     name, found = type(model).__name__, sites(model, data)
     assert model.observed in found, f"{name} has no site {model.observed!r}, which it calls observed; it has {list(found)}"
     full = trace(model, data, {})
+    extra = [site for site, facts in full.items() if facts["type"] == "sample" and facts["is_observed"]]
+    extra = [site for site in extra if site != model.observed]
+    assert not extra, f"{name} has observed sites or factors {extra} besides {model.observed!r}, which no back-end would see"
     assert full[model.observed]["is_observed"], f"{name} does not pass the outcomes in the data to site {model.observed!r}"
     sizes = {axis: len(names) for axis, names in data.coords.items()}
     for site, facts in found.items():

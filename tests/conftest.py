@@ -1,0 +1,55 @@
+"""What the tests share: small tables, a fit that does not mind being short, and a cache of compiled functions."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import raters as rt
+from raters.errors import ConvergenceWarning, DataWarning
+
+# Compiling is most of what the suite does; a second run takes it from here.
+_CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep compiled functions between runs."""
+    jax.config.update("jax_compilation_cache_dir", str(_CACHE))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+@pytest.fixture(scope="session")
+def tiny() -> rt.Comparisons:
+    """150 votes of 4 annotators on 6 items, with the order of presentation."""
+    return rt.datasets.position_biased(num_items=6, num_annotators=4, num_votes=150, seed=0).votes
+
+
+@pytest.fixture(scope="session")
+def few() -> rt.Comparisons:
+    """12 questions to 3 annotators about 4 items: what joint-distribution tests have most power on."""
+    return rt.datasets.position_biased(num_items=4, num_annotators=3, num_votes=12, seed=0).votes
+
+
+@pytest.fixture(scope="session")
+def singles(few: rt.Comparisons) -> rt.Comparisons:
+    """The same with one vote in each row, which the models describe by a Bernoulli."""
+    rows = np.repeat(np.arange(few.num_comparisons), np.asarray(few.count, int))
+    return dataclasses.replace(few.take(rows), wins=np.zeros(len(rows), np.float32), count=None)
+
+
+@pytest.fixture(scope="session")
+def fit_quietly():
+    """`raters.fit` without progress, and without warnings about chains that a test keeps short on purpose."""
+
+    def run(model, data, backend, seed=0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", DataWarning)
+            return rt.fit(model, data, backend, seed=seed, progress=False)
+
+    return run

@@ -1,0 +1,53 @@
+"""Every model and back-end keeps the public contract."""
+
+from __future__ import annotations
+
+import pytest
+
+import raters as rt
+from raters import models
+
+MODELS = (
+    rt.BTL(),
+    rt.BTL(position_bias=True),
+    rt.BTL(reward_scale=1.0),
+    rt.ExtendedBTL(),
+    rt.ExtendedBTL(competence="positive"),
+    rt.ExtendedBTL(competence="signed"),
+    rt.ExtendedBTL(competence="signed", position_bias=True),
+    rt.ExtendedBTL(reward_scale=1.0, competence_spread=0.5),
+)
+# Compiling is what costs: every back-end runs the two ends of each model, and the fastest to compile the rest too.
+FEW_MODELS = (rt.BTL(), rt.BTL(position_bias=True), rt.ExtendedBTL(), rt.ExtendedBTL(competence="signed", position_bias=True))
+BACKENDS = (
+    rt.NUTS(draws=40, warmup=60, chains=2),
+    rt.SVI(steps=500, draws=40),
+    rt.PGGibbs(draws=40, warmup=20, chains=2),
+    rt.PGEM(draws=40),
+)
+PAIRS = [(model, backend) for backend in BACKENDS for model in (MODELS if isinstance(backend, rt.PGGibbs) else FEW_MODELS)]
+
+
+def _name(case) -> str:
+    return type(case).__name__ if isinstance(case, rt.inference.Backend) else repr(case)
+
+
+def test_every_model_of_the_zoo_is_here() -> None:
+    assert {type(model).__name__ for model in MODELS} == set(models.__all__)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=_name)
+def test_model_keeps_the_contract(model, tiny) -> None:
+    rt.testing.check_model(model, tiny)
+
+
+@pytest.mark.parametrize(("model", "backend"), PAIRS, ids=_name)
+def test_backend_keeps_the_contract(model, backend, tiny) -> None:
+    rt.testing.check_backend(backend, model, tiny)
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=_name)
+def test_backend_says_why_not(backend, tiny) -> None:
+    unordered = rt.datasets.separated(num_items=6, num_annotators=4, num_votes=150, seed=0).votes
+    assert "order of presentation" in backend.why_not(rt.BTL(position_bias=True), unordered)
+    rt.testing.check_backend(backend, rt.BTL(position_bias=True), unordered)

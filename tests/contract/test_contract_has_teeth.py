@@ -1,0 +1,226 @@
+"""The contract refuses models and back-ends that break it, each for its own reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+import raters as rt
+from raters.errors import ConvergenceWarning
+from raters.inference import Backend, Draws
+from raters.inference._trace import latent_sites
+from raters.model import Scale, Shift, Sign
+from raters.testing import check_backend, check_model, check_result
+
+
+@dataclass(frozen=True)
+class Sound(rt.Model[rt.Comparisons]):
+    """A model that keeps the contract; the others break one part of it each."""
+
+    spread: float = 1.0
+
+    @property
+    def blocks(self):
+        return (("worth",),)
+
+    @property
+    def symmetries(self):
+        return (Shift("worth"),)
+
+    def start(self, data):
+        return {"worth": jnp.linspace(-1.0, 1.0, data.num_items)}
+
+    def worth(self, data):
+        with numpyro.plate("item", data.num_items):
+            return numpyro.sample("worth", dist.Normal(0.0, self.spread))
+
+    def logits(self, worth, data):
+        return worth[data.first] - worth[data.second]
+
+    def generate(self, data):
+        logits = self.logits(self.worth(data), data)
+        votes = dist.Bernoulli(logits=logits) if data.count is None else dist.Binomial(data.count, logits=logits)
+        with numpyro.plate("comparison", data.num_comparisons):
+            numpyro.sample("outcome", votes, obs=data.wins)
+
+
+class Silent(Sound):
+    def __repr__(self):
+        return "Silent()"
+
+
+class Unnamed(Sound):
+    def worth(self, data):
+        return numpyro.sample("worth", dist.Normal(0.0, self.spread).expand([data.num_items]).to_event(1))
+
+
+class Lost(Sound):
+    def start(self, data):
+        return {"worth": jnp.full(data.num_items, jnp.nan)}
+
+
+class Misnamed(Sound):
+    def start(self, data):
+        return {"value": jnp.zeros(data.num_items)}
+
+
+class Factor(Sound):
+    def logits(self, worth, data):
+        numpyro.factor("penalty", -jnp.sum(worth**2))
+        return super().logits(worth, data)
+
+
+class Squared(Sound):
+    def logits(self, worth, data):
+        return worth[data.first] ** 3 - worth[data.second]
+
+
+class Stretched(Sound):
+    @property
+    def symmetries(self):
+        return (Shift("worth"), Scale(up=("worth",), down=()))
+
+
+class Mirrored(Sound):
+    @property
+    def symmetries(self):
+        return (Sign(("worth",)),)
+
+
+class Idle(Sound):
+    blocks = ()
+
+    def logits(self, worth, data):
+        return jnp.zeros(data.num_comparisons) * worth.sum()
+
+
+class Favourite(Sound):
+    def logits(self, worth, data):
+        return super().logits(worth, data) + 0.5 * (data.first == 0)
+
+
+class Uncounted(Sound):
+    def generate(self, data):
+        logits = self.logits(self.worth(data), data)
+        scaled = dist.Bernoulli(logits=logits)
+        with numpyro.plate("comparison", data.num_comparisons):
+            most = 1 if data.count is None else data.count
+            wins = None if data.wins is None else 1.0 * (data.wins > most / 2)
+            numpyro.sample("outcome", scaled, obs=wins)
+
+
+def test_a_sound_model_passes(tiny) -> None:
+    check_model(Sound(), tiny)
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        (Silent(2.0), "does not say spread=2.0"),
+        (Unnamed(), "put it in a plate"),
+        (Lost(), "log density at the start is nan"),
+        (Misnamed(), "start has the sites"),
+        (Factor(), "observed sites or factors"),
+        (Squared(), "not affine"),
+        (Stretched(), "changes the log-likelihood by"),
+        (Mirrored(), "changes the log-likelihood by"),
+        (Idle(), "says nothing"),
+        (Favourite(), "renaming items and annotators changes"),
+        (Uncounted(), "repeated row is not the same as count=2"),
+    ],
+    ids=lambda case: type(case).__name__ if isinstance(case, rt.Model) else "",
+)
+def test_a_broken_model_is_refused(model, sentence, tiny) -> None:
+    with pytest.raises(AssertionError, match=sentence):
+        check_model(model, tiny)
+
+
+@dataclass(frozen=True)
+class FromPrior(Backend):
+    """Prior draws by NumPy: quick, and deterministic given the key. `fault` breaks one part of the contract."""
+
+    fault: str = ""
+    exact: ClassVar[bool] = True
+    runs: ClassVar[itertools.count] = itertools.count()
+
+    def why_not(self, model, data):
+        return "not today" if self.fault == "refuses only in fit" and next(self.runs) % 2 else None
+
+    def run(self, model, data, key, *, progress=False):
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+        if self.fault == "ignores the seed":
+            rng = np.random.default_rng(0)
+        if self.fault == "ignores the key":
+            rng = np.random.default_rng(next(self.runs))
+        if self.fault == "compiles":
+            jax.jit(lambda x: x + 1)(jnp.ones(3)).block_until_ready()
+        if self.fault == "warns in words":
+            warnings.warn("it did not converge", ConvergenceWarning, stacklevel=2)
+        values = {name: rng.normal(size=(1, 20, *site.shape)) for name, site in latent_sites(model, data).items()}
+        if self.fault == "draws NaN":
+            values["worth"][0, 3] = np.nan
+        return Draws(values, {})
+
+
+class Approximate(FromPrior):
+    exact = False
+
+
+def test_a_sound_backend_passes(tiny) -> None:
+    check_backend(FromPrior(), Sound(), tiny)
+
+
+@pytest.mark.parametrize(
+    ("backend", "sentence"),
+    [
+        (FromPrior("ignores the seed"), "same draws of 'worth' under two seeds"),
+        (FromPrior("ignores the key"), "different draws of 'worth' under one seed"),
+        (FromPrior("compiles"), "compiles 1 function"),
+        (FromPrior("warns in words"), "has no number"),
+        (FromPrior("draws NaN"), "are not finite"),
+        (Approximate(), "does not store"),
+    ],
+    ids=lambda case: case.fault or "approximate" if isinstance(case, Backend) else "",
+)
+def test_a_broken_backend_is_refused(backend, sentence, tiny) -> None:
+    with pytest.raises(AssertionError, match=sentence):
+        check_backend(backend, Sound(), tiny)
+
+
+def change(group, variable, amount) -> None:
+    """Add to a variable of a result."""
+    group[variable] = group[variable] + amount
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda tree: tree.attrs.pop("seed"), "does not record 'seed'"),
+        (lambda tree: tree.attrs.update(ordered=0), "ordered=False"),
+        (lambda tree: change(tree["posterior"], "worth", 1.0), "not centred"),
+        (lambda tree: change(tree["constant_data"], "annotator_code", 1), "differ in 'annotator'"),
+        (lambda tree: change(tree["log_likelihood"], "outcome", 1.0), "log-likelihood is off by 1"),
+        (lambda tree: tree.__delitem__("constant_data"), "no group"),
+    ],
+)
+def test_a_spoilt_result_is_refused(spoil, sentence, tiny) -> None:
+    result = rt.fit(Sound(), tiny, FromPrior(), seed=0, progress=False)
+    check_result(result, Sound(), tiny)
+    spoil(result)
+    with pytest.raises(AssertionError, match=sentence):
+        check_result(result, Sound(), tiny)
+
+
+def test_check_model_needs_outcomes(tiny) -> None:
+    with pytest.raises(AssertionError, match="needs data with outcomes"):
+        check_model(Sound(), dataclasses.replace(tiny, wins=None))

@@ -1,0 +1,63 @@
+"""Truncated normal draws are right in the middle, in both tails, and on intervals of every width."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import kstest, truncnorm
+
+from raters.inference._conditionals import Diagonal, Gaussian, truncated_normal
+
+_DRAWS = 50_000
+_CASES = {
+    "middle": (0.3, 0.5, 0.0, 1.0),
+    "left tail": (5.0, 0.3, 0.0, 1.0),
+    "right tail": (-5.0, 0.3, 0.0, 1.0),
+    "far left tail": (40.0, 0.5, 0.0, 1.0),
+    "far right tail": (-40.0, 0.5, 0.0, 1.0),
+    "half line": (-3.0, 0.5, 0.0, np.inf),
+    "far half line": (-60.0, 1.0, 0.0, np.inf),
+    "other half line": (70.0, 1.0, -np.inf, 0.0),
+    "nearly flat": (0.0, 1e4, 0.0, 1.0),
+    "whole line": (1.0, 2.0, -np.inf, np.inf),
+}
+
+
+def draws_of(case: str, seed: int = 0) -> np.ndarray:
+    """Draws of a named case."""
+    mean, deviation, low, high = _CASES[case]
+    full = np.full(_DRAWS, mean)
+    return truncated_normal(np.random.default_rng(seed), full, np.full(_DRAWS, deviation), low, high)
+
+
+def p_value(draws: np.ndarray, case: str) -> float:
+    """Kolmogorov–Smirnov of a part of the draws against the exact distribution."""
+    mean, deviation, low, high = _CASES[case]
+    exact = truncnorm((low - mean) / deviation, (high - mean) / deviation, mean, deviation)
+    return kstest(draws[:20_000], exact.cdf).pvalue
+
+
+@pytest.mark.parametrize("case", _CASES)
+def test_distribution(case: str) -> None:
+    """False-alarm rate 1e-5 for each case."""
+    _, _, low, high = _CASES[case]
+    draws = draws_of(case)
+    assert np.isfinite(draws).all()
+    assert (draws >= low).all()
+    assert (draws <= high).all()
+    assert p_value(draws, case) > 1e-5
+
+
+def test_distribution_test_has_power() -> None:
+    """A deviation 15 % too large is seen."""
+    mean, deviation, low, high = _CASES["middle"]
+    wrong = truncated_normal(np.random.default_rng(0), np.full(_DRAWS, mean), 1.15 * deviation, low, high)
+    assert p_value(wrong, "middle") < 1e-5
+
+
+def test_entry_without_votes_or_prior_precision_is_uniform_on_its_interval() -> None:
+    """A flat prior is drawn from as it is; false-alarm rate 1e-5."""
+    size = 5000
+    flat = Gaussian(np.zeros(size), np.zeros(size), np.full(size, 0.2), np.full(size, 0.7))
+    draws = Diagonal(flat).draw(np.random.default_rng(0), np.full(size, 0.5))
+    assert kstest((draws - 0.2) / 0.5, "uniform").pvalue > 1e-5
