@@ -215,15 +215,17 @@ def frame_seconds(votes: Votes) -> float:
 
 
 NOTE = """\
-Seconds: best of up to 5 runs, by the clock, votes already in the solver's own form and (raters) compiled; *first* is the
-first run, compilation included; *convert* builds that form from arrays of winners and losers (raters: `Comparisons(...)`
-and `.aggregate()`). *Short of the best*: log-likelihood without penalty, less the best solver's. *Memory* (MB): growth of
-the largest resident set over that of a process with all imports and the votes loaded, conversion included; *in all*: the
-whole process, JAX, NumPyro and the votes included. "> 180 s" and "> 10 GB": stopped there.
+Seconds: best of up to 5 runs, by the clock, votes already in the solver's own form and (raters) compiled; *first* is
+the first run, compilation included; *convert* builds that form from arrays of winners and losers (raters:
+`Comparisons(...)` and `.aggregate()`). *Short of the best*: log-likelihood without penalty, less the best solver's.
+*Memory* (MB): growth of the largest resident set over that of a process with all imports and the votes loaded,
+conversion included; *in all*: the whole process, JAX, NumPyro and the votes included. "> 180 s" and "> 10 GB":
+stopped there.
 
-**The limit.** One pass over the aggregated cells reads 24 bytes a cell (two codes, wins, count, in float32 and int32, and
-the logit) and does about 30 flops and one tanh or exp: at 9 million cells and ~5 GB/s some 0.05 s a pass. A Newton
-step from a warm start needs one pass, one assembly and 2–3 products of conjugate gradients; 5 steps reach 1e-6."""
+**The limit.** One pass over the aggregated cells reads 24 bytes a cell (two codes, wins, count, in float32 and int32,
+and the logit) and does about 30 flops and one tanh or exp: at 9 million cells and ~5 GB/s some 0.05 s a pass. A
+Newton step from a warm start needs one pass, one assembly and 2–3 products of conjugate gradients; 5 steps reach
+1e-6."""
 
 
 def main() -> None:
