@@ -14,6 +14,7 @@ from raters.data import Comparisons
 from raters.errors import SettingError
 from raters.fit import check_model, draws_of, fit, label_array
 from raters.inference import Backend
+from raters.inference._trace import latent_sites
 from raters.model import Model
 
 # An accuracy averages over so many random pairs, under so many draws at most; that is finer than an interval's third digit.
@@ -112,7 +113,8 @@ def audit(
 
         - ``votes``: number of votes;
         - ``competence``, ``competence_low``, ``competence_high``: posterior mean and interval;
-        - ``relative``: posterior mean of competence over the crowd's mean, which no choice of scale changes;
+        - ``relative``: posterior mean of competence over the crowd's mean absolute competence, which no choice of scale
+          changes;
         - ``accuracy``, ``accuracy_low``, ``accuracy_high``: probability of choosing the better of two random items,
           E over pairs of :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes either;
         - ``p_guessing``: P(accuracy within `guess_margin` of ½);
@@ -143,11 +145,12 @@ def audit(
     whole("min_votes", min_votes, least=0)
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not np.isfinite(threshold):
         raise SettingError(f"threshold={threshold!r} is not possible; it must be a finite number such as 0.25")
-    if "competence" not in result["posterior"] or "competence" not in (draws := draws_of(model, result)[0]):
+    if "competence" not in latent_sites(model, data):
         raise SettingError(
             f"{model!r} has no competences to audit; fit ExtendedBTL(), or ExtendedBTL(competence='signed') to find "
             "adversaries too, and pass that model and its result"
         )
+    draws, _ = draws_of(model, result)
     competence, reward = draws["competence"], draws["reward"]
     few, _ = draws_of(model, result, _DRAWS)
     accuracy = _accuracy(few["competence"], few["reward"])
@@ -161,7 +164,7 @@ def audit(
         "competence": competence.mean(0),
         "competence_low": low,
         "competence_high": high,
-        "relative": (competence / competence.mean(1, keepdims=True)).mean(0),
+        "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
         "accuracy": accuracy.mean(0),
         "accuracy_low": accuracy_low,
         "accuracy_high": accuracy_high,

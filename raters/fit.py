@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -205,22 +205,38 @@ def simulate(model: Model, questions: Comparisons, *, seed: int, given: Values |
     (3,)
     """
     _check_types(model, questions, PGGibbs(), seed)
-    sites = latent_sites(model, questions)
-    given = {name: jnp.asarray(value, float) for name, value in (given or {}).items()}
-    for name, value in given.items():
-        if name not in sites:
-            raise SettingError(f"{type(model).__name__} has no site {name!r} to hold; it has {list(sites)}")
-        if np.shape(value) != sites[name].shape:
-            raise SettingError(f"{name!r} has shape {np.shape(value)}; {type(model).__name__} needs {sites[name].shape}")
-    program = handlers.substitute(handlers.seed(model.generate, jax.random.key(seed)), given)
     asked = jax.tree.map(jnp.asarray, questions.without_outcomes())
     if asked.count is not None:
         # NumPyro draws binomial outcomes out of integer counts only.
         asked = dataclasses.replace(asked, count=asked.count.astype(int))
+    sites = latent_sites(model, asked)
+    given = _held(model, sites, given or {})
+    program = handlers.substitute(handlers.seed(model.generate, jax.random.key(seed)), given)
     trace = handlers.trace(program).get_trace(asked)
     truth = {name: np.asarray(trace[name]["value"]) for name in sites}
     wins = np.asarray(trace[model.observed]["value"], np.float32)
     return Simulated(dataclasses.replace(questions, wins=wins), truth)
+
+
+def _held(model: Model, sites: dict[str, Any], given: Values) -> Values:
+    """Values of sites to hold, checked against the model."""
+    if not isinstance(given, Mapping):
+        raise SettingError(f"given= takes a mapping of site names to values, such as given={{'reward': ...}}, not {given!r}")
+    held = {}
+    for name, value in given.items():
+        if name not in sites:
+            raise SettingError(f"{type(model).__name__} has no site {name!r} to hold; it has {list(sites)}")
+        try:
+            held[name] = jnp.asarray(value, float)
+        except (TypeError, ValueError) as error:
+            raise SettingError(f"given={{{name!r}: ...}} must hold numbers, not {value!r}") from error
+        if np.shape(value) != sites[name].shape:
+            raise SettingError(f"{name!r} has shape {np.shape(value)}; {type(model).__name__} needs {sites[name].shape}")
+        inside = jnp.isfinite(held[name]) & sites[name].support(held[name])
+        if not inside.all():
+            wrong = float(held[name][~inside].ravel()[0])
+            raise SettingError(f"{name!r} holds {wrong:g}, which its prior rules out; it must lie in {sites[name].support}")
+    return held
 
 
 def draws_of(model: Model, result: xr.DataTree, most: int | None = None, seed: int = 0) -> tuple[Values, tuple[int, int]]:

@@ -1,0 +1,36 @@
+"""Results with draws written by hand, so that what is computed from them can be checked with pencil and paper."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+import raters as rt
+
+AXES = {"reward": ("item",), "competence": ("annotator",)}
+
+
+def result(votes: rt.Comparisons, **draws) -> xr.DataTree:
+    """A result in one chain: `draws` maps each site to an array of shape (draw, ...)."""
+    names = {"item": np.array(votes.items, object), "annotator": np.array(votes.annotators, object)}
+    posterior = {
+        name: (("chain", "draw", *AXES.get(name, ())), np.asarray(values, float)[None]) for name, values in draws.items()
+    }
+    used = {axis for dims, _ in posterior.values() for axis in dims if axis in names}
+    coords = {axis: names[axis] for axis in used} | {
+        "chain": [0],
+        "draw": np.arange(next(iter(posterior.values()))[1].shape[1]),
+    }
+    groups = {"posterior": xr.Dataset(posterior, coords=coords)}
+    for group, columns in votes.groups().items():
+        groups[group] = xr.Dataset({name: ("comparison", values) for name, values in columns.items()})
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs.update(votes.flags())
+    return tree
+
+
+def votes(*rows: tuple, **options) -> rt.Comparisons:
+    """Votes from rows of (winner, loser, annotator)."""
+    winner, loser, annotator = zip(*rows, strict=True)
+    table = {"winner": winner, "loser": loser, "annotator": annotator}
+    return rt.Comparisons.from_frame(table, winner="winner", loser="loser", annotator="annotator", **options)
