@@ -157,7 +157,8 @@ def _model(options: Options) -> rt.Model:
         if options["competence_spread"] is not None:
             raise SettingError("--competence-spread belongs to --model extended-btl; --model btl has no competences")
         return rt.BTL(**settings)
-    return rt.ExtendedBTL(**settings, competence=options["competence"], competence_spread=options["competence_spread"])
+    spread = options["competence_spread"]
+    return rt.ExtendedBTL(**settings, competence=options["competence"], competence_spread="auto" if spread is None else spread)
 
 
 def _backend(options: Options) -> Backend:

@@ -35,8 +35,11 @@ class ExtendedBTL(Model[Comparisons]):
     ``position_bias=True``. A competence of 0 is a guesser, 1 the annotator that all are measured against, below 0 an
     adversary, whose votes are informative once turned round.
 
-    The competences are hierarchical: their spread τ is learned, so an annotator with three votes borrows from the
-    others. As τ → 0 the model becomes `BTL`; as τ → ∞ with ``"unit"`` the prior becomes the uniform one of the paper.
+    The competences are hierarchical: reward scale and spread are learned from all votes with the crowd's centre at β = 1, so an
+    annotator with three votes borrows from the others. With ``"signed"`` the spread is 1 unless it is asked to be learned: where
+    a few adversaries stand far off the rest, a learned normal spread fits the rest and hides them (on the reading-level votes
+    of Chen et al. 2013 it finds 1 negative competence instead of 13). As τ → 0 the model becomes `BTL`; as τ → ∞ with ``"unit"``
+    the prior becomes the uniform one of the paper.
 
     Identification: the likelihood ignores (a) a shift of the rewards: draws are centred, Σr = 0; (b) the scale,
     (r, β) → (c·r, β/c): fixed by the prior, which puts the reference annotator at β = 1, so report ratios of competences and
@@ -54,8 +57,8 @@ class ExtendedBTL(Model[Comparisons]):
         Where competences may lie. Choose ``"signed"`` to find adversaries.
     reward_scale : float, optional
         Standard deviation s of the rewards; learned when it is not given.
-    competence_spread : float, optional
-        Standard deviation τ of the competences about 1 (before truncation); learned when it is not given.
+    competence_spread : float, "learned" or "auto"
+        Standard deviation τ of the competences about 1, before truncation. ``"auto"``: 1 with ``"signed"``, else learned.
     position_bias : bool
         Whether each annotator favours the item shown first, by γ_k logits. Needs an order of presentation.
 
@@ -74,7 +77,7 @@ class ExtendedBTL(Model[Comparisons]):
 
     competence: Competence = "unit"
     reward_scale: float | None = None
-    competence_spread: float | None = None
+    competence_spread: float | Literal["auto", "learned"] = "auto"
     position_bias: bool = False
 
     reference: ClassVar[str] = (
@@ -85,7 +88,17 @@ class ExtendedBTL(Model[Comparisons]):
     def __post_init__(self) -> None:
         one_of("competence", self.competence, _LOW)
         positive("reward_scale", self.reward_scale, optional=True)
-        positive("competence_spread", self.competence_spread, optional=True)
+        if isinstance(self.competence_spread, str):
+            one_of("competence_spread", self.competence_spread, ("auto", "learned"))
+        else:
+            positive("competence_spread", self.competence_spread)
+
+    @property
+    def _fixed_spread(self) -> float | None:
+        """The spread of the competences, or None when it is learned."""
+        if isinstance(self.competence_spread, str):
+            return 1.0 if self.competence_spread == "auto" and self.competence == "signed" else None
+        return self.competence_spread
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -103,7 +116,7 @@ class ExtendedBTL(Model[Comparisons]):
     def generate(self, data: Comparisons) -> None:
         """The NumPyro program."""
         reward_scale = _votes.reward_scale_site(self.reward_scale)
-        spread = self.competence_spread
+        spread = self._fixed_spread
         if spread is None:
             spread = numpyro.sample("competence_spread", dist.LogNormal(jnp.log(0.5), 1.0))
         with numpyro.plate("item", data.num_items):
@@ -127,7 +140,7 @@ class ExtendedBTL(Model[Comparisons]):
         """Log-odds of the win rates; everyone near the reference, so on the truth's side of the sign."""
         start = _votes.standardised(_votes.win_rate_rewards(data), self.reward_scale)
         start["competence"] = jnp.full(data.num_annotators, 0.8)
-        if self.competence_spread is None:
+        if self._fixed_spread is None:
             start["competence_spread"] = jnp.asarray(0.5)
         if self.position_bias:
             start["position_bias"] = jnp.zeros(data.num_annotators)
