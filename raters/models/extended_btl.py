@@ -35,11 +35,11 @@ class ExtendedBTL(Model[Comparisons]):
     ``position_bias=True``. A competence of 0 is a guesser, 1 the annotator that all are measured against, below 0 an
     adversary, whose votes are informative once turned round.
 
-    The competences are hierarchical: reward scale and spread are learned from all votes with the crowd's centre at β = 1, so an
-    annotator with three votes borrows from the others. With ``"signed"`` the spread is 1 unless it is asked to be learned: where
-    a few adversaries stand far off the rest, a learned normal spread fits the rest and hides them (on the reading-level votes
-    of Chen et al. 2013 it finds 1 negative competence instead of 13). As τ → 0 the model becomes `BTL`; as τ → ∞ with ``"unit"``
-    the prior becomes the uniform one of the paper.
+    The competences are hierarchical: reward scale and spread are learned from all votes with the crowd's centre at β = 1, so
+    an annotator with three votes borrows from the others. With ``"signed"`` the spread is 1 unless it is asked to be learned:
+    where a few adversaries stand far off the rest, a learned normal spread fits the rest and hides them (on the
+    reading-level votes of Chen et al. 2013 it finds 1 negative competence instead of 13). As τ → 0 the model becomes `BTL`;
+    as τ → ∞ with ``"unit"`` the prior becomes the uniform one of the paper.
 
     Identification: the likelihood ignores (a) a shift of the rewards: draws are centred, Σr = 0; (b) the scale,
     (r, β) → (c·r, β/c): fixed by the prior, which puts the reference annotator at β = 1, so report ratios of competences and
