@@ -19,7 +19,7 @@ from _common import options, report, table, timed
 from scipy.stats import kendalltau, spearmanr
 
 import raters as rt
-from raters.errors import RatersWarning
+from raters.errors import ConvergenceWarning, DataWarning
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -38,7 +38,8 @@ def load() -> tuple[pd.DataFrame, pd.Series, pd.Series]:
 def fit_row(name: str, model: Any, backend: Any, votes: rt.Comparisons, grade, quality, seed: int) -> list[Any]:
     """One fit, scored."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RatersWarning)  # components of the graph, short runs: not what this shows
+        for kind in (DataWarning, ConvergenceWarning):  # components of the graph, short runs: not what this shows
+            warnings.simplefilter("ignore", kind)
         run = timed(lambda: rt.fit(model, votes, backend, seed=seed, progress=False, log_likelihood=False), most=1)
     posterior = run.value["posterior"]
     reward = posterior["reward"].mean(("chain", "draw")).values
@@ -71,9 +72,8 @@ def crowdkit_rows(frame: pd.DataFrame, votes: rt.Comparisons, grade, quality, se
         reward = solver.scores_.loc[list(votes.items)].to_numpy()
         skill = getattr(solver, "skills_", None)
         competence = None if skill is None else skill.loc[list(votes.annotators)].to_numpy() - 0.5
-        rows.append(
-            [f"crowd-kit {type(solver).__name__}", "–", *scores(votes, reward, competence, grade, quality), run.seconds]
-        )
+        scored = scores(votes, reward, competence, grade, quality)
+        rows.append([f"crowd-kit {type(solver).__name__}", "–", *scored, run.seconds])
     return rows
 
 
