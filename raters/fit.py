@@ -379,7 +379,10 @@ def log_likelihood(model: Model, result: xr.DataTree, *, by: str = "comparison")
 
 def _pointwise(model: Model, result: xr.DataTree, data: Any) -> xr.Dataset:
     values, sizes = draws_of(model, result)
-    table = np.asarray(_pointwise_draws(model, jax.tree.map(jnp.asarray, data), values)).reshape(*sizes, -1)
+    # In float32 the likeliest outcomes round to equal log-likelihoods, and Pareto smoothing refuses equal tails.
+    with jax.enable_x64(True):
+        values = {name: np.asarray(value, np.float64) for name, value in values.items()}
+        table = np.asarray(_pointwise_draws(model, jax.tree.map(jnp.asarray, data), values)).reshape(*sizes, -1)
     coords = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
     return xr.Dataset(
         {model.observed: (("chain", "draw", "comparison"), table)},
