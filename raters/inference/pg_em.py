@@ -258,19 +258,21 @@ class _Climber:
         return self._unflatten(leap, x0)
 
     def _flatten(self, values: Values) -> np.ndarray:
+        # In one order of sites, whatever the order of the mapping: compiled functions return mappings sorted by name.
         parts = []
-        for name, value in values.items():
+        for name, support in self.supports.items():
+            value = values[name]
             if name in self.plan.free:
-                value = biject_to(self.supports[name]).inv(value)
+                value = biject_to(support).inv(value)
             parts.append(np.ravel(value))
         return np.concatenate(parts)
 
     def _unflatten(self, flat: np.ndarray, like: Values) -> Values:
         values, begin = {}, 0
-        for name, value in like.items():
+        for name, support in self.supports.items():
+            value = like[name]
             part = flat[begin : begin + np.size(value)].reshape(np.shape(value))
             begin += np.size(value)
-            support = self.supports[name]
             if name in self.plan.free:
                 part = np.asarray(biject_to(support)(part))
             else:
