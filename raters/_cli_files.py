@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 import warnings
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _FORMATS = {".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet", ".jsonl": "JSON lines", ".ndjson": "JSON lines"}
 _SHAPES = (("winner", "loser"), ("first", "second", "outcome"), ("item", "rating"))
+# Outputs are prepared in a folder of this name beside where they go, so that moving them there is one step.
+_STAGE = ".raters-"
 _ANNOTATOR_WORDS = ("annotator", "worker", "judge", "rater")
 
 
@@ -41,8 +44,10 @@ def table_format(path: Path) -> str:
 
 def read_table(path: Path) -> pd.DataFrame:
     """A table from CSV, TSV, Parquet or JSON lines; names keep their spelling (007 stays 007)."""
-    kind = table_format(path)
     must_be_file(path)
+    kind = table_format(path)
+    if path.stat().st_size == 0:
+        raise DataError(f"{str(path)!r} is empty; expected a {kind} table of votes")
     try:
         with warnings.catch_warnings():
             # A row longer than the header would lose values, with a warning only.
@@ -56,7 +61,9 @@ def read_table(path: Path) -> pd.DataFrame:
             separator = "\t" if kind == "TSV" else ","
             table = pd.read_csv(path, sep=separator, dtype=str, index_col=False, encoding="utf-8-sig")
             return _one_separator(table, separator).apply(_as_written)
-    except (ValueError, EOFError, OSError, ArithmeticError) as error:
+    except pd.errors.ParserWarning as error:
+        raise DataError(f"{str(path)!r} is not a readable {kind} table: some rows have more values than the header") from error
+    except (ValueError, EOFError, OSError, zlib.error) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise DataError(f"{str(path)!r} is not a readable {kind} table: {reason}") from error
 
@@ -200,7 +207,7 @@ def as_options(message: str) -> str:
         value = match[2] or match[4] or ("..." if match[3] else "")
         return f"--{_RENAMED.get(match[1], match[1].replace('_', '-'))} {value}".rstrip()
 
-    return _AS_OPTION.sub(option, " ".join(message.split()))
+    return _AS_OPTION.sub(option, " ".join(message.split())).replace(" or None, to learn it", "; leave it out to learn it")
 
 
 # ---------------------------------------------------------------- writing
@@ -214,10 +221,17 @@ def check_writable(path: Path, *, folder: bool) -> None:
         raise SettingError(f"--out {str(path)!r} is a folder; name a file")
     if not folder and not path.parent.is_dir():
         raise SettingError(f"--out {str(path)!r} cannot be written: there is no folder {str(path.parent)!r}")
-    there = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
-    holder = there.parent if there.is_file() and not folder else there
-    if not holder.is_dir() or not os.access(holder, os.W_OK | os.X_OK):
-        raise SettingError(f"--out {str(path)!r} cannot be written: {str(holder)!r} is not a folder that you may write to")
+    holder = _nearest_folder(path if folder else path.parent)
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=_STAGE, dir=holder))
+    except OSError as error:
+        raise SettingError(f"--out {str(path)!r} cannot be written: {error.strerror} in {str(holder)!r}") from error
+
+
+def _nearest_folder(path: Path) -> Path:
+    """The folder itself, or that of its parents which exists."""
+    path = path.resolve()
+    return next(parent for parent in (path, *path.parents) if parent.exists())
 
 
 @contextmanager
@@ -230,9 +244,7 @@ def replacing(path: Path) -> Iterator[Path]:
 @contextmanager
 def staged(folder: Path) -> Iterator[Path]:
     """A temporary folder beside the files of `folder`, whose files move there once the block ends well."""
-    folder = folder.resolve()
-    holder = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
-    stage = Path(tempfile.mkdtemp(prefix=".raters-", dir=holder))
+    stage = Path(tempfile.mkdtemp(prefix=_STAGE, dir=_nearest_folder(folder)))
     try:
         yield stage
         folder.mkdir(parents=True, exist_ok=True)

@@ -92,18 +92,18 @@ def print_ranking(out: Console, table: pd.DataFrame, level: float, most: int) ->
 def print_audit(out: Console, found: Audit, level: float, threshold: float, most: int) -> None:
     """Annotators from the least trusted to the most, then the rule and what dropping the flagged would cost."""
     table = audit_frame(found)
-    grid = _grid("Annotators, least trusted first")
+    grid = _grid("Annotators, least trusted first (guessing, adversarial, below: posterior probabilities)")
     wide = out.width >= _NARROW
-    grid.add_column("annotator", overflow="fold", min_width=12)
+    grid.add_column("annotator", overflow="fold", min_width=11)
     grid.add_column("votes", justify="right", no_wrap=True)
     grid.add_column("compe-\ntence", justify="right", no_wrap=True)
     grid.add_column(f"{level:.0%}\ninterval", justify="right", no_wrap=True)
     if wide:
         grid.add_column("accu-\nracy", justify="right", no_wrap=True)
         grid.add_column("agree-\nment", justify="right", no_wrap=True)
-    for heading in ("P(gues-\nsing)", "P(adver-\nsarial)", f"P(below\n{threshold:g})"):
+    for heading in ("guess-\ning", "adver-\nsarial", f"below\n{threshold:g}"):
         grid.add_column(heading, justify="right", no_wrap=True)
-    grid.add_column("verdict")
+    grid.add_column("verdict", min_width=7)
 
     def cells(row):
         middle = (_percent(row.accuracy), _percent(row.agreement)) if wide else ()

@@ -151,8 +151,8 @@ def _one_vote_a_row(votes: rt.Comparisons, seed: int) -> pd.DataFrame:
 
 def _model(options: Options) -> rt.Model:
     settings = {name: options[name] for name in ("reward_scale", "position_bias")}
-    if options["position_bias"] and options["first"] is None and _columns(options).has_sides:
-        raise SettingError("--position-bias needs to know what was shown first: use --first, --second and --outcome")
+    if (columns := _columns(options)).has_sides:
+        _must_be_ordered(options, columns)
     if options["model"] == "btl":
         if options["competence_spread"] is not None:
             raise SettingError("--competence-spread belongs to --model extended-btl; --model btl has no competences")
@@ -186,16 +186,23 @@ def _columns(options: Options) -> _cli_files.Columns:
 def _votes(options: Options) -> rt.Comparisons:
     columns = _columns(options)
     table = _cli_files.read_table(options["file"])
-    if not columns.has_sides:
+    guessed = not columns.has_sides
+    if guessed:
         columns = columns.guessed(list(map(str, table.columns)))
+        _must_be_ordered(options, columns)
+    votes, left_out = _cli_files.read_votes(table, columns, options["ties"], options["drop_bad_rows"])
+    # Said once the table is read: an error stands alone.
+    if guessed:
         read = " ".join(f"--{role} {name}" for role, name in columns.given().items())
         _note(options, f"no columns were named; reading {read}")
-        if options["position_bias"] and columns.first is None:
-            raise SettingError("--position-bias needs to know what was shown first: use --first, --second and --outcome")
-    votes, left_out = _cli_files.read_votes(table, columns, options["ties"], options["drop_bad_rows"])
     if left_out:
         _note(options, f"left out {left_out} of {len(table)} rows, with a missing value or an item compared with itself")
     return votes
+
+
+def _must_be_ordered(options: Options, columns: _cli_files.Columns) -> None:
+    if options["position_bias"] and columns.first is None:
+        raise SettingError("--position-bias needs to know what was shown first: use --first, --second and --outcome")
 
 
 def _read_result(path: Path) -> xr.DataTree:

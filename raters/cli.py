@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except _UsageError as error:
-        return _stop(error.format_message(), 2)
+        return _stop(error.format_message().replace("Value error, ", ""), 2)
     except RatersError as error:
         from raters._cli_files import as_options
 

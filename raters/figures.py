@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from raters.audit import Audit
 
@@ -131,7 +131,8 @@ def auditor(found: Audit, *, threshold: float = 0.25, most: int = 18) -> Figure:
     >>> found = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
     >>> rt.figures.auditor(found).savefig("auditor.png")        # doctest: +SKIP
     """
-    table = found.table.isel(annotator=np.argsort(-found.table["p_below"].values, kind="stable"))
+    worst_first = np.lexsort((found.table["competence"].values, -found.table["p_below"].values))
+    table = found.table.isel(annotator=worst_first)
     figure = Figure(figsize=(11.5, 5.8), layout="constrained", dpi=150)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
     _accuracy_by_votes(left, table)
@@ -157,7 +158,9 @@ def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
         axes.vlines(votes, table["accuracy_low"], table["accuracy_high"], colors=colours, linewidth=1, alpha=0.6)
     if votes.min() > 0 and votes.max() > 4 * votes.min():
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
     axes.axhline(0.5, color=_GREY, linewidth=1, linestyle="--", zorder=0)
     axes.set_xlabel("votes")
     axes.set_ylabel("probability of choosing the better item (dashed: a coin)")
@@ -169,17 +172,20 @@ def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
 
 
 def _name_points(axes: Axes, rows: list[int], table: xr.Dataset) -> None:
-    """Names beside the points of `rows`, the first ones first, where they do not run into another name."""
+    """Names beside the points of `rows`, the first ones first, where they run into no other name or point."""
     to_share = axes.transData + axes.transAxes.inverted()
-    taken: list[tuple[float, float]] = []
+    at = to_share.transform(np.column_stack([table["votes"].values, table["accuracy"].values]))
+    occupied = at.copy()
     for row in rows:
-        point = (float(table["votes"][row]), float(table["accuracy"][row]))
-        x, y = to_share.transform(point)
-        if all(abs(x - other_x) > 0.12 or abs(y - other_y) > 0.035 for other_x, other_y in taken):
-            taken.append((x, y))
-            side, shift = ("right", -6) if x > 0.8 else ("left", 6)
-            name = _short(table["annotator"].values[row])
-            axes.annotate(name, point, xytext=(shift, 2), textcoords="offset points", fontsize=8, ha=side)
+        name, (x, y) = _short(table["annotator"].values[row]), at[row]
+        width, on_right = 0.012 + 0.013 * len(name), x < 0.85
+        low = x + 0.012 if on_right else x - 0.012 - width
+        inside = (occupied[:, 0] > low - 0.006) & (occupied[:, 0] < low + width + 0.006) & (abs(occupied[:, 1] - y) < 0.03)
+        if not inside.any():
+            occupied = np.vstack([occupied, [[low, y], [low + width / 2, y], [low + width, y]]])
+            shift, side = (6, "left") if on_right else (-6, "right")
+            point = (table["votes"].values[row], table["accuracy"].values[row])
+            axes.annotate(name, point, xytext=(shift, -3), textcoords="offset points", fontsize=8, ha=side)
 
 
 def _kinds_of_trouble(axes: Axes, table: xr.Dataset, threshold: float) -> None:
