@@ -157,8 +157,19 @@ def _model(options: Options) -> rt.Model:
         if options["competence_spread"] is not None:
             raise SettingError("--competence-spread belongs to --model extended-btl; --model btl has no competences")
         return rt.BTL(**settings)
-    spread = options["competence_spread"]
-    return rt.ExtendedBTL(**settings, competence=options["competence"], competence_spread="auto" if spread is None else spread)
+    return rt.ExtendedBTL(**settings, competence=options["competence"], competence_spread=_spread(options["competence_spread"]))
+
+
+def _spread(text: str | None) -> Any:
+    """The spread as the model takes it: a number, or a word."""
+    if text is None:
+        return "auto"
+    try:
+        return float(text)
+    except ValueError:
+        if text != "learned":
+            raise SettingError(f"competence_spread={text!r} is not possible; write a number above 0, or 'learned'") from None
+        return text
 
 
 def _backend(options: Options) -> Backend:

@@ -51,9 +51,8 @@ COMPETENCE = (
 Competence = Annotated[Literal["unit", "positive", "signed"], _option("Model", help=COMPETENCE)]
 PositionBias = Annotated[bool, _option("Model", "--position-bias", help="Learn who favours what is shown first.")]
 RewardScale = Annotated[float | None, _option("Model", help="Standard deviation of the rewards. [default: learned]")]
-Spread = Annotated[
-    float | None, _option("Model", help="Standard deviation of the competences. [default: 1 if signed, else learned]")
-]
+SPREAD = "Standard deviation of the competences, or 'learned'. [default: 1 when signed, else learned]"
+Spread = Annotated[str | None, _option("Model", help=SPREAD, metavar="NUMBER")]
 BackendName = Annotated[Literal["gibbs", "nuts", "svi", "em"], _option("Fit", "--backend", help="gibbs and nuts are exact.")]
 Draws = Annotated[int | None, _option("Fit", min=4, help="Posterior draws (per chain). [default: 1000]")]
 Warmup = Annotated[int | None, _option("Fit", min=1, help="Draws to discard first (gibbs, nuts).")]
