@@ -80,7 +80,7 @@ def sbc(
     """
     whole("replicates", replicates, least=2)
     whole("draws", draws)
-    if reason := backend.why_not(model, questions):
+    if reason := backend.why_not(model, _answered(questions)):
         raise BackendError(reason)
     rng = np.random.default_rng(seed)
     rows, unconverged = [], 0
@@ -98,6 +98,11 @@ def sbc(
         coords=names,
         attrs={"draws": draws, "model": repr(model), "backend": repr(backend), "unconverged": unconverged},
     )
+
+
+def _answered(questions: Comparisons) -> Comparisons:
+    """The questions with any outcomes, which back-ends want to see before they say whether they can run."""
+    return dataclasses.replace(questions, wins=np.zeros(questions.num_comparisons, np.float32))
 
 
 def _replicate(model: Model, questions: Comparisons, backend: Backend, draws: int, rng) -> tuple[dict[str, np.ndarray], bool]:
@@ -229,12 +234,17 @@ def rank_bands(replicates: int, draws: int, level: float = 0.95) -> tuple[np.nda
     """
     share("level", level)
     points = draws + 1
-    inner, outer = 0.0, 1 - level  # Tails: bands of tail `inner` are too wide, of tail `outer` too narrow.
-    for _ in range(30):
-        middle = (inner + outer) / 2
-        inner, outer = (middle, outer) if _coverage(replicates, points, middle) >= level else (inner, middle)
-    low, high = _bands(replicates, points, inner)
+    low, high = _bands(replicates, points, _tail(replicates, points, level))
     return np.arange(1, points) / points, low / replicates, high / replicates
+
+
+def _tail(replicates: int, points: int, level: float) -> float:
+    """The largest tail whose bands cover with probability `level`, by bisection."""
+    wide, narrow = 0.0, 1 - level
+    for _ in range(30):
+        middle = (wide + narrow) / 2
+        wide, narrow = (middle, narrow) if _coverage(replicates, points, middle) >= level else (wide, middle)
+    return wide
 
 
 def plot_ranks(ranks: xr.Dataset, *, level: float = 0.95) -> Figure:
@@ -333,7 +343,7 @@ def geweke(
     whole("chains", chains, least=10)
     whole("sweeps", sweeps)
     whole("prior_draws", prior_draws, least=100)
-    if reason := (model.why_not(questions) or _sweep.why_not(model, questions)):
+    if reason := (model.why_not(questions) or _sweep.why_not(model, _answered(questions))):
         raise BackendError(reason)
     with jax.enable_x64(True):
         # NumPyro's Binomial draws need whole counts here.

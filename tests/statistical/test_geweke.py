@@ -1,0 +1,111 @@
+"""Geweke's joint test passes for every Gibbs kernel, and catches errors put in on purpose."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+import raters as rt
+from raters.calibration import geweke
+from raters.inference import _conditionals, _polyagamma, _sweep
+
+_BOUND = 4.0
+_KERNELS = {
+    "BTL": (rt.BTL(), "singles"),
+    "BTL, position bias": (rt.BTL(position_bias=True), "singles"),
+    "unit": (rt.ExtendedBTL(), "singles"),
+    "positive": (rt.ExtendedBTL(competence="positive"), "singles"),
+    "signed": (rt.ExtendedBTL(competence="signed", competence_spread="learned"), "singles"),
+    "signed, position bias, counts": (rt.ExtendedBTL(competence="signed", position_bias=True), "few"),
+    "fixed scales, counts": (rt.ExtendedBTL(reward_scale=1.5, competence_spread=0.5), "many"),
+}
+
+
+@pytest.fixture
+def many(few) -> rt.Comparisons:
+    """Rows of up to 25 votes, so that both Pólya-Gamma samplers are at work."""
+    count = np.where(np.arange(few.num_comparisons) % 2, 3, 25).astype(np.float32)
+    return dataclasses.replace(few, wins=None, count=count)
+
+
+@pytest.fixture
+def fresh_kernels():
+    """Compiled sweeps are forgotten before and after, as they hold the functions that a test replaces."""
+    _sweep.visit_free.clear_cache()
+    yield
+    _sweep.visit_free.clear_cache()
+
+
+def worst(result) -> float:
+    """The largest |z|."""
+    return float(np.abs(result["z"]).max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", _KERNELS)
+def test_kernel_leaves_the_joint_distribution_invariant(kernel: str, request) -> None:
+    """False-alarm rate 1e-4 for each statistic (|z| > 4 under Student's t with 198 degrees of freedom)."""
+    model, questions = _KERNELS[kernel]
+    result = geweke(model, request.getfixturevalue(questions), seed=1)
+    assert worst(result) < _BOUND, str(result["z"].to_series())
+
+
+def _wrong_power(model, data, values, scale, draws):
+    """The scale move with the volume element of one coordinate too few per item."""
+    right = _sweep_orbit_density(model, data, values, scale, draws)
+    return lambda log_factor: right(log_factor) - values["reward"].size * log_factor
+
+
+_sweep_orbit_density = _sweep.orbit_density
+
+
+def _without_prior(self, prior) -> None:
+    """A conditional that forgets the prior of the entries."""
+    _conditionals.Conditional.__init__(self, prior)
+    self.shift, self.diagonal = np.zeros(self.size), np.full(self.size, 1e-3)
+
+
+def _noisy(rng, count, logits):
+    return _exact_draw(rng, count, logits) * rng.uniform(0.3, 1.7, np.shape(logits))
+
+
+_exact_draw = _polyagamma.draw
+
+_ERRORS = {
+    "wrong power in the scale move": (_sweep, "orbit_density", _wrong_power),
+    "the mean of ω for a draw": (_polyagamma, "draw", lambda rng, count, logits: count * _polyagamma.mean_of_one(logits)),
+    "no prior precision": (_conditionals.Diagonal, "__init__", _without_prior),
+    "ω noisier than it is": (_polyagamma, "draw", _noisy),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fresh_kernels")
+@pytest.mark.parametrize("error", _ERRORS)
+def test_injected_error_is_caught(error: str, singles, monkeypatch) -> None:
+    """The bound that the right kernels keep is broken by each of these."""
+    monkeypatch.setattr(*_ERRORS[error])
+    assert worst(geweke(rt.ExtendedBTL(competence="signed"), singles, seed=1)) > _BOUND
+
+
+def test_statistics_are_named_and_direct_means_known(few) -> None:
+    """The direct simulator draws from the prior: log reward scale has mean 0, competence spread a mean below 0.
+
+    False-alarm rate 1e-6: the mean of asinh of a standard normal over 20,000 draws.
+    """
+    result = geweke(rt.ExtendedBTL(), few, seed=0, chains=10, sweeps=2, prior_draws=20_000)
+    assert abs(float(result["direct"].sel(statistic="reward_scale: mean"))) < 5 / np.sqrt(20_000)
+    assert float(result["direct"].sel(statistic="competence_spread: mean")) < -0.4
+    assert np.isfinite(result["z"]).all()
+    assert jax.numpy.ones(1).dtype == np.float32, "the test must not leave float64 on"
+
+
+def test_refuses_what_gibbs_cannot_run(few) -> None:
+    unordered = dataclasses.replace(few, ordered=False)
+    with pytest.raises(rt.errors.BackendError, match="order of presentation"):
+        geweke(rt.BTL(position_bias=True), unordered, seed=0)
+    with pytest.raises(rt.errors.SettingError, match="chains"):
+        geweke(rt.BTL(), few, seed=0, chains=1)

@@ -1,0 +1,96 @@
+"""Simulation-based calibration of every exact back-end, and the arithmetic of its bands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import raters as rt
+from raters.calibration import _coverage, _tail, plot_ranks, rank_bands, sbc, uniformity
+from raters.errors import SettingError
+from raters.inference import _polyagamma
+
+_LEVEL = 1e-4
+_GIBBS = rt.PGGibbs(draws=1200, warmup=100, chains=1)
+_NUTS = rt.NUTS(draws=400, warmup=300, chains=1)
+_CASES = {
+    "BTL by Gibbs": (rt.BTL(reward_scale=1.0), _GIBBS),
+    "Extended-BTL by Gibbs": (rt.ExtendedBTL(reward_scale=1.0), _GIBBS),
+    "signed Extended-BTL by Gibbs": (rt.ExtendedBTL("signed", reward_scale=1.0, position_bias=True), _GIBBS),
+    "BTL by NUTS": (rt.BTL(), _NUTS),
+    "Extended-BTL by NUTS": (rt.ExtendedBTL(reward_scale=1.0), _NUTS),
+}
+
+
+def smallest(ranks: xr.Dataset) -> float:
+    """The smallest p-value, times the number of tests (Bonferroni)."""
+    p_values = np.concatenate([np.ravel(values) for values in uniformity(ranks).data_vars.values()])
+    return float(p_values.min() * len(p_values))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", _CASES)
+def test_ranks_are_uniform(case: str, few) -> None:
+    """60 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
+    ranks = sbc(_CASES[case][0], few, _CASES[case][1], seed=0, replicates=60, draws=39)
+    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
+
+
+@pytest.mark.slow
+def test_a_kernel_with_wrong_weights_is_caught(few, monkeypatch) -> None:
+    """ω four times too large gives posteriors that are too narrow and too close to 0."""
+    right = _polyagamma.draw
+    monkeypatch.setattr(_polyagamma, "draw", lambda rng, count, logits: 4 * right(rng, count, logits))
+    ranks = sbc(rt.BTL(reward_scale=1.0), few, _GIBBS, seed=0, replicates=60, draws=39)
+    assert smallest(ranks) < _LEVEL
+
+
+@pytest.mark.parametrize(("replicates", "draws"), [(50, 19), (200, 99), (30, 7)])
+def test_coverage_is_that_of_simulated_ranks(replicates: int, draws: int) -> None:
+    """20,000 simulated sets of uniform ranks; false-alarm rate 1e-5 each."""
+    place, low, high = rank_bands(replicates, draws, 0.9)
+    rng = np.random.default_rng(0)
+    ranks = rng.integers(draws + 1, size=(20_000, replicates))
+    below = np.stack([(ranks < rank).mean(1) for rank in range(1, draws + 1)], 1)
+    inside = np.mean(((below >= low - 1e-12) & (below <= high + 1e-12)).all(1))
+    exact = _coverage(replicates, draws + 1, _tail(replicates, draws + 1, 0.9))
+    assert exact >= 0.9
+    assert abs(inside - exact) < 4.5 * np.sqrt(exact * (1 - exact) / 20_000)
+    assert np.all(low <= place)
+    assert np.all(high >= place)
+
+
+def test_p_values_of_uniform_ranks_are_uniform() -> None:
+    """No more than a share α of p-values is below α; false-alarm rate 1e-5."""
+    ranks = np.random.default_rng(0).integers(20, size=(50, 400))
+    p_values = uniformity(xr.Dataset({"all": (("replicate", "set"), ranks)}, attrs={"draws": 19}))["all"].values
+    for level in (0.05, 0.3):
+        assert np.mean(p_values <= level) < level + 4.3 * np.sqrt(level * (1 - level) / 400)
+    assert np.mean(p_values <= 0.3) > 0.15
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda u: u**1.5, lambda u: (u + 0.5) / 2, lambda u: np.where(u < 0.5, 2 * u**2, 1 - 2 * (1 - u) ** 2)],
+    ids=["slope", "hill", "U"],
+)
+def test_shapes_are_caught(wrong) -> None:
+    ranks = np.floor(20 * wrong(np.random.default_rng(1).uniform(size=400))).astype(int)
+    assert float(uniformity(xr.Dataset({"x": ("replicate", ranks)}, attrs={"draws": 19}))["x"]) < _LEVEL
+
+
+def test_plot_has_a_panel_for_each_quantity() -> None:
+    rng = np.random.default_rng(0)
+    ranks = xr.Dataset(
+        {name: (("replicate", "item"), rng.integers(20, size=(50, 3))) for name in ("reward", "competence")},
+        attrs={"draws": 19},
+    )
+    figure = plot_ranks(ranks)
+    assert [axes.get_title() for axes in figure.axes] == ["reward", "competence"]
+    assert len(figure.axes[0].lines) == 3
+
+
+def test_more_ranks_than_draws_are_refused(few) -> None:
+    with pytest.raises(SettingError, match="at most 20"):
+        sbc(rt.BTL(), few, rt.PGGibbs(draws=20, warmup=5, chains=1), seed=0, replicates=2, draws=39)
