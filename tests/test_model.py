@@ -1,0 +1,70 @@
+"""What a model says about itself, and how it is told apart and rebuilt."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import raters as rt
+from raters.errors import SettingError
+from raters.model import Scale, Shift, Sign, from_repr, identify
+
+MODELS = [
+    rt.BTL(),
+    rt.BTL(reward_scale=2.5),
+    rt.BTL(position_bias=True),
+    rt.ExtendedBTL(),
+    rt.ExtendedBTL(competence="signed", position_bias=True),
+    rt.ExtendedBTL(competence="positive", reward_scale=1.0, competence_spread=0.5),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_a_model_is_rebuilt_from_its_repr(model):
+    assert from_repr(repr(model)) == model
+    assert hash(from_repr(repr(model))) == hash(model)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "BTL", "BTL(1)(2)", "__import__('os')", "Nothing()", "BTL(reward_scale=open('x'))", "BTL(colour=1)", "BTL("]
+)
+def test_what_is_no_repr_of_a_model_is_refused_and_not_run(text):
+    with pytest.raises(SettingError, match=re.escape("cannot rebuild a model from")):
+        from_repr(text)
+
+
+def test_models_that_differ_are_told_apart():
+    assert len({*MODELS, rt.BTL()}) == len(MODELS)
+
+
+def test_a_description_names_sites_axes_blocks_and_symmetries():
+    votes, _ = rt.datasets.separated(4, 3, 50, seed=0)
+    text = rt.describe(rt.ExtendedBTL(competence="signed"), votes)
+    for part in ("reward", "(item: 4)", "(annotator: 3)", "observed", "blocks: reward; competence", "Sign("):
+        assert part in text
+
+
+def test_symmetries_follow_the_options():
+    kinds = {kind: [type(s) for s in rt.ExtendedBTL(competence=kind).symmetries] for kind in ("unit", "positive", "signed")}
+    assert kinds == {"unit": [Shift, Scale], "positive": [Shift, Scale], "signed": [Shift, Scale, Sign]}
+
+
+def test_identified_rewards_sum_to_zero_and_keep_their_differences():
+    draws = np.random.default_rng(0).normal(3, 1, size=(2, 5, 4))
+    found = identify(rt.BTL(), {"reward": draws, "reward_scale": np.ones((2, 5))}, 2)
+    np.testing.assert_allclose(found["reward"].sum(-1), 0, atol=1e-12)
+    np.testing.assert_allclose(np.diff(found["reward"]), np.diff(draws))
+    assert (found["reward_scale"] == 1).all()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_starts_have_the_shapes_of_the_sites(model):
+    votes, _ = rt.datasets.position_biased(4, 3, 50, seed=0)
+    start = model.start(votes)
+    assert np.shape(start["reward"]) == (4,)
+    assert all(np.isfinite(value).all() for value in start.values())
+    if isinstance(model, rt.ExtendedBTL):
+        assert np.shape(start["competence"]) == (3,)
+        assert (np.asarray(start["competence"]) > 0).all()
