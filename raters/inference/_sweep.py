@@ -63,7 +63,8 @@ def why_not(model: Model, data: Any) -> str | None:
         return f"{type(model).__name__} declares no conjugate blocks for Pólya-Gamma to update; use NUTS() or SVI()"
     start = {name: np.asarray(value, np.float64) for name, value in model.start(data.take(slice(0, 1))).items()}
     if missing := {name for block in model.blocks for name in block} - set(start):
-        return f"blocks of {type(model).__name__} name {sorted(missing)}, which it does not start or sample; it has {sorted(start)}"
+        names = f"{sorted(missing)}, which it does not start or sample; it has {sorted(start)}"
+        return f"blocks of {type(model).__name__} name {names}"
     try:
         for block in model.blocks:
             rows_of(model, data.take(slice(0, 2)), start, block)

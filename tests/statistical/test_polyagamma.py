@@ -70,8 +70,7 @@ def _head_alone(rng, count, logits):
     """The first terms of the series, without the rest."""
     level = (np.arange(1, 9)[:, None] - 0.5) ** 2 + (logits / (2 * np.pi)) ** 2
     rate = 2 * np.pi**2 * level
-    head = (rng.standard_gamma(np.broadcast_to(count, level.shape)) / rate).sum(0)
-    return head
+    return (rng.standard_gamma(np.broadcast_to(count, level.shape)) / rate).sum(0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,80 @@
+"""All four back-ends against one long reference run: exact ones in Monte-Carlo errors, approximate ones within a tolerance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+
+import raters as rt
+
+_MODELS = {
+    "BTL": rt.BTL(position_bias=True),
+    "Extended-BTL": rt.ExtendedBTL(),
+    "signed": rt.ExtendedBTL(competence="signed", position_bias=True),
+}
+
+
+@pytest.fixture(scope="module")
+def votes() -> rt.Comparisons:
+    """600 votes of 4 annotators on 6 items: enough that the approximate back-ends are close."""
+    return rt.datasets.position_biased(num_items=6, num_annotators=4, num_votes=600, seed=1).votes
+
+
+@pytest.fixture(scope="module")
+def reference(votes, fit_quietly):
+    """A long NUTS run of each model, made once."""
+    runs = {}
+
+    def run(name: str):
+        if name not in runs:
+            backend = rt.NUTS(draws=4000, warmup=1000, chains=4, target_accept=0.95)
+            runs[name] = fit_quietly(_MODELS[name], votes, backend, seed=99)["posterior"]
+        return runs[name]
+
+    return run
+
+
+def summary(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean, standard deviation and squared Monte-Carlo error of the mean, for each entry of a site."""
+    flat = draws.reshape(*draws.shape[:2], -1)
+    ess = np.asarray(array_stats.ess(flat, chain_axis=0, draw_axis=1, method="mean"))
+    return flat.mean((0, 1)), flat.std((0, 1)), flat.var((0, 1)) / ess
+
+
+def on_the_line(name: str, draws: np.ndarray) -> np.ndarray:
+    """Scales by their logarithm, whose mean settles sooner."""
+    return np.log(draws) if name.endswith(("scale", "spread")) else draws
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", _MODELS)
+def test_gibbs_agrees_with_nuts(model: str, votes, reference, fit_quietly) -> None:
+    """Means of every parameter, and of its square; false-alarm rate 1e-4 for each (|z| > 4, less for the estimated errors)."""
+    posterior = fit_quietly(_MODELS[model], votes, rt.PGGibbs(draws=3000, warmup=300, chains=2))["posterior"]
+    for name in posterior.data_vars:
+        one, other = (on_the_line(name, tree[name].values) for tree in (posterior, reference(model)))
+        for power in (1, 2):
+            (mean, _, error), (exact, _, exact_error) = (summary(draws**power) for draws in (one, other))
+            z = (mean - exact) / np.sqrt(error + exact_error)
+            assert np.abs(z).max() < 4.0, f"{name}, power {power}: {z}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", _MODELS)
+@pytest.mark.parametrize(
+    ("backend", "off", "ratio"),
+    [(rt.PGEM(), 0.5, 1.6), (rt.SVI(guide="full_rank", steps=8000), 0.6, 1.9)],
+    ids=["PGEM", "SVI"],
+)
+def test_approximations_are_within_their_tolerance(backend, off, ratio, model, votes, reference, fit_quietly) -> None:
+    """Rewards and competences: means within a share of a posterior deviation, deviations within a factor."""
+    posterior = fit_quietly(_MODELS[model], votes, backend)["posterior"]
+    for name in set(posterior.data_vars) & {"reward", "competence"}:
+        (mean, deviation, _), (exact, exact_deviation, _) = (
+            summary(tree[name].values) for tree in (posterior, reference(model))
+        )
+        assert np.abs((mean - exact) / exact_deviation).max() < off, name
+        spread = deviation / exact_deviation
+        assert spread.max() < ratio, (name, spread)
+        assert spread.min() > 1 / ratio, (name, spread)
