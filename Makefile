@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test lint benchmark docs clean
 
 demo: $(VENV)/.installed
-	$(BIN)/raters audit raters/datasets/anesthesia.csv --item patient --rating rating --annotator rater --ties drop
+	$(BIN)/raters audit raters/datasets/anesthesia.csv --item patient --rating rating --annotator rater
 
 test: $(VENV)/.tested lint
 	$(BIN)/python -m pytest

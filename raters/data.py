@@ -193,8 +193,9 @@ class Comparisons:
             Columns with the item and its numeric rating; higher wins.
         annotator : str, optional
             Column that names who rated. An item rated several times by one annotator is compared in each of them.
-        ties : {"drop", "half", "error"}
-            What to do with equal ratings.
+        ties : {"half", "drop", "error"}
+            What to do with equal ratings. Half a vote for each side says that the two are alike; dropped, nothing holds
+            them together, and the rewards of coarse ratings drift apart.
         items, annotators : iterable, optional
             All names in the order wanted.
 
@@ -208,8 +209,8 @@ class Comparisons:
         >>> import raters as rt
         >>> votes = rt.Comparisons.from_ratings(
         ...     {"film": ["Alien", "Brazil", "Casablanca"], "stars": [3, 5, 3]}, item="film", rating="stars")
-        >>> votes.num_votes        # the tie is dropped
-        2
+        >>> votes.num_votes        # the tie gives Alien and Casablanca half a vote each
+        3
         """
         _outcomes.check_ties(ties)
         columns = _frame.read(frame, item=item, rating=rating, annotator=annotator)

@@ -86,11 +86,11 @@ def describe(model: Model, data: Any) -> str:
     Examples
     --------
     >>> import raters as rt
-    >>> print(rt.describe(rt.BTL(), rt.datasets.anesthesia_votes()))   # doctest: +ELLIPSIS
-    BTL(...)
+    >>> print(rt.describe(rt.BTL(), rt.datasets.anesthesia_votes()))
+    BTL(reward_scale=None, position_bias=False)
       reward_scale    LogNormal      ()
       reward          Normal         (item: 45)
-      outcome         Binomial...
+      outcome         Votes          (comparison: 6930)  observed
       blocks: reward
       symmetries: Shift(site='reward')
     """

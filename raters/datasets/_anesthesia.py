@@ -47,7 +47,7 @@ def anesthesia() -> dict[str, np.ndarray]:
 
 
 def anesthesia_votes() -> Comparisons:
-    """The same table as comparisons: of two patients that one rating tells apart, the worse risk wins.
+    """The same table as comparisons: of two patients, the one rated the worse risk wins; equal ratings give half a vote each.
 
     Examples
     --------
@@ -56,4 +56,4 @@ def anesthesia_votes() -> Comparisons:
     >>> votes.num_items, votes.num_annotators
     (45, 7)
     """
-    return Comparisons.from_ratings(anesthesia(), item="patient", rating="rating", annotator="rater", ties="drop")
+    return Comparisons.from_ratings(anesthesia(), item="patient", rating="rating", annotator="rater")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpyro.distributions as dist
 from numpyro import handlers
 from numpyro.distributions import constraints
 
@@ -39,9 +40,18 @@ def sites(model: Model, data: Any) -> dict[str, Site]:
         shape = (data.num_comparisons,) if observed else jnp.shape(site["value"])
         by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
         dims = tuple(by_axis.get(axis - len(shape), f"{name}_dim_{axis}") for axis in range(len(shape)))
-        distribution = type(site["fn"]).__name__.removesuffix("Logits").removesuffix("Probs")
-        found[name] = Site(shape, dims, observed, site["fn"].support, distribution)
+        found[name] = Site(shape, dims, observed, site["fn"].support, _name(site["fn"]))
     return dict(sorted(found.items(), key=lambda entry: entry[1].observed))
+
+
+def _name(fn: dist.Distribution) -> str:
+    """A distribution's name as a reader knows it."""
+    if isinstance(fn, dist.ExpandedDistribution):
+        return _name(fn.base_dist)
+    name = type(fn).__name__
+    if "Truncated" in name and hasattr(fn, "base_dist"):
+        return f"Truncated{_name(fn.base_dist)}"
+    return name.removesuffix("Logits").removesuffix("Probs")
 
 
 def latent_sites(model: Model, data: Any) -> dict[str, Site]:

@@ -8,11 +8,12 @@ import numpyro
 import numpyro.distributions as dist
 
 from raters.data import Comparisons
+from raters.distributions import Votes
 
 
 def observe(logits, data: Comparisons) -> None:
     """The observed site: votes for the first item, out of `count`."""
-    votes = dist.Bernoulli(logits=logits) if data.count is None else dist.Binomial(data.count, logits=logits)
+    votes = dist.Bernoulli(logits=logits) if data.count is None else Votes(logits=logits, total_count=data.count)
     numpyro.sample("outcome", votes, obs=data.wins)
 
 

@@ -38,9 +38,6 @@ def test_the_mode_is_newtons():
     np.testing.assert_allclose(mode(VOTES), newton(VOTES), atol=1e-6)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a row with half a vote has log-likelihood −∞: NumPyro's Binomial checks for whole numbers"
-)
 def test_half_votes_count_half():
     rng = np.random.default_rng(0)
     wins = np.where(rng.random(VOTES.num_comparisons) < 0.3, np.asarray(VOTES.count) / 2, VOTES.wins).astype(np.float32)

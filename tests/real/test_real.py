@@ -102,9 +102,6 @@ def test_mtbench_is_read_as_it_is():
     assert float((votes.wins % 1 == 0.5).sum()) > 0
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a row with half a vote has log-likelihood −∞: NumPyro's Binomial checks for whole numbers"
-)
 @pytest.mark.slow
 def test_mtbench_with_ties_as_half_votes():
     votes = mtbench("half")
