@@ -2,7 +2,9 @@
 
 Design (§5): rewards and competences uniform on [0, 1], pairs and workers uniform. Accuracy: the share of the observed
 pairs that the estimated rewards put in the true order; base: the share of votes that agree with the true order.
-All replicates of a cell share one shape (votes are not put together), so that each cell compiles once.
+The paper's votes are one draw: in (50, 2) they agree with the truth in 57 %, where the design's average is 54 %. Like is
+compared with like by drawing truths whose votes are as good as the paper's (--match no: any truth).
+All replicates of a cell share one shape (equal votes are put together up to a fixed number of rows), so each compiles once.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import scipy.sparse
 from _common import options, report, table, timed
 from scipy.special import expit
 from scipy.stats import spearmanr
@@ -38,9 +41,21 @@ MODELS = {
 MARGIN = 0.02
 
 
-def simulate(items: int, workers: int, number: int, rng: np.random.Generator) -> tuple[rt.Comparisons, np.ndarray, np.ndarray]:
+def parameters(items: int, workers: int, match: bool, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Rewards and competences; with `match`, drawn until the votes would be as good as those that the paper drew."""
+    while True:
+        reward, competence = rng.uniform(size=items), rng.uniform(size=workers)
+        gap = np.abs(reward[:, None] - reward)[np.triu_indices(items, 1)]
+        base = expit(competence[:, None] * np.quantile(gap, np.linspace(0.005, 0.995, 100))).mean()
+        if not match or abs(base - PRINTED[items, workers][1][-1]) < 0.005:  # the paper rounds to two digits
+            return reward, competence
+
+
+def simulate(
+    items: int, workers: int, number: int, match: bool, rng: np.random.Generator
+) -> tuple[rt.Comparisons, np.ndarray, np.ndarray]:
     """Votes in their order, true rewards, true competences."""
-    reward, competence = rng.uniform(size=items), rng.uniform(size=workers)
+    reward, competence = parameters(items, workers, match, rng)
     first = rng.integers(items, size=number)
     second = (first + rng.integers(1, items, size=number)) % items
     who = rng.integers(workers, size=number)
@@ -48,6 +63,33 @@ def simulate(items: int, workers: int, number: int, rng: np.random.Generator) ->
     columns = (column.astype(np.int32) for column in (first, second, who))
     votes = rt.Comparisons(*columns, wins.astype(np.float32), None, tuple(range(items)), tuple(range(workers)))
     return votes, reward, competence
+
+
+def gathered(votes: rt.Comparisons, rows: int) -> rt.Comparisons:
+    """Equal votes put together, but for as many as it takes to have just `rows` rows, so that replicates share one shape."""
+    low, high = np.minimum(votes.first, votes.second), np.maximum(votes.first, votes.second)
+    cell = (low.astype(np.int64) * votes.num_items + high) * votes.num_annotators + votes.annotator
+    earliest = np.unique(cell, return_index=True)[1]
+    alone = np.zeros(len(cell), bool)
+    alone[np.setdiff1d(np.arange(len(cell)), earliest)[: rows - len(earliest)]] = True
+    parts = [votes.take(~alone).aggregate(), votes.take(alone)]
+    counts = [np.ones(part.num_comparisons, np.float32) if part.count is None else part.count for part in parts]
+    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "annotator", "wins")]
+    return rt.Comparisons(*columns, np.concatenate(counts), votes.items, votes.annotators)
+
+
+def known_competences(votes: rt.Comparisons, competence: np.ndarray) -> np.ndarray:
+    """Rewards at the posterior mode for one who knows the competences and the spread of the rewards: by Newton's method."""
+    items, number = votes.num_items, votes.num_votes
+    columns = np.stack([votes.first, votes.second], axis=1).ravel()
+    values = np.stack([competence[votes.annotator], -competence[votes.annotator]], axis=1).ravel()
+    design = scipy.sparse.csr_array((values, columns, np.arange(0, 2 * number + 1, 2)), shape=(number, items))
+    reward = np.zeros(items)
+    for _ in range(6):
+        p = expit(design @ reward)
+        precision = (design.T @ scipy.sparse.diags_array(p * (1 - p)) @ design).toarray() + np.eye(items) / DESIGN_SCALE**2
+        reward = reward + np.linalg.solve(precision, design.T @ (votes.wins - p) - reward / DESIGN_SCALE**2)
+    return reward
 
 
 def estimate(votes: rt.Comparisons, model: Any, backend: Any, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -76,12 +118,15 @@ def score(
     return [float(accuracy), float(base), *errors, float(ranks)]
 
 
-def measure(items: int, workers: int, number: int, replicates: int, model: Any, backend: Any, seed: int) -> np.ndarray:
+def measure(cell: tuple[int, int, int], match: bool, replicates: int, model: Any, backend: Any, seed: int) -> np.ndarray:
     """Scores of the replicates of a cell, shape (replicate, score)."""
     scored = []
-    for rng in np.random.default_rng([seed, items, workers, number]).spawn(replicates):
-        votes, *truth = simulate(items, workers, number, rng)
-        scored.append(score(votes, tuple(truth), estimate(votes, model, backend, seed)))
+    for rng in np.random.default_rng([seed, *cell]).spawn(replicates):
+        votes, *truth = simulate(*cell, match, rng)
+        rows = min(cell[2], cell[0] * (cell[0] - 1) // 2 * cell[1])
+        found = score(votes, tuple(truth), estimate(gathered(votes, rows), model, backend, seed))
+        ceiling = score(votes, tuple(truth), (known_competences(votes, truth[1]), None))
+        scored.append([*found, ceiling[0]])
     return np.array(scored)
 
 
@@ -92,7 +137,14 @@ def row(items: int, workers: int, column: int, scored: np.ndarray) -> tuple[list
     means[4] = np.nanmean(scored[:, 4]) if np.isfinite(scored[:, 4]).any() else np.nan
     error = scored[:, 0].std(ddof=1) / np.sqrt(len(scored)) if len(scored) > 1 else float("nan")
     short = VOTES[column] >= 5_000 and means[0] < paper - MARGIN
-    cells = [f"{items}, {workers}", VOTES[column], f"{means[0]:.3f} ± {error:.3f}", f"{paper:.2f}", f"{means[0] - paper:+.3f}"]
+    cells = [
+        f"{items}, {workers}",
+        VOTES[column],
+        f"{means[0]:.3f} ± {error:.3f}",
+        f"{paper:.2f}",
+        f"{means[0] - paper:+.3f}",
+        f"{means[5]:.3f}",
+    ]
     cells += [f"{means[1]:.3f}", f"{paper_base:.2f}", means[2], means[3], means[4], "short" if short else ""]
     return cells, short
 
@@ -104,39 +156,31 @@ def main() -> None:
         replicates=(20, "replicates of each cell"),
         backend=("em", "back-end", "em", "gibbs"),
         model=("extended", "model", *MODELS),
+        match=("yes", "whether to draw only truths whose votes are as good as the paper's", "yes", "no"),
     )
-    backend = {"em": rt.PGEM(draws=0, starts=1, tolerance=1e-4), "gibbs": rt.PGGibbs(draws=150, warmup=100, chains=1)}
+    backend = {"em": rt.PGEM(draws=0, starts=1, tolerance=1e-4), "gibbs": rt.PGGibbs(draws=120, warmup=80, chains=1)}
     chosen, columns = (list(PRINTED)[:2], (0, 1)) if arguments.quick else (list(PRINTED), range(len(VOTES)))
     replicates = min(arguments.replicates, 3) if arguments.quick else arguments.replicates
     model = MODELS[arguments.model]
     rows, shorts = [], 0
     for items, workers in chosen:
         for column in columns:
-            cell = (items, workers, VOTES[column], replicates, model, backend[arguments.backend], arguments.seed)
-            run = timed(lambda cell=cell: measure(*cell), most=1)
+            cell = (items, workers, VOTES[column])
+            settings = (arguments.match == "yes", replicates, model, backend[arguments.backend], arguments.seed)
+            run = timed(lambda cell=cell, settings=settings: measure(cell, *settings), most=1)
             cells, short = row(items, workers, column, run.value)
             rows.append([*cells, run.seconds])
             shorts += short
             print("  ", *cells, f"{run.seconds:.1f} s", flush=True)
-    header = [
-        "N, K",
-        "votes",
-        "ours ± se",
-        "paper",
-        "ours − paper",
-        "base",
-        "paper's base",
-        "MSE",
-        "MSE rescaled",
-        "ρ of β",
-        "",
-        "s",
-    ]
+    header = ["N, K", "votes", "ours ± se", "paper", "ours − paper", "β known", "base", "paper's base"]
+    header += ["MSE", "MSE rescaled", "ρ of β", "verdict", "s"]
     note = f"""\
 {model!r} by {backend[arguments.backend]!r}, {replicates} replicates. {shorts} of {len(rows)} cells fall short of the
-paper by more than {MARGIN} at 5,000 votes or more. *MSE*: of centred rewards; a constant's is 1/12 = {1 / 12:.4f}.
-*rescaled*: after the best factor. *ρ of β*: Spearman's, of the competences, over the replicates in which they differ
-(with two workers it is ±1). The paper's cells are single draws: they scatter as one replicate of ours does (± se ×
+paper by more than {MARGIN} at 5,000 votes or more. *β known*: accuracy of the posterior mode for one who knows the
+competences and the spread of the rewards, on the same votes: about the most that any method can average. *MSE*: of
+centred rewards; a constant's is 1/12 = {1 / 12:.4f}. Base matched to the paper's: {arguments.match}. *rescaled*:
+after the best factor. *ρ of β*: Spearman's, of the competences, over the replicates in which they differ (with two
+workers it is ±1). The paper's cells are single draws: they scatter as one replicate of ours does (± se ×
 √replicates)."""
     report("paper_table1", "Table 1 of the Extended-BTL paper", [table(header, rows), note], arguments.quick)
 

@@ -29,7 +29,7 @@ def load() -> tuple[pd.DataFrame, pd.Series, pd.Series]:
     folder = Path(os.environ.get("RATERS_DATA", _REPOSITORY.parent / "shared" / "data")) / "reading_level"
     if not folder.is_dir():
         sys.exit(f"no folder {folder}; set RATERS_DATA to the folder that holds reading_level/")
-    votes = pd.read_csv(folder / "comparisons.csv", dtype=str)
+    votes = pd.read_csv(folder / "comparisons.csv", dtype=str).query("winner != loser")  # two rows compare a text with itself
     grade = pd.read_csv(folder / "items.csv", dtype={"item": str}).set_index("item")["grade_level"]
     quality = pd.read_csv(folder / "annotators.csv", dtype={"annotator": str}).set_index("annotator")["recorded_quality"]
     return votes, grade, quality
