@@ -176,7 +176,7 @@ class Comparisons:
         item: str,
         rating: str,
         annotator: str | None = None,
-        ties: _outcomes.Ties = "drop",
+        ties: _outcomes.Ties = "half",
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
     ) -> Comparisons:
