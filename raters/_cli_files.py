@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import re
 import shutil
@@ -57,7 +59,7 @@ def read_table(path: Path) -> pd.DataFrame:
             if path.suffix.lower() != ".gz" and b"\0" in _head(path):
                 raise ValueError("it is binary, not UTF-8 text")
             if kind == "JSON lines":
-                return _scalars(pd.read_json(path, lines=True, dtype=False, convert_dates=False))
+                return _json_lines(path)
             separator = "\t" if kind == "TSV" else ","
             table = pd.read_csv(path, sep=separator, dtype=str, index_col=False, encoding="utf-8-sig")
             return _one_separator(table, separator).apply(_as_written)
@@ -81,11 +83,21 @@ def _head(path: Path) -> bytes:
         return file.read(1 << 16)
 
 
-def _scalars(table: pd.DataFrame) -> pd.DataFrame:
-    for name in table.columns:
-        if table[name].map(lambda value: isinstance(value, (list, dict))).any():
-            raise ValueError(f"column {name!r} holds lists or objects, not single values")
-    return table
+def _json_lines(path: Path) -> pd.DataFrame:
+    """One flat object a line. Read here, because pandas turns columns into dates by their names."""
+    rows = []
+    with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rt", encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"line {number} is not JSON ({error})") from error
+            if not isinstance(row, dict) or any(isinstance(value, (list, dict)) for value in row.values()):
+                raise ValueError(f'line {number} is not one flat object such as {{"winner": "a", "loser": "b"}}')
+            rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def _one_separator(table: pd.DataFrame, expected: str) -> pd.DataFrame:

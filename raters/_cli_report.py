@@ -92,7 +92,7 @@ def print_ranking(out: Console, table: pd.DataFrame, level: float, most: int) ->
 def print_audit(out: Console, found: Audit, level: float, threshold: float, most: int) -> None:
     """Annotators from the least trusted to the most, then the rule and what dropping the flagged would cost."""
     table = audit_frame(found)
-    grid = _grid("Annotators, least trusted first (guessing, adversarial, below: posterior probabilities)")
+    grid = _grid("Annotators, least trusted first (guessing … below: probabilities)")
     wide = out.width >= _NARROW
     grid.add_column("annotator", overflow="fold", min_width=11)
     grid.add_column("votes", justify="right", no_wrap=True)
