@@ -39,7 +39,7 @@ Item = Annotated[str | None, _column("the rated item")]
 Rating = Annotated[str | None, _column("the item's rating; higher wins")]
 Annotator = Annotated[str | None, _column("who voted")]
 Count = Annotated[str | None, _column("the number of equal votes in the row")]
-TIES = "What a tie means. [default: error for votes, drop for ratings]"
+TIES = "What a tie means. [default: error for votes, half for ratings]"
 Ties = Annotated[Literal["error", "drop", "half"] | None, _option("Columns", help=TIES)]
 BAD_ROWS = "Leave out rows with a missing value or an item compared with itself."
 DESIGN = "paper: uniform rewards and competences; separated: easy; crowd: with guessers and adversaries; position-biased."

@@ -87,10 +87,8 @@ def test_figures_stay_readable_at_every_size(what, number):
         assert not overlaps(axes.get_xticklabels())
         assert not overlaps(axes.texts)
         words = {axes.get_title(loc="left"), axes.get_xlabel(), axes.get_ylabel()} - {""}
-        for text in [
-            *axes.get_yticklabels(),
-            *axes.findobj(lambda artist: isinstance(artist, Text) and artist.get_text() in words),
-        ]:
+        named = [text for text in axes.findobj(Text) if text.get_text() in words]
+        for text in [*axes.get_yticklabels(), *named]:
             box = text.get_window_extent()
             assert box.x0 >= figure.bbox.x0 - 1, text
             assert box.x1 <= figure.bbox.x1 + 1, text
