@@ -330,17 +330,17 @@ def test_ratings_become_comparisons():
         (votes.items[i], votes.items[j], votes.annotators[k]): float(w)
         for i, j, k, w in zip(votes.first, votes.second, votes.annotator, votes.wins, strict=True)
     }
-    assert wins == {("A", "B", "x"): 0.0, ("A", "B", "y"): 0.0, ("B", "C", "x"): 1.0}
+    assert wins == {("A", "B", "x"): 0.0, ("A", "B", "y"): 0.0, ("A", "C", "x"): 0.5, ("B", "C", "x"): 1.0}
     assert not votes.ordered
 
 
 def test_equal_ratings_under_each_policy():
     table = {"film": ["A", "B"], "stars": [3, 3]}
     with refuses("the comparison of equal ratings in column 'stars' holds nothing but ties", "ties='half'"):
-        rt.Comparisons.from_ratings(table, item="film", rating="stars")
+        rt.Comparisons.from_ratings(table, item="film", rating="stars", ties="drop")
     with refuses("1 tie(s)", "ties='half'"):
         rt.Comparisons.from_ratings(table, item="film", rating="stars", ties="error")
-    votes = rt.Comparisons.from_ratings(table, item="film", rating="stars", ties="half")
+    votes = rt.Comparisons.from_ratings(table, item="film", rating="stars")
     assert (votes.wins.tolist(), votes.count.tolist()) == ([0.5], [1.0])
 
 
