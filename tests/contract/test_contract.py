@@ -13,7 +13,7 @@ MODELS = (
     rt.BTL(reward_scale=1.0),
     rt.ExtendedBTL(),
     rt.ExtendedBTL(competence="positive"),
-    rt.ExtendedBTL(competence="signed"),
+    rt.ExtendedBTL(competence="signed", competence_spread="learned"),
     rt.ExtendedBTL(competence="signed", position_bias=True),
     rt.ExtendedBTL(reward_scale=1.0, competence_spread=0.5),
 )

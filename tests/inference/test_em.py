@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 import raters as rt
+from raters.inference import _sweep, pg_em
 from raters.inference._trace import latent_sites, log_joint
 
 _VARIANTS = {
@@ -122,3 +123,15 @@ def test_starts_that_end_elsewhere_are_counted(fit_quietly) -> None:
 def test_cut_off_climb_warns_with_numbers(tiny) -> None:
     with pytest.warns(rt.errors.ConvergenceWarning, match=r"after 3 sweeps .* rose by [\d.e-]+ a step"):
         rt.fit(rt.ExtendedBTL(), tiny, rt.PGEM(draws=0, accelerate=False, max_sweeps=3), seed=0, progress=False)
+
+
+def test_extrapolation_does_not_depend_on_the_order_of_sites(tiny) -> None:
+    """Compiled functions return mappings sorted by name, models start with theirs: SQUAREM must not mix the two."""
+    model = rt.ExtendedBTL(competence="signed")
+    start = {name: np.asarray(value, np.float64) for name, value in model.start(tiny).items()}
+    climber = pg_em._Climber(_sweep.plan(model, tiny, start), tiny, "block")
+    points = [{name: value * factor for name, value in start.items()} for factor in (1.0, 1.3, 1.45)]
+    turned = [points[0], *({name: point[name] for name in sorted(point, reverse=True)} for point in points[1:])]
+    one, other = climber.extrapolate(*points), climber.extrapolate(*turned)
+    for name, value in one.items():
+        np.testing.assert_allclose(other[name], value, err_msg=name)
