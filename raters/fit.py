@@ -26,8 +26,8 @@ from raters.inference._rows import logits_of
 from raters.inference._trace import latent_sites, pointwise_log_likelihood
 from raters.model import Model, Values, identify
 
-# Pointwise log-likelihoods are stored without being asked for up to this many numbers (160 MB).
-_STORE_LIMIT = 20_000_000
+# Pointwise log-likelihoods are stored without being asked for up to this many numbers (240 MB).
+_STORE_LIMIT = 60_000_000
 
 
 def fit(
@@ -54,7 +54,7 @@ def fit(
         Show a progress bar on standard error.
     log_likelihood : bool, optional
         Whether to store the log-likelihood of every comparison under every draw, which ``arviz.loo`` and
-        ``arviz.compare`` need. By default it is stored up to 20 million numbers.
+        ``arviz.compare`` need. By default it is stored up to 60 million numbers.
 
     Returns
     -------
@@ -379,10 +379,10 @@ def log_likelihood(model: Model, result: xr.DataTree, *, by: str = "comparison")
 
 def _pointwise(model: Model, result: xr.DataTree, data: Any) -> xr.Dataset:
     values, sizes = draws_of(model, result)
-    # In float32 the likeliest outcomes round to equal log-likelihoods, and Pareto smoothing refuses equal tails.
+    # Computed in float32, the likeliest outcomes have equal log-likelihoods, and Pareto smoothing refuses equal tails.
     with jax.enable_x64(True):
         values = {name: np.asarray(value, np.float64) for name, value in values.items()}
-        table = np.asarray(_pointwise_draws(model, jax.tree.map(jnp.asarray, data), values)).reshape(*sizes, -1)
+        table = np.asarray(_pointwise_draws(model, jax.tree.map(jnp.asarray, data), values), np.float32).reshape(*sizes, -1)
     coords = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
     return xr.Dataset(
         {model.observed: (("chain", "draw", "comparison"), table)},
