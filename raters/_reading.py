@@ -80,17 +80,60 @@ def pairs_within(group: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray
     return one, two
 
 
-def equal_rows(columns: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """An order that puts equal rows together, sorted by the columns, and where in it each group of equals starts."""
+def cells(
+    codes: Sequence[np.ndarray], sizes: Sequence[int], wins: np.ndarray | None, count: np.ndarray | None
+) -> tuple[list[np.ndarray], np.ndarray | None, np.ndarray]:
+    """Equal rows put together, sorted by their codes: the codes, the wins and the votes of each distinct row."""
+    single = count is None and (wins is None or bool(np.all((wins == 0) | (wins == 1) | (wins == 0.5))))
+    if single and 4 * math.prod(sizes) < 2**63:
+        return _cells_of_single_votes(codes, sizes, wins)
+    order, starts = _equal_rows(codes, sizes)
+
+    def total(votes: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(votes[order], starts, dtype=np.float64).astype(np.float32)
+
+    count = np.ones(len(order), np.float32) if count is None else count
+    rows = order[starts]
+    return [code[rows].astype(np.int32) for code in codes], None if wins is None else total(wins), total(count)
+
+
+def _cells_of_single_votes(codes, sizes, wins) -> tuple[list[np.ndarray], np.ndarray | None, np.ndarray]:
+    """`cells` by sorting one array in place, the outcome in its lowest bits: a third of the memory, and much faster."""
+    key = _key(codes, sizes)
+    key *= 4
+    if wins is not None:
+        key += (2 * wins).astype(np.int8)
+    key.sort()
+    starts = np.flatnonzero(np.concatenate([[True], key[1:] >> 2 != key[:-1] >> 2]))
+    count = np.diff(starts, append=len(key)).astype(np.float32)
+    cell = key[starts] >> 2
+    if wins is not None:
+        key &= 3
+        wins = (np.add.reduceat(key, starts) / 2).astype(np.float32)
+    found = []
+    for size in reversed(sizes):
+        cell, code = np.divmod(cell, size)
+        found.append(code.astype(np.int32))
+    return found[::-1], wins, count
+
+
+def _key(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
+    """One number for each row, which sorts as the codes do."""
+    key = np.zeros(len(codes[0]), np.int64)
+    for code, size in zip(codes, sizes, strict=True):
+        key *= size
+        key += code
+    return key
+
+
+def _equal_rows(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """An order that puts equal rows together, sorted by the codes, and where in it each group of equals starts."""
     if math.prod(sizes) < 2**63:
-        key = np.zeros(len(columns[0]), np.int64)
-        for column, size in zip(columns, sizes, strict=True):
-            key *= size
-            key += column
+        key = _key(codes, sizes)
         order = np.argsort(key)
         key = key[order]
         new = key[1:] != key[:-1]
     else:
-        order = np.lexsort(tuple(reversed(columns)))
-        new = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])
+        order = np.lexsort(tuple(reversed(codes)))
+        new = np.logical_or.reduce([np.diff(code[order]) != 0 for code in codes])
     return order, np.flatnonzero(np.concatenate([[True], new]))

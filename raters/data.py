@@ -398,26 +398,19 @@ class Comparisons:
         written with the smaller code in front.
         """
         first, second, annotator = (np.asarray(codes) for codes in (self.first, self.second, self.annotator))
-        count = np.ones(len(first), np.float32) if self.count is None else np.asarray(self.count)
-        wins = None if self.wins is None else np.asarray(self.wins)
+        wins, count = (None if column is None else np.asarray(column) for column in (self.wins, self.count))
+        if count is not None and np.all(count == 1):
+            count = None
         if not self.ordered:
             swap = first > second
-            first, second = np.where(swap, second, first), np.where(swap, first, second)
-            wins = None if wins is None else np.where(swap, count - wins, wins)
-        order, starts = _reading.equal_rows((first, second, annotator), (self.num_items, self.num_items, self.num_annotators))
-
-        def total(votes: np.ndarray) -> np.ndarray:
-            return np.add.reduceat(votes[order], starts, dtype=np.float64).astype(np.float32)
-
-        rows = order[starts]
-        return dataclasses.replace(
-            self,
-            first=first[rows].astype(np.int32),
-            second=second[rows].astype(np.int32),
-            annotator=annotator[rows].astype(np.int32),
-            wins=None if wins is None else total(wins),
-            count=total(count),
-        )._slim()
+            first, second = np.minimum(first, second), np.maximum(first, second)
+            if wins is not None:
+                wins = np.where(swap, (1 if count is None else count) - wins, wins)
+        codes, wins, count = _reading.cells(
+            (first, second, annotator), (self.num_items, self.num_items, self.num_annotators), wins, count
+        )
+        first, second, annotator = codes
+        return dataclasses.replace(self, first=first, second=second, annotator=annotator, wins=wins, count=count)._slim()
 
     def _slim(self) -> Comparisons:
         """Without the counts when each is 1: the model then uses a Bernoulli, which costs less than a Binomial."""
