@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 from raters.audit import Audit
 
@@ -161,6 +161,8 @@ def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.axhline(0.5, color=_GREY, linewidth=1, linestyle="--", zorder=0)
     axes.set_xlabel("votes")
     axes.set_ylabel("probability of choosing the better item (dashed: a coin)")
@@ -204,7 +206,7 @@ def _kinds_of_trouble(axes: Axes, table: xr.Dataset, threshold: float) -> None:
         text.set_color(_VERDICTS[verdict][0])
     axes.set(xlim=(0, 1.02), ylim=(max(place[-1], 5) + 0.7, -0.7), xlabel="posterior probability (names coloured by verdict)")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=9, loc="lower right", framealpha=0.9)
+    axes.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.11), ncols=3, frameon=False)
 
 
 def ends(number: int, most: int, head: int | None = None) -> tuple[np.ndarray, int, int]:
