@@ -162,7 +162,7 @@ def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.axhline(0.5, color=_GREY, linewidth=1, linestyle="--", zorder=0)
     axes.set_xlabel("votes")
     axes.set_ylabel("probability of choosing the better item (dashed: a coin)")

@@ -395,6 +395,6 @@ def test_a_reader_that_goes_away_costs_no_traceback(audited):
 
 def test_the_packaged_table_has_the_columns_of_the_demonstration():
     columns = _cli_files.Columns(item="patient", rating="rating", annotator="rater")
-    votes, left_out = _cli_files.read_votes(_cli_files.read_table(datasets.anesthesia_path()), columns, "drop", False)
+    votes, left_out = _cli_files.read_votes(_cli_files.read_table(datasets.anesthesia_path()), columns, None, False)
     assert (votes.num_items, votes.num_annotators, left_out) == (45, 7, 0)
     assert votes.num_votes == rt.datasets.anesthesia_votes().num_votes
