@@ -109,7 +109,7 @@ def figure(found: dict[str, Audited]) -> str:
         axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="calibrated")
         axes.set(xlabel="P(adversarial)" if kind == "adversarial" else f"P(competence < {THRESHOLD})", xlim=(-0.03, 1.03))
     panels[0].set(ylabel="share for whom it is true (bars: 2 standard errors)", ylim=(-0.05, 1.05))
-    panels[0].legend(loc="upper left")
+    panels[1].legend(loc="lower right")
     RESULTS.mkdir(exist_ok=True)
     panels[0].figure.savefig(RESULTS / "adversaries.png", dpi=150)
     return "![Reliability](adversaries.png)"

@@ -93,7 +93,7 @@ def run_lbfgs(votes: rt.Comparisons) -> Path:
 
 
 def to_gap(path: Path, best: float) -> tuple[float, float]:
-    """Sweeps and seconds to the gap; NaN when it was not reached."""
+    """Steps and seconds to the gap; NaN when it was not reached."""
     below = np.flatnonzero(best - path.objective <= GAP)
     if len(below) == 0:
         return float("nan"), float("nan")
@@ -111,7 +111,7 @@ def figure(paths: dict[str, Path], best: float) -> str:
         axes.loglog(seconds, np.maximum(best - path.objective, 1e-8), label=name)
     axes.axhline(GAP, color="grey", linestyle=":", label="1e-4 nats")
     axes.set(xlabel="seconds", ylabel="gap in the log-posterior (nats)", ylim=(1e-7, None))
-    axes.legend()
+    axes.legend(loc="lower left")
     RESULTS.mkdir(exist_ok=True)
     axes.figure.savefig(RESULTS / "em_gap.png", dpi=150)
     return "![Gap against time](em_gap.png)"
@@ -130,8 +130,9 @@ def learned(votes: rt.Comparisons) -> list[list[Any]]:
 NOTE = f"""\
 Seconds by the clock, compiled, from the model's own start. *to 1e-4*: up to a gap of {GAP:g} nats below the best end
 found by anyone, at an even price for each sweep; *whole run*: up to each one's own stopping rule, planning included.
-A sweep of accelerated EM solves one linear system for each block and judges the step before; L-BFGS-B's are
-evaluations. "–": not reached within the sweeps allowed.
+A step is a sweep that was accepted, or an evaluation of L-BFGS-B; leaps that were undone are in the seconds. A sweep
+of accelerated EM solves one linear system for each block and judges the step before; L-BFGS-B's are evaluations. "–":
+not reached within the sweeps allowed.
 
 **The limit.** A sweep reads the votes once for each block. Each pass over 100,000 rows evaluates one tanh and a
 logarithm (about 1 ms in float64 on one core) and assembles the precision by adding up rows (about 0.2 ms for each
@@ -157,16 +158,16 @@ def main() -> None:
         rows.append([name, sweeps, seconds, seconds / first, len(path.objective), path.seconds, best - path.objective[-1]])
     header = [
         "optimiser",
-        "sweeps to 1e-4",
+        "steps to 1e-4",
         "seconds to 1e-4",
         "× accelerated",
-        "sweeps in all",
+        "steps in all",
         "whole run s",
         "gap at its end",
     ]
     size = "{:,} items × {:,} annotators × {:,} votes".format(*sizes)
     held = f"At fixed hyper-parameters ({', '.join(f'{name}={value}' for name, value in FIXED.items())}), {size}:"
-    whole = table(["with learned hyper-parameters", "seconds", "CPU-s", "sweeps of the best climb"], learned(votes))
+    whole = table(["with learned hyper-parameters", "seconds", "CPU-s", "steps of the best climb"], learned(votes))
     parts = [held, table(header, rows), whole, figure(paths, best), NOTE]
     report("em_gap", "Extended-BTL: time to the mode", parts, arguments.quick)
 
