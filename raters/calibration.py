@@ -112,7 +112,7 @@ def _replicate(model: Model, questions: Comparisons, backend: Backend, draws: in
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("ignore", DataWarning)
         result = fit(model, data, backend, seed=int(rng.integers(2**32)), progress=False, log_likelihood=False)
-    posterior = {name: draw.values.reshape(-1, *draw.shape[2:]) for name, draw in result["posterior"].data_vars.items()}
+    posterior = {str(name): draw.values.reshape(-1, *draw.shape[2:]) for name, draw in result["posterior"].data_vars.items()}
     number = len(next(iter(posterior.values())))
     if number < draws:
         raise SettingError(f"draws={draws} is more than the {number} that {backend!r} gives; ask for at most {number}")
@@ -352,7 +352,7 @@ def geweke(
         prior_key, start_key, chain_key = jax.random.split(jax.random.key(seed), 3)
         direct = _direct(model, asked, jax.random.split(prior_key, prior_draws))
         starts = _starts(model, asked, jax.random.split(start_key, chains))
-        states = _alternating(model, asked, *starts, chain_key, sweeps, progress)
+        states = _alternating(model, asked, starts[0], starts[1], chain_key, sweeps, progress)
         begun = _statistics_of(model, asked, *starts)
         run = _statistics_of(model, asked, *states)
     table = np.array([_compare(*(np.asarray(part[name]) for part in (direct, begun, run))) for name in direct]).T

@@ -314,11 +314,11 @@ class Comparisons:
     # ---------------------------------------------------------------- results
 
     def groups(self) -> dict[str, dict[str, np.ndarray]]:
-        """What a result stores of the data, by group; `from_result` reads it back."""
-        constant = {f"{role}_code": np.asarray(getattr(self, role)) for role in ("first", "second", "annotator")}
+        """What a result stores of the data, by group, as copies; `from_result` reads it back."""
+        constant = {f"{role}_code": np.array(getattr(self, role)) for role in ("first", "second", "annotator")}
         if self.count is not None:
-            constant["count"] = np.asarray(self.count)
-        return {"observed_data": {"outcome": np.asarray(self.wins)}, "constant_data": constant}
+            constant["count"] = np.array(self.count)
+        return {"observed_data": {"outcome": np.array(self.wins)}, "constant_data": constant}
 
     def flags(self) -> dict[str, Any]:
         """What a result stores of the data as attributes: the names, also of those who have no axis, and the order."""

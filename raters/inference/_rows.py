@@ -26,7 +26,7 @@ _TOLERANCE = 1e-3
 class Rows(NamedTuple):
     """What one Gaussian block update needs to know of the model, the other sites held at their values.
 
-    The logits are ``offset + Σ_s weight[s] · block[entry[s]]``, with the block's sites laid end to end; for a dense design
+    The `logits` are ``offset + Σ_s weight[s] · block[entry[s]]``, with the block's sites laid end to end; for a dense design
     `entry` is None and ``weight`` has shape (observation, entry). Outcomes enter as `votes` and
     ``kappa = wins − votes/2``.
     """
@@ -34,6 +34,7 @@ class Rows(NamedTuple):
     entry: jax.Array | None
     weight: jax.Array
     offset: jax.Array
+    logits: jax.Array
     kappa: jax.Array
     votes: jax.Array
     prior: Gaussian
@@ -95,7 +96,7 @@ def _recorded(model, data, values, block, by_index) -> Rows:
     entry, weight = jnp.stack(found), jnp.stack(weights)
     current = jnp.concatenate([values[name].ravel() for name in block])
     offset = logits - (weight * current[entry]).sum(0)
-    return Rows(entry, weight, offset, kappa, votes, _block_prior(model, data, values, block))
+    return Rows(entry, weight, offset, logits, kappa, votes, _block_prior(model, data, values, block))
 
 
 def _derivative(function, scalars: Values, name: str) -> jax.Array:
@@ -111,7 +112,7 @@ def _dense(model, data, values, block) -> Rows:
     current = jnp.concatenate([values[name].ravel() for name in block])
     logits, votes, kappa = _logits(model, data, values)
     design = jax.jacfwd(logits_of)(current)
-    return Rows(None, design, logits - design @ current, kappa, votes, _block_prior(model, data, values, block))
+    return Rows(None, design, logits - design @ current, logits, kappa, votes, _block_prior(model, data, values, block))
 
 
 def split(entries, values: Values, block: tuple[str, ...]) -> Values:

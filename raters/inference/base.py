@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from raters.errors import ConvergenceWarning
-from raters.model import Model
+from raters.model import Model, identify
 
 
 class Draws(NamedTuple):
@@ -58,8 +57,8 @@ def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()).spawn(number)
 
 
-def warn_unless_converged(values: Mapping[str, np.ndarray], divergences: int = 0) -> dict[str, float]:
-    """Largest R-hat and smallest bulk effective sample size over all variables; warns when either is poor.
+def warn_unless_converged(model: Model, values: dict[str, np.ndarray], divergences: int = 0) -> dict[str, float]:
+    """Largest R-hat and smallest bulk effective sample size over all variables as they are reported; warns when either is poor.
 
     Returns
     -------
@@ -69,7 +68,7 @@ def warn_unless_converged(values: Mapping[str, np.ndarray], divergences: int = 0
     from arviz_stats.base import array_stats
 
     worst_rhat, worst_ess = ("", 1.0), ("", np.inf)
-    for name, draws in values.items():
+    for name, draws in identify(model, values, 2).items():
         chains, number = draws.shape[:2]
         flat = np.asarray(draws, np.float64).reshape(chains, number, -1)
         flat = flat[:, :, np.ptp(flat, axis=(0, 1)) > 0]

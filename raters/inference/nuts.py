@@ -96,7 +96,7 @@ class NUTS(Backend):
                     bar.update(steps)
         values, stats = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *pieces)
         divergences = int(stats["diverging"].sum())
-        facts = warn_unless_converged(values, divergences)
+        facts = warn_unless_converged(model, values, divergences)
         return Draws(values, stats, facts=facts | {"divergences": divergences})
 
 

@@ -99,7 +99,7 @@ class PGGibbs(Backend):
             finally:
                 stop.set()  # Ctrl-C or an error in one chain ends the others at their next sweep.
         values = {name: np.stack([chain[name] for chain in chains]) for name in names}
-        return Draws(values, {}, facts=warn_unless_converged(values))
+        return Draws(values, {}, facts=warn_unless_converged(model, values))
 
     def _chain(self, plan, data, start, seed, names, bar: tqdm, stop: Event) -> Values:
         with jax.enable_x64(True):
