@@ -5,9 +5,10 @@ from raters.acquisition import Candidates, suggest
 from raters.audit import Audit, Costs, audit, drop
 from raters.cite import cite
 from raters.data import Comparisons
+from raters.describe import describe
 from raters.fit import fit, log_likelihood, predict, simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
-from raters.model import Model, describe
+from raters.model import Model
 from raters.models import BTL, ExtendedBTL
 
 __version__ = "0.1.0"

@@ -18,7 +18,7 @@ import raters as rt
 from raters import _check, _cli_files, _cli_report, datasets, figures
 from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference import Backend
-from raters.model import from_repr
+from raters.models import from_repr
 
 Options = Mapping[str, Any]
 _BACKENDS: dict[str, type[Backend]] = {"gibbs": rt.PGGibbs, "nuts": rt.NUTS, "svi": rt.SVI, "em": rt.PGEM}

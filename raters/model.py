@@ -80,31 +80,6 @@ class Model[Data](abc.ABC):
         return ()
 
 
-def describe(model: Model, data: Any) -> str:
-    """The model's sites, with prior, axes and shape, its blocks and its symmetries, as text.
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> print(rt.describe(rt.BTL(), rt.datasets.anesthesia_votes()))
-    BTL(reward_scale=None, position_bias=False)
-      reward_scale    LogNormal      ()
-      reward          Normal         (item: 45)
-      outcome         Votes          (comparison: 6930)  observed
-      blocks: reward
-      symmetries: Shift(site='reward')
-    """
-    from raters.inference._trace import sites
-
-    lines = [repr(model)]
-    for name, site in sites(model, data).items():
-        axes = ", ".join(f"{dim}: {size}" for dim, size in zip(site.dims, site.shape, strict=True))
-        lines.append(f"  {name:<15} {site.distribution:<14} ({axes})" + ("  observed" if site.observed else ""))
-    lines.append("  blocks: " + ("; ".join(" + ".join(block) for block in model.blocks) or "none"))
-    lines.append("  symmetries: " + ("; ".join(map(repr, model.symmetries)) or "none"))
-    return "\n".join(lines)
-
-
 def identify(model: Model, values: dict[str, np.ndarray], batch_ndim: int) -> dict[str, np.ndarray]:
     """Draws on the identified section: for every `Shift`, centred over the site's own axes.
 
@@ -118,23 +93,3 @@ def identify(model: Model, values: dict[str, np.ndarray], batch_ndim: int) -> di
             axes = tuple(range(batch_ndim, site.ndim))
             identified[symmetry.site] = site - site.mean(axis=axes, keepdims=True)
     return identified
-
-
-def from_repr(text: str) -> Model:
-    """The model that a result was fitted with, from the ``repr`` in its attributes.
-
-    Only calls of raters' own models with literal arguments are read; nothing is executed.
-    """
-    import ast
-
-    import raters.models
-    from raters.errors import SettingError
-
-    try:
-        call = ast.parse(text, mode="eval").body
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in raters.models.__all__):
-            raise TypeError(f"{text} is no model of raters")
-        fields = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-        return getattr(raters.models, call.func.id)(**fields)
-    except (SyntaxError, AttributeError, TypeError, ValueError) as error:
-        raise SettingError(f"cannot rebuild a model from {text!r}; pass the model that was fitted") from error

@@ -29,7 +29,8 @@ from raters.fit import fit, label_array, simulate
 from raters.inference import Backend
 from raters.inference._rows import check_conjugate, logits_of, rows_of, split
 from raters.inference._trace import latent_sites, log_joint, log_prior, pointwise_log_likelihood, sites, trace
-from raters.model import Model, Scale, Shift, Sign, Symmetry, Values, from_repr
+from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
+from raters.models import from_repr
 
 _TOLERANCE = 1e-8
 _COMPILED = "/jax/core/compile/backend_compile_duration"

@@ -9,7 +9,8 @@ import pytest
 
 import raters as rt
 from raters.errors import SettingError
-from raters.model import Scale, Shift, Sign, from_repr, identify
+from raters.model import Scale, Shift, Sign, identify
+from raters.models import from_repr
 
 MODELS = [
     rt.BTL(),

@@ -1,6 +1,25 @@
 """The zoo: one model per file."""
 
+import ast
+
+from raters.errors import SettingError
+from raters.model import Model
 from raters.models.btl import BTL
 from raters.models.extended_btl import ExtendedBTL
 
 __all__ = ["BTL", "ExtendedBTL"]
+
+
+def from_repr(text: str) -> Model:
+    """The model that a result was fitted with, from the ``repr`` in its attributes.
+
+    Only calls of raters' own models with literal arguments are read; nothing is executed.
+    """
+    try:
+        call = ast.parse(text, mode="eval").body
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in __all__):
+            raise TypeError(f"{text} is no model of raters")
+        fields = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        return globals()[call.func.id](**fields)
+    except (SyntaxError, AttributeError, TypeError, ValueError) as error:
+        raise SettingError(f"cannot rebuild a model from {text!r}; pass the model that was fitted") from error

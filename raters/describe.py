@@ -1,0 +1,31 @@
+"""A model in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raters.inference._trace import sites
+from raters.model import Model
+
+
+def describe(model: Model, data: Any) -> str:
+    """The model's sites, with prior, axes and shape, its blocks and its symmetries, as text.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> print(rt.describe(rt.BTL(), rt.datasets.anesthesia_votes()))
+    BTL(reward_scale=None, position_bias=False)
+      reward_scale    LogNormal      ()
+      reward          Normal         (item: 45)
+      outcome         Votes          (comparison: 6930)  observed
+      blocks: reward
+      symmetries: Shift(site='reward')
+    """
+    lines = [repr(model)]
+    for name, site in sites(model, data).items():
+        axes = ", ".join(f"{dim}: {size}" for dim, size in zip(site.dims, site.shape, strict=True))
+        lines.append(f"  {name:<15} {site.distribution:<14} ({axes})" + ("  observed" if site.observed else ""))
+    lines.append("  blocks: " + ("; ".join(" + ".join(block) for block in model.blocks) or "none"))
+    lines.append("  symmetries: " + ("; ".join(map(repr, model.symmetries)) or "none"))
+    return "\n".join(lines)
