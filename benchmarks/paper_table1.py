@@ -154,7 +154,7 @@ def main() -> None:
     arguments = options(
         __doc__ or "",
         replicates=(20, "replicates of each cell"),
-        backend=("em", "back-end", "em", "gibbs"),
+        backend=("gibbs", "back-end", "gibbs", "em"),
         model=("extended", "model", *MODELS),
         match=("yes", "whether to draw only truths whose votes are as good as the paper's", "yes", "no"),
     )
