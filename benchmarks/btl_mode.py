@@ -115,7 +115,7 @@ def as_frame(votes: Votes) -> Any:
 
 
 def crowdkit_mode(frame: Any) -> np.ndarray:
-    """crowd-kit's minorisation–maximisation. It compares an array with itself, so it ends after two iterations whatever n_iter."""
+    """crowd-kit's minorisation–maximisation. It compares an array with itself, so it always ends after two rounds."""
     from crowdkit.aggregation import BradleyTerry
 
     scores = BradleyTerry(n_iter=1000).fit_predict(frame).sort_index()
