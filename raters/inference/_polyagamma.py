@@ -22,6 +22,11 @@ def draw(rng: np.random.Generator, count: np.ndarray, logits: np.ndarray) -> np.
     ``polyagamma`` is exact only under ``method="devroye"``; its default switches to approximations by shape.
     """
     logits = np.ascontiguousarray(logits, dtype=np.float64)
+    if (count == 0).any():  # PG(0, z) is 0; Devroye's sampler would look for it without end.
+        omega = np.zeros_like(logits)
+        voted = count > 0
+        omega[voted] = draw(rng, count[voted], logits[voted])
+        return omega
     few = count <= DEVROYE_LIMIT
     if few.all():
         one = np.all(count == 1)

@@ -100,3 +100,10 @@ def test_expectation_is_the_gradient_of_the_bound() -> None:
     omega, _, _ = _polyagamma.expectation(x, np.full(6, 7.0), np.zeros(6))
     expected = [7 * exact_moments(1, abs(at))[0] for at in x]
     np.testing.assert_allclose(np.asarray(omega), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("most", [1, 40])
+def test_a_row_without_votes_has_no_weight(most: int) -> None:
+    count = np.array([0.0, 1.0, 0.0, most])
+    omega = _polyagamma.draw(np.random.default_rng(0), count, np.array([0.0, 1.0, 2.0, 3.0]))
+    assert ((omega == 0) == (count == 0)).all()
