@@ -31,6 +31,12 @@ def share(name: str, value: float) -> None:
         raise SettingError(f"{name}={value!r} is not possible; it must lie between 0 and 1")
 
 
+def boolean(name: str, value: bool) -> None:
+    """True or False, and nothing that merely passes for one."""
+    if not isinstance(value, bool):
+        raise SettingError(f"{name}={value!r} is not possible; write {name}=True or {name}=False")
+
+
 def one_of(name: str, value: Any, options: Iterable[str]) -> None:
     """One of the words offered; the nearest is named when it is none of them."""
     options = tuple(options)

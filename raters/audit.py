@@ -115,7 +115,8 @@ def audit(
         - ``competence``, ``competence_low``, ``competence_high``: posterior mean and interval;
         - ``relative``: posterior mean of competence over the crowd's mean absolute competence, which no choice of scale
           changes;
-        - ``accuracy``, ``accuracy_low``, ``accuracy_high``: probability of choosing the better of two random items,
+        - ``accuracy``, ``accuracy_low``, ``accuracy_high``: probability of choosing the better of two random items
+          (of two that were compared, where the comparisons fall into components),
           E over pairs of :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes either;
         - ``p_guessing``: P(accuracy within `guess_margin` of ½);
         - ``p_adversarial``: P(competence < 0);
@@ -139,7 +140,9 @@ def audit(
     """
     check_model(model)
     data = Comparisons.from_result(result)
-    costs = costs or Costs()
+    costs = Costs() if costs is None else costs
+    if not isinstance(costs, Costs):
+        raise SettingError(f"costs={costs!r} is not possible; write costs=rt.Costs(keep_bad=1, drop_good=1, review=0.2)")
     share("level", level)
     share("guess_margin", guess_margin)
     whole("min_votes", min_votes, least=0)
@@ -153,7 +156,7 @@ def audit(
     draws, _ = draws_of(model, result)
     competence, reward = draws["competence"], draws["reward"]
     few, _ = draws_of(model, result, _DRAWS)
-    accuracy = _accuracy(few["competence"], few["reward"])
+    accuracy = _accuracy(few["competence"], few["reward"], data)
     tails = ((1 - level) / 2, (1 + level) / 2)
     low, high = np.quantile(competence, tails, axis=0)
     accuracy_low, accuracy_high = np.quantile(accuracy, tails, axis=0)
@@ -179,12 +182,16 @@ def audit(
     return Audit(table, _rule(threshold, min_votes, costs))
 
 
-def _accuracy(competence: np.ndarray, reward: np.ndarray) -> np.ndarray:
-    """For each draw and annotator, the mean of σ(β |r_i − r_j|) over random pairs of different items."""
+def _accuracy(competence: np.ndarray, reward: np.ndarray, data: Comparisons) -> np.ndarray:
+    """For each draw and annotator, the mean of σ(β |r_i − r_j|) over random pairs of different items; where the comparisons
+    fall into components, over random pairs that were compared, because nobody can tell the others apart."""
     rng = np.random.default_rng(0)
-    items = reward.shape[1]
-    one = rng.integers(items, size=_PAIRS)
-    other = (one + rng.integers(1, max(items, 2), size=_PAIRS)) % items
+    if len(data.components()) == 1:
+        one = rng.integers(data.num_items, size=_PAIRS)
+        other = (one + rng.integers(1, data.num_items, size=_PAIRS)) % data.num_items
+    else:
+        rows = rng.integers(data.num_comparisons, size=_PAIRS)
+        one, other = np.asarray(data.first)[rows], np.asarray(data.second)[rows]
     gap = np.abs(reward[:, one] - reward[:, other])
     return np.stack([expit(column[:, None] * gap).mean(1) for column in competence.T], axis=1)
 
@@ -249,6 +256,8 @@ def drop(
     >>> rt.drop(model, votes, found, rt.PGEM(), seed=0, progress=False).posterior.sizes["annotator"]
     7
     """
+    if not isinstance(found, Audit):
+        raise SettingError(f"the third argument must be an audit, such as rt.audit(model, result); it is {found!r}")
     flagged = set(map(str, found.flagged))
     names = [name for name in data.annotators if str(name) in flagged]
     return fit(model, data.without_annotators(names), backend, seed=seed, progress=progress)

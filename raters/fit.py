@@ -111,8 +111,8 @@ def _check_types(model, data, backend, seed) -> None:
     if isinstance(backend, type) or not isinstance(backend, Backend):
         name = backend.__name__ if isinstance(backend, type) else repr(backend)
         raise SettingError(f"the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is {name}")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-        raise SettingError(f"seed={seed!r} is not possible; it must be a whole number, such as seed=0")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
+        raise SettingError(f"seed={seed!r} is not possible; it must be a whole number from 0 to 2**32 - 1, such as seed=0")
 
 
 def check_model(model: Any) -> None:

@@ -3,6 +3,7 @@ and the Gaussian full conditional of a block with its mode and its draws."""
 
 from __future__ import annotations
 
+import warnings
 from functools import singledispatch
 from typing import Any, NamedTuple
 
@@ -15,10 +16,13 @@ import scipy.sparse.linalg
 from numpyro.distributions import truncated
 from scipy.special import log_ndtr, ndtri_exp
 
+from raters.errors import ConvergenceWarning
+
 # Above this many entries a coupled block is solved by preconditioned conjugate gradients, never as a dense array.
 DENSE_LIMIT = 2500
 # A mode needs one solution and has a warm start, so it pays earlier there.
 MODE_LIMIT = 600
+_MOST_STEPS = 1000
 
 
 # ------------------------------------------------------------------- reading the observed distribution and the priors
@@ -253,7 +257,15 @@ class Sparse(Conditional):
         shape = (self.size, self.size)
         operator = scipy.sparse.linalg.LinearOperator(shape, matvec=product, dtype=np.float64)
         jacobi = scipy.sparse.linalg.LinearOperator(shape, matvec=lambda x: x / self.diagonal, dtype=np.float64)
-        solution, _ = scipy.sparse.linalg.cg(operator, right, x0=start, rtol=tolerance, maxiter=1000, M=jacobi)
+        solution, steps = scipy.sparse.linalg.cg(operator, right, x0=start, rtol=tolerance, maxiter=_MOST_STEPS, M=jacobi)
+        if steps:
+            off = np.linalg.norm(product(solution) - right) / np.linalg.norm(right)
+            warnings.warn(
+                f"conjugate gradients stopped after {_MOST_STEPS} steps at a relative residual of {off:.1g} "
+                f"(asked for {tolerance:g}); the items are hardly connected: use NUTS(), or fix the scale in the model",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return solution
 
     def mode(self, current):

@@ -11,23 +11,26 @@ import jax.numpy as jnp
 from jax import lax
 
 _WIDTH = 1.0
-_DOUBLINGS = 8
+_STEPS = 64
 
 
 def slice_step(f, key: jax.Array) -> jax.Array:
     """A slice-sampling step from 0: stepping out, then shrinking (Neal 2003, figures 3 and 5)."""
-    height_key, place_key, shrink_key = jax.random.split(key, 3)
+    height_key, place_key, shrink_key, budget_key = jax.random.split(key, 4)
     level = f(jnp.zeros(())) - jax.random.exponential(height_key)
     low = -_WIDTH * jax.random.uniform(place_key)
+    # The budget of steps is split at random: with a limit to each side, other points of the interval would not be as likely
+    # to give the same interval.
+    to_left = jax.random.randint(budget_key, (), 0, _STEPS)
 
-    def step_out(end, direction):
+    def step_out(end, direction, budget):
         def outside(state):
             position, steps = state
-            return (f(position) > level) & (steps < _DOUBLINGS)
+            return (f(position) > level) & (steps < budget)
 
         return lax.while_loop(outside, lambda s: (s[0] + direction * _WIDTH, s[1] + 1), (end, 0))[0]
 
-    low, high = step_out(low, -1.0), step_out(low + _WIDTH, 1.0)
+    low, high = step_out(low, -1.0, to_left), step_out(low + _WIDTH, 1.0, _STEPS - 1 - to_left)
 
     def rejected(state):
         _, _, point, _, tries = state

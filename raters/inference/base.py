@@ -67,6 +67,14 @@ def warn_unless_converged(model: Model, values: dict[str, np.ndarray], divergenc
     """
     from arviz_stats.base import array_stats
 
+    broken = [name for name, draws in values.items() if not np.isfinite(draws).all()]
+    if broken:
+        warnings.warn(
+            f"draws of {', '.join(broken)} are not finite; the chains have failed, do not use this result",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+        return {"max_rhat": np.nan, "min_ess": 0.0}
     worst_rhat, worst_ess = ("", 1.0), ("", np.inf)
     for name, draws in identify(model, values, 2).items():
         chains, number = draws.shape[:2]

@@ -12,7 +12,7 @@ import numpy as np
 import numpyro.infer
 from numpyro.distributions.transforms import biject_to
 
-from raters._check import share, whole
+from raters._check import boolean, share, whole
 from raters.inference._trace import latent_sites
 from raters.inference.base import Backend, Draws, progress_bar, warn_unless_converged
 from raters.model import Model
@@ -77,6 +77,7 @@ class NUTS(Backend):
         whole("chains", self.chains)
         share("target_accept", self.target_accept)
         whole("max_tree_depth", self.max_tree_depth)
+        boolean("dense_mass", self.dense_mass)
 
     def run(self, model: Model, data: Any, key: jax.Array, *, progress: bool = False) -> Draws:
         """Run the chains."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpyro.distributions.transforms import biject_to
 from threadpoolctl import threadpool_limits
 
-from raters._check import one_of, positive, whole
+from raters._check import boolean, one_of, positive, whole
 from raters.errors import ConvergenceWarning
 from raters.inference import _polyagamma, _sweep
 from raters.inference._laplace import around, laplace, redraw_hyper
@@ -99,6 +99,7 @@ class PGEM(Backend):
         whole("draws", self.draws, least=0)
         if self.starts is not None:
             whole("starts", self.starts)
+        boolean("accelerate", self.accelerate)
         one_of("update", self.update, ("block", "coordinate"))
         positive("tolerance", self.tolerance)
         whole("max_sweeps", self.max_sweeps)
@@ -123,6 +124,10 @@ class PGEM(Backend):
                 climbs.append(self._climb(plan, data, values | hyper, bar))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
+            if plan.hyper and best.objective[-1] > climbs[0].objective[-1] + 1.0:
+                # The first start led to a lesser mode, and the hyper-parameters are of that one.
+                hyper = self._empirical_bayes(plan, data, best.values, seeds[-1], bar)
+                best = self._climb(plan, data, best.values | hyper, bar)
             facts = self._report(climbs, best)
             draws, stats = laplace(plan, data, best.values, self.draws, np.random.default_rng(seeds[-2]))
         mode = {name: np.asarray(value) for name, value in best.values.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Event
 from typing import Any, ClassVar
@@ -95,9 +95,10 @@ class PGGibbs(Backend):
         ):
             futures = [pool.submit(self._chain, plan, data, start, seed, names, bar, stop) for seed in seeds]
             try:
-                chains = [future.result() for future in futures]
+                wait(futures, return_when=FIRST_EXCEPTION)
             finally:
                 stop.set()  # Ctrl-C or an error in one chain ends the others at their next sweep.
+            chains = [future.result() for future in futures]
         values = {name: np.stack([chain[name] for chain in chains]) for name in names}
         return Draws(values, {}, facts=warn_unless_converged(model, values))
 
