@@ -48,10 +48,10 @@ class PGGibbs(Backend):
     Examples
     --------
     >>> import raters as rt
-    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    >>> result = rt.fit(rt.BTL(), votes, rt.PGGibbs(draws=500, warmup=100), seed=0, progress=False)
+    >>> votes, _ = rt.datasets.paper(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, rt.PGGibbs(draws=2000), seed=0, progress=False)
     >>> dict(result.posterior.sizes)["draw"]
-    500
+    2000
     """
 
     draws: int = 1000
