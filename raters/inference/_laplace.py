@@ -22,21 +22,20 @@ def laplace(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.ran
     """Draws of shape (1, number, ...) around the mode, with ``log_p`` and ``log_q`` where the precision is dense."""
     if number == 0:
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
-    draws, log_q = around(plan, data, mode, number, rng, exact=True)
+    draws, log_q = _around(plan, data, mode, number, rng)
     stats = {}
     if log_q is not None:
         stats = {"log_p": _log_density_of_orbits(plan, data, draws)[None], "log_q": log_q[None]}
-    draws = redraw_hyper(plan, data, draws, rng)
+    draws = _redraw_hyper(plan, data, draws, rng)
     return {name: value[None] for name, value in draws.items()}, stats
 
 
-def around(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.random.Generator, *, exact: bool):
+def _around(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.random.Generator):
     """Draws of the conjugate sites from the normal at the mode, across the orbits; and its log density where that is dense.
 
     All conjugate sites are taken as one block with Newton's weights: the conditional that EM maximises and Gibbs draws
     from then has the Fisher information as its precision. It is flat along a scale orbit, which a straight line follows
     badly, so draws stay on the section through the mode; the place on the orbit is drawn from its exact conditional later.
-    Unless `exact`, a large block gets independent errors of its diagonal precision.
     """
     sites = tuple(name for block in plan.blocks for name in block)
     current = np.concatenate([np.ravel(mode[name]) for name in sites])
@@ -45,7 +44,7 @@ def around(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.rand
         omega, kappa, _ = _polyagamma.curvature(logits, count, kappa)
         return np.asarray(omega), np.asarray(kappa)
 
-    given = _sweep.block_conditional(plan, data, mode, sites, weights, draws=exact, joint=True)
+    given = _sweep.block_conditional(plan, data, mode, sites, weights, draws=True, joint=True)
     tangents = [_tangent(scale, sites, mode) for scale in plan.scales]
     log_q = None
     if isinstance(given, Dense):
@@ -54,10 +53,7 @@ def around(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.rand
             given.across += stiff * np.outer(tangent, tangent)
         entries, log_q = _gaussian_draws(given, current, number, rng)
     else:
-        if exact:
-            entries = np.stack([given.draw(rng, current) for _ in range(number)])
-        else:
-            entries = current + rng.standard_normal((number, given.size)) / np.sqrt(given.diagonal)
+        entries = np.stack([given.draw(rng, current) for _ in range(number)])
         for tangent in tangents:
             entries -= np.outer((entries - current) @ tangent, tangent)
         entries = np.clip(entries, given.prior.low, given.prior.high)
@@ -125,7 +121,7 @@ def _log_prior_of_orbits(plan: _sweep.Plan, row: Any, draws: Values) -> jax.Arra
     return jax.lax.map(one, draws)
 
 
-def redraw_hyper(plan: _sweep.Plan, data: Any, draws: Values, rng: np.random.Generator) -> Values:
+def _redraw_hyper(plan: _sweep.Plan, data: Any, draws: Values, rng: np.random.Generator) -> Values:
     """Hyper-parameters and places on the orbits, redrawn from their exact conditionals."""
     if not (plan.hyper or plan.scales):
         return draws

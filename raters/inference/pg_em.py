@@ -14,15 +14,14 @@ from threadpoolctl import threadpool_limits
 from raters._check import boolean, one_of, positive, whole
 from raters.errors import ConvergenceWarning
 from raters.inference import _polyagamma, _sweep
-from raters.inference._laplace import around, laplace, redraw_hyper
+from raters.inference._laplace import laplace
 from raters.inference._trace import latent_sites, likelihood_of, prior_of
 from raters.inference.base import Backend, Draws, numpy_seeds, progress_bar
-from raters.inference.pg_gibbs import scattered
+from raters.inference.pg_gibbs import gibbs_sweep, scattered
 from raters.model import Model, Values
 
-# Empirical Bayes: rounds at most, and draws in each.
-_ROUNDS = 30
-_SPREAD = 64
+# Sweeps of the Gibbs run that settles the hyper-parameters; the first third is left out of their average.
+_GIBBS_SWEEPS = 150
 
 
 class Climb(NamedTuple):
@@ -43,8 +42,8 @@ class PGEM(Backend):
     linear systems and extrapolates by SQUAREM; whatever would lower the density is undone.
 
     Hyper-parameters (the learned scales) are held while EM climbs: a joint mode would drive them to zero, whatever the
-    data, because the density of N rewards grows like scale to the power −N. They are estimated first, by empirical Bayes:
-    climb, draw around the mode, average the hyper-parameters' conditionals over the draws, and repeat until it settles.
+    data, because the density of N rewards grows like scale to the power −N. They are estimated first by stochastic EM: the
+    average over a short Gibbs run, which also gives the first start. A model without learned scales needs no such run.
 
     The draws are from a Laplace approximation: normal with the Fisher information at the mode, bounded sites mapped
     to truncated normals; hyper-parameters and orbits are then redrawn given the rest. ``log_p`` and ``log_q`` are those of the
@@ -117,39 +116,30 @@ class PGEM(Backend):
             plan = _sweep.plan(model, data, start)
             if data.num_comparisons <= _sweep.CHUNK:
                 data = jax.device_put(data)
-            hyper = self._empirical_bayes(plan, data, start, seeds[-1], bar)
+            hyper, start = self._empirical_bayes(plan, data, start, seeds[-1])
             climbs = []
             for number, seed in enumerate(seeds[:starts]):
                 values = start if number == 0 else scattered(start, np.random.default_rng(seed))
                 climbs.append(self._climb(plan, data, values | hyper, bar))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
-            if plan.hyper and best.objective[-1] > climbs[0].objective[-1] + 1.0:
-                # The first start led to a lesser mode, and the hyper-parameters are of that one.
-                hyper = self._empirical_bayes(plan, data, best.values, seeds[-1], bar)
-                best = self._climb(plan, data, best.values | hyper, bar)
             facts = self._report(climbs, best)
             draws, stats = laplace(plan, data, best.values, self.draws, np.random.default_rng(seeds[-2]))
         mode = {name: np.asarray(value) for name, value in best.values.items()}
         return Draws(draws, stats, {"log_joint": best.objective}, facts, mode)
 
-    def _empirical_bayes(self, plan: _sweep.Plan, data: Any, values: Values, seed, bar) -> Values:
-        """Hyper-parameters at which the average of their conditionals, over draws around the mode, is where they are."""
-        supports = {name: site.support for name, site in latent_sites(plan.model, data).items()}
-        for _ in range(_ROUNDS if plan.hyper else 0):
-            values = self._climb(plan, data, values, bar).values
-            # The same random numbers in each round, so that the estimate settles.
-            rng = np.random.default_rng(seed)
-            draws = redraw_hyper(plan, data, around(plan, data, values, _SPREAD, rng, exact=False)[0], rng)
-            change = 0.0
-            for name in plan.hyper:
-                transform = biject_to(supports[name])
-                flat = np.asarray(transform.inv(draws[name])).mean(0)
-                change = max(change, float(np.max(np.abs(flat - np.asarray(transform.inv(values[name]))))))
-                values = values | {name: np.asarray(transform(flat))}
-            if change < 0.01:
-                break
-        return {name: values[name] for name in plan.hyper}
+    def _empirical_bayes(self, plan: _sweep.Plan, data: Any, values: Values, seed) -> tuple[Values, Values]:
+        """Hyper-parameters averaged over a short Gibbs run, in unconstrained coordinates; and where the run ended."""
+        rng = np.random.default_rng(seed)
+        row = data.take(slice(0, 1))
+        supports = {name: site.support for name, site in latent_sites(plan.model, row).items()}
+        kept: dict[str, list[np.ndarray]] = {name: [] for name in plan.hyper}
+        for number in range(_GIBBS_SWEEPS if plan.hyper else 0):
+            values = gibbs_sweep(plan, row, data, values, rng)
+            for name in plan.hyper if number >= _GIBBS_SWEEPS // 3 else ():
+                kept[name].append(np.asarray(biject_to(supports[name]).inv(values[name])))
+        hyper = {name: np.asarray(biject_to(supports[name])(np.mean(draws, 0))) for name, draws in kept.items()}
+        return hyper, {name: np.asarray(value) for name, value in values.items()}
 
     def _climb(self, plan: _sweep.Plan, data: Any, values: Values, bar) -> Climb:
         """EM from one start, hyper-parameters held.
