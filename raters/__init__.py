@@ -8,6 +8,7 @@ from raters.data import Comparisons
 from raters.describe import describe
 from raters.fit import fit, log_likelihood, predict, simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
+from raters.labels import Labels
 from raters.model import Model
 from raters.models import BTL, ExtendedBTL
 
@@ -23,6 +24,7 @@ __all__ = [
     "Comparisons",
     "Costs",
     "ExtendedBTL",
+    "Labels",
     "Model",
     "PGGibbs",
     "audit",
