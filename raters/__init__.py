@@ -2,15 +2,28 @@
 
 from raters import calibration, datasets, errors, testing
 from raters.acquisition import Candidates, suggest
+from raters.agreement import agreement
 from raters.audit import Audit, Costs, audit, drop
 from raters.cite import cite
 from raters.data import Comparisons
 from raters.describe import describe
-from raters.fit import fit, log_likelihood, predict, simulate
+from raters.fit import fit, simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
 from raters.labels import Labels
 from raters.model import Model
-from raters.models import BTL, ExtendedBTL
+from raters.models import (
+    BTL,
+    DawidSkene,
+    ExtendedBTL,
+    HierarchicalDawidSkene,
+    ItemDifficulty,
+    MajorityVote,
+    OneCoin,
+    Pooled,
+    Raykar,
+    Yan,
+)
+from raters.predict import log_likelihood, predict
 
 __version__ = "0.1.0"
 
@@ -23,10 +36,19 @@ __all__ = [
     "Candidates",
     "Comparisons",
     "Costs",
+    "DawidSkene",
     "ExtendedBTL",
+    "HierarchicalDawidSkene",
+    "ItemDifficulty",
     "Labels",
+    "MajorityVote",
     "Model",
+    "OneCoin",
     "PGGibbs",
+    "Pooled",
+    "Raykar",
+    "Yan",
+    "agreement",
     "audit",
     "calibration",
     "cite",

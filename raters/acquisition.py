@@ -13,11 +13,12 @@ import xarray as xr
 
 from raters import _frame
 from raters._check import whole
+from raters._result import check_data, check_model, draws_of, label_array
 from raters.data import Comparisons
 from raters.errors import DataError
-from raters.fit import check_comparisons, check_model, draws_of, label_array, recode
 from raters.inference._rows import logits_of
 from raters.model import Model, Values
+from raters.predict import recode
 
 _CHUNK = 1 << 16
 
@@ -187,8 +188,8 @@ def suggest(
     whole("batch_size", batch_size)
     whole("draws", draws, least=2)
     check_model(model)
-    check_comparisons(candidates, "candidates")
-    candidates = recode(candidates.without_outcomes(), Comparisons.from_result(result))
+    check_data(candidates, "candidates", model)
+    candidates = recode(model, candidates.without_outcomes(), Comparisons.from_result(result))
     values, _ = draws_of(model, result, draws, seed)
     score, p_win = scores(model, values, candidates)
     chosen = _best(candidates, score, batch_size, repeats)

@@ -10,9 +10,10 @@ import xarray as xr
 from scipy.special import expit
 
 from raters._check import positive, share, whole
+from raters._result import check_model, draws_of, label_array
 from raters.data import Comparisons
 from raters.errors import SettingError
-from raters.fit import check_model, draws_of, fit, label_array
+from raters.fit import fit
 from raters.inference import Backend
 from raters.inference._trace import latent_sites
 from raters.model import Model

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
 import scipy.sparse
 
 from raters import _frame, _outcomes, _reading
+from raters._judgements import Judgements, check_result, names_from_json, names_to_json, staying
 from raters.errors import DataError, DataWarning
 
 # Rows at a time where a pass over all of them would need arrays as large as the data.
@@ -22,7 +22,7 @@ _PIECE = 1 << 18
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Comparisons:
+class Comparisons(Judgements):
     """Pairwise votes: annotator k compared two items; how many of the votes went to the first.
 
     Build it with `from_frame` or `from_ratings`; the constructor takes codes that are already right.
@@ -64,6 +64,8 @@ class Comparisons:
     items: tuple[Any, ...] = dataclasses.field(metadata={"static": True})
     annotators: tuple[Any, ...] = dataclasses.field(metadata={"static": True})
     ordered: bool = dataclasses.field(default=False, metadata={"static": True})
+
+    unit_axis: ClassVar[str] = "comparison"
 
     # ---------------------------------------------------------------- building
 
@@ -249,6 +251,16 @@ class Comparisons:
         return self.first.shape[0]
 
     @property
+    def num_units(self) -> int:
+        """Each row is a unit of its own."""
+        return self.num_comparisons
+
+    @property
+    def answered(self) -> bool:
+        """Whether the outcomes are there."""
+        return self.wins is not None
+
+    @property
     def num_votes(self) -> int:
         """Number of votes, counts included."""
         return self.num_comparisons if self.count is None else int(np.asarray(self.count).sum(dtype=np.float64))
@@ -313,36 +325,33 @@ class Comparisons:
 
     # ---------------------------------------------------------------- results
 
-    def groups(self) -> dict[str, dict[str, np.ndarray]]:
-        """What a result stores of the data, by group, as copies; `from_result` reads it back."""
-        constant = {f"{role}_code": np.array(getattr(self, role)) for role in ("first", "second", "annotator")}
+    def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], np.ndarray]]]:
+        """What a result stores of the data: by group, the axes and a copy of each array; `from_result` reads it back."""
+        row = ("comparison",)
+        constant = {f"{role}_code": (row, np.array(getattr(self, role))) for role in ("first", "second", "annotator")}
         if self.count is not None:
-            constant["count"] = np.array(self.count)
-        return {"observed_data": {"outcome": np.array(self.wins)}, "constant_data": constant}
+            constant["count"] = (row, np.array(self.count))
+        return {"observed_data": {"outcome": (row, np.array(self.wins))}, "constant_data": constant}
 
     def flags(self) -> dict[str, Any]:
         """What a result stores of the data as attributes: the names, also of those who have no axis, and the order."""
         return {
-            "items": json.dumps([_plain_name(name) for name in self.items]),
-            "annotators": json.dumps([_plain_name(name) for name in self.annotators]),
+            "items": names_to_json(self.items),
+            "annotators": names_to_json(self.annotators),
             "ordered": int(self.ordered),
         }
 
     @classmethod
     def from_result(cls, result: Any) -> Comparisons:
         """The data that a result was fitted to."""
-        if "items" not in getattr(result, "attrs", {}) or "constant_data" not in result:
-            raise DataError(
-                f"expected a result of rt.fit, with the data that it was fitted to; this is a {type(result).__name__} without "
-                "them. Pass what rt.fit returned, or what arviz.from_netcdf read back"
-            )
+        check_result(result)
         constant = result["constant_data"]
         return cls(
             **{role: np.asarray(constant[f"{role}_code"].values) for role in ("first", "second", "annotator")},
             wins=np.asarray(result["observed_data"]["outcome"].values),
             count=np.asarray(constant["count"].values) if "count" in constant else None,
-            items=tuple(json.loads(result.attrs["items"])),
-            annotators=tuple(json.loads(result.attrs["annotators"])),
+            items=names_from_json(result.attrs["items"]),
+            annotators=names_from_json(result.attrs["annotators"]),
             ordered=bool(result.attrs["ordered"]),
         )
 
@@ -368,15 +377,7 @@ class Comparisons:
         >>> votes.without_annotators(["bob"]).annotators
         ('ann',)
         """
-        if isinstance(names, str):
-            raise DataError(f"without_annotators takes a list of names; write without_annotators([{names!r}])")
-        dropped = set(names)
-        if unknown := dropped - set(self.annotators):
-            raise DataError(
-                f"no annotator is called {_frame.shorten(sorted(map(repr, unknown)))}; nobody was dropped. "
-                f"Names are such as {', '.join(map(repr, self.annotators[:3]))}"
-            )
-        stays = np.array([name not in dropped for name in self.annotators])
+        stays = staying(self.annotators, names)
         if not stays[np.asarray(self.annotator)].any():
             raise DataError("dropping these annotators would leave no vote; keep at least one who voted")
         code = np.cumsum(stays) - 1
@@ -390,6 +391,10 @@ class Comparisons:
     def without_outcomes(self) -> Comparisons:
         """The questions without the answers, as `raters.simulate` and `raters.predict` take them."""
         return dataclasses.replace(self, wins=None)
+
+    def with_outcomes(self, outcomes: np.ndarray) -> Comparisons:
+        """These questions with votes for the first item."""
+        return dataclasses.replace(self, wins=np.asarray(outcomes, np.float32))
 
     def aggregate(self) -> Comparisons:
         """Equal (pair, annotator) rows as one row with a count; the likelihood does not change but for a constant.
@@ -418,8 +423,3 @@ class Comparisons:
         if self.count is not None and whole and bool(np.all(np.asarray(self.count) == 1)):
             return dataclasses.replace(self, count=None)
         return self
-
-
-def _plain_name(name: Any) -> int | str:
-    """A name that JSON and NetCDF can hold."""
-    return int(name) if isinstance(name, (int, np.integer)) and not isinstance(name, bool) else str(name)

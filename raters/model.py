@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from raters._judgements import Judgements
+
 Values = dict[str, Any]
 
 
@@ -52,6 +54,7 @@ class Model[Data](abc.ABC):
 
     reference: ClassVar[str] = ""
     observed: ClassVar[str] = "outcome"
+    takes: ClassVar[type[Judgements]] = Judgements
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -77,6 +80,10 @@ class Model[Data](abc.ABC):
 
     def cautions(self, data: Data) -> tuple[str, ...]:
         """Sentences about what these data cannot tell this model; `raters.fit` warns of each."""
+        return ()
+
+    def doubts(self, result: Any) -> tuple[str, ...]:
+        """Sentences about what is wrong with a fit that diagnostics of convergence do not see; `raters.fit` warns of each."""
         return ()
 
 

@@ -23,9 +23,10 @@ import numpyro.infer.util
 import xarray as xr
 
 import raters.models
+from raters._result import label_array
 from raters.data import Comparisons
 from raters.errors import BackendError, ConvergenceWarning, DataWarning, NotConjugateError
-from raters.fit import fit, label_array, simulate
+from raters.fit import fit, simulate
 from raters.inference import Backend
 from raters.inference._rows import check_conjugate, logits_of, rows_of, split
 from raters.inference._trace import latent_sites, log_joint, log_prior, pointwise_log_likelihood, sites, trace

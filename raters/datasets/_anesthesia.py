@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from raters.data import Comparisons
+from raters.labels import Labels
 
 
 def anesthesia_path() -> Path:
@@ -57,3 +58,16 @@ def anesthesia_votes() -> Comparisons:
     (45, 7)
     """
     return Comparisons.from_ratings(anesthesia(), item="patient", rating="rating", annotator="rater")
+
+
+def anesthesia_labels() -> Labels:
+    """The same table as labels: five observers, the first of whom classed every patient three times.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels = rt.datasets.anesthesia_labels()
+    >>> labels.num_items, labels.num_annotators, labels.num_labels
+    (45, 5, 315)
+    """
+    return Labels.from_frame(anesthesia(), item="patient", annotator="observer", label="rating")

@@ -16,6 +16,7 @@ import scipy.sparse.linalg
 from numpyro.distributions import truncated
 from scipy.special import log_ndtr, ndtri_exp
 
+from raters.distributions import GroupedMixture, RightOrWrongLabel
 from raters.errors import ConvergenceWarning
 
 # Above this many entries a coupled block is solved by preconditioned conjugate gradients, never as a dense array.
@@ -29,8 +30,9 @@ _MOST_STEPS = 1000
 
 
 @singledispatch
-def observation(fn: dist.Distribution, value: Any):
-    """Logits, votes per row and κ = wins − votes/2 of an observed distribution.
+def observation(fn: dist.Distribution, value: Any, classes: Any = None):
+    """Logits, votes per row and κ = wins − votes/2 of an observed distribution; `classes` are those of its groups, expected or
+    drawn, where it sums classes out.
 
     Raises
     ------
@@ -38,21 +40,43 @@ def observation(fn: dist.Distribution, value: Any):
         For a distribution that Pólya-Gamma augmentation does not cover.
     """
     raise NotImplementedError(
-        f"the observed distribution is {type(fn).__name__}; Pólya-Gamma needs Bernoulli or Binomial with logits"
+        f"the observed distribution is {type(fn).__name__}; Pólya-Gamma needs Bernoulli or Binomial with logits, or a "
+        "GroupedMixture of such"
     )
 
 
 @observation.register
-def _(fn: dist.BernoulliLogits, value):
+def _(fn: dist.BernoulliLogits, value, classes=None):
     logits = jnp.asarray(fn.logits, float)
     return logits, jnp.ones_like(logits), value - 0.5
 
 
 @observation.register
-def _(fn: dist.BinomialLogits, value):
+def _(fn: dist.BinomialLogits, value, classes=None):
     logits = jnp.asarray(fn.logits, float)
     count = jnp.broadcast_to(jnp.asarray(fn.total_count, float), logits.shape)
     return logits, count, value - count / 2
+
+
+@observation.register
+def _(fn: GroupedMixture, value, classes=None):
+    weight = classes[fn.group]
+    return component(fn.component_distribution, value, weight if fn.count is None else weight * fn.count[:, None])
+
+
+@singledispatch
+def component(fn: dist.Distribution, value: Any, weight: Any):
+    """As `observation`, for the rows of a mixture: `weight` says how often each row was seen under each class."""
+    raise NotImplementedError(f"the observed distribution is a mixture of {type(fn).__name__}, which has no logits")
+
+
+@component.register
+def _(fn: RightOrWrongLabel, value, weight):
+    right = value[:, None] == jnp.arange(fn.num_classes)
+    if fn.logits.shape[-1] == 1:  # Whatever the class, the label is right or wrong with the same log-odds.
+        votes = weight.sum(-1)
+        return fn.logits[:, 0], votes, (weight * right).sum(-1) - votes / 2
+    return fn.logits.ravel(), weight.ravel(), (weight * (right - 0.5)).ravel()
 
 
 class Gaussian(NamedTuple):
@@ -106,8 +130,9 @@ def _(fn: dist.Uniform, shape):
     return _flat(shape, 0.0, 0.0, fn.low, fn.high)
 
 
-@prior.register
-def _(fn: dist.ExpandedDistribution, shape):
+@prior.register(dist.ExpandedDistribution)
+@prior.register(dist.Independent)
+def _(fn, shape):
     return prior(fn.base_dist, shape)
 
 

@@ -14,6 +14,8 @@ from scipy.stats import norm
 
 from raters.inference import _polyagamma, _sweep
 from raters.inference._conditionals import Dense
+from raters.inference._laplace_classes import around_classes
+from raters.inference._rows import Block
 from raters.inference._trace import log_prior, pointwise_log_likelihood
 from raters.model import Model, Scale, Values
 
@@ -22,6 +24,10 @@ def laplace(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.ran
     """Draws of shape (1, number, ...) around the mode, with ``log_p`` and ``log_q`` where the precision is dense."""
     if number == 0:
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
+    if plan.classes:
+        draws, stats = around_classes(plan, data, mode, number, rng)
+        draws = _redraw_hyper(plan, data, draws, rng)
+        return {name: value[None] for name, value in draws.items()}, stats
     draws, log_q = _around(plan, data, mode, number, rng)
     stats = {}
     if log_q is not None:
@@ -37,14 +43,14 @@ def _around(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.ran
     from then has the Fisher information as its precision. It is flat along a scale orbit, which a straight line follows
     badly, so draws stay on the section through the mode; the place on the orbit is drawn from its exact conditional later.
     """
-    sites = tuple(name for block in plan.blocks for name in block)
-    current = np.concatenate([np.ravel(mode[name]) for name in sites])
+    sites = tuple(name for block in plan.blocks for name in block.sites)
+    current = Block(sites).current(mode)
 
     def weights(_, logits, count, kappa):
         omega, kappa, _ = _polyagamma.curvature(logits, count, kappa)
         return np.asarray(omega), np.asarray(kappa)
 
-    given = _sweep.block_conditional(plan, data, mode, sites, weights, draws=True, joint=True)
+    given = _sweep.block_conditional(plan, data, mode, Block(sites), weights, draws=True, joint=True)
     tangents = [_tangent(scale, sites, mode) for scale in plan.scales]
     log_q = None
     if isinstance(given, Dense):

@@ -1,6 +1,7 @@
-"""The sweep that EM and Gibbs share: conjugate blocks, then the orbits of scale symmetries, then free sites.
+"""The sweep that EM and Gibbs share: latent classes, conjugate blocks, the orbits of scale symmetries, free sites.
 
-EM takes expected Pólya-Gamma weights and the mode of each conditional; Gibbs draws both. Nothing here knows a model.
+EM takes expected classes and Pólya-Gamma weights and the mode of each conditional; Gibbs draws all of them. Nothing here knows
+a model.
 """
 
 from __future__ import annotations
@@ -16,32 +17,36 @@ import numpy as np
 from numpyro.distributions.transforms import biject_to
 
 from raters.errors import NotConjugateError
-from raters.inference import _line
+from raters.inference import _classes, _line
 from raters.inference._conditionals import Conditional, Gaussian, Weighted, conditional
-from raters.inference._rows import check_conjugate, rows_of, split
-from raters.inference._trace import latent_sites, log_joint, log_prior, trace
+from raters.inference._rows import Block, check_conjugate, rows_of
+from raters.inference._trace import latent_sites, log_joint, log_prior, pointwise_log_likelihood, trace
 from raters.model import Model, Scale, Values
 
 # Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
 CHUNK = 1 << 18
 
-# Orbits and free sites are visited this often in a Gibbs sweep: the visits cost a fifth of the Pólya-Gamma draws at 20,000
-# votes, and doubled to quadrupled the smallest effective sample size of Extended-BTL.
-_VISITS = 10
+# Orbits and free sites are visited up to ten times in a Gibbs sweep, and take up to so many steps along a line in all: at 20,000
+# votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled the smallest effective sample size of
+# Extended-BTL.
+_VISITS, _LINES = 10, 60
 
-# (chunk number, logits, votes per row, κ) → (ω, κ)
-Weights = Callable[[int, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+# (which rows, logits, votes per row, κ) → (ω, κ)
+Weights = Callable[[Any, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep visits: blocks in order, scale orbits, and free sites with those that reach the likelihood marked."""
+    """What a sweep visits: latent classes where there are some, blocks in order, scale orbits, and free sites with those
+    that reach the likelihood marked. Modes of sites `in_logs` are taken in logarithmic coordinates."""
 
     model: Model
-    blocks: tuple[tuple[str, ...], ...]
+    classes: bool
+    blocks: tuple[Block, ...]
     scales: tuple[Scale, ...]
     free: tuple[str, ...]
     reaching: frozenset[str]
+    in_logs: frozenset[str]
 
     @property
     def hyper(self) -> tuple[str, ...]:
@@ -61,16 +66,33 @@ def why_not(model: Model, data: Any) -> str | None:
     """Why the Pólya-Gamma back-ends cannot run this model, or None."""
     if not model.blocks:
         return f"{type(model).__name__} declares no conjugate blocks for Pólya-Gamma to update; use NUTS() or SVI()"
-    start = {name: np.asarray(value, np.float64) for name, value in model.start(data.take(slice(0, 1))).items()}
+    sample = data.take(slice(0, 2))
+    start = {name: np.asarray(value, np.float64) for name, value in model.start(sample).items()}
     if missing := {name for block in model.blocks for name in block} - set(start):
         names = f"{sorted(missing)}, which it does not start or sample; it has {sorted(start)}"
         return f"blocks of {type(model).__name__} name {names}"
     try:
-        for block in model.blocks:
-            rows_of(model, data.take(slice(0, 2)), start, block)
+        classes = _classes.expected(model, sample, start)[0] if _classes.has_classes(model, sample, start) else None
+        for block in blocks_of(model, sample, start):
+            if block.kind != "counts":
+                rows_of(model, sample, start, block, classes)
     except NotImplementedError as error:
         return f"{type(model).__name__} cannot be augmented by Pólya-Gamma: {error}; use NUTS() or SVI()"
     return None
+
+
+def blocks_of(model: Model, data: Any, values: Values) -> tuple[Block, ...]:
+    """The model's blocks, each as what its conditional is; a classifier's coefficients as one block for each class."""
+    classes = _classes.has_classes(model, data, values)
+    found: list[Block] = []
+    for sites in model.blocks:
+        if classes and len(sites) == 1 and _classes.is_counted(model, data, values, sites[0]):
+            found.append(Block(sites, "counts"))
+        elif classes and _moves(_log_weights, model, data, values, sites):
+            found += [Block(sites, "class", column) for column in range(np.shape(values[sites[0]])[-1])]
+        else:
+            found.append(Block(sites))
+    return tuple(found)
 
 
 def plan(model: Model, data: Any, values: Values) -> Plan:
@@ -85,46 +107,67 @@ def plan(model: Model, data: Any, values: Values) -> Plan:
     in_blocks = {name for block in model.blocks for name in block}
     if missing := in_blocks - set(latent):
         raise NotConjugateError(f"blocks of {type(model).__name__} name {sorted(missing)}, which it does not sample")
-    for block in model.blocks:
+    blocks = blocks_of(model, data.take(slice(0, 1)), values)
+    for block in blocks:
         check_conjugate(model, data, values, block)
     free = tuple(name for name in latent if name not in in_blocks)
     scales = tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Scale))
-    return Plan(model, model.blocks, scales, free, _reaching(model, data.take(slice(0, 1000)), values, free))
+    sample = data.take(slice(0, 1000))
+    reaching = frozenset(name for name in free if _moves(pointwise_log_likelihood, model, sample, values, (name,)))
+    counted = {block.sites[0] for block in blocks if block.kind == "counts"}
+    in_logs = frozenset(site for site in counted if _classes.is_unbounded(model, data, values, site))
+    return Plan(model, _classes.has_classes(model, sample, values), blocks, scales, free, reaching, in_logs)
 
 
-def _reaching(model, data, values, free) -> frozenset[str]:
-    """Free sites in which the logits vary; the others are updated from the prior's density alone."""
-    if not free:
-        return frozenset()
-    sensitivity = jax.grad(lambda part: jnp.sin(trace(model, data, values | part)[model.observed]["fn"].logits).sum())(
-        {name: jnp.asarray(values[name], float) for name in free}
+def _moves(function, model, data, values, sites) -> bool:
+    """Whether a function of the model varies with any of these sites; those in which the likelihood does not are updated from
+    the prior's density alone."""
+    slope = jax.grad(lambda part: jnp.sin(function(model, data, values | part)).sum())(
+        {name: jnp.asarray(values[name], float) for name in sites}
     )
-    return frozenset(name for name in free if np.any(np.asarray(sensitivity[name]) != 0))
+    return any(np.any(np.asarray(part) != 0) for part in slope.values())
+
+
+def _log_weights(model, data, values):
+    """Log-probabilities of the classes before the labels are seen."""
+    return trace(model, data, values)[model.observed]["fn"].log_weights()
+
+
+def on_device(data: Any) -> Any:
+    """The data where JAX computes, unless they are read in pieces."""
+    return jax.device_put(data) if next(iter(data.chunks(CHUNK))) is data else data
 
 
 def block_conditional(
-    plan: Plan, data: Any, values: Values, block: tuple[str, ...], weights: Weights, *, draws: bool, joint: bool = False
-) -> Conditional:
-    """The Gaussian full conditional of `block`, assembled in one pass over the rows.
+    plan: Plan,
+    data: Any,
+    values: Values,
+    block: Block,
+    weights: Weights,
+    classes: Any = None,
+    *,
+    draws: bool,
+    joint: bool = False,
+) -> Conditional | _classes.Counts:
+    """The full conditional of `block`, assembled in one pass over the rows, given the classes where there are some.
 
     With `joint`, bounds are left to the caller; `draws` keeps what a large block needs to be drawn.
     """
+    if block.kind == "counts":
+        site = block.sites[0]
+        return _classes.Counts(_classes.parameters(plan.model, data, values, classes, site), site in plan.in_logs)
     given: Conditional | None = None
     for number, piece in enumerate(data.chunks(CHUNK)):
-        rows = rows_of(plan.model, piece, values, block)
+        rows = rows_of(plan.model, piece, values, block, classes)
         entry = None if rows.entry is None else np.asarray(rows.entry)
         weight, offset = np.asarray(rows.weight), np.asarray(rows.offset)
-        omega, kappa = weights(number, np.asarray(rows.logits), np.asarray(rows.votes), np.asarray(rows.kappa))
+        which = (block.kind, block.column, number)
+        omega, kappa = weights(which, np.asarray(rows.logits), np.asarray(rows.votes), np.asarray(rows.kappa))
         if given is None:
             given = conditional(entry, Gaussian(*map(np.asarray, rows.prior)), joint=joint, draws=draws)
         given.add(Weighted(entry, weight, omega, kappa, offset))
     assert given is not None
     return given
-
-
-def set_block(values: Values, block: tuple[str, ...], entries: np.ndarray) -> Values:
-    """`values` with a block's vector written into its sites."""
-    return values | split(entries, values, block)
 
 
 def orbit(values: Values, scale: Scale, log_factor) -> Values:
@@ -153,7 +196,9 @@ def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: jax.Array, 
     """
     values = {name: jnp.asarray(value) for name, value in values.items()}
     once = partial(_visit_once, plan, row, data, draws)
-    return jax.lax.fori_loop(0, _VISITS if draws else 1, lambda _, state: once(*state), (values, key))[0]
+    lines = len(plan.scales) + sum(jnp.size(values[name]) for name in plan.free)
+    visits = min(_VISITS, max(1, _LINES // lines)) if draws else 1
+    return jax.lax.fori_loop(0, visits, lambda _, state: once(*state), (values, key))[0]
 
 
 def _visit_once(plan, row, data, draws, values, key):
@@ -171,8 +216,8 @@ def _visit_once(plan, row, data, draws, values, key):
 def _visit_site(joint, model, row, values, name, step, key, draws):
     """One pass over the entries of a free site, each along its unconstrained coordinate."""
     transform = biject_to(latent_sites(model, row)[name].support)
-    flat = jnp.ravel(transform.inv(values[name]))
-    shape = jnp.shape(values[name])
+    start = transform.inv(values[name])
+    shape = jnp.shape(start)
 
     def density(flat):
         value = transform(flat.reshape(shape))
@@ -184,5 +229,5 @@ def _visit_site(joint, model, row, values, name, step, key, draws):
         key, use = jax.random.split(key)
         return flat.at[entry].add(step(lambda move: density(flat.at[entry].add(move)), use)), key
 
-    flat, _ = jax.lax.fori_loop(0, flat.size, visit, (flat, key))
+    flat, _ = jax.lax.fori_loop(0, start.size, visit, (jnp.ravel(start), key))
     return transform(flat.reshape(shape))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 from numpyro import handlers
 from numpyro.distributions import constraints
@@ -31,22 +32,30 @@ def trace(model: Model, data: Any, values: Values) -> dict[str, Any]:
 
 
 def sites(model: Model, data: Any) -> dict[str, Site]:
-    """Every sample site by name, the observed one last. Runs the program on one row only."""
+    """Every sample site by name, the observed one last. Runs the program on one unit only."""
     found: dict[str, Site] = {}
     for name, site in trace(model, data.take(slice(0, 1)), {}).items():
         if site["type"] != "sample":
             continue
         observed = name == model.observed
-        shape = (data.num_comparisons,) if observed else jnp.shape(site["value"])
-        by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
-        dims = tuple(by_axis.get(axis - len(shape), f"{name}_dim_{axis}") for axis in range(len(shape)))
+        shape = (data.num_units,) if observed else jnp.shape(site["value"])
+        dims = (data.unit_axis,) if observed else _dims(name, site, len(shape))
         found[name] = Site(shape, dims, observed, site["fn"].support, _name(site["fn"]))
     return dict(sorted(found.items(), key=lambda entry: entry[1].observed))
 
 
+def _dims(name: str, site: dict[str, Any], number: int) -> tuple[str, ...]:
+    """Names of a site's axes: its plates', then those that it declares for its events."""
+    event = site["fn"].event_dim
+    by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
+    batch = tuple(by_axis.get(axis, f"{name}_dim_{axis - event}") for axis in range(event - number, 0))
+    declared = tuple(site["infer"].get("event_dims", ()))
+    return batch + (declared or tuple(f"{name}_dim_{axis}" for axis in range(-event, 0)))
+
+
 def _name(fn: dist.Distribution) -> str:
     """A distribution's name as a reader knows it."""
-    if isinstance(fn, dist.ExpandedDistribution):
+    if isinstance(fn, (dist.ExpandedDistribution, dist.Independent)):
         return _name(fn.base_dist)
     name = type(fn).__name__
     if "Truncated" in name and hasattr(fn, "base_dist"):
@@ -70,7 +79,7 @@ def log_prior(model: Model, data: Any, values: Values) -> jax.Array:
 
 
 def pointwise_log_likelihood(model: Model, data: Any, values: Values) -> jax.Array:
-    """Log-likelihood of each observation, shape (comparison,)."""
+    """Log-likelihood of each unit: a comparison, or an item with all its labels."""
     site = trace(model, data, values)[model.observed]
     return site["fn"].log_prob(site["value"])
 
@@ -78,6 +87,20 @@ def pointwise_log_likelihood(model: Model, data: Any, values: Values) -> jax.Arr
 def log_joint(model: Model, data: Any, values: Values) -> jax.Array:
     """Log density of parameters and outcomes together, in the coordinates in which the model is written."""
     return log_prior(model, data, values) + pointwise_log_likelihood(model, data, values).sum()
+
+
+def scattered(values: Values, supports: dict[str, constraints.Constraint], rng: np.random.Generator, least=0.6) -> Values:
+    """Values that differ from these, each in its support: factors from `least` to 1.1 on every site; on probabilities, a share
+    of other ones."""
+    found = {}
+    for name, value in values.items():
+        if supports[name] is constraints.simplex:
+            share = (1 - least) * rng.uniform(0.2, 0.5)
+            found[name] = (1 - share) * value + share * rng.dirichlet(np.ones(np.shape(value)[-1]), np.shape(value)[:-1])
+        else:
+            high = 1.0 if supports[name] is constraints.unit_interval else 1.1
+            found[name] = value * rng.uniform(least, high, np.shape(value))
+    return found
 
 
 def ravel_site(value: Any) -> jax.Array:

@@ -8,16 +8,18 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import numpy as np
+from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
+from scipy.special import expit, logit, softmax
 from threadpoolctl import threadpool_limits
 
 from raters._check import boolean, one_of, positive, whole
 from raters.errors import ConvergenceWarning
-from raters.inference import _polyagamma, _sweep
+from raters.inference import _classes, _polyagamma, _sweep
 from raters.inference._laplace import laplace
-from raters.inference._trace import latent_sites, likelihood_of, prior_of
+from raters.inference._trace import latent_sites, likelihood_of, prior_of, scattered
 from raters.inference.base import Backend, Draws, numpy_seeds, progress_bar
-from raters.inference.pg_gibbs import gibbs_sweep, scattered
+from raters.inference.pg_gibbs import gibbs_sweep
 from raters.model import Model, Values
 
 # Sweeps of the Gibbs run that settles the hyper-parameters; the first third is left out of their average.
@@ -54,7 +56,8 @@ class PGEM(Backend):
     draws : int
         Laplace draws; 0 keeps the mode alone, as a single draw.
     starts : int, optional
-        Starting points, of which the best end is kept. By default 1 for a model with one block, else 4.
+        Starting points, of which the best end is kept. By default 4; 1 for a model with one block, and for one with latent
+        classes: the votes say where to begin, and further starts find ends of higher density and worse labels.
     accelerate : bool
         Newton weights and SQUAREM, or plain EM.
     update : {"block", "coordinate"}
@@ -109,17 +112,18 @@ class PGEM(Backend):
 
     def run(self, model: Model, data: Any, key: jax.Array, *, progress: bool = False) -> Draws:
         """Settle the hyper-parameters, climb from each start, keep the best end, and draw around it."""
-        starts = self.starts or (1 if len(model.blocks) == 1 else 4)
-        seeds = numpy_seeds(key, starts + 2)
-        with jax.enable_x64(True), threadpool_limits(1, user_api="blas"), progress_bar(starts, "PGEM", progress) as bar:
+        with jax.enable_x64(True), threadpool_limits(1, user_api="blas"), progress_bar(1, "PGEM", progress) as bar:
             start = {name: np.asarray(value, np.float64) for name, value in model.start(data).items()}
             plan = _sweep.plan(model, data, start)
-            if data.num_comparisons <= _sweep.CHUNK:
-                data = jax.device_put(data)
+            starts = self.starts or (1 if len(plan.blocks) == 1 or plan.classes else 4)
+            seeds = numpy_seeds(key, starts + 2)
+            bar.reset(starts)
+            data = _sweep.on_device(data)
             hyper, start = self._empirical_bayes(plan, data, start, seeds[-1])
+            supports = {name: site.support for name, site in latent_sites(model, data).items()}
             climbs = []
             for number, seed in enumerate(seeds[:starts]):
-                values = start if number == 0 else scattered(start, np.random.default_rng(seed))
+                values = start if number == 0 else scattered(start, supports, np.random.default_rng(seed))
                 climbs.append(self._climb(plan, data, values | hyper, bar))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
@@ -208,6 +212,7 @@ class _Climber:
         self.plan, self.data, self.update = plan, data, update
         self.row = data.take(slice(0, 1))
         self.supports = {name: site.support for name, site in latent_sites(plan.model, self.row).items()}
+        self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
         self.key = jax.random.key(0)
         self.sweeps = 0
         self.constant: float | None = None
@@ -217,24 +222,34 @@ class _Climber:
         weights_of = _polyagamma.curvature if newton else _polyagamma.expectation
         likelihoods: list[float] = []
         self.sweeps += 1
-        start = values
+        start, classes, objective = values, None, -np.inf
+        if self.plan.classes:
+            classes, likelihood = _classes.expected(self.plan.model, self.data, start)
+            objective = float(likelihood) + float(prior_of(self.plan.model, self.row, start)) + self._volume(start)
 
         def weights(_, logits, votes, kappa):
             omega, kappa, log_likelihood = weights_of(logits, votes, kappa)
             likelihoods.append(float(log_likelihood))
             return np.asarray(omega), np.asarray(kappa)
 
-        objective = -np.inf
         for number, block in enumerate(self.plan.blocks):
-            given = _sweep.block_conditional(self.plan, self.data, values, block, weights, draws=False)
-            if number == 0:  # The first pass over the rows has seen them all at `start`.
+            given = _sweep.block_conditional(self.plan, self.data, values, block, weights, classes, draws=False)
+            if number == 0 and not self.plan.classes:  # The first pass over the rows has seen them all at `start`.
                 objective = sum(likelihoods) + self._rest(start, sum(likelihoods))
-            current = np.concatenate([np.ravel(values[name]) for name in block])
             solve = given.coordinate if self.update == "coordinate" else given.mode
-            values = _sweep.set_block(values, block, solve(current))
+            values = block.put(values, solve(block.current(values)))
         if self.plan.free or self.plan.scales:
             values = _sweep.visit_free(self.plan, self.row, self.data, values, self.key, False)
         return objective, {name: np.asarray(value) for name, value in values.items()}
+
+    def _volume(self, values: Values) -> float:
+        """Log volume element of the sites whose mode is taken in logarithmic coordinates."""
+        total = 0.0
+        for name in self.plan.in_logs:
+            total += np.log(values[name]).sum()
+            if self.supports[name] is not constraints.simplex:
+                total += np.log1p(-values[name]).sum()
+        return float(total)
 
     def _rest(self, values: Values, likelihood: float) -> float:
         """Log prior density, and the Binomial coefficients, which are the same at every point."""
@@ -257,7 +272,9 @@ class _Climber:
         parts = []
         for name, support in self.supports.items():
             value = values[name]
-            if name in self.plan.free:
+            if name in self.counted:
+                value = np.log(value) if support is constraints.simplex else logit(value)
+            elif name in self.plan.free:
                 value = biject_to(support).inv(value)
             parts.append(np.ravel(value))
         return np.concatenate(parts)
@@ -265,10 +282,16 @@ class _Climber:
     def _unflatten(self, flat: np.ndarray, like: Values) -> Values:
         values, begin = {}, 0
         for name, support in self.supports.items():
-            value = like[name]
-            part = flat[begin : begin + np.size(value)].reshape(np.shape(value))
-            begin += np.size(value)
+            shape = np.shape(like[name])
             if name in self.plan.free:
+                shape = np.shape(biject_to(support).inv(like[name]))
+            size = int(np.prod(shape))
+            part = flat[begin : begin + size].reshape(shape)
+            begin += size
+            if name in self.counted:
+                part = softmax(part, axis=-1) if support is constraints.simplex else expit(part)
+                part = np.clip(part, _classes.LEAST, 1.0)
+            elif name in self.plan.free:
                 part = np.asarray(biject_to(support)(part))
             else:
                 low, high = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))

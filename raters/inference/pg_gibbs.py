@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from raters._check import whole
-from raters.inference import _polyagamma, _sweep
-from raters.inference._trace import latent_sites
+from raters.inference import _classes, _polyagamma, _sweep
+from raters.inference._trace import latent_sites, scattered
 from raters.inference.base import Backend, Draws, numpy_seeds, progress_bar, warn_unless_converged
 from raters.model import Model, Values
 
@@ -83,7 +83,7 @@ class PGGibbs(Backend):
         with jax.enable_x64(True):
             start = {name: np.asarray(value, np.float64) for name, value in model.start(data).items()}
             plan = _sweep.plan(model, data, start)
-            names = list(latent_sites(model, data))
+            supports = {name: site.support for name, site in latent_sites(model, data).items()}
         total = self.warmup + self.draws * self.thin
         stop = Event()
         seeds = numpy_seeds(key, self.chains)
@@ -93,29 +93,28 @@ class PGGibbs(Backend):
             progress_bar(total * self.chains, "PGGibbs", progress) as bar,
             ThreadPoolExecutor(self.chains) as pool,
         ):
-            futures = [pool.submit(self._chain, plan, data, start, seed, names, bar, stop) for seed in seeds]
+            futures = [pool.submit(self._chain, plan, data, start, seed, supports, bar, stop) for seed in seeds]
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:
                 stop.set()  # Ctrl-C or an error in one chain ends the others at their next sweep.
             chains = [future.result() for future in futures]
-        values = {name: np.stack([chain[name] for chain in chains]) for name in names}
+        values = {name: np.stack([chain[name] for chain in chains]) for name in supports}
         return Draws(values, {}, facts=warn_unless_converged(model, values))
 
-    def _chain(self, plan, data, start, seed, names, bar: tqdm, stop: Event) -> Values:
+    def _chain(self, plan, data, start, seed, supports, bar: tqdm, stop: Event) -> Values:
         with jax.enable_x64(True):
             rng = np.random.default_rng(seed)
-            if data.num_comparisons <= _sweep.CHUNK:
-                data = jax.device_put(data)
+            data = _sweep.on_device(data)
             row = data.take(slice(0, 1))
-            values = scattered(start, rng)
-            kept: dict[str, list[np.ndarray]] = {name: [] for name in names}
+            values = scattered(start, supports, rng)
+            kept: dict[str, list[np.ndarray]] = {name: [] for name in supports}
             for number in range(self.warmup + self.draws * self.thin):
                 if stop.is_set():
                     break
                 values = gibbs_sweep(plan, row, data, values, rng)
                 if number >= self.warmup and (number - self.warmup) % self.thin == 0:
-                    for name in names:
+                    for name in supports:
                         kept[name].append(np.asarray(values[name]))
                 bar.update()
             return {name: np.stack(draws) for name, draws in kept.items()}
@@ -123,24 +122,23 @@ class PGGibbs(Backend):
 
 def gibbs_sweep(plan: _sweep.Plan, row: Any, data: Any, values: Values, rng: np.random.Generator) -> Values:
     """One sweep of the kernel; leaves the posterior invariant."""
-    omegas: dict[int, np.ndarray] = {}
+    omegas: dict[Any, np.ndarray] = {}
 
-    def drawn(number, logits, count, kappa):
-        # One draw of ω serves all blocks of the sweep.
-        if number not in omegas:
-            omegas[number] = _polyagamma.draw(rng, count, logits)
-        return omegas[number], kappa
+    def drawn(which, logits, count, kappa):
+        # One draw of ω serves all blocks of the sweep that have the same logits.
+        if which not in omegas:
+            omegas[which] = _polyagamma.draw(rng, count, logits)
+        return omegas[which], kappa
 
+    classes = _classes.drawn(plan.model, data, values, _key(rng)) if plan.classes else None
     for block in plan.blocks:
-        current = np.concatenate([np.ravel(values[name]) for name in block])
-        given = _sweep.block_conditional(plan, data, values, block, drawn, draws=True)
-        values = _sweep.set_block(values, block, given.draw(rng, current))
+        given = _sweep.block_conditional(plan, data, values, block, drawn, classes, draws=True)
+        values = block.put(values, given.draw(rng, block.current(values)))
     if plan.free or plan.scales:
-        key = jax.random.key(rng.integers(2**32, dtype=np.uint64))
-        values = _sweep.visit_free(plan, row, data, values, key, True)
+        # The classes are summed out again here, and drawn anew before they are next needed.
+        values = _sweep.visit_free(plan, row, data, values, _key(rng), True)
     return values
 
 
-def scattered(start: Values, rng: np.random.Generator) -> Values:
-    """Starts that differ between chains, so that R-hat can tell: factors on every site, which keep it in its support."""
-    return {name: value * rng.uniform(0.6, 1.1, np.shape(value)) for name, value in start.items()}
+def _key(rng: np.random.Generator) -> jax.Array:
+    return jax.random.key(rng.integers(2**32, dtype=np.uint64))

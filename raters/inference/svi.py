@@ -108,7 +108,7 @@ class SVI(Backend):
 
     def run(self, model: Model, data: Any, key: jax.Array, *, progress: bool = False) -> Draws:
         """Optimise, then draw from the approximation."""
-        rows = data.num_comparisons
+        rows = data.num_units
         batch = min(self.batch_size or (rows if rows <= _ALL_ROWS else _MINI_BATCH), rows)
         data = jax.tree.map(jnp.asarray, data)
         row = data.take(slice(0, 1))
@@ -158,7 +158,7 @@ def _steps(svi: numpyro.infer.SVI, batch: int, data: Any, state: Any, key: jax.A
     """A block of optimisation steps, each on a fresh mini-batch, and the loss of each."""
 
     def step(state, key):
-        rows = data.num_comparisons
+        rows = data.num_units
         piece = data if batch == rows else data.take(jax.random.randint(key, (batch,), 0, rows))
         return svi.stable_update(state, piece)
 

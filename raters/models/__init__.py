@@ -5,9 +5,28 @@ import ast
 from raters.errors import SettingError
 from raters.model import Model
 from raters.models.btl import BTL
+from raters.models.dawid_skene import DawidSkene
 from raters.models.extended_btl import ExtendedBTL
+from raters.models.hierarchical_dawid_skene import HierarchicalDawidSkene
+from raters.models.item_difficulty import ItemDifficulty
+from raters.models.majority_vote import MajorityVote
+from raters.models.one_coin import OneCoin
+from raters.models.pooled import Pooled
+from raters.models.raykar import Raykar
+from raters.models.yan import Yan
 
-__all__ = ["BTL", "ExtendedBTL"]
+__all__ = [
+    "BTL",
+    "DawidSkene",
+    "ExtendedBTL",
+    "HierarchicalDawidSkene",
+    "ItemDifficulty",
+    "MajorityVote",
+    "OneCoin",
+    "Pooled",
+    "Raykar",
+    "Yan",
+]
 
 
 def from_repr(text: str) -> Model:

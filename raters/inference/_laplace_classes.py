@@ -1,0 +1,108 @@
+"""Draws around the mode of a model whose likelihood sums latent classes out."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+from jax.flatten_util import ravel_pytree
+from numpyro.distributions.transforms import biject_to
+from scipy.stats import norm
+
+from raters.inference import _classes, _polyagamma, _sweep
+from raters.inference._trace import latent_sites, log_joint
+from raters.model import Values
+
+# The information matrix has a column for each parameter, and each costs a pass over the rows: up to so many parameters, and so
+# many rows times parameters, it is computed.
+_DENSE_LIMIT = 1500
+_WORK_LIMIT = 2e8
+
+
+def around_classes(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.random.Generator):
+    """Draws of shape (number, ...), hyper-parameters held, with ``log_p`` and ``log_q`` where both are computed.
+
+    A normal in unconstrained coordinates at the mode in those coordinates, with the observed information: it knows that the
+    classes are uncertain. A mode of probabilities may lie on the edge of the simplex; in logarithmic coordinates it never
+    does (MacKay 1998). With too many parameters for that, each block is drawn from its conditional given the expected classes,
+    which takes those as seen, so intervals are too narrow.
+    """
+    held = {name: jnp.asarray(mode[name]) for name in plan.hyper}
+    moving = {name: jnp.asarray(value) for name, value in mode.items() if name not in plan.hyper}
+    supports = {name: site.support for name, site in latent_sites(plan.model, data).items()}
+    start = {name: biject_to(supports[name]).inv(value) for name, value in moving.items()}
+    size = sum(value.size for value in start.values())
+    if size > _DENSE_LIMIT or size * data.annotator.shape[0] > _WORK_LIMIT:
+        return _by_block(plan, data, mode, number, rng), {}
+    flat, unravel = ravel_pytree(start)
+
+    def slope(point):
+        value, gradient = _density(plan, data, held, unravel(jnp.asarray(point)))
+        return -float(value), -np.asarray(ravel_pytree(gradient)[0])
+
+    best = scipy.optimize.minimize(slope, np.asarray(flat), jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+    level, turn = np.linalg.eigh(np.asarray(_information(plan, data, held, unravel(jnp.asarray(best)))))
+    deviation = 1 / np.sqrt(np.maximum(level, 1e-4))
+    standard = rng.standard_normal((number, size))
+    points = best + (standard * deviation) @ turn.T
+    log_q = norm.logpdf(standard).sum(1) - np.log(deviation).sum()
+    places = jax.vmap(unravel)(jnp.asarray(points))
+    log_p = np.asarray(_densities(plan, data, held, places))
+    draws = {name: np.asarray(biject_to(supports[name])(place)) for name, place in places.items()}
+    draws |= {name: np.repeat(np.asarray(value)[None], number, 0) for name, value in held.items()}
+    return draws, {"log_p": log_p[None], "log_q": log_q[None]}
+
+
+def _log_density(plan: _sweep.Plan, data: Any, held: Values, place: Values) -> jax.Array:
+    """Log joint density in unconstrained coordinates."""
+    values, total = dict(held), jnp.zeros(())
+    for name, site in latent_sites(plan.model, data).items():
+        if name in place:
+            transform = biject_to(site.support)
+            values[name] = transform(place[name])
+            total += transform.log_abs_det_jacobian(place[name], values[name]).sum()
+    return total + log_joint(plan.model, data, values)
+
+
+@partial(jax.jit, static_argnums=0)
+def _density(plan: _sweep.Plan, data: Any, held: Values, place: Values):
+    return jax.value_and_grad(lambda place: _log_density(plan, data, held, place))(place)
+
+
+@partial(jax.jit, static_argnums=0)
+def _densities(plan: _sweep.Plan, data: Any, held: Values, places: Values) -> jax.Array:
+    return jax.lax.map(lambda place: _log_density(plan, data, held, place), places)
+
+
+@partial(jax.jit, static_argnums=0)
+def _information(plan: _sweep.Plan, data: Any, held: Values, place: Values) -> jax.Array:
+    """Minus the matrix of second derivatives, a column at a time."""
+    flat, unravel = ravel_pytree(place)
+    slope = jax.grad(lambda flat: -_log_density(plan, data, held, unravel(flat)))
+    return jax.lax.map(lambda direction: jax.jvp(slope, (flat,), (direction,))[1], jnp.eye(flat.size, dtype=flat.dtype))
+
+
+def _by_block(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.random.Generator) -> Values:
+    """Each block from its conditional at the mode, given the expected classes."""
+    classes, _ = _classes.expected(plan.model, data, mode)
+
+    def weights(_, logits, count, kappa):
+        omega, kappa, _ = _polyagamma.curvature(logits, count, kappa)
+        return np.asarray(omega), np.asarray(kappa)
+
+    draws = {name: np.repeat(np.asarray(value)[None], number, 0) for name, value in mode.items()}
+    for block in plan.blocks:
+        given = _sweep.block_conditional(plan, data, mode, block, weights, classes, draws=True)
+        current = block.current(mode)
+        for draw in range(number):
+            moved = block.put({name: mode[name] for name in block.sites}, given.draw(rng, current))
+            for name in block.sites:
+                if block.kind == "class":
+                    draws[name][draw][:, block.column] = moved[name][:, block.column]
+                else:
+                    draws[name][draw] = moved[name]
+    return draws

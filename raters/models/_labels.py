@@ -1,0 +1,198 @@
+"""What the models of categorical labels share: the observed site, its priors, and a start from the votes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from scipy.optimize import linear_sum_assignment
+
+from raters._check import positive
+from raters.distributions import GroupedMixture
+from raters.labels import Labels
+
+
+def observe(mixing: Any, component: Any, data: Labels) -> None:
+    """The observed site: the labels, the true class of each item summed out."""
+    # The plate of all items is "item"; these may be a part of them.
+    with numpyro.plate("labelled_item", data.num_units):
+        labels = GroupedMixture(mixing, component, data.group, data.num_units, data.count, data.truth)
+        numpyro.sample("label", labels, obs=data.label)
+
+
+def sample_prevalence(concentration: float, data: Labels):
+    """How frequent each class is."""
+    prior = dist.Dirichlet(jnp.full(data.num_classes, concentration))
+    return numpyro.sample("prevalence", prior, infer={"event_dims": ["true_class"]})
+
+
+def concentration(diagonal: float, off_diagonal: float | None, number: int) -> jnp.ndarray:
+    """Dirichlet concentrations of the rows of a confusion matrix, shape (true class, label); off the diagonal 1/K by default."""
+    off = 1 / number if off_diagonal is None else off_diagonal
+    return off + (diagonal - off) * jnp.eye(number)
+
+
+def sample_confusion(concentration: Any, data: Labels):
+    """A confusion matrix for each annotator, after their earlier record if there is one."""
+    shape = (data.num_annotators, data.num_classes, data.num_classes)
+    prior = jnp.broadcast_to(concentration, shape)
+    if data.record is not None:
+        prior = prior + data.record
+    with numpyro.plate("annotator", data.num_annotators, dim=-2), numpyro.plate("true_class", data.num_classes, dim=-1):
+        return numpyro.sample("confusion", dist.Dirichlet(prior), infer={"event_dims": ["label"]})
+
+
+# ---------------------------------------------------------------------------------------------------------- the start
+
+
+def vote_shares(data: Labels) -> np.ndarray:
+    """Share of each class among an item's labels, shape (item, class); the truth where known, all alike without labels."""
+    number = data.num_classes
+    if data.label is None:
+        votes = np.zeros((data.num_units, number))
+    else:
+        cell = np.asarray(data.group).astype(np.int64) * number + np.asarray(data.label)
+        weights = None if data.count is None else np.asarray(data.count)
+        votes = np.bincount(cell, weights, data.num_units * number).reshape(data.num_units, number).astype(float)
+    shares = np.where(votes.sum(1, keepdims=True) > 0, votes, 1.0)
+    shares /= shares.sum(1, keepdims=True)
+    if data.truth is not None:
+        known = np.asarray(data.truth) >= 0
+        shares[known] = np.eye(number)[np.asarray(data.truth)[known]]
+    return shares
+
+
+def start_prevalence(data: Labels) -> np.ndarray:
+    """Frequency of the classes by vote."""
+    total = vote_shares(data).sum(0) + 0.1
+    return total / total.sum()
+
+
+def vote_counts(data: Labels) -> np.ndarray:
+    """How often each annotator gave each label to items of each class by the votes, shape (annotator, true class, label); the
+    earlier record added."""
+    number = data.num_classes
+    counts = np.zeros((data.num_annotators, number, number))
+    if data.label is not None:
+        rows = vote_shares(data)[np.asarray(data.group)]
+        weights = np.ones(data.num_rows) if data.count is None else np.asarray(data.count, float)
+        cell = np.asarray(data.annotator).astype(np.int64) * number + np.asarray(data.label)
+        for true_class in range(number):
+            found = np.bincount(cell, weights * rows[:, true_class], data.num_annotators * number)
+            counts[:, true_class] = found.reshape(data.num_annotators, number)
+    return counts if data.record is None else counts + np.asarray(data.record)
+
+
+def start_confusion(data: Labels, prior: Any) -> np.ndarray:
+    """Confusion matrices against the votes, as Dawid and Skene begin; those without labels as the prior has it."""
+    # Little enough to leave the votes' verdict as it is, and enough for every probability to be inside.
+    counts = vote_counts(data) + 0.01 * (np.asarray(prior) + np.eye(data.num_classes))
+    return counts / counts.sum(-1, keepdims=True)
+
+
+def start_accuracy(data: Labels) -> np.ndarray:
+    """Each annotator's share of labels that agree with the votes, softened, shape (annotator,)."""
+    counts = vote_counts(data)
+    return (np.einsum("akk->a", counts) + 0.7) / (counts.sum((1, 2)) + 1)
+
+
+def start_coefficient(data: Labels) -> np.ndarray:
+    """A classifier that knows the class frequencies alone."""
+    coefficient = np.zeros((data.num_features, data.num_classes))
+    log = np.log(start_prevalence(data))
+    coefficient[0] = log - log.mean()
+    return coefficient
+
+
+# ------------------------------------------------------------------------------------------------------- more priors
+
+
+def sample_coefficient(scale: float | None, data: Labels):
+    """Coefficients of a classifier, for every feature and class; wide for the intercept."""
+    scale = 1.5 / np.sqrt(max(data.num_features - 1, 1)) if scale is None else scale
+    scales = jnp.full((data.num_features, 1), scale).at[0].set(2.5)
+    with numpyro.plate("feature", data.num_features, dim=-2), numpyro.plate("true_class", data.num_classes, dim=-1):
+        return numpyro.sample("coefficient", dist.Normal(0.0, scales))
+
+
+def beta_record(data: Labels):
+    """Right and wrong labels in the earlier record of each annotator, each of shape (annotator,)."""
+    if data.record is None:
+        return jnp.zeros(data.num_annotators), jnp.zeros(data.num_annotators)
+    right = jnp.einsum("akk->a", jnp.asarray(data.record))
+    return right, jnp.asarray(data.record).sum((1, 2)) - right
+
+
+# ------------------------------------------------------------------------------------------------ refusals and doubts
+
+
+def why_not_features(data: Labels, name: str) -> str | None:
+    """A classifier needs features."""
+    if data.features is not None:
+        return None
+    return f"{name} learns a classifier, and these labels have no features; add them with labels.with_features(...)"
+
+
+def plain_positive(model: Any, *names: str, optional: bool = False) -> None:
+    """Check settings, and write them as Python numbers: a NumPy number has a repr that `from_repr` does not read."""
+    for name in names:
+        value = getattr(model, name)
+        positive(name, value, optional=optional)
+        if value is not None:
+            object.__setattr__(model, name, float(value))
+
+
+def check_concentrations(model: Any) -> None:
+    """The settings of a prior on confusion matrices."""
+    plain_positive(model, "diagonal")
+    plain_positive(model, "off_diagonal", optional=True)
+    if hasattr(model, "prevalence"):
+        plain_positive(model, "prevalence")
+
+
+CHANCE = (
+    "the crowd as a whole is right less often than by chance (chains {chains}); classes seem to be switched: do not trust the "
+    "labels. Add labels, or give known truths with labels.with_truth(...)"
+)
+
+
+def worse_than_chance(result: Any) -> tuple[str, ...]:
+    """A sentence when, in some chain, labels are right less often than by chance."""
+    accuracy = result["posterior"]["accuracy"].mean("draw")
+    if "annotator" in accuracy.dims:
+        given = np.bincount(result["constant_data"]["annotator_code"].values, minlength=accuracy.sizes["annotator"])
+        accuracy = (accuracy * given).sum("annotator") / given.sum()
+    chance = 1 / result["classes"]["responsibility"].sizes["true_class"]
+    low = [int(chain) for chain in accuracy["chain"].values if float(accuracy.sel(chain=chain)) < chance]
+    return (CHANCE.format(chains=low),) if low else ()
+
+
+def switched(result: Any) -> tuple[str, ...]:
+    """A sentence when, in some chain, the crowd as a whole means one class by the name of another."""
+    posterior = result["posterior"]
+    crowd = posterior["confusion"].mean("draw")
+    if "annotator" in crowd.dims:
+        given = np.bincount(result["constant_data"]["annotator_code"].values, minlength=crowd.sizes["annotator"])
+        crowd = (crowd * (given / given.sum())[:, None, None]).sum("annotator")
+    prevalence = result["classes"]["responsibility"].mean("item").values
+    for chain in crowd["chain"].values:
+        matrix = crowd.sel(chain=chain).transpose("true_class", "label").values
+        rows, columns = linear_sum_assignment(-matrix * prevalence[:, None])
+        if (moved := np.flatnonzero(rows != columns)).size:
+            names = posterior["true_class"].values
+            listing = ", ".join(f"{names[row]} is called {names[columns[row]]}" for row in moved)
+            return (
+                f"classes seem to be switched (chain {chain}: {listing}); do not trust labels and confusion matrices. Put more "
+                "prior mass on the diagonal (diagonal=...), add labels, or give known truths with labels.with_truth(...)",
+            )
+    return ()
+
+
+def why_not_record(data: Labels, name: str) -> str | None:
+    """Why a model without confusion matrices cannot use an earlier record, or None."""
+    if data.record is None:
+        return None
+    return f"{name} has no confusion matrices for an earlier record to inform; use DawidSkene(), or leave the record out"

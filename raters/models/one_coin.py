@@ -1,0 +1,82 @@
+"""One accuracy per annotator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+
+from raters._judgements import Judgements
+from raters.distributions import RightOrWrongLabel
+from raters.labels import Labels
+from raters.model import Model, Values
+from raters.models import _labels
+
+
+@dataclass(frozen=True)
+class OneCoin(Model[Labels]):
+    r"""One-coin Dawid–Skene: every annotator has one accuracy, the same for all classes; mistakes fall on any class.
+
+    .. math::
+
+        t_i \sim \mathrm{Categorical}(p), \qquad
+        P(y_{ia} = j \mid t_i = k) = \begin{cases} \alpha_a & j = k \\ (1 - \alpha_a)/(K - 1) & j \ne k \end{cases}, \\
+        p \sim \mathrm{Dirichlet}(c, \dots, c), \qquad \alpha_a \sim \mathrm{Beta}(a, b)
+
+    One number per annotator where `DawidSkene` has K(K − 1): for few labels each, or many classes. It fails where
+    mistakes are lopsided, as when half of the crowd cannot tell one class.
+
+    Parameters
+    ----------
+    right, wrong : float
+        Concentrations a and b of an accuracy: how many right and wrong labels the prior is worth.
+    prevalence : float
+        Concentration c of the class frequencies; 1 is flat.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels = rt.datasets.anesthesia_labels()
+    >>> result = rt.fit(rt.OneCoin(), labels, rt.PGEM(), seed=0, progress=False)
+    >>> result.posterior["accuracy"].dims
+    ('chain', 'draw', 'annotator')
+    """
+
+    right: float = 2.0
+    wrong: float = 1.0
+    prevalence: float = 1.0
+
+    observed: ClassVar[str] = "label"
+    takes: ClassVar[type[Judgements]] = Labels
+    reference: ClassVar[str] = (
+        "Zhang, Y., Chen, X., Zhou, D. and Jordan, M. I. (2016). Spectral methods meet EM: a provably optimal algorithm for "
+        "crowdsourcing. Journal of Machine Learning Research, 17(102), 1–44"
+    )
+
+    def __post_init__(self) -> None:
+        _labels.plain_positive(self, "right", "wrong", "prevalence")
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """The class frequencies, then the accuracies."""
+        return (("prevalence",), ("accuracy",))
+
+    def generate(self, data: Labels) -> None:
+        """The NumPyro program."""
+        prevalence = _labels.sample_prevalence(self.prevalence, data)
+        right, wrong = _labels.beta_record(data)
+        with numpyro.plate("annotator", data.num_annotators):
+            accuracy = numpyro.sample("accuracy", dist.Beta(self.right + right, self.wrong + wrong))
+        logits = (jnp.log(accuracy) - jnp.log1p(-accuracy))[data.annotator][:, None]
+        _labels.observe(dist.Categorical(probs=prevalence), RightOrWrongLabel(logits, data.num_classes), data)
+
+    def start(self, data: Labels) -> Values:
+        """How often each annotator agrees with the majority."""
+        return {"prevalence": _labels.start_prevalence(data), "accuracy": _labels.start_accuracy(data)}
+
+    def doubts(self, result: Any) -> tuple[str, ...]:
+        """A crowd that is right less often than by chance."""
+        return _labels.worse_than_chance(result)

@@ -1,0 +1,103 @@
+"""A classifier and the annotators' confusion matrices, learned together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpyro.distributions as dist
+
+from raters._judgements import Judgements
+from raters.distributions import ConfusedLabel
+from raters.labels import Labels
+from raters.model import Model, Values
+from raters.models import _labels
+
+
+@dataclass(frozen=True)
+class Raykar(Model[Labels]):
+    r"""Raykar et al.: the true class depends on the item's features, and every annotator has a confusion matrix.
+
+    .. math::
+
+        t_i \mid x_i \sim \mathrm{Categorical}(\mathrm{softmax}(W^\top x_i)), \qquad
+        y_{ia} \mid t_i = k \sim \mathrm{Categorical}(\pi_{ak}), \\
+        w_{fk} \sim \mathrm{Normal}(0, s), \quad w_{\mathrm{intercept}, k} \sim \mathrm{Normal}(0, 2.5), \qquad
+        \pi_{ak} \sim \mathrm{Dirichlet}(d \text{ at } k, o \text{ elsewhere})
+
+    Features come standardised from `raters.Labels.with_features`. Items without any label take part: the classifier predicts
+    their class, as it does for new items in `raters.predict`.
+
+    The classes of the training items are summed out with the classifier as their prior. Some printed versions of
+    the EM algorithm weight the confusion counts with the classifier's prediction in place of the posterior of the truth, and leave
+    the classifier out of the E-step; those have no likelihood that they climb.
+
+    With symmetric priors the coefficients of all classes are kept: what they share does not change the likelihood, and the
+    prior settles it.
+
+    Parameters
+    ----------
+    coefficient_scale : float, optional
+        Standard deviation s of the coefficients of the D standardised features; :math:`1.5 / \sqrt{D}` by default, so that the
+        log-odds of a class have a prior standard deviation of about 1.5.
+    diagonal : float
+        Concentration d: how many right labels the prior is worth, for each annotator and true class.
+    off_diagonal : float, optional
+        Concentration o of each wrong label; 1/K for K classes by default.
+
+    References
+    ----------
+    Raykar, V. C. et al. (2010). Learning from crowds. JMLR 11, 1297–1322.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels, _ = rt.datasets.label_crowd(num_items=80, num_annotators=5, labels_per_item=3, num_classes=2, num_features=3, seed=0)
+    >>> result = rt.fit(rt.Raykar(), labels, rt.PGEM(), seed=0, progress=False)
+    >>> result.posterior["coefficient"].dims
+    ('chain', 'draw', 'feature', 'true_class')
+    """
+
+    coefficient_scale: float | None = None
+    diagonal: float = 1.0
+    off_diagonal: float | None = None
+
+    observed: ClassVar[str] = "label"
+    takes: ClassVar[type[Judgements]] = Labels
+    reference: ClassVar[str] = (
+        "Raykar, V. C., Yu, S., Zhao, L. H., Valadez, G. H., Florin, C., Bogoni, L. and Moy, L. (2010). Learning from crowds. "
+        "Journal of Machine Learning Research, 11(43), 1297–1322"
+    )
+
+    def __post_init__(self) -> None:
+        _labels.check_concentrations(self)
+        _labels.plain_positive(self, "coefficient_scale", optional=True)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """The classifier, one class at a time; then the confusion matrices."""
+        return (("coefficient",), ("confusion",))
+
+    def generate(self, data: Labels) -> None:
+        """The NumPyro program."""
+        coefficient = _labels.sample_coefficient(self.coefficient_scale, data)
+        prior = _labels.concentration(self.diagonal, self.off_diagonal, data.num_classes)
+        confusion = _labels.sample_confusion(prior, data)
+        classifier = dist.Categorical(logits=data.features @ coefficient)
+        _labels.observe(classifier, ConfusedLabel(confusion, data.annotator), data)
+
+    def start(self, data: Labels) -> Values:
+        """Confusion matrices against the majority of votes, and a classifier that knows the class frequencies."""
+        prior = _labels.concentration(self.diagonal, self.off_diagonal, data.num_classes)
+        return {
+            "coefficient": _labels.start_coefficient(data),
+            "confusion": _labels.start_confusion(data, prior),
+        }
+
+    def why_not(self, data: Labels) -> str | None:
+        """A classifier needs features."""
+        return _labels.why_not_features(data, type(self).__name__)
+
+    def doubts(self, result: Any) -> tuple[str, ...]:
+        """Classes that have been switched."""
+        return _labels.switched(result)

@@ -1,0 +1,122 @@
+"""A classifier, and annotators whose errors depend on the item's features too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from raters._judgements import Judgements
+from raters.distributions import RightOrWrongLabel
+from raters.labels import Labels
+from raters.model import Model, Values
+from raters.models import _labels
+
+
+@dataclass(frozen=True)
+class Yan(Model[Labels]):
+    r"""Yan et al.: as `Raykar`, and how often an annotator is right depends on the item's features as well.
+
+    .. math::
+
+        t_i \mid x_i \sim \mathrm{Categorical}(\mathrm{softmax}(W^\top x_i)), \qquad
+        P(y_{ia} = j \mid t_i = k, x_i) = \begin{cases} \sigma(c_{ak} + v_a^\top x_i) & j = k \\
+        (1 - \sigma(c_{ak} + v_a^\top x_i)) \, m_{akj} & j \ne k \end{cases}, \\
+        c_{ak} \sim \mathrm{Normal}(\bar c, \phi), \quad v_{af} \sim \mathrm{Normal}(0, \tau), \quad
+        m_{ak} \sim \mathrm{Dirichlet}(1, \dots, 1), \\
+        \bar c \sim \mathrm{Normal}(1, 1), \quad \phi \sim \mathrm{LogNormal}(0, ½), \quad
+        \tau \sim \mathrm{LogNormal}(\log 0.3, ½)
+
+    `sensitivity` c is the log-odds of a right label for each true class, `tilt` v how it moves with the features, and `wrong`
+    m where the mistakes go (the classes other than the true one, in order; absent with two classes). At v = 0 these are
+    confusion matrices, and the model is `Raykar` with another prior on them. The paper has two classes and one sensitivity
+    for both; this is its model with confusion matrices in that place.
+
+    Parameters
+    ----------
+    coefficient_scale : float, optional
+        Standard deviation of the classifier's coefficients; :math:`1.5 / \sqrt{D}` for D features by default.
+
+    References
+    ----------
+    Yan, Y. et al. (2010). Modeling annotator expertise: learning when everybody knows a bit of something. AISTATS 13, 932–939.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels, _ = rt.datasets.label_crowd(num_items=80, num_annotators=5, labels_per_item=3, num_classes=2, num_features=3, seed=0)
+    >>> result = rt.fit(rt.Yan(), labels, rt.PGEM(), seed=0, progress=False)
+    >>> result.posterior["tilt"].dims
+    ('chain', 'draw', 'annotator', 'feature')
+    """
+
+    coefficient_scale: float | None = None
+
+    observed: ClassVar[str] = "label"
+    takes: ClassVar[type[Judgements]] = Labels
+    reference: ClassVar[str] = (
+        "Yan, Y., Rosales, R., Fung, G., Schmidt, M., Hermosillo, G., Bogoni, L., Moy, L. and Dy, J. (2010). Modeling annotator "
+        "expertise: learning when everybody knows a bit of something. Proceedings of the 13th International Conference on "
+        "Artificial Intelligence and Statistics, 932–939"
+    )
+
+    def __post_init__(self) -> None:
+        _labels.plain_positive(self, "coefficient_scale", optional=True)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """The classifier, one class at a time; the annotators' log-odds; where their mistakes go, which two classes leave no
+        choice of."""
+        return (("coefficient",), ("sensitivity", "tilt"), ("wrong",))
+
+    def generate(self, data: Labels) -> None:
+        """The NumPyro program."""
+        coefficient = _labels.sample_coefficient(self.coefficient_scale, data)
+        mean = numpyro.sample("sensitivity_mean", dist.Normal(1.0, 1.0))
+        spread = numpyro.sample("sensitivity_spread", dist.LogNormal(0.0, 0.5))
+        tilt_spread = numpyro.sample("tilt_spread", dist.LogNormal(jnp.log(0.3), 0.5))
+        # One plate: NumPyro allows each plate one axis, and annotators meet classes, features and both.
+        with numpyro.plate("annotator", data.num_annotators):
+            by_class = dist.Normal(mean, spread).expand([data.num_classes]).to_event(1)
+            sensitivity = numpyro.sample("sensitivity", by_class, infer={"event_dims": ["true_class"]})
+            by_feature = dist.Normal(0.0, tilt_spread).expand([data.num_features]).to_event(1)
+            tilt = numpyro.sample("tilt", by_feature, infer={"event_dims": ["feature"]})
+            even = dist.Dirichlet(jnp.ones((data.num_annotators, data.num_classes, data.num_classes - 1))).to_event(1)
+            wrong = numpyro.sample("wrong", even, infer={"event_dims": ["true_class", "wrong_label"]})
+        who = jnp.broadcast_to(data.annotator[:, None], (data.num_rows, data.num_classes))
+        logits = sensitivity[who, jnp.arange(data.num_classes)]
+        for feature in range(data.num_features):
+            logits = logits + data.features[data.group, feature][:, None] * tilt[who, feature]
+        label = RightOrWrongLabel(logits, data.num_classes, wrong, data.annotator)
+        _labels.observe(dist.Categorical(logits=data.features @ coefficient), label, data)
+
+    def start(self, data: Labels) -> Values:
+        """Log-odds of agreement with the majority, the same for all items."""
+        confusion = _labels.start_confusion(data, np.ones((data.num_classes, data.num_classes)))
+        right = np.clip(np.einsum("akk->ak", confusion), 0.1, 0.9)
+        shape = (data.num_annotators, data.num_classes, data.num_classes - 1)
+        return {
+            "coefficient": _labels.start_coefficient(data),
+            "sensitivity_mean": np.asarray(1.0),
+            "sensitivity_spread": np.asarray(1.0),
+            "tilt_spread": np.asarray(0.3),
+            "sensitivity": np.log(right / (1 - right)),
+            "wrong": np.full(shape, 1 / shape[-1]),
+            "tilt": np.zeros((data.num_annotators, data.num_features)) + 0.01,
+        }
+
+    def why_not(self, data: Labels) -> str | None:
+        """A classifier needs features; an earlier record has nothing to inform."""
+        name = type(self).__name__
+        return _labels.why_not_features(data, name) or _labels.why_not_record(data, name)
+
+    def doubts(self, result: Any) -> tuple[str, ...]:
+        """A crowd that is right less often than by chance."""
+        right = result["posterior"]["sensitivity"].mean(("draw", "annotator", "true_class"))
+        chance = -np.log(result["posterior"].sizes["true_class"] - 1)
+        low = [int(chain) for chain in right["chain"].values if float(right.sel(chain=chain)) < chance]
+        return (_labels.CHANCE.format(chains=low),) if low else ()

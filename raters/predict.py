@@ -1,0 +1,250 @@
+"""The verbs that read a fit: predict with it, and score it."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+import xarray as xr
+from scipy.special import expit
+
+from raters import _frame
+from raters._check import one_of
+from raters._result import check_data, check_model, data_of, draws_of, label_array, pointwise
+from raters.data import Comparisons
+from raters.errors import DataError, SettingError
+from raters.inference._rows import logits_of
+from raters.inference._trace import latent_sites, trace
+from raters.labels import Labels
+from raters.model import Model, Values
+
+# Probabilities of classes are computed for up to this many numbers (1.6 GB).
+_MOST = 400_000_000
+# `responsibilities` averages over as many draws as stay below this many numbers, and over this many at least.
+_AVERAGED, _FEWEST = 40_000_000, 50
+
+
+def predict(model: Model, result: xr.DataTree, questions: Comparisons | Labels | None = None) -> xr.DataArray:
+    """The probability that the first item wins, or of each true class, for each question and posterior draw.
+
+    Parameters
+    ----------
+    model : Model
+        The model that was fitted.
+    result : xarray.DataTree
+    questions : Comparisons or Labels, optional
+        By default those that were fitted. Items, annotators and classes are matched by name. `Labels` may have new items:
+        their class is inferred from their labels, and from their features if the model has a classifier.
+
+    Returns
+    -------
+    xarray.DataArray
+        For comparisons, probabilities with axes ``chain``, ``draw``, ``comparison``, and the names ``first``, ``second``, ``by``
+        of each comparison. For labels, probabilities with axes ``chain``, ``draw``, ``item``, ``true_class``.
+
+    Raises
+    ------
+    DataError
+        When a question names an annotator (for comparisons also an item) that was not in the fit.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=100), seed=0, progress=False)
+    >>> rt.predict(rt.BTL(), result).sizes["draw"]
+    100
+
+    The class of a text that nobody of the crowd has seen but Ann:
+
+    >>> labels, _ = rt.datasets.label_crowd(num_items=60, num_annotators=5, labels_per_item=5, num_classes=2, seed=0)
+    >>> result = rt.fit(rt.DawidSkene(), labels, rt.PGEM(draws=100), seed=0, progress=False)
+    >>> new = rt.Labels.from_frame({"item": ["new"], "who": [0], "says": [1]}, item="item", annotator="who", label="says",
+    ...                            classes=labels.classes)
+    >>> rt.predict(rt.DawidSkene(), result, new).mean(("chain", "draw")).dims
+    ('item', 'true_class')
+    """
+    check_model(model)
+    fitted = data_of(result)
+    if questions is not None:
+        check_data(questions, "questions", model)
+    asked = fitted if questions is None else recode(model, questions, fitted)
+    values, sizes = draws_of(model, result)
+    lead = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
+    if isinstance(asked, Labels):
+        if (number := sizes[0] * sizes[1] * asked.num_units * asked.num_classes) > _MOST:
+            raise SettingError(
+                f"probabilities of {asked.num_classes} classes of {asked.num_units} items under {sizes[0] * sizes[1]} draws are "
+                f"{number:.2g} numbers; thin the draws first, as in result.sel(draw=result['posterior']['draw'][::10]), "
+                "or read the mean over draws from result['classes']['responsibility']"
+            )
+        table = np.asarray(_responsibilities(model, jax.tree.map(jnp.asarray, asked), values))
+        return xr.DataArray(
+            table.reshape(*sizes, *table.shape[1:]),
+            dims=("chain", "draw", "item", "true_class"),
+            coords=lead | {"item": label_array(asked.items), "true_class": label_array(asked.classes)},
+            name="probability",
+        )
+    pieces = [np.asarray(_logits(model, piece, values)) for piece in asked.take(slice(None)).chunks(1 << 16)]
+    logits = np.concatenate(pieces, axis=1)
+    who = {"first": asked.first, "second": asked.second, "by": asked.annotator}
+    names = {"first": asked.items, "second": asked.items, "by": asked.annotators}
+    return xr.DataArray(
+        expit(logits).reshape(*sizes, -1),
+        dims=("chain", "draw", "comparison"),
+        coords={
+            **lead,
+            "comparison": np.arange(asked.num_comparisons),
+            **{role: ("comparison", label_array(names[role])[np.asarray(codes)]) for role, codes in who.items()},
+        },
+        name="probability",
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def _logits(model: Model, data: Any, draws: Values) -> jax.Array:
+    return jax.lax.map(lambda values: logits_of(model, data, values), draws)
+
+
+def _responsibility(model: Model, data: Any, values: Values) -> jax.Array:
+    site = trace(model, data, values)[model.observed]
+    return site["fn"].responsibilities(site["value"])
+
+
+@partial(jax.jit, static_argnums=0)
+def _responsibilities(model: Model, data: Any, draws: Values) -> jax.Array:
+    return jax.lax.map(lambda values: _responsibility(model, data, values).astype(jnp.float32), draws)
+
+
+@partial(jax.jit, static_argnums=0)
+def _mean_responsibility(model: Model, data: Any, draws: Values) -> jax.Array:
+    number = len(next(iter(draws.values())))
+
+    def add(total, values):
+        return total + _responsibility(model, data, values), None
+
+    return jax.lax.scan(add, jnp.zeros((data.num_units, data.num_classes)), draws)[0] / number
+
+
+def responsibilities(model: Model, result: xr.DataTree, data: Labels) -> xr.DataArray:
+    """Posterior probability of each true class of each item, averaged over (evenly thinned) draws, axes item, true_class."""
+    values, sizes = draws_of(model, result)
+    number = sizes[0] * sizes[1]
+    keep = min(number, max(_FEWEST, _AVERAGED // max(data.num_units * data.num_classes, 1)))
+    rows = np.linspace(0, number - 1, keep).astype(int)
+    with jax.enable_x64(True):
+        draws = {name: np.asarray(value[rows], np.float64) for name, value in values.items()}
+        mean = np.asarray(_mean_responsibility(model, jax.tree.map(jnp.asarray, data), draws))
+    coords = {"item": label_array(data.items), "true_class": label_array(data.classes)}
+    return xr.DataArray(mean, dims=("item", "true_class"), coords=coords, name="responsibility")
+
+
+def recode(model: Model, questions: Any, fitted: Any) -> Any:
+    """Questions in the codes of the fitted data."""
+    annotator = _frame.match(questions.annotator, questions.annotators, fitted.annotators, "annotator")
+    if isinstance(questions, Comparisons):
+        first, second = (
+            _frame.match(side, questions.items, fitted.items, "item") for side in (questions.first, questions.second)
+        )
+        return dataclasses.replace(
+            questions, first=first, second=second, annotator=annotator, items=fitted.items, annotators=fitted.annotators
+        )
+    unit, items = questions.unit, questions.items
+    if any("item" in site.dims for site in latent_sites(model, fitted).values()):
+        # Parameters of items are those of the items that were fitted.
+        unit, items = _frame.match(unit, items, fitted.items, "item"), fitted.items
+    codes = {}
+    for role in ("label", "truth"):
+        column = getattr(questions, role)
+        if column is not None:
+            known = np.asarray(column) >= 0
+            code = np.full(column.shape, -1, np.int32)
+            code[known] = _frame.match(np.asarray(column)[known], questions.classes, fitted.classes, "class")
+            codes[role] = code
+    if questions.label is None:
+        raise DataError("these labels have no answers to infer the class from; items without any label may be among them")
+    return dataclasses.replace(
+        questions,
+        **codes,
+        annotator=annotator,
+        unit=unit,
+        items=items,
+        annotators=fitted.annotators,
+        classes=fitted.classes,
+        record=fitted.record,
+        **_features_as(questions, fitted),
+    )
+
+
+def _features_as(questions: Labels, fitted: Labels) -> dict[str, Any]:
+    """Features centred and scaled as those that were fitted."""
+    if fitted.features is None:
+        return {"features": None, "centre": None, "scale": None, "feature_names": ()}
+    if questions.feature_names != fitted.feature_names:
+        raise DataError(
+            f"the model was fitted with {len(fitted.feature_names) - 1} features "
+            f"({_frame.shorten(fitted.feature_names[1:])}), and these labels have "
+            f"{max(len(questions.feature_names) - 1, 0)}; add the same ones with labels.with_features(...)"
+        )
+    raw = np.asarray(questions.features) * np.asarray(questions.scale) + np.asarray(questions.centre)
+    scaled = (raw - np.asarray(fitted.centre)) / np.asarray(fitted.scale)
+    return {"features": scaled, "centre": fitted.centre, "scale": fitted.scale}
+
+
+def log_likelihood(model: Model, result: xr.DataTree, *, by: str | None = None) -> xr.DataTree:
+    """The result with its pointwise log-likelihood, summed to the unit that is left out in cross-validation.
+
+    Models whose likelihood marginalises something per annotator have no smaller unit than that; bring two
+    models to one unit before ``arviz.compare``.
+
+    Parameters
+    ----------
+    model : Model
+        The model that was fitted.
+    result : xarray.DataTree
+    by : {"comparison", "annotator", "item"}, optional
+        By default the unit of the data: a comparison, or an item with all its labels.
+
+    Returns
+    -------
+    xarray.DataTree
+        A copy with group ``log_likelihood``: variable ``outcome`` with axes ``chain``, ``draw`` and `by`.
+
+    Examples
+    --------
+    >>> import arviz as az, raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=100), seed=0, progress=False)
+    >>> rt.log_likelihood(rt.BTL(), result, by="annotator").log_likelihood["outcome"].dims
+    ('chain', 'draw', 'annotator')
+    """
+    data = data_of(result)
+    by = data.unit_axis if by is None else by
+    one_of("by", by, ("comparison", "annotator", "item"))
+    if by not in (data.unit_axis, "annotator") or (by == "annotator" and isinstance(data, Labels)):
+        raise SettingError(
+            f"by={by!r} is not possible: the likelihood of {type(model).__name__} is a product over the axis "
+            f"{data.unit_axis!r}" + (", whose labels share a true class that is summed out" if isinstance(data, Labels) else "")
+        )
+    table_by_unit = pointwise(model, result, data)
+    if by == "annotator":
+        voted, code = np.unique(data.annotator, return_inverse=True)
+        member = scipy.sparse.coo_array((np.ones(len(code)), (np.arange(len(code)), code)), (len(code), len(voted)))
+        table = table_by_unit[model.observed].values
+        sums = (table.reshape(-1, len(code)) @ member.tocsc()).reshape(*table.shape[:2], len(voted))
+        table_by_unit = xr.Dataset(
+            {model.observed: (("chain", "draw", "annotator"), sums)},
+            coords={
+                "annotator": label_array(data.annotators)[voted],
+                "chain": table_by_unit["chain"],
+                "draw": table_by_unit["draw"],
+            },
+        )
+    copy = result.copy()
+    copy["log_likelihood"] = xr.DataTree(table_by_unit)
+    return copy
