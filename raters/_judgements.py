@@ -89,7 +89,8 @@ def check_result(result: Any) -> None:
 
 def names_to_json(names: Iterable[Any]) -> str:
     """Names as an attribute that NetCDF can hold."""
-    return json.dumps([_plain_name(name) for name in names])
+    names = list(names)
+    return json.dumps(names if set(map(type, names)) <= {int, str} else [_plain_name(name) for name in names])
 
 
 def names_from_json(text: str) -> tuple[Any, ...]:

@@ -80,7 +80,7 @@ def label_array(values: Sequence[Any]) -> np.ndarray:
     """Names as a coordinate that NetCDF can hold: integers as they are, everything else as text."""
     if isinstance(values, range):
         return np.arange(values.start, values.stop, dtype=np.int32)
-    if all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values):
+    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in set(map(type, values))):
         return np.asarray(values, dtype=np.int64)
     return np.array([str(value) for value in values], dtype=object)
 

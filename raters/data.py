@@ -327,8 +327,10 @@ class Comparisons(Judgements):
 
     def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], np.ndarray]]]:
         """What a result stores of the data: by group, the axes and a copy of each array; `from_result` reads it back."""
-        row = ("comparison",)
-        constant = {f"{role}_code": (row, np.array(getattr(self, role))) for role in ("first", "second", "annotator")}
+        row: tuple[str, ...] = ("comparison",)
+        constant: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
+            f"{role}_code": (row, np.array(getattr(self, role))) for role in ("first", "second", "annotator")
+        }
         if self.count is not None:
             constant["count"] = (row, np.array(self.count))
         return {"observed_data": {"outcome": (row, np.array(self.wins))}, "constant_data": constant}

@@ -19,8 +19,8 @@ from raters._judgements import Judgements
 from raters._result import as_tree, check_data, check_model, pointwise
 from raters.errors import BackendError, ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference import Backend, PGGibbs
-from raters.inference._classes import has_classes
 from raters.inference._trace import latent_sites
+from raters.labels import Labels
 from raters.model import Model, Values
 from raters.predict import responsibilities
 
@@ -100,7 +100,7 @@ def fit(
     size = draws.values[next(iter(draws.values))].shape[:2]
     if log_likelihood or (log_likelihood is None and size[0] * size[1] * data.num_units <= _STORE_LIMIT):
         result["log_likelihood"] = pointwise(model, result, data)
-    if has_classes(model, data, model.start(data)):
+    if isinstance(data, Labels):
         result["classes"] = xr.Dataset({"responsibility": responsibilities(model, result, data)})
         for sentence in model.doubts(result):
             warnings.warn(sentence, ConvergenceWarning, stacklevel=2)

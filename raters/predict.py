@@ -44,8 +44,8 @@ def predict(model: Model, result: xr.DataTree, questions: Comparisons | Labels |
     Returns
     -------
     xarray.DataArray
-        For comparisons, probabilities with axes ``chain``, ``draw``, ``comparison``, and the names ``first``, ``second``, ``by``
-        of each comparison. For labels, probabilities with axes ``chain``, ``draw``, ``item``, ``true_class``.
+        For comparisons, probabilities with axes ``chain``, ``draw``, ``comparison``, and the names ``first``, ``second``,
+        ``by`` of each comparison. For labels, probabilities with axes ``chain``, ``draw``, ``item``, ``true_class``.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def predict(model: Model, result: xr.DataTree, questions: Comparisons | Labels |
 
     The class of a text that nobody of the crowd has seen but Ann:
 
-    >>> labels, _ = rt.datasets.label_crowd(num_items=60, num_annotators=5, labels_per_item=5, num_classes=2, seed=0)
+    >>> labels, _ = rt.datasets.label_crowd(60, 5, 5, 2, seed=0)
     >>> result = rt.fit(rt.DawidSkene(), labels, rt.PGEM(draws=100), seed=0, progress=False)
     >>> new = rt.Labels.from_frame({"item": ["new"], "who": [0], "says": [1]}, item="item", annotator="who", label="says",
     ...                            classes=labels.classes)
@@ -79,8 +79,8 @@ def predict(model: Model, result: xr.DataTree, questions: Comparisons | Labels |
     if isinstance(asked, Labels):
         if (number := sizes[0] * sizes[1] * asked.num_units * asked.num_classes) > _MOST:
             raise SettingError(
-                f"probabilities of {asked.num_classes} classes of {asked.num_units} items under {sizes[0] * sizes[1]} draws are "
-                f"{number:.2g} numbers; thin the draws first, as in result.sel(draw=result['posterior']['draw'][::10]), "
+                f"probabilities of {asked.num_classes} classes of {asked.num_units} items under {sizes[0] * sizes[1]} draws "
+                f"are {number:.2g} numbers; thin the draws first, as in result.sel(draw=result['posterior']['draw'][::10]), "
                 "or read the mean over draws from result['classes']['responsibility']"
             )
         table = np.asarray(_responsibilities(model, jax.tree.map(jnp.asarray, asked), values))

@@ -87,8 +87,15 @@ def label_crowd(
     chances = confusion[annotator, true_class[item]].cumsum(1)
     label = np.minimum((rng.random(len(item))[:, None] > chances).sum(1), num_classes - 1)
     table = {"item": item, "annotator": annotator, "label": label}
-    names = {"items": range(num_items), "annotators": range(num_annotators), "classes": range(num_classes)}
-    labels = Labels.from_frame(table, item="item", annotator="annotator", label="label", **names)
+    labels = Labels.from_frame(
+        table,
+        item="item",
+        annotator="annotator",
+        label="label",
+        items=range(num_items),
+        annotators=range(num_annotators),
+        classes=range(num_classes),
+    )
     if num_features:
         centre = rng.normal(scale=1.5, size=(num_classes, num_features))
         labels = labels.with_features(centre[true_class] + rng.normal(size=(num_items, num_features)))

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
 from raters.inference import _polyagamma, _sweep
-from raters.inference._conditionals import Dense
+from raters.inference._conditionals import Conditional, Dense
 from raters.inference._laplace_classes import around_classes
 from raters.inference._rows import Block
 from raters.inference._trace import log_prior, pointwise_log_likelihood
@@ -51,6 +51,7 @@ def _around(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.ran
         return np.asarray(omega), np.asarray(kappa)
 
     given = _sweep.block_conditional(plan, data, mode, Block(sites), weights, draws=True, joint=True)
+    assert isinstance(given, Conditional)
     tangents = [_tangent(scale, sites, mode) for scale in plan.scales]
     log_q = None
     if isinstance(given, Dense):

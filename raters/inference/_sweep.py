@@ -26,8 +26,8 @@ from raters.model import Model, Scale, Values
 # Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
 CHUNK = 1 << 18
 
-# Orbits and free sites are visited up to ten times in a Gibbs sweep, and take up to so many steps along a line in all: at 20,000
-# votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled the smallest effective sample size of
+# Orbits and free sites are visited up to ten times in a Gibbs sweep, and take up to so many steps along a line in all: at
+# 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled the smallest effective sample size of
 # Extended-BTL.
 _VISITS, _LINES = 10, 60
 

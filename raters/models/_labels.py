@@ -30,7 +30,7 @@ def sample_prevalence(concentration: float, data: Labels):
 
 
 def concentration(diagonal: float, off_diagonal: float | None, number: int) -> jnp.ndarray:
-    """Dirichlet concentrations of the rows of a confusion matrix, shape (true class, label); off the diagonal 1/K by default."""
+    """Dirichlet concentrations of a confusion matrix, shape (true class, label); 1/K off the diagonal by default."""
     off = 1 / number if off_diagonal is None else off_diagonal
     return off + (diagonal - off) * jnp.eye(number)
 

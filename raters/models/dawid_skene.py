@@ -29,9 +29,9 @@ class DawidSkene(Model[Labels]):
     and matrices alike. The prior's mass on the diagonal (d > o) says that the crowd as a whole means the classes by
     their names; should they be switched all the same, `raters.fit` warns.
 
-    ``DawidSkene(diagonal=1, off_diagonal=1)`` is the flat prior, under which `raters.PGEM` is the EM of the paper, with the class
-    frequencies updated (the algorithm printed in some later texts leaves them as they start). Samplers need the mass
-    on the diagonal: with many classes they leave the mode that EM finds.
+    ``DawidSkene(diagonal=1, off_diagonal=1)`` is the flat prior, under which `raters.PGEM` is the EM of the paper, with the
+    class frequencies updated (the algorithm printed in some later texts leaves them as they start). Samplers need the
+    mass on the diagonal: with many classes they leave the mode that EM finds.
 
     Parameters
     ----------

@@ -58,8 +58,8 @@ class HierarchicalDawidSkene(Model[Labels]):
     observed: ClassVar[str] = "label"
     takes: ClassVar[type[Judgements]] = Labels
     reference: ClassVar[str] = (
-        "Paun, S., Carpenter, B., Chamberlain, J., Hovy, D., Kruschwitz, U. and Poesio, M. (2018). Comparing Bayesian models of "
-        "annotation. Transactions of the Association for Computational Linguistics, 6, 571–585. doi:10.1162/tacl_a_00040"
+        "Paun, S., Carpenter, B., Chamberlain, J., Hovy, D., Kruschwitz, U. and Poesio, M. (2018). Comparing Bayesian models "
+        "of annotation. Transactions of the Association for Computational Linguistics, 6, 571–585. doi:10.1162/tacl_a_00040"
     )
 
     def __post_init__(self) -> None:

@@ -29,8 +29,8 @@ class Raykar(Model[Labels]):
     their class, as it does for new items in `raters.predict`.
 
     The classes of the training items are summed out with the classifier as their prior. Some printed versions of
-    the EM algorithm weight the confusion counts with the classifier's prediction in place of the posterior of the truth, and leave
-    the classifier out of the E-step; those have no likelihood that they climb.
+    the EM algorithm weight the confusion counts with the classifier's prediction in place of the posterior of the truth, and
+    leave the classifier out of the E-step; those have no likelihood that they climb.
 
     With symmetric priors the coefficients of all classes are kept: what they share does not change the likelihood, and the
     prior settles it.
@@ -52,7 +52,7 @@ class Raykar(Model[Labels]):
     Examples
     --------
     >>> import raters as rt
-    >>> labels, _ = rt.datasets.label_crowd(num_items=80, num_annotators=5, labels_per_item=3, num_classes=2, num_features=3, seed=0)
+    >>> labels, _ = rt.datasets.label_crowd(80, 5, 3, 2, num_features=3, seed=0)
     >>> result = rt.fit(rt.Raykar(), labels, rt.PGEM(), seed=0, progress=False)
     >>> result.posterior["coefficient"].dims
     ('chain', 'draw', 'feature', 'true_class')

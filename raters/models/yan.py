@@ -48,7 +48,7 @@ class Yan(Model[Labels]):
     Examples
     --------
     >>> import raters as rt
-    >>> labels, _ = rt.datasets.label_crowd(num_items=80, num_annotators=5, labels_per_item=3, num_classes=2, num_features=3, seed=0)
+    >>> labels, _ = rt.datasets.label_crowd(80, 5, 3, 2, num_features=3, seed=0)
     >>> result = rt.fit(rt.Yan(), labels, rt.PGEM(), seed=0, progress=False)
     >>> result.posterior["tilt"].dims
     ('chain', 'draw', 'annotator', 'feature')
@@ -59,9 +59,9 @@ class Yan(Model[Labels]):
     observed: ClassVar[str] = "label"
     takes: ClassVar[type[Judgements]] = Labels
     reference: ClassVar[str] = (
-        "Yan, Y., Rosales, R., Fung, G., Schmidt, M., Hermosillo, G., Bogoni, L., Moy, L. and Dy, J. (2010). Modeling annotator "
-        "expertise: learning when everybody knows a bit of something. Proceedings of the 13th International Conference on "
-        "Artificial Intelligence and Statistics, 932–939"
+        "Yan, Y., Rosales, R., Fung, G., Schmidt, M., Hermosillo, G., Bogoni, L., Moy, L. and Dy, J. (2010). Modeling "
+        "annotator expertise: learning when everybody knows a bit of something. Proceedings of the 13th International "
+        "Conference on Artificial Intelligence and Statistics, 932–939"
     )
 
     def __post_init__(self) -> None:
