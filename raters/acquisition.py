@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -17,6 +18,8 @@ from raters._result import check_data, check_model, draws_of, label_array
 from raters.data import Comparisons
 from raters.errors import DataError
 from raters.inference._rows import logits_of
+from raters.inference._trace import trace
+from raters.labels import Labels
 from raters.model import Model, Values
 from raters.predict import recode
 
@@ -24,7 +27,7 @@ _CHUNK = 1 << 16
 
 
 class Candidates:
-    """Questions that could be asked, as `Comparisons` without outcomes."""
+    """Questions that could be asked, as `Comparisons` or `Labels` without outcomes."""
 
     @staticmethod
     def pairs(
@@ -105,6 +108,62 @@ class Candidates:
         return _questions(votes, np.repeat(one, len(who)), np.repeat(other, len(who)), who)
 
 
+    @staticmethod
+    def labels(
+        labels: Labels,
+        *,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        again: bool = False,
+        limit: int = 1_000_000,
+        seed: int = 0,
+    ) -> Labels:
+        """Every item, put to every annotator who has not labelled it.
+
+        Parameters
+        ----------
+        labels : Labels
+            The labels that there are.
+        items, annotators : iterable, optional
+            Restrict the questions to these names.
+        again : bool
+            Whether an annotator may be asked about an item that they have labelled.
+        limit : int
+            Beyond this many, a uniform sample of so many.
+        seed : int
+            For the sample.
+
+        Returns
+        -------
+        Labels
+            Without labels.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> labels, _ = rt.datasets.label_crowd(20, 5, 3, seed=0)
+        >>> rt.Candidates.labels(labels).num_rows
+        40
+        """
+        whole("limit", limit)
+        item, annotator = _codes(items, labels.items, "item"), _codes(annotators, labels.annotators, "annotator")
+        total = len(item) * len(annotator)
+        place = np.arange(total)
+        if total > limit:
+            place = _sample(np.random.default_rng(seed), total, limit)
+        group, who = item[place // len(annotator)], annotator[place % len(annotator)]
+        if not again:
+            asked = np.asarray(labels.item).astype(np.int64) * labels.num_annotators + np.asarray(labels.annotator)
+            fresh = ~np.isin(group.astype(np.int64) * labels.num_annotators + who, asked)
+            group, who = group[fresh], who[fresh]
+        if not len(group):
+            raise DataError("every annotator has labelled every item; write again=True to ask them again")
+        most = int(np.bincount(group).max())
+        return dataclasses.replace(
+            labels, group=group.astype(np.int32), annotator=who.astype(np.int32), label=None, count=None, most=most
+        )
+
+
 def _codes(names: Iterable[Any] | None, known: tuple[Any, ...], role: str) -> np.ndarray:
     if names is None:
         return np.arange(len(known))
@@ -133,7 +192,7 @@ def _questions(votes: Comparisons, first, second, annotator) -> Comparisons:
 def suggest(
     model: Model,
     result: xr.DataTree,
-    candidates: Comparisons,
+    candidates: Comparisons | Labels,
     *,
     batch_size: int = 10,
     draws: int = 200,
@@ -148,22 +207,23 @@ def suggest(
 
         I(y; \theta) = H(\mathbb{E}_\theta\, p(y \mid \theta)) - \mathbb{E}_\theta\, H(p(y \mid \theta)).
 
-    Unlike uncertainty sampling it is 0 for a guesser, whose answer is uncertain but tells nothing.
+    Unlike uncertainty sampling it is 0 for a guesser, whose answer is uncertain but tells nothing. For labels θ includes
+    the true classes of the items, so the score counts what a label tells about the item as well as about the annotator.
 
     Parameters
     ----------
     model : Model
         The model that was fitted.
     result : xarray.DataTree
-    candidates : Comparisons
-        Questions to choose from: ``Candidates.pairs(votes)``, ``Candidates.annotators(votes, first, second)``, or any
-        comparisons without regard to their outcomes.
+    candidates : Comparisons or Labels
+        Questions to choose from: ``Candidates.pairs(votes)``, ``Candidates.annotators(votes, first, second)``,
+        ``Candidates.labels(labels)``, or any comparisons without regard to their outcomes.
     batch_size : int
         Questions to return. Scores are those of single questions.
     draws : int
         Posterior draws to use.
     repeats : bool
-        Whether a pair may come more than once in a batch (put to different annotators).
+        Whether a pair, or an item to label, may come more than once in a batch (put to different annotators).
     seed : int
         Picks the draws.
 
@@ -171,7 +231,8 @@ def suggest(
     -------
     xarray.Dataset
         With axis ``suggestion``, best first: ``first``, ``second``, ``by`` (names), ``score`` (bits), ``p_win``
-        (posterior mean probability that the first item wins).
+        (posterior mean probability that the first item wins). For labels: ``item``, ``by``, ``score``, and ``label``, the
+        most probable answer, with its probability ``p_label``.
 
     References
     ----------
@@ -189,8 +250,10 @@ def suggest(
     whole("draws", draws, least=2)
     check_model(model)
     check_data(candidates, "candidates", model)
-    candidates = recode(model, candidates.without_outcomes(), Comparisons.from_result(result))
     values, _ = draws_of(model, result, draws, seed)
+    if isinstance(candidates, Labels):
+        return _suggest_labels(model, values, candidates, Labels.from_result(result), batch_size, repeats)
+    candidates = recode(model, candidates.without_outcomes(), Comparisons.from_result(result))
     score, p_win = scores(model, values, candidates)
     chosen = _best(candidates, score, batch_size, repeats)
     names = {"first": candidates.items, "second": candidates.items, "by": candidates.annotators}
@@ -243,3 +306,64 @@ def _best(candidates: Comparisons, score: np.ndarray, number: int, repeats: bool
         _, earliest = np.unique(pair, return_index=True)
         order = order[np.sort(earliest)]
     return order[:number]
+
+
+# ------------------------------------------------------------------------------------------------------------- labels
+
+
+def _suggest_labels(model, draws: Values, candidates: Labels, fitted: Labels, number: int, repeats: bool) -> xr.Dataset:
+    """The labels that are expected to tell most."""
+    item = _frame.match(np.asarray(candidates.item), candidates.items, fitted.items, "item")
+    annotator = _frame.match(np.asarray(candidates.annotator), candidates.annotators, fitted.annotators, "annotator")
+    order = np.argsort(item, kind="stable")
+    item, annotator = item[order], annotator[order]
+    score, answer, p_answer = label_scores(model, draws, fitted, item, annotator)
+    best = np.argsort(-score, kind="stable")
+    if not repeats:
+        _, earliest = np.unique(item[best], return_index=True)
+        best = best[np.sort(earliest)]
+    chosen = best[:number]
+    columns = {
+        "item": label_array(fitted.items)[item[chosen]],
+        "by": label_array(fitted.annotators)[annotator[chosen]],
+        "score": score[chosen],
+        "label": label_array(fitted.classes)[answer[chosen]],
+        "p_label": p_answer[chosen],
+    }
+    return xr.Dataset({name: ("suggestion", column) for name, column in columns.items()})
+
+
+def label_scores(model: Model, draws: Values, fitted: Labels, item: np.ndarray, annotator: np.ndarray):
+    """BALD in bits, the most probable answer and its probability, for labels of `item` (ascending codes) by `annotator`."""
+    draws = {name: jnp.asarray(value, jnp.float32) for name, value in draws.items()}
+    data = jax.tree.map(jnp.asarray, fitted)
+    parts = []
+    for begin in range(0, len(item), _CHUNK):
+        piece = slice(begin, begin + _CHUNK)
+        short = _CHUNK - len(item[piece]) if len(item) > _CHUNK else 0  # one shape, one compilation
+        group, who = (np.pad(column[piece].astype(np.int32), (0, short), mode="edge") for column in (item, annotator))
+        asked = dataclasses.replace(data, group=group, annotator=who, label=np.zeros_like(group), count=None, most=1)
+        parts.append([np.asarray(part)[: len(item[piece])] for part in _label_bald(model, draws, data, asked)])
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+
+@partial(jax.jit, static_argnums=0)
+def _label_bald(model: Model, draws: Values, data: Labels, asked: Labels):
+    number = len(next(iter(draws.values())))
+
+    def add(sums, values):
+        site = trace(model, data, values)[model.observed]
+        classes = site["fn"].responsibilities(site["value"])[asked.group]
+        component = trace(model, asked, values)[model.observed]["fn"].component_distribution
+        answers = [component.log_prob(jnp.full((asked.num_rows, 1), label)) for label in range(asked.num_classes)]
+        log = jnp.stack(answers, axis=-1)  # (row, true class, label)
+        chances = jnp.exp(log)
+        entropy = -(chances * jnp.where(chances > 0, log, 0.0)).sum(-1)
+        return (sums[0] + (classes[:, :, None] * chances).sum(1), sums[1] + (classes * entropy).sum(1)), None
+
+    zero = jnp.zeros((asked.num_rows, asked.num_classes)), jnp.zeros(asked.num_rows)
+    (total, entropies), _ = jax.lax.scan(add, zero, draws)
+    mean = total / number
+    of_mean = -jax.scipy.special.xlogy(mean, mean).sum(-1)
+    score = jnp.maximum(of_mean - entropies / number, 0.0) / jnp.log(2.0)
+    return score, mean.argmax(-1), mean.max(-1)
