@@ -54,7 +54,7 @@ class Model[Data](abc.ABC):
 
     reference: ClassVar[str] = ""
     observed: ClassVar[str] = "outcome"
-    takes: ClassVar[type[Judgements]]
+    takes: ClassVar[type[Judgements]] = Judgements
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:

@@ -16,7 +16,7 @@ import pytest
 import raters as rt
 from raters.errors import BackendError, NotConjugateError
 from raters.inference import _conditionals, _sweep
-from raters.inference._rows import logits_of, rows_of, split
+from raters.inference._rows import Block, logits_of, rows_of, split
 from raters.inference._trace import log_joint
 
 
@@ -120,7 +120,7 @@ def _scattered(model, data, seed=0):
 @pytest.mark.parametrize("block", [("worth", "home"), ("skill",)])
 def test_recorded_weights_are_the_derivatives(block, tiny) -> None:
     model, values = Bilinear(), _scattered(Bilinear(), tiny)
-    rows = rows_of(model, tiny, values, block)
+    rows = rows_of(model, tiny, values, Block(block))
     assert len(rows.entry) == (4 if "worth" in block else 1)
     current = jnp.concatenate([jnp.ravel(values[name]) for name in block])
     design = np.zeros((tiny.num_comparisons, len(current)))
@@ -138,7 +138,7 @@ def _conditional(model, data, values, block, *, draws=False):
     def weights(_, logits, count, kappa):
         return count * (0.1 + 0.1 * np.abs(np.sin(np.arange(len(logits))))), kappa
 
-    return _sweep.block_conditional(plan, data, values, block, weights, draws=draws)
+    return _sweep.block_conditional(plan, data, values, Block(block), weights, draws=draws)
 
 
 @pytest.mark.usefixtures("wide")
