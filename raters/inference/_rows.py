@@ -78,13 +78,18 @@ class _StandIn:
     def __init__(self, value: jax.Array, slots: list[jax.Array] | None = None):
         self.value, self.slots = value, slots
         self.entries: list[jax.Array] = []
-        self.design: jax.Array | None = None
         self.shape, self.ndim, self.dtype = value.shape, value.ndim, value.dtype
 
     def __getitem__(self, index):
         entry = jnp.arange(self.value.size, dtype=jnp.int32).reshape(self.shape)[index]
         self.entries.append(entry)
         return jnp.take(self.value.ravel(), entry) if self.slots is None else self.slots[len(self.entries) - 1]
+
+
+class _Factor(_StandIn):
+    """As its base, for a site that is multiplied by a design: notes that."""
+
+    design: jax.Array | None = None
 
     def __rmatmul__(self, design):
         self.design = jnp.asarray(design)
@@ -147,7 +152,7 @@ def _of_class(model, data, values, block: Block, classes) -> Rows:
     """Rows of one class of a multinomial logit, the others held: log-odds of the class against the rest (Holmes and Held
     2006). The coefficients must enter as ``design @ site``, with a column for each class."""
     name, column = block.sites[0], block.column
-    stand_in = _StandIn(values[name])
+    stand_in = _Factor(values[name])
     log_odds = trace(model, data, values | {name: stand_in})[model.observed]["fn"].mixing_distribution.logits
     if stand_in.design is None:
         raise NotImplementedError(f"{name!r} does not enter the classifier as a product, such as features @ {name}")
