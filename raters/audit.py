@@ -9,18 +9,38 @@ import numpy as np
 import xarray as xr
 from scipy.special import expit
 
+from raters import _label_audit
 from raters._check import positive, share, whole
-from raters._result import check_model, draws_of, label_array
+from raters._result import check_data, check_model, data_of, draws_of, label_array
 from raters.data import Comparisons
 from raters.errors import SettingError
 from raters.fit import fit
 from raters.inference import Backend
 from raters.inference._trace import latent_sites
+from raters.labels import Labels
 from raters.model import Model
 
 # An accuracy averages over so many random pairs, under so many draws at most; that is finer than an interval's third digit.
 _PAIRS = 200
 _DRAWS = 1000
+# How near to knowing nothing is guessing: of an accuracy, and of information in bits.
+_MARGIN = 0.05
+# What is printed of an audit of labels; its table has more.
+_PRINTED = (
+    "votes",
+    "accuracy",
+    "competence",
+    "competence_low",
+    "competence_high",
+    "information",
+    "p_spammer",
+    "p_adversarial",
+    "p_below",
+    "bias_class",
+    "bias",
+    "agreement",
+    "verdict",
+)
 
 
 @dataclass(frozen=True)
@@ -57,10 +77,17 @@ class Audit:
         One entry for each annotator; ``table.to_dataframe()`` prints well.
     rule : str
         How verdicts were chosen, in words.
+    confusion : xarray.Dataset or None
+        Of labels: ``mean``, ``low`` and ``high`` of P(label | annotator, true class), axes annotator, true_class, label.
+    items : xarray.Dataset or None
+        Of labels: for each item its most probable class (``label``; of equally probable ones the first), that class's
+        ``probability``, the ``entropy`` of its class in bits, and the number of its ``votes``.
     """
 
     table: xr.Dataset
     rule: str
+    confusion: xr.Dataset | None = None
+    items: xr.Dataset | None = None
 
     @property
     def flagged(self) -> list[Any]:
@@ -73,10 +100,22 @@ class Audit:
         dropped = self.table["verdict"].values == "drop"
         return float(1 - self.table["p_below"].values[dropped].mean()) if dropped.any() else float("nan")
 
+    @property
+    def expected_wrong(self) -> float:
+        """Expected number of items whose label in `items` is wrong, should labelling stop now; NaN for comparisons."""
+        return float("nan") if self.items is None else float((1 - self.items["probability"]).sum())
+
     def __str__(self) -> str:
         frame = self.table.to_dataframe().sort_values("competence")
-        share = f"Expected share of wrong drops: {self.wrong_drops:.1%}." if self.flagged else "Nobody is dropped."
-        return f"{frame.round(3).to_string()}\n{self.rule}\n{share}"
+        lines = [self.rule]
+        if self.items is not None:
+            frame = frame[[name for name in _PRINTED if name in frame]]
+            number, most = self.expected_wrong, self.items.sizes["item"]
+            lines += [
+                f"If labelling stops now, {number:.1f} of {most} item labels are expected to be wrong ({number / most:.1%})."
+            ]
+        lines += [f"Expected share of wrong drops: {self.wrong_drops:.1%}." if self.flagged else "Nobody is dropped."]
+        return "\n".join([frame.round(3).to_string(), *lines])
 
 
 def audit(
@@ -85,25 +124,30 @@ def audit(
     *,
     threshold: float = 0.25,
     level: float = 0.9,
-    guess_margin: float = 0.05,
+    guess_margin: float | None = None,
+    spam_bits: float | None = None,
     min_votes: int = 5,
     costs: Costs | None = None,
 ) -> Audit:
-    r"""Judge every annotator from the posterior of a model with competences.
+    r"""Judge every annotator from the posterior of a model with competences, or of a model of labels.
 
     Parameters
     ----------
     model : Model
-        The model that was fitted; ``ExtendedBTL(competence="signed")`` can also find adversaries.
+        The model that was fitted. Of comparisons, ``ExtendedBTL(competence="signed")`` can also find adversaries; of labels,
+        any model that tells annotators apart, such as ``DawidSkene()``.
     result : xarray.DataTree
     threshold : float
-        An annotator with a competence below it is "bad"; 1 is the reference annotator, 0 a guesser.
+        An annotator with a competence below it is "bad"; 0 is a guesser. 1 is the reference annotator of comparisons, and one
+        who labels every item right.
     level : float
         Posterior probability of the (equal-tailed) intervals.
-    guess_margin : float
-        A guesser's accuracy is within this of ½.
+    guess_margin : float, optional
+        Of comparisons: a guesser's accuracy is within this of ½; 0.05 by default.
+    spam_bits : float, optional
+        Of labels: a spammer's labels hold less information on the true class than this, in bits per label; 0.05 by default.
     min_votes : int
-        With fewer votes the verdict is "not enough votes".
+        With fewer votes (or labels) the verdict is "not enough votes".
     costs : Costs, optional
         What wrong decisions and reviews cost.
 
@@ -112,23 +156,61 @@ def audit(
     Audit
         Its ``table`` has, for each annotator:
 
-        - ``votes``: number of votes;
+        - ``votes``: number of votes, or of labels;
         - ``competence``, ``competence_low``, ``competence_high``: posterior mean and interval;
+        - ``accuracy``, ``accuracy_low``, ``accuracy_high``;
+        - ``p_adversarial``;
+        - ``p_below``: P(competence < `threshold`);
+        - ``agreement``: share of the annotator's votes for the item with the higher posterior mean reward, or of their labels
+          that are the item's most probable class;
+        - ``verdict``: keep, review, drop, or not enough votes.
+
+        Of comparisons also
+
         - ``relative``: posterior mean of competence over the crowd's mean absolute competence, which no choice of scale
           changes;
-        - ``accuracy``, ``accuracy_low``, ``accuracy_high``: probability of choosing the better of two random items
-          (of two that were compared, where the comparisons fall into components),
-          E over pairs of :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes either;
-        - ``p_guessing``: P(accuracy within `guess_margin` of ½);
-        - ``p_adversarial``: P(competence < 0);
-        - ``p_below``: P(competence < `threshold`);
-        - ``agreement``: share of the annotator's votes for the item with the higher posterior mean reward;
-        - ``verdict``: keep, review, drop, or not enough votes.
+        - ``p_guessing``: P(accuracy within `guess_margin` of ½).
+
+        Of labels also, each with ``_low`` and ``_high``,
+
+        - ``information``: mutual information of true class and label, in bits per label;
+        - ``sensitivity`` and ``specificity``, when there are two classes: P(label right | true class), of the last of
+          `labels.classes` (the positive class) and of the first;
+
+        and
+
+        - ``p_spammer``: P(information < `spam_bits`);
+        - ``bias_class``, ``bias``: the class whose label the annotator gives most in excess of its frequency, and that excess.
+
+        ``confusion`` and ``items`` are those of `Audit`.
 
     Raises
     ------
     SettingError
-        When the model has no competences, or an option is out of range.
+        When the model has no competences, or takes annotators as alike; when an option is out of range, or belongs to the
+        other kind of data.
+
+    Notes
+    -----
+    **Comparisons.** Competence is the site of that name. Accuracy is the probability of choosing the better of two random
+    items (of two that were compared, where the comparisons fall into components), the mean over pairs of
+    :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes. ``p_adversarial`` is P(competence < 0).
+
+    **Labels.** With :math:`p_k` the frequency of class k among K, and :math:`\pi_{kj}` the annotator's probability of label j
+    for items of class k (read off the model's program, averaged over items of class k where it depends on the item),
+
+    .. math::
+
+        \text{accuracy} = \sum_k p_k \pi_{kk}, \qquad
+        \text{competence} = \frac{\frac{1}{K} \sum_k \pi_{kk} - \frac{1}{K}}{1 - \frac{1}{K}}, \\
+        \text{information} = \sum_{k, j} p_k \pi_{kj} \log_2 \frac{\pi_{kj}}{q_j}, \qquad
+        q_j = \sum_k p_k \pi_{kj}, \qquad \text{bias}_j = q_j - p_j.
+
+    Competence is 1 for one who is always right, 0 for a spammer, whose labels do not depend on the class, whatever the class
+    frequencies, and below 0 for an adversary. With two classes it is Youden's J, sensitivity + specificity − 1.
+    ``p_adversarial`` is P(competence < 0 and information ≥ `spam_bits`): wrong so reliably that the labels are of use. All of
+    it is computed for each of up to 400 draws. From n labels, the uncertainty of the draws alone looks like about
+    :math:`(K - 1)^2 / (2 n \ln 2)` bits, so with few labels ``p_spammer`` is low for spammers too; competence has no such bias.
 
     Examples
     --------
@@ -138,17 +220,54 @@ def audit(
     >>> found = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
     >>> sorted(str(truth["kind"][name]) for name in found.flagged)
     ['adversary', 'guesser', 'guesser']
+
+    >>> labels, truth = rt.datasets.label_crowd(num_annotators=10, seed=0)
+    >>> found = rt.audit(rt.DawidSkene(), rt.fit(rt.DawidSkene(), labels, rt.PGEM(), seed=0, progress=False))
+    >>> [str(truth["kind"][name]) for name in found.flagged]
+    ['spammer']
+    >>> found.confusion["mean"].dims
+    ('annotator', 'true_class', 'label')
     """
     check_model(model)
-    data = Comparisons.from_result(result)
+    data = data_of(result)
+    check_data(data, "what the result was fitted to", model)
     costs = Costs() if costs is None else costs
+    _check_options(threshold, level, min_votes, costs)
+    confusion, items = None, None
+    if isinstance(data, Labels):
+        bits = _own("spam_bits", spam_bits, "labels", {"guess_margin": guess_margin})
+        positive("spam_bits", bits)
+        columns, confusion, items = _label_audit.findings(model, result, data, level=level, threshold=threshold, spam_bits=bits)
+    else:
+        margin = _own("guess_margin", guess_margin, "comparisons", {"spam_bits": spam_bits})
+        share("guess_margin", margin)
+        columns = _comparison_columns(model, result, data, level, threshold, margin)
+    columns["verdict"] = _verdicts(columns["p_below"], columns["votes"], min_votes, costs)
+    names = label_array(data.annotators)
+    table = xr.Dataset({name: ("annotator", value) for name, value in columns.items()}, coords={"annotator": names})
+    return Audit(table, _rule(threshold, min_votes, costs), confusion, items)
+
+
+def _check_options(threshold: Any, level: Any, min_votes: Any, costs: Any) -> None:
+    """Those that every audit has."""
     if not isinstance(costs, Costs):
         raise SettingError(f"costs={costs!r} is not possible; write costs=rt.Costs(keep_bad=1, drop_good=1, review=0.2)")
     share("level", level)
-    share("guess_margin", guess_margin)
     whole("min_votes", min_votes, least=0)
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not np.isfinite(threshold):
         raise SettingError(f"threshold={threshold!r} is not possible; it must be a finite number such as 0.25")
+
+
+def _own(name: str, value: float | None, kind: str, foreign: dict[str, Any]) -> float:
+    """An option that only this kind of data has, or its default; that of the other kind must be left out."""
+    for other, given in foreign.items():
+        if given is not None:
+            raise SettingError(f"{other}={given!r} has no meaning for an audit of {kind}; leave it out, or give {name}=")
+    return _MARGIN if value is None else value
+
+
+def _comparison_columns(model, result, data: Comparisons, level: float, threshold: float, margin: float) -> dict[str, Any]:
+    """What the draws say of every annotator, but for the verdict."""
     if "competence" not in latent_sites(model, data):
         raise SettingError(
             f"{model!r} has no competences to audit; fit ExtendedBTL(), or ExtendedBTL(competence='signed') to find "
@@ -161,10 +280,8 @@ def audit(
     tails = ((1 - level) / 2, (1 + level) / 2)
     low, high = np.quantile(competence, tails, axis=0)
     accuracy_low, accuracy_high = np.quantile(accuracy, tails, axis=0)
-    p_below = (competence < threshold).mean(0)
-    votes = data.votes_by_annotator()
-    columns = {
-        "votes": votes,
+    return {
+        "votes": data.votes_by_annotator(),
         "competence": competence.mean(0),
         "competence_low": low,
         "competence_high": high,
@@ -172,15 +289,11 @@ def audit(
         "accuracy": accuracy.mean(0),
         "accuracy_low": accuracy_low,
         "accuracy_high": accuracy_high,
-        "p_guessing": (np.abs(accuracy - 0.5) < guess_margin).mean(0),
+        "p_guessing": (np.abs(accuracy - 0.5) < margin).mean(0),
         "p_adversarial": (competence < 0).mean(0),
-        "p_below": p_below,
+        "p_below": (competence < threshold).mean(0),
         "agreement": _agreement(data, reward.mean(0)),
-        "verdict": _verdicts(p_below, votes, min_votes, costs),
     }
-    names = label_array(data.annotators)
-    table = xr.Dataset({name: ("annotator", value) for name, value in columns.items()}, coords={"annotator": names})
-    return Audit(table, _rule(threshold, min_votes, costs))
 
 
 def _accuracy(competence: np.ndarray, reward: np.ndarray, data: Comparisons) -> np.ndarray:
@@ -224,7 +337,7 @@ def _rule(threshold: float, min_votes: int, costs: Costs) -> str:
 
 def drop(
     model: Model,
-    data: Comparisons,
+    data: Comparisons | Labels,
     found: Audit,
     backend: Backend | None = None,
     *,
@@ -236,8 +349,8 @@ def drop(
     Parameters
     ----------
     model : Model
-    data : Comparisons
-        The votes that were audited.
+    data : Comparisons or Labels
+        What was audited.
     found : Audit
     backend : Backend, optional
     seed : int

@@ -23,7 +23,7 @@ def result(votes: rt.Comparisons, **draws) -> xr.DataTree:
     }
     groups = {"posterior": xr.Dataset(posterior, coords=coords)}
     for group, columns in votes.groups().items():
-        groups[group] = xr.Dataset({name: ("comparison", values) for name, values in columns.items()})
+        groups[group] = xr.Dataset(columns)
     tree = xr.DataTree.from_dict(groups)
     tree.attrs.update(votes.flags())
     return tree
