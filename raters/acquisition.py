@@ -253,6 +253,7 @@ def suggest(
     values, _ = draws_of(model, result, draws, seed)
     if isinstance(candidates, Labels):
         return _suggest_labels(model, values, candidates, Labels.from_result(result), batch_size, repeats)
+    assert isinstance(candidates, Comparisons)
     candidates = recode(model, candidates.without_outcomes(), Comparisons.from_result(result))
     score, p_win = scores(model, values, candidates)
     chosen = _best(candidates, score, batch_size, repeats)

@@ -97,7 +97,8 @@ def competences(found: Audit, *, threshold: float = 0.25, level: float = 0.9, mo
         axes.plot(part["competence"][rows], place[rows], marker, color=colour, markersize=6, linestyle="none")
     axes.axvline(0, color=_GREY, linewidth=0.8, linestyle=":", zorder=0)
     axes.axvline(threshold, color=_GREY, linewidth=1, linestyle="--", zorder=0)
-    axes.set_xlabel(f"competence (1: reference, 0: guesser, below 0: adversary; dashed: threshold {threshold:g})", fontsize=9)
+    ends_of_scale = "1: reference, 0: guesser" if found.confusion is None else "1: always right, 0: spammer"
+    axes.set_xlabel(f"competence ({ends_of_scale}, below 0: adversary; dashed: threshold {threshold:g})", fontsize=9)
     axes.set_title(f"Who can be trusted: posterior mean competence and {level:.0%} interval", loc="left", fontsize=11)
     _legend(figure, found)
     return figure
@@ -106,9 +107,9 @@ def competences(found: Audit, *, threshold: float = 0.25, level: float = 0.9, mo
 def auditor(found: Audit, *, threshold: float = 0.25, most: int = 18) -> Figure:
     """What an auditor decides on: accuracy against the number of votes, and what is wrong with the least trusted.
 
-    On the left, how often each annotator would choose the better of two random items, against the number of votes that says
-    so: trouble in the lower right is established, trouble on the left may be chance. On the right, the least trusted one by
-    one: guessing (drop them) told from voting for the worse item (an adversary, whose votes can be turned round).
+    On the left, how often each annotator would choose the better of two random items (of labels: how often they are right),
+    against the number of votes that says so: trouble in the lower right is established, trouble on the left may be chance. On
+    the right, the least trusted one by one: guessing or spam (drop them) told from an adversary, whose votes can be turned round.
 
     Parameters
     ----------
@@ -163,10 +164,13 @@ def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
         axes.xaxis.set_minor_formatter(NullFormatter())
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    axes.axhline(0.5, color=_GREY, linewidth=1, linestyle="--", zorder=0)
-    axes.set_xlabel("votes")
-    axes.set_ylabel("probability of choosing the better item (dashed: a coin)")
-    axes.set_title("How good, and from how many votes", loc="left", fontsize=11)
+    of_labels = "p_spammer" in table
+    if of_labels:
+        axes.set(xlabel="labels given", ylabel="accuracy (probability that a label is right)")
+    else:
+        axes.axhline(0.5, color=_GREY, linewidth=1, linestyle="--", zorder=0)
+        axes.set(xlabel="votes", ylabel="probability of choosing the better item (dashed: a coin)")
+    axes.set_title(f"How good, and from how many {'labels' if of_labels else 'votes'}", loc="left", fontsize=11)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color=_FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -193,9 +197,10 @@ def _name_points(axes: Axes, rows: list[int], table: xr.Dataset) -> None:
 def _kinds_of_trouble(axes: Axes, table: xr.Dataset, threshold: float) -> None:
     """Three probabilities for each annotator, one row each."""
     place = np.arange(table.sizes["annotator"])
+    idle = ("p_spammer", "spammer") if "p_spammer" in table else ("p_guessing", "guessing")
     kinds = {
         "p_below": (f"competence below {threshold:g}", "#000000", "s"),
-        "p_guessing": ("guessing", "#56B4E9", "o"),
+        idle[0]: (idle[1], "#56B4E9", "o"),
         "p_adversarial": ("adversarial", "#CC79A7", "^"),
     }
     axes.hlines(place, 0, np.max([table[name].values for name in kinds], axis=0), color=_FAINT, linewidth=2)
@@ -249,7 +254,7 @@ def _forest(names: np.ndarray, most: int, head: int) -> tuple[Figure, Axes, np.n
     return figure, axes, shown, place
 
 
-def _legend(figure: Figure, found: Audit) -> None:
+def _legend(figure: Figure, found: Audit, place: Any = "outside lower center") -> None:
     verdicts, number = np.unique(found.table["verdict"].values.astype(str), return_counts=True)
     count = dict(zip(verdicts.tolist(), number.tolist(), strict=True))
     handles = [
@@ -263,7 +268,7 @@ def _legend(figure: Figure, found: Audit) -> None:
         fontsize=9,
         title_fontsize=9,
         ncols=4,
-        loc="outside lower center",
+        loc=place,
     )
 
 

@@ -181,7 +181,8 @@ def _held(model: Model, sites: dict[str, Any], given: Values) -> Values:
             raise SettingError(f"given={{{name!r}: ...}} must hold numbers, not {value!r}") from error
         if np.shape(value) != sites[name].shape:
             raise SettingError(f"{name!r} has shape {np.shape(value)}; {type(model).__name__} needs {sites[name].shape}")
-        inside = jnp.isfinite(held[name]) & sites[name].support(held[name])
+        support = sites[name].support
+        inside = jnp.isfinite(held[name]).all(tuple(range(-support.event_dim, 0))) & support(held[name])
         if not inside.all():
             wrong = float(held[name][~inside].ravel()[0])
             raise SettingError(f"{name!r} holds {wrong:g}, which its prior rules out; it must lie in {sites[name].support}")

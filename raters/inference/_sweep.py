@@ -14,6 +14,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.optimize
+from jax.flatten_util import ravel_pytree
 from numpyro.distributions.transforms import biject_to
 
 from raters.errors import NotConjugateError
@@ -30,6 +32,8 @@ CHUNK = 1 << 18
 # 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled the smallest effective sample size of
 # Extended-BTL.
 _VISITS, _LINES = 10, 60
+# A site with more entries than this is climbed by its gradient.
+_STEEP = 500
 
 # (which rows, logits, votes per row, κ) → (ω, κ)
 Weights = Callable[[Any, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -38,7 +42,8 @@ Weights = Callable[[Any, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, 
 @dataclass(frozen=True)
 class Plan:
     """What a sweep visits: latent classes where there are some, blocks in order, scale orbits, and free sites with those
-    that reach the likelihood marked. Modes of sites `in_logs` are taken in logarithmic coordinates."""
+    that reach the likelihood marked. Modes of sites `in_logs` are taken in logarithmic coordinates. Sites
+    that are `steep` have too many entries to visit one by one: EM climbs them by their gradient, Gibbs refuses them."""
 
     model: Model
     classes: bool
@@ -47,6 +52,7 @@ class Plan:
     free: tuple[str, ...]
     reaching: frozenset[str]
     in_logs: frozenset[str]
+    steep: tuple[str, ...] = ()
 
     @property
     def hyper(self) -> tuple[str, ...]:
@@ -110,13 +116,46 @@ def plan(model: Model, data: Any, values: Values) -> Plan:
     blocks = blocks_of(model, data.take(slice(0, 1)), values)
     for block in blocks:
         check_conjugate(model, data, values, block)
-    free = tuple(name for name in latent if name not in in_blocks)
+    steep = steep_sites(model, data)
+    free = tuple(name for name in latent if name not in in_blocks and name not in steep)
     scales = tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Scale))
     sample = data.take(slice(0, 1000))
     reaching = frozenset(name for name in free if _moves(pointwise_log_likelihood, model, sample, values, (name,)))
     counted = {block.sites[0] for block in blocks if block.kind == "counts"}
     in_logs = frozenset(site for site in counted if _classes.is_unbounded(model, data, values, site))
-    return Plan(model, _classes.has_classes(model, sample, values), blocks, scales, free, reaching, in_logs)
+    return Plan(model, _classes.has_classes(model, sample, values), blocks, scales, free, reaching, in_logs, steep)
+
+
+def steep_sites(model: Model, data: Any) -> tuple[str, ...]:
+    """Sites of no block with too many entries to visit one by one."""
+    in_blocks = {name for block in model.blocks for name in block}
+    latent = latent_sites(model, data)
+    return tuple(name for name, site in latent.items() if name not in in_blocks and np.prod(site.shape) > _STEEP)
+
+
+def climb_steep(plan: Plan, data: Any, values: Values) -> Values:
+    """The steep sites moved up the log joint density by some steps of L-BFGS, in unconstrained coordinates."""
+    supports = {name: site.support for name, site in latent_sites(plan.model, data).items()}
+    start, unravel = ravel_pytree({name: biject_to(supports[name]).inv(jnp.asarray(values[name])) for name in plan.steep})
+    held = {name: value for name, value in values.items() if name not in plan.steep}
+
+    def down(flat):
+        value, slope = _steep_slope(plan, data, held, unravel(jnp.asarray(flat)))
+        return -float(value), -np.asarray(ravel_pytree(slope)[0])
+
+    best = scipy.optimize.minimize(down, np.asarray(start), jac=True, method="L-BFGS-B", options={"maxiter": 10}).x
+    place = unravel(jnp.asarray(best))
+    return values | {name: np.asarray(biject_to(supports[name])(place[name])) for name in plan.steep}
+
+
+@partial(jax.jit, static_argnums=0)
+def _steep_slope(plan: Plan, data: Any, held: Values, place: Values):
+    supports = {name: site.support for name, site in latent_sites(plan.model, data).items()}
+
+    def density(place):
+        return log_joint(plan.model, data, held | {name: biject_to(supports[name])(place[name]) for name in plan.steep})
+
+    return jax.value_and_grad(density)(place)
 
 
 def _moves(function, model, data, values, sites) -> bool:

@@ -32,16 +32,32 @@ def trace(model: Model, data: Any, values: Values) -> dict[str, Any]:
 
 
 def sites(model: Model, data: Any) -> dict[str, Site]:
-    """Every sample site by name, the observed one last. Runs the program on one unit only."""
+    """Every sample site by name, the observed one last. Runs the program on one unit only, and draws nothing."""
     found: dict[str, Site] = {}
-    for name, site in trace(model, data.take(slice(0, 1)), {}).items():
+    program = handlers.substitute(model.generate, substitute_fn=_feasible)
+    for name, site in handlers.trace(handlers.seed(program, 0)).get_trace(data.take(slice(0, 1))).items():
         if site["type"] != "sample":
             continue
         observed = name == model.observed
         shape = (data.num_units,) if observed else jnp.shape(site["value"])
         dims = (data.unit_axis,) if observed else _dims(name, site, len(shape))
-        found[name] = Site(shape, dims, observed, site["fn"].support, _name(site["fn"]))
+        found[name] = Site(shape, dims, observed, _of_one(site["fn"].support), _name(site["fn"]))
     return dict(sorted(found.items(), key=lambda entry: entry[1].observed))
+
+
+def _feasible(site: dict[str, Any]) -> Any:
+    """Any value in a site's support: a draw takes much longer to compile."""
+    if site["type"] != "sample" or site["is_observed"]:
+        return None
+    fn = site["fn"]
+    return fn.support.feasible_like(jnp.zeros(fn.shape()))
+
+
+def _of_one(support: constraints.Constraint) -> constraints.Constraint:
+    """The support of one event, of many that `to_event` or a plate has put together."""
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    return support
 
 
 def _dims(name: str, site: dict[str, Any], number: int) -> tuple[str, ...]:

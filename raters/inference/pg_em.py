@@ -238,6 +238,8 @@ class _Climber:
                 objective = sum(likelihoods) + self._rest(start, sum(likelihoods))
             solve = given.coordinate if self.update == "coordinate" else given.mode
             values = block.put(values, solve(block.current(values)))
+        if self.plan.steep:
+            values = _sweep.climb_steep(self.plan, self.data, values)
         if self.plan.free or self.plan.scales:
             values = _sweep.visit_free(self.plan, self.row, self.data, values, self.key, False)
         return objective, {name: np.asarray(value) for name, value in values.items()}

@@ -76,7 +76,13 @@ class PGGibbs(Backend):
 
     def why_not(self, model: Model, data: Any) -> str | None:
         """The model must declare blocks, and the observed distribution and priors must be ones that augmentation covers."""
-        return model.why_not(data) or _sweep.why_not(model, data)
+        if reason := model.why_not(data) or _sweep.why_not(model, data):
+            return reason
+        if steep := _sweep.steep_sites(model, data):
+            number = sum(int(np.prod(latent_sites(model, data)[name].shape)) for name in steep)
+            names = ", ".join(steep)
+            return f"PGGibbs would take a slice step for each of the {number:,} entries of {names}; use PGEM() or SVI()"
+        return None
 
     def run(self, model: Model, data: Any, key: jax.Array, *, progress: bool = False) -> Draws:
         """Run the chains."""

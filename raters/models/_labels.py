@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from scipy.optimize import linear_sum_assignment
+from scipy.optimize import linear_sum_assignment, minimize
+from scipy.special import logsumexp
 
 from raters._check import positive
 from raters.distributions import GroupedMixture
@@ -99,12 +100,27 @@ def start_accuracy(data: Labels) -> np.ndarray:
     return (np.einsum("akk->a", counts) + 0.7) / (counts.sum((1, 2)) + 1)
 
 
-def start_coefficient(data: Labels) -> np.ndarray:
-    """A classifier that knows the class frequencies alone."""
-    coefficient = np.zeros((data.num_features, data.num_classes))
-    log = np.log(start_prevalence(data))
-    coefficient[0] = log - log.mean()
-    return coefficient
+def start_coefficient(data: Labels, scale: float | None) -> np.ndarray:
+    """The classifier trained on the votes: the mode under the coefficients' prior with vote shares as the truth.
+
+    Begun without it, EM first settles on the truth that the labels alone suggest, and the classifier learns that.
+    """
+    features, shares = np.asarray(data.features, float), vote_shares(data)
+    seen = np.zeros(data.num_units)
+    seen[np.asarray(data.group)] = 1.0
+    precision = 1 / np.asarray(coefficient_scales(scale, data)) ** 2
+
+    def loss(flat):
+        coefficient = flat.reshape(data.num_features, data.num_classes)
+        log_odds = features @ coefficient
+        log_total = logsumexp(log_odds, axis=1, keepdims=True)
+        value = (seen[:, None] * shares * (log_total - log_odds)).sum() + (precision * coefficient**2).sum() / 2
+        slope = features.T @ (seen[:, None] * (np.exp(log_odds - log_total) - shares)) + precision * coefficient
+        return value, slope.ravel()
+
+    zero = np.zeros(data.num_features * data.num_classes)
+    best = minimize(loss, zero, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
+    return best.reshape(data.num_features, data.num_classes)
 
 
 # ------------------------------------------------------------------------------------------------------- more priors
@@ -112,10 +128,14 @@ def start_coefficient(data: Labels) -> np.ndarray:
 
 def sample_coefficient(scale: float | None, data: Labels):
     """Coefficients of a classifier, for every feature and class; wide for the intercept."""
-    scale = 1.5 / np.sqrt(max(data.num_features - 1, 1)) if scale is None else scale
-    scales = jnp.full((data.num_features, 1), scale).at[0].set(2.5)
     with numpyro.plate("feature", data.num_features, dim=-2), numpyro.plate("true_class", data.num_classes, dim=-1):
-        return numpyro.sample("coefficient", dist.Normal(0.0, scales))
+        return numpyro.sample("coefficient", dist.Normal(0.0, coefficient_scales(scale, data)))
+
+
+def coefficient_scales(scale: float | None, data: Labels):
+    """Prior standard deviations of a classifier's coefficients, shape (feature, 1)."""
+    scale = 1.5 / np.sqrt(max(data.num_features - 1, 1)) if scale is None else scale
+    return jnp.full((data.num_features, 1), scale).at[0].set(2.5)
 
 
 def beta_record(data: Labels):

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import jax.numpy as jnp
+import numpy as np
+import numpyro
 import numpyro.distributions as dist
 
+from raters._check import whole
 from raters._judgements import Judgements
 from raters.distributions import ConfusedLabel
 from raters.labels import Labels
@@ -32,6 +36,10 @@ class Raykar(Model[Labels]):
     the EM algorithm weight the confusion counts with the classifier's prediction in place of the posterior of the truth, and
     leave the classifier out of the E-step; those have no likelihood that they climb.
 
+    ``Raykar(hidden=16)`` adds a hidden layer to the classifier, :math:`W^\top x + U^\top \tanh(V^\top x)` with normal priors
+    on V and U too, for `raters.SVI` and `raters.PGEM`: a posterior over networks has many modes, which samplers do not visit.
+    It is written in NumPyro like the rest, so it needs no library of networks.
+
     With symmetric priors the coefficients of all classes are kept: what they share does not change the likelihood, and the
     prior settles it.
 
@@ -40,6 +48,8 @@ class Raykar(Model[Labels]):
     coefficient_scale : float, optional
         Standard deviation s of the coefficients of the D standardised features; :math:`1.5 / \sqrt{D}` by default, so that the
         log-odds of a class have a prior standard deviation of about 1.5.
+    hidden : int
+        Units of a hidden layer beside the linear classifier; none by default.
     diagonal : float
         Concentration d: how many right labels the prior is worth, for each annotator and true class.
     off_diagonal : float, optional
@@ -59,6 +69,7 @@ class Raykar(Model[Labels]):
     """
 
     coefficient_scale: float | None = None
+    hidden: int = 0
     diagonal: float = 1.0
     off_diagonal: float | None = None
 
@@ -72,27 +83,45 @@ class Raykar(Model[Labels]):
     def __post_init__(self) -> None:
         _labels.check_concentrations(self)
         _labels.plain_positive(self, "coefficient_scale", optional=True)
+        whole("hidden", self.hidden, least=0)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         """The classifier, one class at a time; then the confusion matrices."""
-        return (("coefficient",), ("confusion",))
+        return (("coefficient",), *((("output_weight",),) if self.hidden else ()), ("confusion",))
 
     def generate(self, data: Labels) -> None:
         """The NumPyro program."""
         coefficient = _labels.sample_coefficient(self.coefficient_scale, data)
         prior = _labels.concentration(self.diagonal, self.off_diagonal, data.num_classes)
         confusion = _labels.sample_confusion(prior, data)
-        classifier = dist.Categorical(logits=data.features @ coefficient)
-        _labels.observe(classifier, ConfusedLabel(confusion, data.annotator), data)
+        log_odds = data.features @ coefficient
+        if self.hidden:
+            log_odds = log_odds + self._hidden_layer(data)
+        _labels.observe(dist.Categorical(logits=log_odds), ConfusedLabel(confusion, data.annotator), data)
+
+    def _hidden_layer(self, data: Labels):
+        shape = (data.num_features, self.hidden)
+        into = dist.Normal(0.0, 1 / np.sqrt(data.num_features)).expand(shape).to_event(2)
+        hidden_weight = numpyro.sample("hidden_weight", into, infer={"event_dims": ["feature", "hidden"]})
+        shape = (self.hidden, data.num_classes)
+        out_of = dist.Normal(0.0, 1.5 / np.sqrt(self.hidden)).expand(shape).to_event(2)
+        output_weight = numpyro.sample("output_weight", out_of, infer={"event_dims": ["hidden", "true_class"]})
+        return jnp.tanh(data.features @ hidden_weight) @ output_weight
 
     def start(self, data: Labels) -> Values:
-        """Confusion matrices against the majority of votes, and a classifier that knows the class frequencies."""
+        """Confusion matrices against the majority of votes, and a classifier trained on the votes."""
         prior = _labels.concentration(self.diagonal, self.off_diagonal, data.num_classes)
-        return {
-            "coefficient": _labels.start_coefficient(data),
+        start: Values = {
+            "coefficient": _labels.start_coefficient(data, self.coefficient_scale),
             "confusion": _labels.start_confusion(data, prior),
         }
+        if self.hidden:
+            # Hidden units must differ to begin with, or they stay alike.
+            rng = np.random.default_rng(0)
+            start["hidden_weight"] = rng.normal(size=(data.num_features, self.hidden)) / np.sqrt(data.num_features)
+            start["output_weight"] = 0.01 * rng.normal(size=(self.hidden, data.num_classes))
+        return start
 
     def why_not(self, data: Labels) -> str | None:
         """A classifier needs features."""

@@ -100,7 +100,7 @@ class Yan(Model[Labels]):
         right = np.clip(np.einsum("akk->ak", confusion), 0.1, 0.9)
         shape = (data.num_annotators, data.num_classes, data.num_classes - 1)
         return {
-            "coefficient": _labels.start_coefficient(data),
+            "coefficient": _labels.start_coefficient(data, self.coefficient_scale),
             "sensitivity_mean": np.asarray(1.0),
             "sensitivity_spread": np.asarray(1.0),
             "tilt_spread": np.asarray(0.3),

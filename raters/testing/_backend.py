@@ -1,0 +1,148 @@
+"""What every back-end keeps to."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jax
+import numpy as np
+import xarray as xr
+
+from raters._judgements import Judgements
+from raters.errors import BackendError, ConvergenceWarning, DataWarning
+from raters.fit import fit
+from raters.inference import Backend
+from raters.model import Model
+from raters.testing._kinds import answered_again
+from raters.testing._result import check_result
+
+_COMPILED = "/jax/core/compile/backend_compile_duration"
+
+
+def check_backend(backend: Backend, model: Model, data: Judgements, *, seed: int = 0) -> None:
+    """Check that a back-end keeps the contract for this model and these data.
+
+    A back-end that cannot run says so in one sentence, which `raters.fit` raises. Otherwise its result passes `check_result`;
+    the same seed gives the same draws and another seed others; a further run on data of equal shape compiles nothing;
+    the result survives netCDF; an approximate back-end stores ``log_p`` and ``log_q``; and convergence warnings carry numbers.
+
+    Parameters
+    ----------
+    backend : Backend
+        With few draws, as it runs four times.
+    model : Model
+    data : Comparisons or Labels
+        A small table with outcomes.
+    seed : int
+
+    Raises
+    ------
+    AssertionError
+        Saying what was violated, with the number.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=100, seed=0)
+    >>> rt.testing.check_backend(rt.PGEM(draws=50), rt.BTL(), votes)
+    """
+    name = type(backend).__name__
+    twin = dataclasses.replace(backend)
+    assert twin == backend, f"{name} built again from its own fields is not equal to itself"
+    assert hash(twin) == hash(backend), f"two equal {name} have different hashes"
+    if reason := backend.why_not(model, data):
+        _check_refusal(backend, model, data, reason, seed)
+        return
+    result, again, other = (_run(backend, model, data, number) for number in (seed, seed, seed + 1))
+    check_result(result, model, data)
+    for site in map(str, result["posterior"].data_vars):
+        one, two, three = (np.asarray(tree["posterior"][site]) for tree in (result, again, other))
+        assert np.array_equal(one, two), f"{name} gives different draws of {site!r} under one seed"
+        assert not np.array_equal(one, three), f"{name} gives the same draws of {site!r} under two seeds"
+    if not backend.exact:
+        stats = result["sample_stats"].data_vars if "sample_stats" in result.children else ()
+        missing = [part for part in ("log_p", "log_q") if part not in stats]
+        assert not missing, f"{name} is approximate and does not store {missing}, without which LOO cannot be corrected"
+    _check_no_compilation(backend, model, data, seed)
+    _check_round_trip(result, name)
+
+
+def _check_refusal(backend: Backend, model: Model, data: Judgements, reason: str, seed: int) -> None:
+    said = ""
+    try:
+        _run(backend, model, data, seed)
+    except BackendError as error:
+        said = str(error)
+    assert said == reason, f"{type(backend).__name__}.why_not says {reason!r}, but fit {'says ' + said if said else 'runs it'}"
+
+
+def _run(backend: Backend, model: Model, data: Judgements, seed: int) -> xr.DataTree:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = fit(model, data, backend, seed=seed, progress=False)
+    for entry in caught:
+        if issubclass(entry.category, ConvergenceWarning):
+            assert re.search(r"\d", str(entry.message)), f"a convergence warning has no number: {entry.message}"
+        elif not issubclass(entry.category, DataWarning):
+            warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)
+    return result
+
+
+def _check_no_compilation(backend: Backend, model: Model, data: Judgements, seed: int) -> None:
+    answers = answered_again(data, model, seed)
+    with compilations() as compiled:
+        _run(backend, model, answers, seed + 2)
+    assert len(compiled) == 0, (
+        f"{type(backend).__name__} compiles {len(compiled)} function(s) at a further run on data of equal shape: "
+        f"{sorted(set(compiled))[:5]}"
+    )
+
+
+@contextmanager
+def compilations() -> Iterator[list[str]]:
+    """The names of the functions that JAX compiles within the block.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from raters.testing import compilations
+    >>> with compilations() as compiled:
+    ...     _ = jax.jit(lambda x: x + 1)(jnp.ones(3))
+    >>> len(compiled) > 0
+    True
+    """
+    compiled: list[str] = []
+
+    def note(event: str, duration_secs: float, **facts: str | int) -> None:
+        if event == _COMPILED:
+            compiled.append(str(facts.get("fun_name", "?")))
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        yield compiled
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+
+
+def _check_round_trip(result: xr.DataTree, name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "result.nc"
+        result.to_netcdf(path)
+        with xr.open_datatree(path) as stored:
+            again = stored.load()
+    assert set(again.children) == set(result.children), (
+        f"netCDF keeps the groups {sorted(again.children)} of a result of {name} that has {sorted(result.children)}"
+    )
+    for group, node in result.children.items():
+        for variable, values in node.data_vars.items():
+            assert np.array_equal(np.asarray(again[group][str(variable)]), values.values), (
+                f"netCDF changes {group}/{variable} of {name}"
+            )
+    lost = [key for key, value in result.attrs.items() if key not in again.attrs or again.attrs[key] != value]
+    assert not lost, f"netCDF changes the attributes {lost} of a result of {name}"

@@ -1,0 +1,95 @@
+"""Whether the conditionals that the Pólya-Gamma back-ends read of a model's blocks are its conditionals."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from raters.errors import NotConjugateError
+from raters.inference import _classes, _polyagamma, _sweep
+from raters.inference._conditionals import Dense, observation
+from raters.inference._rows import Block, rows_of, split
+from raters.inference._trace import log_joint, trace
+from raters.model import Model, Values
+
+_TOLERANCE = 1e-8
+
+
+@partial(jax.jit, static_argnums=0)
+def value_and_slope(model: Model, data: Any, values: Values) -> tuple[jax.Array, Values]:
+    """Log joint density, and its slope at every site."""
+    return jax.value_and_grad(lambda values: log_joint(model, data, values))(values)
+
+
+def check_blocks(model: Model, data: Any, values: Values) -> None:
+    """Blocks are conjugate; recorded rows are the derivatives of the logits; and each conditional, given the expected weights
+    and classes, has the slope of the joint density (Fisher's identity)."""
+    if not model.blocks:
+        return
+    try:
+        plan = _sweep.plan(model, data, values)
+    except NotConjugateError as error:
+        raise AssertionError(str(error)) from error
+    data, values = jax.tree.map(jnp.asarray, data), {name: jnp.asarray(value, float) for name, value in values.items()}
+    classes = _classes.expected(model, data, values)[0] if plan.classes else None
+    slope = value_and_slope(model, data, values)[1]
+    for block in plan.blocks:
+        if block.kind == "rows":
+            _check_rows(model, data, values, block, classes)
+        _check_slope(plan, data, values, block, classes, slope)
+
+
+def _check_rows(model: Model, data: Any, values: Values, block: Block, classes: Any) -> None:
+    rows = rows_of(model, data, values, block, classes)
+    current = block.current(values)
+    design = np.asarray(rows.weight)
+    if rows.entry is not None:
+        design = np.zeros((len(rows.offset), len(current)))
+        for entry, weight in zip(np.asarray(rows.entry), np.asarray(rows.weight), strict=True):
+            np.add.at(design, (np.arange(len(design)), entry), weight)
+
+    @jax.jit
+    def logits(entries):
+        site = trace(model, data, values | split(entries, values, block.sites))[model.observed]
+        return observation(site["fn"], site["value"], classes)[0]
+
+    wrong = np.max(np.abs(design - np.asarray(jax.jacfwd(logits)(jnp.asarray(current)))), initial=0.0)
+    assert wrong <= _TOLERANCE, (
+        f"recorded weights of block {block.sites} differ by {wrong:.3g} from the derivative of the logits"
+    )
+    wrong = np.max(np.abs(np.asarray(rows.offset) + design @ current - np.asarray(logits(current))), initial=0.0)
+    assert wrong <= _TOLERANCE, f"logits from recorded rows of block {block.sites} differ by {wrong:.3g} from the traced ones"
+
+
+def _check_slope(plan: _sweep.Plan, data: Any, values: Values, block: Block, classes: Any, slope: Values) -> None:
+    def weights(_, logits, votes, kappa):
+        omega, kappa, _ = _polyagamma.expectation(logits, votes, kappa)
+        return np.asarray(omega), np.asarray(kappa)
+
+    given = _sweep.block_conditional(plan, data, values, block, weights, classes, draws=False)
+    current, expected = block.current(values), block.current(slope)
+    if isinstance(given, _classes.Counts):
+        found, expected = _slopes_in_logs(given, current, expected)
+    elif isinstance(given, Dense):
+        found = given.shift - given.precision() @ current
+    else:
+        found = given.shift - given.diagonal * current
+    wrong = float(np.max(np.abs(found - expected) / (1 + np.abs(expected)), initial=0.0))
+    assert wrong <= 100 * _TOLERANCE, (
+        f"the conditional read of block {block.sites} has a slope that differs by {wrong:.3g} (relative) from that of the "
+        "joint density; other sites' priors, or something besides the observed site, depend on it"
+    )
+
+
+def _slopes_in_logs(given: _classes.Counts, probs: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes along the log-odds, where probabilities cannot leave their simplex: of the conditional, and of the density."""
+    if len(given.parameters) == 2:
+        right, wrong = (parameter.ravel() - 1 for parameter in given.parameters)
+        return right - (right + wrong) * probs, probs * (1 - probs) * slope
+    less = given.parameters[0] - 1
+    probs, slope = probs.reshape(less.shape), probs.reshape(less.shape) * slope.reshape(less.shape)
+    return less - probs * less.sum(-1, keepdims=True), slope - probs * slope.sum(-1, keepdims=True)
