@@ -109,7 +109,7 @@ def auditor(found: Audit, *, threshold: float = 0.25, most: int = 18) -> Figure:
 
     On the left, how often each annotator would choose the better of two random items (of labels: how often they are right),
     against the number of votes that says so: trouble in the lower right is established, trouble on the left may be chance. On
-    the right, the least trusted one by one: guessing or spam (drop them) told from an adversary, whose votes can be turned round.
+    the right, the least trusted one by one: guessing or spam (drop them) told from an adversary (whose votes can be turned).
 
     Parameters
     ----------

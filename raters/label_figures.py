@@ -17,7 +17,7 @@ from raters.figures import _FAINT, _GREY, _VERDICTS, _legend
 _NUMBERED = 5
 _CLASS_LENGTH = 14
 # In inches: the figure, what lies between its panels, room for a panel's title and for the legend, and a letter of a title.
-_WIDTH, _GAP, _TITLE, _LEGEND, _LETTER = 11.0, 0.12, 0.28, 0.75, 0.088
+_WIDTH, _GAP, _TITLE, _LEGEND, _LETTER = 11.0, 0.12, 0.28, 0.62, 0.088
 
 
 def confusions(found: Audit, *, most: int = 12) -> Figure:
@@ -69,9 +69,9 @@ def confusions(found: Audit, *, most: int = 12) -> Figure:
 
 
 def _panels(number: int, classes: list[str]) -> tuple[Figure, list[Axes], Axes, int]:
-    """Square panels in rows and a place for the scale, set by hand and in inches, so that names have the room that they need."""
+    """Square panels in rows and a place for the scale, set by hand and in inches, so that names have the room they need."""
     columns = min(number, 6 if len(classes) <= 3 else 4 if len(classes) <= _NUMBERED else 3)
-    rows, names = -(-number // columns), 0.15 + 0.07 * max(map(len, classes))
+    rows, names = -(-number // columns), 0.15 + 0.073 * max(map(len, classes))
     side = min((_WIDTH - names - 1.2) / columns - _GAP, 2.6)
     step = side + _GAP + _TITLE
     # In a row that is not full, the panels above have their names in its place.
