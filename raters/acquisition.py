@@ -63,6 +63,7 @@ class Candidates:
         >>> rt.Candidates.pairs(votes, annotators=[0]).num_comparisons
         6
         """
+        _check_kind(votes, Comparisons, "Candidates.labels(labels)")
         whole("limit", limit)
         chosen_items = _codes(items, votes.items, "item")
         chosen_annotators = _codes(annotators, votes.annotators, "annotator")
@@ -101,12 +102,12 @@ class Candidates:
         >>> rt.Candidates.annotators(votes, 0, 1).num_comparisons
         3
         """
+        _check_kind(votes, Comparisons, "Candidates.labels(labels)")
         one, other = _codes([first], votes.items, "item"), _codes([second], votes.items, "item")
         if one[0] == other[0]:
             raise DataError(f"a question needs two different items; both are {first!r}")
         who = np.arange(votes.num_annotators)
         return _questions(votes, np.repeat(one, len(who)), np.repeat(other, len(who)), who)
-
 
     @staticmethod
     def labels(
@@ -145,6 +146,7 @@ class Candidates:
         >>> rt.Candidates.labels(labels).num_rows
         40
         """
+        _check_kind(labels, Labels, "Candidates.pairs(votes)")
         whole("limit", limit)
         item, annotator = _codes(items, labels.items, "item"), _codes(annotators, labels.annotators, "annotator")
         total = len(item) * len(annotator)
@@ -162,6 +164,11 @@ class Candidates:
         return dataclasses.replace(
             labels, group=group.astype(np.int32), annotator=who.astype(np.int32), label=None, count=None, most=most
         )
+
+
+def _check_kind(data: Any, kind: type, instead: str) -> None:
+    if not isinstance(data, kind):
+        raise DataError(f"these candidates are made from {kind.__name__}, not {type(data).__name__}; write rt.{instead}")
 
 
 def _codes(names: Iterable[Any] | None, known: tuple[Any, ...], role: str) -> np.ndarray:

@@ -173,6 +173,19 @@ def check_concentrations(model: Any) -> None:
         plain_positive(model, "prevalence")
 
 
+def few_labels(data: Labels) -> tuple[str, ...]:
+    """A sentence when annotators have given too few labels to learn confusion matrices of their own from."""
+    given, number = data.votes_by_annotator(), data.num_classes
+    typical = float(np.median(given[given > 0]))
+    if data.record is not None or typical >= 2 * number:
+        return ()
+    return (
+        f"half of the annotators gave at most {typical:.0f} labels, and a confusion matrix of {number} classes has "
+        f"{number * (number - 1)} numbers to learn from them, so majority vote may do as well; HierarchicalDawidSkene() lets "
+        "annotators borrow from the crowd, OneCoin() learns one number for each",
+    )
+
+
 CHANCE = (
     "the crowd as a whole is right less often than by chance (chains {chains}); classes seem to be switched: do not trust the "
     "labels. Add labels, or give known truths with labels.with_truth(...)"

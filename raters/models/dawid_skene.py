@@ -84,6 +84,10 @@ class DawidSkene(Model[Labels]):
         confusion = _labels.sample_confusion(self._concentration(data), data)
         _labels.observe(dist.Categorical(probs=prevalence), ConfusedLabel(confusion, data.annotator), data)
 
+    def cautions(self, data: Labels) -> tuple[str, ...]:
+        """With few labels for many classes a matrix of one's own does not pay."""
+        return _labels.few_labels(data)
+
     def doubts(self, result: Any) -> tuple[str, ...]:
         """Classes that have been switched."""
         return _labels.switched(result)
