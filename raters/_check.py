@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
+
 from raters.errors import SettingError
 
 
@@ -14,7 +16,8 @@ def positive(name: str, value: float | None, *, optional: bool = False) -> None:
     """A finite number above 0 (or None when that is allowed)."""
     if value is None and optional:
         return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not (math.isfinite(value) and value > 0):
         also = " or None, to learn it" if optional else ""
         raise SettingError(f"{name}={value!r} is not possible; it must be a number above 0{also}")
 

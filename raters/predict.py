@@ -177,14 +177,15 @@ def recode(model: Model, questions: Any, fitted: Any) -> Any:
         annotators=fitted.annotators,
         classes=fitted.classes,
         record=fitted.record,
-        **_features_as(questions, fitted),
+        **_features_as(model, questions, fitted),
     )
 
 
-def _features_as(questions: Labels, fitted: Labels) -> dict[str, Any]:
-    """Features centred and scaled as those that were fitted."""
-    if fitted.features is None:
-        return {"features": None, "centre": None, "scale": None, "feature_names": ()}
+def _features_as(model: Model, questions: Labels, fitted: Labels) -> dict[str, Any]:
+    """Features centred and scaled as those that were fitted; none for a model that does without."""
+    none: dict[str, Any] = {"features": None, "centre": None, "scale": None, "feature_names": ()}
+    if model.why_not(dataclasses.replace(fitted, **none)) is None:
+        return none
     if questions.feature_names != fitted.feature_names:
         raise DataError(
             f"the model was fitted with {len(fitted.feature_names) - 1} features "
