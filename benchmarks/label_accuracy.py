@@ -7,7 +7,6 @@ test items that nobody labelled.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import warnings
 from pathlib import Path
@@ -84,7 +83,7 @@ def raykar_rows(folder: Path, seed: int) -> list[list[Any]]:
     labels, known = read(folder / "labelme")
     parts = {part: np.load(folder / "labelme" / f"features_vgg512_{part}.npz") for part in ("train", "test")}
     labels = labels.with_features(parts["train"]["X"][[int(item) - 1 for item in labels.items]].astype(np.float32))
-    test = unlabelled(labels, parts["test"]["X"].astype(np.float32))
+    test = labels.unlabelled(parts["test"]["X"])
     truth = np.array([labels.classes.index(int(code)) for code in parts["test"]["z"]])
     rows = []
     for model, backend in (
@@ -105,14 +104,6 @@ def raykar_rows(folder: Path, seed: int) -> list[list[Any]]:
         rows.append([repr(model), type(backend).__name__, train, right, spread, loss, seconds])
         print(rows[-1], flush=True)
     return rows
-
-
-def unlabelled(labels: rt.Labels, features: np.ndarray) -> rt.Labels:
-    """Items with features and no label."""
-    first = {"item": [0], "annotator": [labels.annotators[0]], "label": [labels.classes[0]]}
-    names = {"items": range(len(features)), "annotators": labels.annotators, "classes": labels.classes}
-    one = rt.Labels.from_frame(first, item="item", annotator="annotator", label="label", **names)
-    return dataclasses.replace(one, count=np.zeros(1, np.float32)).with_features(features)
 
 
 def main() -> None:

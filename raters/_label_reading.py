@@ -252,6 +252,25 @@ def feature_table(table: Any, item: str, names: Sequence[str] | None, items: Nam
     return np.column_stack([code, *values])[np.argsort(code), 1:], chosen
 
 
+def new_items(features: Any, item: str | None, names: Sequence[str]) -> tuple[np.ndarray, Names]:
+    """Features of items that are not among the labels, shape (item, feature), and the items' names."""
+    if item is None:
+        number = len(features) if hasattr(features, "__len__") else 0
+        items: Names = tuple(range(number))
+        values, _ = feature_array(features, names, items)
+    else:
+        (_,), items = _frame.encode([_frame.read(features, item=item)["item"]], None, "item")
+        values, _ = feature_table(features, item, names, items)
+    values = values.astype(np.float64)
+    if not (finite := np.isfinite(values)).all():
+        row, column = np.argwhere(~finite)[0]
+        raise DataError(
+            f"feature {names[column]!r} of item {items[row]!r} is {values[row, column]} ({int((~finite).sum())} such "
+            "value(s)); every item needs a finite number. Fill it in, or leave the item out"
+        )
+    return values, items
+
+
 def _feature_names(names: Any) -> tuple[str, ...]:
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
         raise DataError(f"names= takes a list of names, such as names=['age', 'length'], not {names!r}")

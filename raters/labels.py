@@ -213,6 +213,45 @@ class Labels(Judgements):
         values = values[np.asarray(self.unit)]
         return dataclasses.replace(self, features=values, centre=centre, scale=scale, feature_names=("intercept", *chosen))
 
+    def unlabelled(self, features: Any, *, item: str | None = None) -> Labels:
+        """New items that nobody has labelled, with their features: what `raters.predict` classifies.
+
+        Annotators, classes and features are those of these labels, and the features are centred and scaled as theirs were.
+
+        Parameters
+        ----------
+        features : array, shape (item, feature), or table
+            In the order of the features of these labels, or a table with columns of their names.
+        item : str, optional
+            With a table: the column that names the items. Items of an array are numbered from 0.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> labels, _ = rt.datasets.label_crowd(80, 5, 3, 2, num_features=3, seed=0)
+        >>> result = rt.fit(rt.Raykar(), labels, rt.PGEM(draws=100), seed=0, progress=False)
+        >>> new = labels.unlabelled([[0.1, 2.0, -1.0], [1.5, 0.2, 0.3]])
+        >>> rt.predict(rt.Raykar(), result, new).mean(("chain", "draw")).dims
+        ('item', 'true_class')
+        """
+        if self.features is None:
+            raise DataError("these labels have no features to classify new items by; add them with labels.with_features(...)")
+        values, names = _label_reading.new_items(features, item, self.feature_names[1:])
+        scaled = (values - np.asarray(self.centre)[1:]) / np.asarray(self.scale)[1:]
+        none = np.zeros(0, np.int32)
+        return dataclasses.replace(
+            self,
+            group=none,
+            annotator=none,
+            label=none,
+            count=None,
+            unit=np.arange(len(names), dtype=np.int32),
+            truth=None,
+            features=np.concatenate([np.ones((len(names), 1)), scaled], axis=1).astype(np.asarray(self.features).dtype),
+            items=names,
+            most=1,
+        )
+
     def with_record(
         self, frame: Any, *, annotator: str = "annotator", truth: str = "truth", label: str = "label", count: str | None = None
     ) -> Labels:

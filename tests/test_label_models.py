@@ -160,6 +160,24 @@ def test_predict_reads_features_in_the_units_of_the_fit(fit_quietly):
         rt.predict(model, result, dataclasses.replace(part, feature_names=("intercept",)))
 
 
+def test_unlabelled_items_get_what_the_classifier_says(fit_quietly):
+    """The softmax of the linear predictor, in the features' own units; by array or by table."""
+    model = rt.Raykar()
+    result = fit_quietly(model, CROWD, EM, seed=0)
+    raw = np.array([[0.5, -1.0], [2.0, 3.0], [0.0, 0.0]])
+    found = rt.predict(model, result, CROWD.unlabelled(raw))
+    scaled = (raw - np.asarray(CROWD.centre)[1:]) / np.asarray(CROWD.scale)[1:]
+    log_odds = np.einsum("if,cdfk->cdik", np.column_stack([np.ones(3), scaled]), result["posterior"]["coefficient"].values)
+    np.testing.assert_allclose(found, np.exp(log_odds) / np.exp(log_odds).sum(-1, keepdims=True), atol=1e-4)
+    table = {"x2": raw[[2, 0, 1], 1], "name": ["c", "a", "b"], "x1": raw[[2, 0, 1], 0]}
+    again = rt.predict(model, result, CROWD.unlabelled(table, item="name"))
+    np.testing.assert_allclose(again.sel(item=["a", "b", "c"]), found, atol=1e-5)
+    with pytest.raises(DataError, match=r"feature 'x2' of item 1 is nan"):
+        CROWD.unlabelled([[1.0, 2.0], [1.0, np.nan]])
+    with pytest.raises(DataError, match="names= has 2 name"):
+        CROWD.unlabelled([[1.0], [2.0]])
+
+
 def test_items_of_a_model_with_items_must_be_known(fit_quietly):
     result = fit_quietly(rt.ItemDifficulty(), CROWD, EM, seed=0)
     new = rt.Labels.from_frame(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,10 +59,7 @@ def test_raykar_labels_scenes_that_nobody_labelled():
     labels = labels.with_features(train["X"][[int(item) - 1 for item in labels.items]].astype(np.float32))
     model = rt.Raykar(coefficient_scale=0.05)
     result = rt.fit(model, labels, rt.PGEM(draws=0), seed=0, progress=False, log_likelihood=False)
-    first = {"item": [0], "annotator": [labels.annotators[0]], "label": [labels.classes[0]]}
-    names = {"items": range(len(test["X"])), "annotators": labels.annotators, "classes": labels.classes}
-    new = rt.Labels.from_frame(first, item="item", annotator="annotator", label="label", **names)
-    new = dataclasses.replace(new, count=np.zeros(1, np.float32)).with_features(test["X"].astype(np.float32))
+    new = labels.unlabelled(test["X"])
     chances = rt.predict(model, result, new).mean(("chain", "draw")).values
     truth = np.array([labels.classes.index(int(code)) for code in test["z"]])
     assert (chances.argmax(1) == truth).mean() >= 0.855
