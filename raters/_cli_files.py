@@ -10,9 +10,10 @@ import shutil
 import tempfile
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,10 @@ from raters.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     from raters.data import Comparisons
+    from raters.labels import Labels
 
 _FORMATS = {".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet", ".jsonl": "JSON lines", ".ndjson": "JSON lines"}
-_SHAPES = (("winner", "loser"), ("first", "second", "outcome"), ("item", "rating"))
+_SHAPES = (("winner", "loser"), ("first", "second", "outcome"), ("item", "rating"), ("item", "label", "annotator"))
 # Outputs are prepared in a folder of this name beside where they go, so that moving them there is one step.
 _STAGE = ".raters-"
 _ANNOTATOR_WORDS = ("annotator", "worker", "judge", "rater")
@@ -128,6 +130,7 @@ class Columns:
     outcome: str | None = None
     item: str | None = None
     rating: str | None = None
+    label: str | None = None
     annotator: str | None = None
     count: str | None = None
 
@@ -137,14 +140,16 @@ class Columns:
 
     def check(self) -> None:
         """`SettingError` unless the options describe one shape of table, and that whole (or none at all)."""
-        given = self.given()
-        shapes = [shape for shape in _SHAPES if set(shape) & set(given)]
-        if len(shapes) > 1:
-            mixed = " and ".join(next(f"--{role}" for role in shape if role in given) for shape in shapes)
-            raise SettingError(f"{mixed} describe different shapes of table; give one: {_shape_options()}")
-        if shapes and (lacking := [role for role in shapes[0] if role not in given]):
-            have = next(role for role in shapes[0] if role in given)
-            raise SettingError(f"--{have} needs {' and '.join(f'--{role}' for role in lacking)} as well")
+        given = [role for role in self.given() if role not in ("annotator", "count")]
+        for pair in combinations(given, 2):
+            if not any(set(pair) <= set(shape) for shape in _SHAPES):
+                mixed = " and ".join(f"--{role}" for role in pair)
+                raise SettingError(f"{mixed} describe different shapes of table; give one: {_shape_options()}")
+        lacking = [[role for role in shape if getattr(self, role) is None] for shape in _SHAPES if set(given) <= set(shape)]
+        if given and all(lacking):
+            needs = ", or ".join(" and ".join(f"--{role}" for role in roles) for roles in lacking)
+            have = " and ".join(f"--{role}" for role in given) + (" needs" if len(given) == 1 else " need")
+            raise SettingError(f"{have} {needs} as well")
         if self.rating is not None and self.count is not None:
             raise SettingError("--count does not go with --item and --rating: each row is one rating")
 
@@ -156,15 +161,17 @@ class Columns:
     def guessed(self, names: list[str]) -> Columns:
         """Completed from standard column names; `DataError` when those are ambiguous or absent."""
         by_lower = {name.lower(): name for name in names}
-        shapes = [shape for shape in _SHAPES if set(shape) <= set(by_lower)]
+        who = [by_lower[word] for word in _ANNOTATOR_WORDS if word in by_lower]
+        there = set(by_lower) | ({"annotator"} if who or self.annotator else set())
+        shapes = [shape for shape in _SHAPES if set(shape) <= there]
         if len(shapes) != 1:
             why = "has none of the standard column names" if not shapes else "can be read in more than one way"
             raise DataError(f"the table {why}; say which columns to read: {_shape_options()}. It has {sorted(names)}")
-        who = [by_lower[word] for word in _ANNOTATOR_WORDS if word in by_lower]
         if self.annotator is None and len(who) > 1:
             raise DataError(f"the columns {who} may each say who voted; write --annotator {who[0]}, or another")
         annotator = self.annotator or (who[0] if who else None)
-        return Columns(**{role: by_lower[role] for role in shapes[0]}, annotator=annotator, count=self.count)
+        sides = {role: by_lower[role] for role in shapes[0] if role != "annotator"}
+        return Columns(**sides, annotator=annotator, count=self.count)
 
 
 def _shape_options() -> str:
@@ -181,6 +188,55 @@ def read_votes(table: pd.DataFrame, columns: Columns, ties: str | None, drop_bad
     return read(table, **roles), left_out
 
 
+def read_labels(
+    table: pd.DataFrame,
+    columns: Columns,
+    *,
+    truth: str | None,
+    features: Sequence[str],
+    classes: str | None,
+    repeats: str | None,
+    drop_bad_rows: bool,
+) -> tuple[Labels, int]:
+    """The labels in a table, and how many rows were left out because no label can be read from them."""
+    from raters.labels import Labels
+
+    table, left_out = _usable_rows(table.reset_index(drop=True), columns, drop_bad_rows)
+    if truth is not None and truth in table:
+        # A missing value had kept whole numbers from being read as such; the labels beside them were.
+        table = table.assign(**{truth: _as_written(table[truth].dropna()).reindex(table.index)})
+    settings: dict[str, Any] = columns.given() | {"truth": truth, "repeats": repeats or "keep"}
+    if classes is not None:
+        settings["classes"] = _as_written(pd.Series([name.strip() for name in classes.split(",")], dtype=str)).tolist()
+    labels = Labels.from_frame(table, **settings)
+    if features:
+        item = str(columns.item)
+        labels = labels.with_features(_feature_table(table, item, features), item=item, names=list(features))
+    return labels, left_out
+
+
+def _feature_table(table: pd.DataFrame, item: str, features: Sequence[str]) -> pd.DataFrame:
+    """One row of numbers for each item; `DataError` when rows of an item differ."""
+    if unknown := [name for name in features if name not in table.columns]:
+        raise DataError(f"there is no column {unknown[0]!r} (for --feature); the table has {sorted(map(str, table.columns))}")
+    numbers = table[list(features)].apply(pd.to_numeric, errors="coerce")
+    first = numbers.groupby(table[item], sort=False).transform("first")
+    for name in features:
+        if (wrong := np.flatnonzero(numbers[name].isna())).size:
+            value = table[name].iloc[wrong[0]]
+            raise DataError(
+                f"--feature {name} must hold numbers; it holds {str(value)!r} for item {str(table[item].iloc[wrong[0]])!r} "
+                f"({len(wrong)} such row(s))"
+            )
+        if (wrong := np.flatnonzero(numbers[name] != first[name])).size:
+            row = wrong[0]
+            raise DataError(
+                f"--feature {name} is {first[name].iloc[row]:g} and {numbers[name].iloc[row]:g} for item "
+                f"{str(table[item].iloc[row])!r}; a feature belongs to the item, so all its rows must have the same value"
+            )
+    return numbers.assign(**{item: table[item]})[~table[item].duplicated()]
+
+
 def _usable_rows(table: pd.DataFrame, columns: Columns, drop: bool) -> tuple[pd.DataFrame, int]:
     """Rows without a missing value and without an item compared with itself; the others are an error unless `drop`."""
     used = [name for name in columns.given().values() if name in table.columns]
@@ -193,22 +249,37 @@ def _usable_rows(table: pd.DataFrame, columns: Columns, drop: bool) -> tuple[pd.
     if bad.any() and not drop:
         row = int(np.flatnonzero(bad)[0])
         wrong = "has a missing value" if missing.iloc[row] else f"compares {table[sides[0]].iloc[row]!s} with itself"
+        also = "" if columns.item else f", {int(same.sum())} with an item compared with itself"
         raise DataError(
-            f"data row {row + 1} {wrong} ({int(missing.sum())} row(s) with a missing value, {int(same.sum())} with an item "
-            "compared with itself); correct the table, or leave such rows out with --drop-bad-rows"
+            f"data row {row + 1} {wrong} ({int(missing.sum())} row(s) with a missing value{also}); correct the table, or leave "
+            "such rows out with --drop-bad-rows"
         )
     if bad.all() and len(table):
-        raise DataError("every row has a missing value or an item compared with itself, so no vote is left")
+        raise DataError(f"every row {what_is_wrong(columns)}, so nothing is left to read")
     return table[~bad], int(bad.sum())
 
 
+def what_is_wrong(columns: Columns) -> str:
+    """With a row that is left out, in words."""
+    return "has a missing value" + ("" if columns.item else " or an item compared with itself")
+
+
 _AS_OPTION = re.compile(
-    r"\b(winner|loser|first|second|outcome|item|rating|annotator|count|ties|competence|reward_scale|competence_spread|draws"
-    r"|warmup|chains|threshold|level|min_votes|batch_size|seed|keep_bad|drop_good|review|num_items|num_annotators|num_votes)="
-    r"(?:'([^']*)'|(\.\.\.)|([-\w.]+))?"
+    r"\b(winner|loser|first|second|outcome|item|rating|label|annotator|count|truth|classes|repeats|ties|competence|reward_scale"
+    r"|competence_spread|draws|warmup|chains|threshold|level|min_votes|batch_size|seed|keep_bad|drop_good|review|again|num_items"
+    r"|num_annotators|num_votes|num_classes|num_features|labels_per_item)="
+    r"(?:'([^']*)'|\[([^\]]*)\]|(\.\.\.)|(True\b)|([-\w.]+))?"
 )
 _RENAMED = {"keep_bad": "cost-keep-bad", "drop_good": "cost-drop-good", "review": "cost-review"} | {
-    f"num_{name}": name for name in ("items", "annotators", "votes")
+    f"num_{name}": name for name in ("items", "annotators", "votes", "classes", "features")
+}
+_PHRASES = {
+    " or None, to learn it": "; leave it out to learn it",
+    "labels.with_truth(...)": "--truth COLUMN",
+    "labels.with_features(...)": "--feature COLUMN",
+    "HierarchicalDawidSkene()": "--model hierarchical-dawid-skene",
+    "DawidSkene()": "--model dawid-skene",
+    "OneCoin()": "--model one-coin",
 }
 
 
@@ -216,10 +287,14 @@ def as_options(message: str) -> str:
     """A message of the library in the words of the command line: ``ties='drop'`` becomes ``--ties drop``."""
 
     def option(match: re.Match[str]) -> str:
-        value = match[2] or match[4] or ("..." if match[3] else "")
-        return f"--{_RENAMED.get(match[1], match[1].replace('_', '-'))} {value}".rstrip()
+        name, text, names, dots, _, word = match.groups()
+        value = text or (names or "").replace("'", "").replace(", ", ",") or dots or word or ""
+        return f"--{_RENAMED.get(name, name.replace('_', '-'))} {value}".rstrip()
 
-    return _AS_OPTION.sub(option, " ".join(message.split())).replace(" or None, to learn it", "; leave it out to learn it")
+    text = _AS_OPTION.sub(option, " ".join(message.split()))
+    for phrase, instead in _PHRASES.items():
+        text = text.replace(phrase, instead)
+    return text
 
 
 # ---------------------------------------------------------------- writing

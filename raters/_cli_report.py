@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STYLES = {"keep": "green", "review": "yellow", "drop": "bold red", "not enough votes": "dim"}
 # Below this many columns of text the audit leaves out what the others imply.
-_NARROW = 76
+NARROW = 76
 
 
 class Output(Console):
@@ -72,7 +72,7 @@ def audit_frame(found: Audit) -> pd.DataFrame:
 
 def print_ranking(out: Console, table: pd.DataFrame, level: float, most: int) -> None:
     """The ranking, shortened to its two ends."""
-    grid = _grid("Items, highest reward first")
+    grid = new_grid("Items, highest reward first")
     share = f"{level:.0%}"
     grid.add_column("rank", justify="right", no_wrap=True)
     grid.add_column("item", overflow="fold", min_width=14)
@@ -80,11 +80,11 @@ def print_ranking(out: Console, table: pd.DataFrame, level: float, most: int) ->
         grid.add_column(heading, justify="right", no_wrap=heading not in ("P(best)", "P(above next)"))
 
     def cells(row):
-        interval, ranks = _interval(row.reward_low, row.reward_high), f"{row.rank_low}–{row.rank_high}"
-        chances = (_percent(row.p_best), _percent(row.p_above_next))
+        interval, ranks = span(row.reward_low, row.reward_high), f"{row.rank_low}–{row.rank_high}"
+        chances = (percent(row.p_best), percent(row.p_above_next))
         return str(row.rank), escape(str(row.item)), f"{row.reward:.2f}", interval, ranks, *chances
 
-    _fill(grid, table, most, cells, column=1)
+    fill(grid, table, most, cells, column=1)
     out.print(grid)
     out.print()
 
@@ -92,8 +92,8 @@ def print_ranking(out: Console, table: pd.DataFrame, level: float, most: int) ->
 def print_audit(out: Console, found: Audit, level: float, threshold: float, most: int) -> None:
     """Annotators from the least trusted to the most, then the rule and what dropping the flagged would cost."""
     table = audit_frame(found)
-    grid = _grid("Annotators, least trusted first (guessing … below: probabilities)")
-    wide = out.width >= _NARROW
+    grid = new_grid("Annotators, least trusted first (guessing … below: probabilities)")
+    wide = out.width >= NARROW
     grid.add_column("annotator", overflow="fold", min_width=11)
     grid.add_column("votes", justify="right", no_wrap=True)
     grid.add_column("compe-\ntence", justify="right", no_wrap=True)
@@ -106,35 +106,40 @@ def print_audit(out: Console, found: Audit, level: float, threshold: float, most
     grid.add_column("verdict", min_width=7)
 
     def cells(row):
-        middle = (_percent(row.accuracy), _percent(row.agreement)) if wide else ()
-        chances = (_percent(share) for share in (row.p_guessing, row.p_adversarial, row.p_below))
-        interval = _interval(row.competence_low, row.competence_high)
+        middle = (percent(row.accuracy), percent(row.agreement)) if wide else ()
+        chances = (percent(share) for share in (row.p_guessing, row.p_adversarial, row.p_below))
+        interval = span(row.competence_low, row.competence_high)
         verdict = f"[{STYLES[row.verdict]}]{row.verdict}[/]"
         return escape(str(row.annotator)), str(row.votes), f"{row.competence:.2f}", interval, *middle, *chances, verdict
 
     dropped = int((table["verdict"] == "drop").sum())
     head = max((most + 1) // 2, min(dropped, most - 1))
-    _fill(grid, table, most, cells, column=0, head=head)
+    fill(grid, table, most, cells, column=0, head=head)
     out.print(grid)
     out.print()
-    counts = table["verdict"].value_counts()
+    print_verdicts(out, found, "" if wide else " A wider terminal also shows accuracy and agreement.")
+
+
+def print_verdicts(out: Console, found: Audit, remark: str) -> None:
+    """How many of each verdict there are, the rule, and what dropping the flagged would cost."""
+    counts = pd.Series(found.table["verdict"].values).value_counts()
     out.print(" · ".join(f"{verdict}: {counts[verdict]}" for verdict in STYLES if verdict in counts), highlight=False)
     out.print(escape(found.rule), highlight=False)
     share = f"Expected share of wrong drops: {found.wrong_drops:.1%}." if found.flagged else "Nobody is dropped."
-    out.print(share + ("" if wide else " A wider terminal also shows accuracy and agreement."), highlight=False)
+    out.print(share + remark, highlight=False)
     out.print()
 
 
 def print_questions(out: Console, questions: pd.DataFrame, note: str) -> None:
     """The most informative questions."""
-    grid = _grid("Next questions, most informative first")
+    grid = new_grid("Next questions, most informative first")
     for heading in ("first", "second", "ask"):
         grid.add_column(heading, overflow="fold", min_width=6)
     grid.add_column("bits", justify="right", no_wrap=True)
     grid.add_column("P(first wins)", justify="right", no_wrap=True)
     for row in questions.itertuples():
         names = (escape(str(name)) for name in (row.first, row.second, row.by))
-        grid.add_row(*names, f"{row.score:.3f}", _percent(row.p_win))
+        grid.add_row(*names, f"{row.score:.3f}", percent(row.p_win))
     out.print(grid)
     if note:
         out.print()
@@ -167,7 +172,11 @@ def ranking_change(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
 
 def fit_facts(result: xr.DataTree) -> dict[str, Any]:
     """What a result records about its own making, without the names of items and annotators."""
-    return {str(name): value for name, value in result.attrs.items() if name not in ("items", "annotators", "ordered")}
+    return {
+        str(name): value
+        for name, value in result.attrs.items()
+        if name not in ("items", "annotators", "ordered", "classes", "feature_names")
+    }
 
 
 def versions() -> dict[str, str]:
@@ -194,11 +203,11 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
-def _grid(title: str) -> Table:
+def new_grid(title: str) -> Table:
     return Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1, 0, 0), header_style="bold")
 
 
-def _fill(grid: Table, table: pd.DataFrame, most: int, cells, column: int, head: int | None = None) -> None:
+def fill(grid: Table, table: pd.DataFrame, most: int, cells, column: int, head: int | None = None) -> None:
     """Rows of both ends, and between them a row that says (in the given column) how many are left out."""
     shown, head, left_out = ends(len(table), most, head)
     for place, row in enumerate(table.iloc[shown].itertuples(), 1):
@@ -209,11 +218,11 @@ def _fill(grid: Table, table: pd.DataFrame, most: int, cells, column: int, head:
             grid.add_row(*words, style="dim")
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     if math.isnan(share):
         return "–"
     return f"{share:.0%}" if share in (0.0, 1.0) or 0.005 <= share < 0.995 else ("<1%" if share < 0.5 else ">99%")
 
 
-def _interval(low: float, high: float) -> str:
+def span(low: float, high: float) -> str:
     return f"{low:.2f}…{high:.2f}"

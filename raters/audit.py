@@ -102,7 +102,10 @@ class Audit:
 
     @property
     def expected_wrong(self) -> float:
-        """Expected number of items whose label in `items` is wrong, should labelling stop now; NaN for comparisons."""
+        """Expected number of items whose label in `items` is wrong, should labelling stop now; NaN for comparisons.
+
+        It is the model's: where items mislead many annotators at once, models that take errors as independent expect too few.
+        """
         return float("nan") if self.items is None else float((1 - self.items["probability"]).sum())
 
     def __str__(self) -> str:

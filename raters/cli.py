@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,46 +30,78 @@ def _column(text: str) -> Any:
     return _option("Columns", help=f"Column with {text}.", metavar="COLUMN")
 
 
-Table = Annotated[Path, typer.Argument(metavar="FILE", help="Votes: .csv, .tsv, .jsonl (each also .gz), or .parquet.")]
+Table = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Votes or labels: .csv, .tsv, .jsonl (each also .gz), or .parquet.")
+]
 Winner = Annotated[str | None, _column("the preferred item")]
 Loser = Annotated[str | None, _column("the other item")]
 First = Annotated[str | None, _column("the item shown first")]
 Second = Annotated[str | None, _column("the item shown second")]
 Outcome = Annotated[str | None, _column("who won: an item, a side, 1/0, or a tie")]
-Item = Annotated[str | None, _column("the rated item")]
+Item = Annotated[str | None, _column("the rated or labelled item")]
 Rating = Annotated[str | None, _column("the item's rating; higher wins")]
-Annotator = Annotated[str | None, _column("who voted")]
+Label = Annotated[str | None, _column("the class that the annotator gave the item")]
+Annotator = Annotated[str | None, _column("who voted, or gave the label")]
 Count = Annotated[str | None, _column("the number of equal votes in the row")]
-TIES = "What a tie means. [default: error for votes, half for ratings]"
+TIES = "What a tie means. (default: error for votes, half for ratings)"
 Ties = Annotated[Literal["error", "drop", "half"] | None, _option("Columns", help=TIES)]
 BAD_ROWS = "Leave out rows with a missing value or an item compared with itself."
-DESIGN = "paper: uniform rewards and competences; separated: easy; crowd: with guessers and adversaries; position-biased."
 DropBadRows = Annotated[bool, _option("Columns", "--drop-bad-rows", help=BAD_ROWS)]
-ModelName = Annotated[Literal["btl", "extended-btl"], _option("Model", "--model", help="btl takes all annotators as alike.")]
-COMPETENCE = (
-    "Where competences may lie: [0, 1], above 0, or anywhere. Signed is the default because only it can find adversaries."
-)
-Competence = Annotated[Literal["unit", "positive", "signed"], _option("Model", help=COMPETENCE)]
+
+
+def _of_labels(help: str, **settings: Any) -> Any:
+    return _option("Labels", help=help, **settings)
+
+
+Truth = Annotated[str | None, _of_labels("Column with the item's true class, empty where unknown.", metavar="COLUMN")]
+Classes = Annotated[str | None, _of_labels("All classes, in order. (default: those met, sorted)", metavar="A,B,...")]
+REPEATS = "When an annotator labels an item again: count every label, keep the first, or refuse. (default: keep)"
+Repeats = Annotated[Literal["keep", "drop", "error"] | None, _of_labels(REPEATS)]
+Feature = Annotated[
+    list[str] | None, _of_labels("Column with a number that describes the item; may be given again.", metavar="COLUMN")
+]
+MODEL = "btl, pooled and majority-vote take all annotators as alike. (default: extended-btl; of labels dawid-skene)"
+ModelName = Annotated[
+    Literal[
+        "btl",
+        "extended-btl",
+        "dawid-skene",
+        "one-coin",
+        "hierarchical-dawid-skene",
+        "item-difficulty",
+        "raykar",
+        "yan",
+        "pooled",
+        "majority-vote",
+    ]
+    | None,
+    _option("Model", "--model", help=MODEL),
+]
+COMPETENCE = "Where competences may lie: [0, 1], above 0, or anywhere. Only signed can find adversaries. (default: signed)"
+Competence = Annotated[Literal["unit", "positive", "signed"] | None, _option("Model", help=COMPETENCE)]
 PositionBias = Annotated[bool, _option("Model", "--position-bias", help="Learn who favours what is shown first.")]
-RewardScale = Annotated[float | None, _option("Model", help="Standard deviation of the rewards. [default: learned]")]
-SPREAD = "Standard deviation of the competences, or 'learned'. [default: 1 when signed, else learned]"
+RewardScale = Annotated[float | None, _option("Model", help="Standard deviation of the rewards. (default: learned)")]
+SPREAD = "Standard deviation of the competences, or 'learned'. (default: 1 when signed, else learned)"
 Spread = Annotated[str | None, _option("Model", help=SPREAD, metavar="NUMBER")]
 BackendName = Annotated[Literal["gibbs", "nuts", "svi", "em"], _option("Fit", "--backend", help="gibbs and nuts are exact.")]
-Draws = Annotated[int | None, _option("Fit", min=4, help="Posterior draws (per chain). [default: 1000]")]
+Draws = Annotated[int | None, _option("Fit", min=4, help="Posterior draws (per chain). (default: 1000)")]
 Warmup = Annotated[int | None, _option("Fit", min=1, help="Draws to discard first (gibbs, nuts).")]
-Chains = Annotated[int | None, _option("Fit", min=1, help="Chains (gibbs, nuts). [default: 4]")]
+Chains = Annotated[int | None, _option("Fit", min=1, help="Chains (gibbs, nuts). (default: 4)")]
 Seed = Annotated[int, _option("Fit", min=0, max=2**31 - 1, help="The same seed gives the same result.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and no notes on standard error.")]
 Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Progress bars (only ever on a terminal).")]
-Threshold = Annotated[float, _option("Audit", help="An annotator with a competence below it is bad; 1 is a reliable one.")]
+THRESHOLD = "An annotator with a competence below it is bad; 1 is a reliable one, 0 one who guesses."
+Threshold = Annotated[float, _option("Audit", help=THRESHOLD)]
 Level = Annotated[float, _option("Audit", help="Posterior probability of the intervals.")]
 MinVotes = Annotated[int, _option("Audit", min=0, help="With fewer votes nobody is judged.")]
 KeepBad = Annotated[float, _option("Audit", "--cost-keep-bad", help="Cost of keeping a bad annotator.")]
 DropGood = Annotated[float, _option("Audit", "--cost-drop-good", help="Cost of dropping a good one.")]
 Review = Annotated[float, _option("Audit", "--cost-review", help="Cost of looking into an annotator's votes.")]
-Refit = Annotated[bool, _option("Audit", "--drop", help="Fit again without the flagged; report how the ranking changes.")]
+Refit = Annotated[bool, _option("Audit", "--drop", help="Fit again without the flagged; report what changes.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Questions to suggest.")]
-AuditFolder = Annotated[Path, typer.Option("--out", help="Folder for result.nc, summary.json and the figures.", metavar="DIR")]
+AuditFolder = Annotated[
+    Path, typer.Option("--out", help="Folder for result.nc, summary.json, tables and figures.", metavar="DIR")
+]
 Rows = Annotated[int, typer.Option(min=2, help="Most rows of a printed table; of more, both ends are shown.")]
 
 
@@ -85,9 +118,7 @@ def _raters(
         print(context.get_help())
 
 
-@app.command()
-def audit(
-    context: typer.Context,
+def _fitting(
     file: Table,
     winner: Winner = None,
     loser: Loser = None,
@@ -96,12 +127,17 @@ def audit(
     outcome: Outcome = None,
     item: Item = None,
     rating: Rating = None,
+    label: Label = None,
     annotator: Annotator = None,
     count: Count = None,
     ties: Ties = None,
     drop_bad_rows: DropBadRows = False,
-    model: ModelName = "extended-btl",
-    competence: Competence = "signed",
+    truth: Truth = None,
+    classes: Classes = None,
+    repeats: Repeats = None,
+    feature: Feature = None,
+    model: ModelName = None,
+    competence: Competence = None,
     position_bias: PositionBias = False,
     reward_scale: RewardScale = None,
     competence_spread: Spread = None,
@@ -110,6 +146,29 @@ def audit(
     warmup: Warmup = None,
     chains: Chains = None,
     seed: Seed = 0,
+    quiet: Quiet = False,
+    progress: Progress = True,
+) -> None:
+    """The options of every command that fits."""
+
+
+def _that_fits(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of `_fitting` before its own. Commands read all of them from the context."""
+    signatures = [inspect.signature(function, eval_str=True).parameters for function in (_fitting, command)]
+    parameters = [one.replace(kind=one.KEYWORD_ONLY) for signature in signatures for one in signature.values()]
+
+    def run(**given: Any) -> None:
+        command(**{name: value for name, value in given.items() if name in signatures[1]})
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+@app.command()
+@_that_fits
+def audit(
+    context: typer.Context,
     threshold: Threshold = 0.25,
     level: Level = 0.9,
     min_votes: MinVotes = 5,
@@ -120,43 +179,17 @@ def audit(
     batch_size: BatchSize = 10,
     out: AuditFolder = Path("raters-audit"),
     rows: Rows = 20,
-    quiet: Quiet = False,
-    progress: Progress = True,
 ) -> None:
-    """Rank the items, audit the annotators, and say what to ask next."""
+    """Rank or label the items, audit the annotators, and say what to ask next."""
     from raters import _cli_run
 
     _cli_run.audit(context.params)
 
 
 @app.command()
+@_that_fits
 def fit(
-    context: typer.Context,
-    file: Table,
-    out: Annotated[Path, typer.Option("--out", help="The result, as netCDF.", metavar="FILE")],
-    winner: Winner = None,
-    loser: Loser = None,
-    first: First = None,
-    second: Second = None,
-    outcome: Outcome = None,
-    item: Item = None,
-    rating: Rating = None,
-    annotator: Annotator = None,
-    count: Count = None,
-    ties: Ties = None,
-    drop_bad_rows: DropBadRows = False,
-    model: ModelName = "extended-btl",
-    competence: Competence = "signed",
-    position_bias: PositionBias = False,
-    reward_scale: RewardScale = None,
-    competence_spread: Spread = None,
-    backend: BackendName = "gibbs",
-    draws: Draws = None,
-    warmup: Warmup = None,
-    chains: Chains = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-    progress: Progress = True,
+    context: typer.Context, out: Annotated[Path, typer.Option("--out", help="The result, as netCDF.", metavar="FILE")]
 ) -> None:
     """Fit a model and save the result, for `raters suggest` or for arviz.from_netcdf."""
     from raters import _cli_run
@@ -170,7 +203,8 @@ def suggest(
     result: Annotated[Path, typer.Argument(metavar="RESULT.nc", help="What `raters fit` or `raters audit` saved.")],
     batch_size: BatchSize = 10,
     annotator: Annotated[list[str] | None, typer.Option(help="Ask only this one; may be given again.", metavar="NAME")] = None,
-    item: Annotated[list[str] | None, typer.Option(help="Ask only about these; give two or more.", metavar="NAME")] = None,
+    item: Annotated[list[str] | None, typer.Option(help="Ask only about these; may be given again.", metavar="NAME")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Of labels: annotators may be asked about an item again.")] = False,
     draws: Annotated[int, typer.Option(min=2, help="Posterior draws to score with.")] = 200,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option("--out", help="Also write the questions as a table.", metavar="FILE")] = None,
@@ -181,18 +215,28 @@ def suggest(
     _cli_run.suggest(context.params)
 
 
+DESIGN = (
+    "paper: uniform rewards and competences; separated: easy; crowd: with guessers and adversaries; position-biased; "
+    "label-crowd: labels, with spammers."
+)
+Design = Literal["paper", "separated", "crowd", "position-biased", "label-crowd"]
+
+
 @app.command()
 def simulate(
     context: typer.Context,
     out: Annotated[Path, typer.Option("--out", help="The votes: .csv, .tsv, .jsonl or .parquet.", metavar="FILE")],
-    design: Annotated[Literal["paper", "separated", "crowd", "position-biased"], typer.Option(help=DESIGN)] = "crowd",
+    design: Annotated[Design, typer.Option(help=DESIGN)] = "crowd",
     items: Annotated[int | None, typer.Option(min=2, help="Number of items.")] = None,
     annotators: Annotated[int | None, typer.Option(min=1, help="Number of annotators.")] = None,
     votes: Annotated[int | None, typer.Option(min=1, help="Number of votes.")] = None,
+    labels_per_item: Annotated[int | None, _of_labels("Labels of each item (label-crowd).", min=1)] = None,
+    classes: Annotated[int | None, _of_labels("Number of classes (label-crowd).", min=2)] = None,
+    features: Annotated[int | None, _of_labels("Number of features of the items (label-crowd).", min=0)] = None,
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Write votes drawn from a known truth, and the truth beside them as NAME-truth.json."""
+    """Write votes or labels drawn from a known truth, and the truth beside them as NAME-truth.json."""
     from raters import _cli_run
 
     _cli_run.simulate(context.params)

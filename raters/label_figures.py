@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -101,13 +102,13 @@ def _matrix(axes: Axes, matrix: np.ndarray) -> Any:
     return shades
 
 
-def certainty(found: Audit) -> Figure:
+def certainty(items: xr.Dataset | None) -> Figure:
     """How many item labels can be used as they are: items from the most certain to the least, and how many are wrong.
 
     Parameters
     ----------
-    found : Audit
-        From `raters.audit`, of labels.
+    items : xarray.Dataset
+        Those of an audit of labels.
 
     Returns
     -------
@@ -118,11 +119,11 @@ def certainty(found: Audit) -> Figure:
     >>> import raters as rt, raters.label_figures
     >>> labels, _ = rt.datasets.label_crowd(num_items=60, num_annotators=5, num_classes=2, seed=0)
     >>> found = rt.audit(rt.DawidSkene(), rt.fit(rt.DawidSkene(), labels, rt.PGEM(), seed=0, progress=False))
-    >>> rt.label_figures.certainty(found).savefig("certainty.png")        # doctest: +SKIP
+    >>> rt.label_figures.certainty(found.items).savefig("certainty.png")        # doctest: +SKIP
     """
-    if found.items is None:
+    if items is None:
         raise SettingError("there are no item labels: this is an audit of comparisons; figures.rewards(result) ranks its items")
-    wrong = np.sort(1 - found.items["probability"].values)
+    wrong = np.sort(1 - items["probability"].values)
     kept = np.arange(1, len(wrong) + 1)
     figure = Figure(figsize=(8.5, 4.5), layout="constrained", dpi=150)
     axes = figure.subplots()
@@ -130,7 +131,7 @@ def certainty(found: Audit) -> Figure:
     axes.plot(kept, np.cumsum(wrong) / kept, color=_VERDICTS["keep"][0], label="expected share that is wrong of all up to here")
     axes.set(xlabel="items, the most certain first", ylabel="wrong", xlim=(0, len(wrong)), ylim=(0, None))
     axes.set_title(
-        f"If labelling stops now: {found.expected_wrong:.1f} of {len(wrong)} item labels expected to be wrong",
+        f"If labelling stops now: {wrong.sum():.1f} of {len(wrong)} item labels expected to be wrong",
         loc="left",
         fontsize=11,
     )

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters import _cli_files, _cli_run, cli, datasets
+from raters import _cli_common, _cli_files, _cli_votes, cli, datasets
 from raters.errors import DataError, DataWarning
 
 RATERS = [sys.executable, "-m", "raters.cli"]
@@ -170,7 +170,7 @@ def test_figures_of_an_earlier_audit_do_not_stay_among_the_new(audited, tmp_path
     mine = tmp_path / "notes.txt"
     mine.write_text("keep me")
     result = az.from_netcdf(audited[0] / "result.nc")
-    _cli_run._write_audit({"out": tmp_path, "level": 0.9}, result, None, None, {})
+    _cli_votes._write_audit({"out": tmp_path, "level": 0.9}, result, None, None, {})
     assert not stale.exists()
     assert mine.exists()
 
@@ -183,7 +183,7 @@ def test_simulated_votes_read_back(design, tmp_path, capsys):
     table = _cli_files.read_table(out)
     columns = _cli_files.Columns().guessed(list(table.columns))
     again, left_out = _cli_files.read_votes(table, columns, None, False)
-    drawn, truth = _cli_run._DESIGNS[design](5, 3, 200, seed=0)
+    drawn, truth = _cli_votes.DESIGNS[design](5, 3, 200, seed=0)
     assert (again.num_votes, left_out, again.ordered) == (200, 0, design == "position-biased")
     for mine, original in ((again.first, drawn.first), (again.annotator, drawn.annotator), (again.wins, drawn.wins)):
         np.testing.assert_array_equal(mine, original)
@@ -320,7 +320,7 @@ def test_a_failed_second_fit_is_a_warning(audited, monkeypatch, capsys):
     monkeypatch.setattr(rt, "drop", refuse)
     options = {"seed": 0, "progress": False, "quiet": True}
     with pytest.warns(DataWarning, match="no second fit: dropping"):
-        assert _cli_run._refit(model, rt.Comparisons.from_result(result), rt.audit(model, result), rt.PGEM(), options) is None
+        assert _cli_common.refit(model, rt.Comparisons.from_result(result), rt.audit(model, result), rt.PGEM(), options) is None
 
 
 def test_warnings_are_one_line_each_and_go_into_the_summary(tmp_path, capsys):
@@ -361,7 +361,7 @@ def test_an_interruption_while_writing_leaves_what_was_there(audited, crowd, tmp
     (out / "result.nc").write_text("of yesterday")
     result = az.from_netcdf(audited[0] / "result.nc")
     monkeypatch.setattr(rt, "fit", lambda *_, **__: result)
-    monkeypatch.setattr(_cli_run.figures, "competences", interrupt)
+    monkeypatch.setattr(_cli_votes.figures, "competences", interrupt)
     code, _, err = run(capsys, "audit", crowd, "--out", out, "--quiet")
     assert (code, err) == (130, "raters: interrupted; nothing was written\n")
     assert [file.name for file in out.iterdir()] == ["result.nc"]

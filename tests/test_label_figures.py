@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import raters as rt
@@ -29,9 +30,13 @@ def judged(annotators: int, classes: list[str]) -> rt.Audit:
     return rt.Audit(table, of_votes.rule, confusion, items)
 
 
+def certainty(found: rt.Audit) -> Figure:
+    return label_figures.certainty(found.items)
+
+
 @pytest.mark.parametrize("classes", [["no", "yes"], ["no", "perhaps", "yes"], LONG], ids=len)
 @pytest.mark.parametrize("number", [1, 5, 600])
-@pytest.mark.parametrize("draw", [label_figures.confusions, label_figures.certainty, figures.competences, figures.auditor])
+@pytest.mark.parametrize("draw", [label_figures.confusions, certainty, figures.competences, figures.auditor])
 def test_nothing_is_clipped_or_covered(draw, number, classes):
     figure = draw(judged(number, classes))
     width, height = test_figures.pixels(figure)
@@ -66,7 +71,7 @@ def test_matrices_are_those_of_the_least_trusted():
 
 
 def test_certainty_is_the_running_mean_of_what_is_wrong():
-    axes = label_figures.certainty(judged(3, ["no", "yes"])).axes[0]
+    axes = label_figures.certainty(judged(3, ["no", "yes"]).items).axes[0]
     one, all_so_far = (line.get_ydata() for line in axes.lines)
     np.testing.assert_allclose(one, [0, 0.1, 0.2, 0.5])
     np.testing.assert_allclose(all_so_far, [0, 0.05, 0.1, 0.2])
@@ -81,7 +86,7 @@ def test_labels_are_called_labels():
     assert "0: guesser" in figures.competences(test_figures.judged(5)).axes[0].get_xlabel()
 
 
-@pytest.mark.parametrize("draw", [label_figures.confusions, label_figures.certainty])
+@pytest.mark.parametrize("draw", [label_figures.confusions, certainty])
 def test_an_audit_of_comparisons_is_refused(draw):
     with pytest.raises(SettingError, match="this is an audit of comparisons"):
         draw(test_figures.judged(3))
