@@ -43,6 +43,18 @@ def singles(few: rt.Comparisons) -> rt.Comparisons:
 
 
 @pytest.fixture(scope="session")
+def labelled() -> rt.Labels:
+    """12 items with 2 to 4 labels by 4 annotators in 3 classes; features, counts, and 3 items whose class is known."""
+    crowd = rt.datasets.label_crowd(12, 4, 4, 3, num_features=2, seed=0).labels
+    rng = np.random.default_rng(0)
+    kept = rng.random((12, 4)).argsort(1).ravel() < np.repeat(rng.integers(2, 5, 12), 4)
+    table = crowd.to_frame()[kept].assign(count=rng.integers(1, 3, kept.sum()))
+    names = {"items": crowd.items, "annotators": crowd.annotators, "classes": crowd.classes}
+    labels = rt.Labels.from_frame(table, item="item", annotator="annotator", label="label", count="count", **names)
+    return labels.with_truth({1: 0, 5: 1, 8: 2}).with_features(np.asarray(crowd.features)[:, 1:])
+
+
+@pytest.fixture(scope="session")
 def fit_quietly():
     """`raters.fit` without progress, and without warnings about chains that a test keeps short on purpose."""
 

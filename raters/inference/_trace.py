@@ -31,11 +31,24 @@ def trace(model: Model, data: Any, values: Values) -> dict[str, Any]:
     return handlers.trace(seeded).get_trace(data)
 
 
+def skeleton(model: Model, data: Any) -> dict[str, Any]:
+    """The program's trace at any values inside the supports: nothing is drawn, which would take long to compile."""
+    program = handlers.substitute(model.generate, substitute_fn=_feasible)
+    return handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(data)
+
+
+def _feasible(site: dict[str, Any]) -> Any:
+    """Any value in a site's support."""
+    if site["type"] != "sample" or site["is_observed"]:
+        return None
+    fn = site["fn"]
+    return fn.support.feasible_like(jnp.zeros(fn.shape()))
+
+
 def sites(model: Model, data: Any) -> dict[str, Site]:
     """Every sample site by name, the observed one last. Runs the program on one unit only, and draws nothing."""
     found: dict[str, Site] = {}
-    program = handlers.substitute(model.generate, substitute_fn=_feasible)
-    for name, site in handlers.trace(handlers.seed(program, 0)).get_trace(data.take(slice(0, 1))).items():
+    for name, site in skeleton(model, data.take(slice(0, 1))).items():
         if site["type"] != "sample":
             continue
         observed = name == model.observed
@@ -43,14 +56,6 @@ def sites(model: Model, data: Any) -> dict[str, Site]:
         dims = (data.unit_axis,) if observed else _dims(name, site, len(shape))
         found[name] = Site(shape, dims, observed, _of_one(site["fn"].support), _name(site["fn"]))
     return dict(sorted(found.items(), key=lambda entry: entry[1].observed))
-
-
-def _feasible(site: dict[str, Any]) -> Any:
-    """Any value in a site's support: a draw takes much longer to compile."""
-    if site["type"] != "sample" or site["is_observed"]:
-        return None
-    fn = site["fn"]
-    return fn.support.feasible_like(jnp.zeros(fn.shape()))
 
 
 def _of_one(support: constraints.Constraint) -> constraints.Constraint:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -13,16 +12,11 @@ from raters.errors import NotConjugateError
 from raters.inference import _classes, _polyagamma, _sweep
 from raters.inference._conditionals import Dense, observation
 from raters.inference._rows import Block, rows_of, split
-from raters.inference._trace import log_joint, trace
+from raters.inference._trace import trace
 from raters.model import Model, Values
+from raters.testing._densities import value_and_slope
 
 _TOLERANCE = 1e-8
-
-
-@partial(jax.jit, static_argnums=0)
-def value_and_slope(model: Model, data: Any, values: Values) -> tuple[jax.Array, Values]:
-    """Log joint density, and its slope at every site."""
-    return jax.value_and_grad(lambda values: log_joint(model, data, values))(values)
 
 
 def check_blocks(model: Model, data: Any, values: Values) -> None:

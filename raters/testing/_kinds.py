@@ -10,9 +10,7 @@ import numpy as np
 
 from raters._judgements import Judgements
 from raters.data import Comparisons
-from raters.fit import simulate
 from raters.labels import Labels
-from raters.model import Model
 
 # Where each new code of an axis comes from: the code of old entry i is `new[axis][i]`.
 NewCodes = dict[str, np.ndarray]
@@ -97,19 +95,16 @@ def _(data: Labels) -> tuple[Labels, Labels]:
 
 
 @singledispatch
-def answered_again(data: Judgements, model: Model, seed: int) -> Any:
-    """Data of equal shape with other outcomes, drawn at the model's start."""
+def answered_otherwise(data: Judgements) -> Any:
+    """Data of equal shape with other outcomes."""
     raise NotImplementedError
 
 
-@answered_again.register
-def _(data: Comparisons, model: Model, seed: int) -> Comparisons:
-    return simulate(model, data, seed=seed, given=model.start(data)).data
+@answered_otherwise.register
+def _(data: Comparisons) -> Comparisons:
+    return dataclasses.replace(data, wins=(highest(data) - outcomes(data)).astype(np.float32))
 
 
-@answered_again.register
-def _(data: Labels, model: Model, seed: int) -> Labels:
-    # A row with a count would become so many rows.
-    singles = dataclasses.replace(data, count=None)
-    answers = simulate(model, singles, seed=seed, given=model.start(data)).data
-    return dataclasses.replace(data, label=np.asarray(answers.label))
+@answered_otherwise.register
+def _(data: Labels) -> Labels:
+    return dataclasses.replace(data, label=np.roll(outcomes(data), 1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from functools import partial
 from typing import Any
 
 import jax
@@ -15,12 +14,13 @@ import numpyro.infer.util
 import raters.models
 from raters._judgements import Judgements
 from raters.fit import simulate
-from raters.inference._trace import latent_sites, log_prior, pointwise_log_likelihood, sites, trace
+from raters.inference._trace import latent_sites, sites, skeleton
 from raters.labels import Labels
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
 from raters.models import from_repr
 from raters.testing import _kinds
-from raters.testing._blocks import check_blocks, value_and_slope
+from raters.testing._blocks import check_blocks
+from raters.testing._densities import parts, value_and_slope
 
 _TOLERANCE = 1e-8
 
@@ -95,7 +95,7 @@ def _check_identity(model: Model) -> None:
 def _check_sites(model: Model, data: Any) -> None:
     name, found = type(model).__name__, sites(model, data)
     assert model.observed in found, f"{name} has no site {model.observed!r}, which it calls observed; it has {list(found)}"
-    full = trace(model, data, model.start(data))
+    full = skeleton(model, data)
     extra = [site for site, facts in full.items() if facts["type"] == "sample" and facts["is_observed"]]
     extra = [site for site in extra if site != model.observed]
     assert not extra, f"{name} has observed sites or factors {extra} besides {model.observed!r}, which no back-end would see"
@@ -162,14 +162,8 @@ def _point(model: Model, data: Any, drawn: Values) -> Values:
     return {name: 0.5 * np.asarray(value, float) + 0.5 * drawn[name] for name, value in model.start(data).items()}
 
 
-@partial(jax.jit, static_argnums=0)
-def _parts(model: Model, data: Any, values: Values) -> tuple[jax.Array, jax.Array]:
-    """Log prior density, and pointwise log-likelihood."""
-    return log_prior(model, data, values), pointwise_log_likelihood(model, data, values)
-
-
 def _log_likelihood(model: Model, data: Any, values: Values) -> float:
-    return float(_parts(model, data, values)[1].sum())
+    return float(parts(model, data, values)[1].sum())
 
 
 def _close(one: float, other: float, scale: float = 0.0) -> bool:
@@ -178,7 +172,7 @@ def _close(one: float, other: float, scale: float = 0.0) -> bool:
 
 def _check_density(model: Model, data: Any, values: Values) -> None:
     by_numpyro = jax.jit(lambda values, data: numpyro.infer.util.log_density(model.generate, (data,), {}, values)[0])
-    prior, pointwise = _parts(model, data, values)
+    prior, pointwise = parts(model, data, values)
     shape = (data.num_units,)
     assert pointwise.shape == shape, f"the pointwise log-likelihood has shape {pointwise.shape}, not {shape}"
     joint, likelihood = float(by_numpyro(values, data)), float(pointwise.sum())
@@ -234,7 +228,7 @@ def _check_relabelling(model: Model, data: Any, values: Values, seed: int) -> No
             if dim in new:
                 moved[name] = np.take(moved[name], np.argsort(new[dim]), axis=axis)
     pairs = (data, values), (_kinds.renamed(data, new), moved)
-    here, there = (float(prior + pointwise.sum()) for prior, pointwise in (_parts(model, *pair) for pair in pairs))
+    here, there = (float(prior + pointwise.sum()) for prior, pointwise in (parts(model, *pair) for pair in pairs))
     assert _close(here, there), f"renaming items and annotators changes the log density by {there - here:.3g}"
 
 
@@ -254,7 +248,7 @@ def _check_known(model: Model, data: Labels, values: Values) -> None:
 
     def pointwise(true_class: int) -> jax.Array:
         known = dataclasses.replace(data, truth=np.full(data.num_units, true_class, np.int32))
-        return _parts(model, known, values)[1]
+        return parts(model, known, values)[1]
 
     total = jax.nn.logsumexp(jnp.stack([pointwise(true_class) for true_class in range(data.num_classes)]), axis=0)
     wrong = float(jnp.max(jnp.abs(total - pointwise(-1))))

@@ -12,9 +12,10 @@ import xarray as xr
 
 from raters._judgements import Judgements
 from raters._result import data_of, label_array
-from raters.inference._trace import latent_sites, pointwise_log_likelihood
+from raters.inference._trace import latent_sites
 from raters.labels import Labels
 from raters.model import Model, Shift
+from raters.testing._densities import parts
 
 
 def check_result(result: xr.DataTree, model: Model, data: Judgements) -> None:
@@ -116,6 +117,6 @@ def _check_log_likelihood(result: xr.DataTree, model: Model, data: Any) -> None:
     assert stored.dims == dims, f"the log-likelihood has axes {stored.dims}, not {dims}"
     with jax.enable_x64(True):
         last = {str(name): jnp.asarray(draws.values[-1, -1], float) for name, draws in result["posterior"].data_vars.items()}
-        expected = np.asarray(pointwise_log_likelihood(model, jax.tree.map(jnp.asarray, data), last))
+        expected = np.asarray(parts(model, data, last)[1])
     wrong = float(np.max(np.abs(stored.values[-1, -1] - expected)))
     assert wrong < 1e-3 * (1 + np.abs(expected).max()), f"the stored log-likelihood is off by {wrong:.3g}"

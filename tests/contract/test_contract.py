@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 import raters as rt
@@ -17,6 +19,16 @@ MODELS = (
     rt.ExtendedBTL(competence="signed", position_bias=True),
     rt.ExtendedBTL(reward_scale=1.0, competence_spread=0.5),
 )
+LABEL_MODELS = (
+    rt.MajorityVote(),
+    rt.Pooled(),
+    rt.OneCoin(),
+    rt.DawidSkene(),
+    rt.HierarchicalDawidSkene(),
+    rt.ItemDifficulty(),
+    rt.Raykar(),
+    rt.Yan(),
+)
 # Compiling is what costs: every back-end runs the two ends of each model, and the fastest to compile the rest too.
 FEW_MODELS = (rt.BTL(), rt.BTL(position_bias=True), rt.ExtendedBTL(), rt.ExtendedBTL(competence="signed", position_bias=True))
 BACKENDS = (
@@ -26,6 +38,7 @@ BACKENDS = (
     rt.PGEM(draws=40),
 )
 PAIRS = [(model, backend) for backend in BACKENDS for model in (MODELS if isinstance(backend, rt.PGGibbs) else FEW_MODELS)]
+LABEL_PAIRS = [(model, backend) for model in LABEL_MODELS for backend in BACKENDS]
 
 
 def _name(case) -> str:
@@ -33,7 +46,7 @@ def _name(case) -> str:
 
 
 def test_every_model_of_the_zoo_is_here() -> None:
-    assert {type(model).__name__ for model in MODELS} == set(models.__all__)
+    assert {type(model).__name__ for model in MODELS + LABEL_MODELS} == set(models.__all__)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=_name)
@@ -46,8 +59,27 @@ def test_backend_keeps_the_contract(model, backend, tiny) -> None:
     rt.testing.check_backend(backend, model, tiny)
 
 
+@pytest.mark.parametrize("model", LABEL_MODELS, ids=_name)
+def test_label_model_keeps_the_contract(model, labelled) -> None:
+    rt.testing.check_model(model, labelled)
+
+
+@pytest.mark.parametrize(("model", "backend"), LABEL_PAIRS, ids=_name)
+def test_backend_keeps_the_contract_for_labels(model, backend, labelled) -> None:
+    rt.testing.check_backend(backend, model, labelled)
+
+
+def test_mistakes_that_have_one_place_to_go(fit_quietly) -> None:
+    """With two classes, where a wrong label goes is certain."""
+    labels = rt.datasets.label_crowd(12, 4, 3, 2, num_features=2, seed=0).labels
+    rt.testing.check_result(fit_quietly(rt.Yan(), labels, rt.PGGibbs(draws=40, warmup=20, chains=2)), rt.Yan(), labels)
+
+
 @pytest.mark.parametrize("backend", BACKENDS, ids=_name)
-def test_backend_says_why_not(backend, tiny) -> None:
+def test_backend_says_why_not(backend, tiny, labelled) -> None:
     unordered = rt.datasets.separated(num_items=6, num_annotators=4, num_votes=150, seed=0).votes
     assert "order of presentation" in backend.why_not(rt.BTL(position_bias=True), unordered)
     rt.testing.check_backend(backend, rt.BTL(position_bias=True), unordered)
+    plain = dataclasses.replace(labelled, features=None, centre=None, scale=None, feature_names=())
+    assert "have no features" in backend.why_not(rt.Raykar(), plain)
+    rt.testing.check_backend(backend, rt.Raykar(), plain)

@@ -16,6 +16,7 @@ import numpyro.distributions as dist
 import pytest
 
 import raters as rt
+from raters.distributions import GroupedMixture, RightOrWrongLabel
 from raters.errors import ConvergenceWarning
 from raters.inference import Backend, Draws
 from raters.inference._trace import latent_sites
@@ -143,6 +144,66 @@ def test_a_sound_model_passes(tiny) -> None:
 def test_a_broken_model_is_refused(model, sentence, tiny) -> None:
     with pytest.raises(AssertionError, match=sentence):
         check_model(model, tiny)
+
+
+@dataclass(frozen=True)
+class Coin(rt.Model[rt.Labels]):
+    """A sound model of labels."""
+
+    observed: ClassVar[str] = "label"
+    takes: ClassVar[type] = rt.Labels
+    blocks = (("skill",),)
+    axis: ClassVar[str] = "annotator"
+    seen: ClassVar[tuple[str, ...]] = ("count", "truth")
+
+    def start(self, data):
+        return {"typical": jnp.asarray(1.0), "skill": jnp.ones(data.num_annotators)}
+
+    def generate(self, data):
+        typical = numpyro.sample("typical", dist.Normal(1.0, 1.0))
+        with numpyro.plate(self.axis, data.num_annotators):
+            skill = numpyro.sample("skill", dist.Normal(typical, 1.0))
+        label = RightOrWrongLabel(skill[data.annotator][:, None], data.num_classes)
+        even = dist.Categorical(probs=jnp.full(data.num_classes, 1 / data.num_classes))
+        count, known = (getattr(data, name) if name in self.seen else None for name in ("count", "truth"))
+        numpyro.sample("label", GroupedMixture(even, label, data.group, data.num_units, count, known), obs=data.label)
+
+
+class Mistyped(Coin):
+    axis: ClassVar[str] = "anotator"
+
+
+class SeesNoCounts(Coin):
+    seen: ClassVar[tuple[str, ...]] = ("truth",)
+
+
+class SeesNoTruths(Coin):
+    seen: ClassVar[tuple[str, ...]] = ("count",)
+
+
+class ClaimsTheCrowd(Coin):
+    """What is typical reaches the labels through the prior of the skills alone."""
+
+    blocks = (("typical",), ("skill",))
+
+
+def test_a_sound_label_model_passes(labelled) -> None:
+    check_model(Coin(), labelled)
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        (Mistyped(), "called 'anotator', and the data name"),
+        (SeesNoCounts(), "repeated row is not the same as count=2"),
+        (SeesNoTruths(), "summed over the classes, differ by"),
+        (ClaimsTheCrowd(), r"block \('typical',\) has a slope that differs by .*other sites' priors"),
+    ],
+    ids=lambda case: type(case).__name__ if isinstance(case, rt.Model) else "",
+)
+def test_a_broken_label_model_is_refused(model, sentence, labelled) -> None:
+    with pytest.raises(AssertionError, match=sentence):
+        check_model(model, labelled)
 
 
 @dataclass(frozen=True)
