@@ -72,7 +72,7 @@ def _(fn: dist.Dirichlet, log_likelihood, at):
 def _(fn: dist.Beta, log_likelihood, at):
     # With a right and b wrong the derivative along the logit is a − (a + b)p: two points give both.
     def slope(p):
-        point = jnp.full(fn.batch_shape, p)
+        point = jnp.full(fn.batch_shape, p, float)  # Weakly typed, it would give way to float32 counts.
         return p * (1 - p) * jax.grad(log_likelihood)(point)
 
     low, high = (1 - at / 2) / 3, (2 + at / 2) / 3
