@@ -17,7 +17,7 @@ def positive(name: str, value: float | None, *, optional: bool = False) -> None:
     if value is None and optional:
         return
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not (math.isfinite(value) and value > 0):
+    if value is None or not number or not (math.isfinite(value) and value > 0):
         also = " or None, to learn it" if optional else ""
         raise SettingError(f"{name}={value!r} is not possible; it must be a number above 0{also}")
 

@@ -260,12 +260,11 @@ def suggest(
     values, _ = draws_of(model, result, draws, seed)
     if isinstance(candidates, Labels):
         return _suggest_labels(model, values, candidates, Labels.from_result(result), batch_size, repeats)
-    assert isinstance(candidates, Comparisons)
-    candidates = recode(model, candidates.without_outcomes(), Comparisons.from_result(result))
-    score, p_win = scores(model, values, candidates)
-    chosen = _best(candidates, score, batch_size, repeats)
-    names = {"first": candidates.items, "second": candidates.items, "by": candidates.annotators}
-    codes = {"first": candidates.first, "second": candidates.second, "by": candidates.annotator}
+    questions = recode(model, candidates.without_outcomes(), Comparisons.from_result(result))
+    score, p_win = scores(model, values, questions)
+    chosen = _best(questions, score, batch_size, repeats)
+    names = {"first": questions.items, "second": questions.items, "by": questions.annotators}
+    codes = {"first": questions.first, "second": questions.second, "by": questions.annotator}
     columns = {role: label_array(names[role])[np.asarray(codes[role])[chosen]] for role in names}
     columns |= {"score": score[chosen], "p_win": p_win[chosen]}
     return xr.Dataset({name: ("suggestion", column) for name, column in columns.items()})

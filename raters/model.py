@@ -49,12 +49,13 @@ class Model[Data](abc.ABC):
 
     A subclass writes `generate`; that alone buys `raters.NUTS`, `raters.SVI` and every verb. `blocks` buys the Pólya-Gamma
     back-ends: each block is one latent site, or several that are updated jointly, in which the logits
-    are affine and whose priors are Gaussian, truncated Gaussian or uniform. The claim is checked before sampling.
+    are affine and whose priors are Gaussian, truncated Gaussian or uniform, or a site with a Dirichlet or Beta prior whose
+    probabilities are counted. The claim is checked before sampling.
     """
 
     reference: ClassVar[str] = ""
     observed: ClassVar[str] = "outcome"
-    takes: ClassVar[type[Judgements]] = Judgements
+    takes: ClassVar[type] = Judgements
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:

@@ -144,6 +144,7 @@ class Counts:
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
         """A draw."""
         gamma = np.maximum(rng.standard_gamma(self._concentration), 1e-300)
-        return self._flat(gamma / gamma.sum(-1, keepdims=True))
+        # Short of 1, where a log-odds would be infinite.
+        return np.minimum(self._flat(gamma / gamma.sum(-1, keepdims=True)), 1 - 1e-16)
 
     coordinate = mode

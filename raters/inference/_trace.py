@@ -124,11 +124,6 @@ def scattered(values: Values, supports: dict[str, constraints.Constraint], rng: 
     return found
 
 
-def ravel_site(value: Any) -> jax.Array:
-    """A site's value as a vector."""
-    return jnp.ravel(jnp.asarray(value))
-
-
 @partial(jax.jit, static_argnums=0)
 def prior_of(model: Model, data: Any, values: Values) -> jax.Array:
     """Compiled `log_prior`."""

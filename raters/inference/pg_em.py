@@ -292,7 +292,7 @@ class _Climber:
             begin += size
             if name in self.counted:
                 part = softmax(part, axis=-1) if support is constraints.simplex else expit(part)
-                part = np.clip(part, _classes.LEAST, 1.0)
+                part = np.clip(part, _classes.LEAST, 1 - _classes.LEAST)
             elif name in self.plan.free:
                 part = np.asarray(biject_to(support)(part))
             else:

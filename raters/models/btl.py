@@ -10,7 +10,6 @@ import numpyro
 import numpyro.distributions as dist
 
 from raters._check import boolean, positive
-from raters._judgements import Judgements
 from raters.data import Comparisons
 from raters.model import Model, Shift, Symmetry, Values
 from raters.models import _votes
@@ -54,7 +53,7 @@ class BTL(Model[Comparisons]):
     reward_scale: float | None = None
     position_bias: bool = False
 
-    takes: ClassVar[type[Judgements]] = Comparisons
+    takes: ClassVar[type] = Comparisons
     reference: ClassVar[str] = (
         "Bradley, R. A. and Terry, M. E. (1952). Rank analysis of incomplete block designs: I. The method of paired "
         "comparisons. Biometrika, 39(3/4), 324–345. doi:10.2307/2334029"

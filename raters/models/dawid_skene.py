@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpyro.distributions as dist
 
-from raters._judgements import Judgements
 from raters.distributions import ConfusedLabel
 from raters.labels import Labels
 from raters.model import Model, Values
@@ -61,7 +60,7 @@ class DawidSkene(Model[Labels]):
     prevalence: float = 1.0
 
     observed: ClassVar[str] = "label"
-    takes: ClassVar[type[Judgements]] = Labels
+    takes: ClassVar[type] = Labels
     reference: ClassVar[str] = (
         "Dawid, A. P. and Skene, A. M. (1979). Maximum likelihood estimation of observer error-rates using the EM algorithm. "
         "Journal of the Royal Statistical Society: Series C (Applied Statistics), 28(1), 20–28. doi:10.2307/2346806"

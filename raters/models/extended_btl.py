@@ -10,7 +10,6 @@ import numpyro
 import numpyro.distributions as dist
 
 from raters._check import boolean, one_of, positive
-from raters._judgements import Judgements
 from raters.data import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
 from raters.models import _votes
@@ -81,7 +80,7 @@ class ExtendedBTL(Model[Comparisons]):
     competence_spread: float | Literal["auto", "learned"] = "auto"
     position_bias: bool = False
 
-    takes: ClassVar[type[Judgements]] = Comparisons
+    takes: ClassVar[type] = Comparisons
     reference: ClassVar[str] = (
         "Shejole, K. and Kush. Learning human expertise in RLHF using Extended-BTL model. Department of Computer Science, "
         "IIT Bombay (under the guidance of A. Agarwal)."

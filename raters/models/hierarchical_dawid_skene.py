@@ -10,7 +10,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters._judgements import Judgements
 from raters.distributions import ConfusedLabel
 from raters.labels import Labels
 from raters.model import Model, Values
@@ -56,7 +55,7 @@ class HierarchicalDawidSkene(Model[Labels]):
     prevalence: float = 1.0
 
     observed: ClassVar[str] = "label"
-    takes: ClassVar[type[Judgements]] = Labels
+    takes: ClassVar[type] = Labels
     reference: ClassVar[str] = (
         "Paun, S., Carpenter, B., Chamberlain, J., Hovy, D., Kruschwitz, U. and Poesio, M. (2018). Comparing Bayesian models "
         "of annotation. Transactions of the Association for Computational Linguistics, 6, 571–585. doi:10.1162/tacl_a_00040"

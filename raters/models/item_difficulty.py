@@ -10,7 +10,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters._judgements import Judgements
 from raters.distributions import RightOrWrongLabel
 from raters.labels import Labels
 from raters.model import Model, Scale, Symmetry, Values
@@ -57,7 +56,7 @@ class ItemDifficulty(Model[Labels]):
     prevalence: float = 1.0
 
     observed: ClassVar[str] = "label"
-    takes: ClassVar[type[Judgements]] = Labels
+    takes: ClassVar[type] = Labels
     reference: ClassVar[str] = (
         "Whitehill, J., Ruvolo, P., Wu, T., Bergsma, J. and Movellan, J. (2009). Whose vote should count more: optimal "
         "integration of labels from labelers of unknown expertise. Advances in Neural Information Processing Systems, 22"

@@ -10,7 +10,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters._judgements import Judgements
 from raters.distributions import RightOrWrongLabel
 from raters.labels import Labels
 from raters.model import Model, Values
@@ -52,7 +51,7 @@ class MajorityVote(Model[Labels]):
     wrong: float = 1.0
 
     observed: ClassVar[str] = "label"
-    takes: ClassVar[type[Judgements]] = Labels
+    takes: ClassVar[type] = Labels
     reference: ClassVar[str] = ""
 
     def __post_init__(self) -> None:

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
-from raters._judgements import Judgements
 from raters.distributions import RightOrWrongLabel
 from raters.labels import Labels
 from raters.model import Model, Values
@@ -50,7 +49,7 @@ class OneCoin(Model[Labels]):
     prevalence: float = 1.0
 
     observed: ClassVar[str] = "label"
-    takes: ClassVar[type[Judgements]] = Labels
+    takes: ClassVar[type] = Labels
     reference: ClassVar[str] = (
         "Zhang, Y., Chen, X., Zhou, D. and Jordan, M. I. (2016). Spectral methods meet EM: a provably optimal algorithm for "
         "crowdsourcing. Journal of Machine Learning Research, 17(102), 1–44"

@@ -10,7 +10,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters._judgements import Judgements
 from raters.distributions import ConfusedLabel
 from raters.labels import Labels
 from raters.model import Model, Values
@@ -51,7 +50,7 @@ class Pooled(Model[Labels]):
     prevalence: float = 1.0
 
     observed: ClassVar[str] = "label"
-    takes: ClassVar[type[Judgements]] = Labels
+    takes: ClassVar[type] = Labels
     reference: ClassVar[str] = ""
 
     def __post_init__(self) -> None:

@@ -11,7 +11,6 @@ import numpyro
 import numpyro.distributions as dist
 
 from raters._check import whole
-from raters._judgements import Judgements
 from raters.distributions import ConfusedLabel
 from raters.labels import Labels
 from raters.model import Model, Values
@@ -74,7 +73,7 @@ class Raykar(Model[Labels]):
     off_diagonal: float | None = None
 
     observed: ClassVar[str] = "label"
-    takes: ClassVar[type[Judgements]] = Labels
+    takes: ClassVar[type] = Labels
     reference: ClassVar[str] = (
         "Raykar, V. C., Yu, S., Zhao, L. H., Valadez, G. H., Florin, C., Bogoni, L. and Moy, L. (2010). Learning from crowds. "
         "Journal of Machine Learning Research, 11(43), 1297–1322"

@@ -10,7 +10,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters._judgements import Judgements
 from raters.distributions import RightOrWrongLabel
 from raters.labels import Labels
 from raters.model import Model, Values
@@ -57,7 +56,7 @@ class Yan(Model[Labels]):
     coefficient_scale: float | None = None
 
     observed: ClassVar[str] = "label"
-    takes: ClassVar[type[Judgements]] = Labels
+    takes: ClassVar[type] = Labels
     reference: ClassVar[str] = (
         "Yan, Y., Rosales, R., Fung, G., Schmidt, M., Hermosillo, G., Bogoni, L., Moy, L. and Dy, J. (2010). Modeling "
         "annotator expertise: learning when everybody knows a bit of something. Proceedings of the 13th International "
