@@ -218,7 +218,7 @@ def test_candidates_with_a_name_nearly_right():
         ({"batch_size": 0}, "batch_size=0 is not possible"),
         ({"batch_size": 2.5}, "batch_size=2.5 is not possible"),
         ({"draws": 1}, "draws=1 is not possible; it must be a whole number, at least 2"),
-        ({"candidates": [(0, 1)]}, "candidates must be Comparisons; it is list"),
+        ({"candidates": [(0, 1)]}, "candidates must be Comparisons or Labels; it is list"),
     ],
 )
 def test_options_out_of_range(options, message):

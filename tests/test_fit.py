@@ -42,7 +42,7 @@ def fitted() -> xr.DataTree:
         ((rt.BTL, VOTES, EM), "the first argument must be a model, such as rt.BTL(); it is BTL; write rt.BTL()"),
         (("BTL", VOTES, EM), "the first argument must be a model, such as rt.BTL(); it is str"),
         ((VOTES, rt.BTL(), EM), "the first argument must be a model, such as rt.BTL(); it is Comparisons"),
-        ((rt.BTL(), {"w": [1]}, EM), "the second argument must be Comparisons; it is dict. Read a table with"),
+        ((rt.BTL(), {"w": [1]}, EM), "the second argument must be Comparisons or Labels; it is dict. Read a table with"),
         ((rt.BTL(), VOTES, rt.PGEM), "the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is PGEM"),
         ((rt.BTL(), VOTES, "nuts"), "the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is 'nuts'"),
     ],
@@ -242,7 +242,7 @@ def test_predict_refuses_unknown_names(question, message):
 
 
 def test_predict_refuses_a_table_a_class_and_another_model():
-    with pytest.raises(SettingError, match="questions must be Comparisons; it is dict"):
+    with pytest.raises(SettingError, match="questions must be Comparisons or Labels; it is dict"):
         rt.predict(SIGNED, signed_result(), {"w": ["a"]})
     with pytest.raises(SettingError, match=r"it is ExtendedBTL; write rt.ExtendedBTL\(\)"):
         rt.predict(rt.ExtendedBTL, signed_result())
@@ -330,9 +330,15 @@ def test_log_likelihood_by_annotator_sums_their_comparisons():
         np.testing.assert_allclose(table.values[..., position], rows[..., votes.annotator == code].sum(-1), rtol=1e-5)
 
 
-@pytest.mark.parametrize("by", ["annotater", None, "item"])
-def test_log_likelihood_by_something_else(by):
-    with pytest.raises(SettingError, match=re.escape(f"by={by!r} is unknown; choose one of 'comparison', 'annotator'")):
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ("annotater", "by='annotater' is unknown; choose one of 'comparison', 'annotator'"),
+        ("item", "by='item' is not possible: the likelihood of ExtendedBTL is a product over the axis 'comparison'"),
+    ],
+)
+def test_log_likelihood_by_something_else(by, words):
+    with pytest.raises(SettingError, match=re.escape(words)):
         rt.log_likelihood(SIGNED, signed_result(), by=by)
 
 
