@@ -66,7 +66,8 @@ def optimum(model, data, reached) -> tuple[float, float]:
     rng = np.random.default_rng(0)
     starts = [np.asarray(begin) + spread * rng.normal(size=begin.shape) for spread in (0.0, 0.1, 0.1)]
     options = {"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9}
-    ends = [minimize(loss, start, jac=True, method="L-BFGS-B", options=options) for start in starts]
+    bounds = [(-40.0, 40.0)] * begin.size
+    ends = [minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options) for start in starts]
     return -loss(starts[0])[0], -min(end.fun for end in ends)
 
 
