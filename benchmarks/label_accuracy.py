@@ -91,7 +91,7 @@ def raykar_rows(folder: Path, seed: int) -> list[list[Any]]:
         (rt.Raykar(hidden=16), rt.PGEM(draws=0, max_sweeps=300)),
         (rt.Raykar(), rt.SVI(draws=200)),
         (rt.Raykar(), rt.PGGibbs(draws=500, warmup=200)),
-        (rt.Raykar(), rt.NUTS(draws=150, warmup=300, chains=2, max_tree_depth=6)),
+        (rt.Raykar(), rt.NUTS(draws=150, warmup=250, chains=4, max_tree_depth=6)),
     ):
         result, seconds = fitted(model, labels, backend, seed)
         chances = rt.predict(model, result, test)

@@ -119,8 +119,9 @@ def scattered(values: Values, supports: dict[str, constraints.Constraint], rng: 
             share = (1 - least) * rng.uniform(0.2, 0.5)
             found[name] = (1 - share) * value + share * rng.dirichlet(np.ones(np.shape(value)[-1]), np.shape(value)[:-1])
         else:
-            high = 1.0 if supports[name] is constraints.unit_interval else 1.1
-            found[name] = value * rng.uniform(least, high, np.shape(value))
+            # An accuracy stays above chance.
+            low, high = ((1 + least) / 2, 1.0) if supports[name] is constraints.unit_interval else (least, 1.1)
+            found[name] = value * rng.uniform(low, high, np.shape(value))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,18 +23,13 @@ class MajorityVote(Model[Labels]):
     .. math::
 
         t_i \sim \mathrm{Uniform}\{1, \dots, K\}, \qquad
-        P(y_{ia} = j \mid t_i = k) = \begin{cases} \alpha & j = k \\ (1 - \alpha)/(K - 1) & j \ne k \end{cases}, \qquad
-        \alpha \sim \mathrm{Beta}(a, b)
+        P(y_{ia} = j \mid t_i = k) = \frac{\exp(\alpha [j = k])}{\exp(\alpha) + K - 1}, \qquad
+        \alpha \sim \mathrm{Normal}(1.5, 1) \text{ on } [0, \infty)
 
-    Under this model the most probable class of an item is the one that most of its labels name, so this is majority
-    vote with a probability attached, and with a likelihood that ``arviz.compare`` sets against those of better models. Classes
-    that are named equally often are equally probable; the first of them, in the order of the classes, is then reported
-    as the item's label.
-
-    Parameters
-    ----------
-    right, wrong : float
-        Concentrations a and b of the accuracy: how many right and wrong labels the prior is worth.
+    An ability α of 0 is a guesser's, and the crowd is at least that good; so the most probable class of an item is the one
+    that most of its labels name. This is majority vote with a probability attached, and with a likelihood that
+    ``arviz.compare`` sets against those of better models. Classes that are named equally often are equally probable; the
+    first of them, in the order of the classes, is then reported as the item's label.
 
     Examples
     --------
@@ -47,35 +42,26 @@ class MajorityVote(Model[Labels]):
     [0.5, 0.5]
     """
 
-    right: float = 2.0
-    wrong: float = 1.0
-
     observed: ClassVar[str] = "label"
     takes: ClassVar[type] = Labels
     reference: ClassVar[str] = ""
 
-    def __post_init__(self) -> None:
-        _labels.plain_positive(self, "right", "wrong")
-
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """The accuracy."""
-        return (("accuracy",),)
+        """The ability."""
+        return (("ability",),)
 
     def generate(self, data: Labels) -> None:
         """The NumPyro program."""
-        right, wrong = _labels.beta_record(data)
-        accuracy = numpyro.sample("accuracy", dist.Beta(self.right + right.sum(), self.wrong + wrong.sum()))
-        logits = jnp.broadcast_to(jnp.log(accuracy) - jnp.log1p(-accuracy), (data.num_rows, 1))
+        ability = numpyro.sample("ability", dist.TruncatedNormal(1.5, 1.0, low=0.0))
+        logits = jnp.broadcast_to(ability - jnp.log(data.num_classes - 1.0), (data.num_rows, 1))
         even = dist.Categorical(probs=jnp.full(data.num_classes, 1 / data.num_classes))
         _labels.observe(even, RightOrWrongLabel(logits, data.num_classes), data)
 
     def start(self, data: Labels) -> Values:
-        """The share of labels that agree with the majority."""
-        return {
-            "accuracy": np.clip(np.average(_labels.start_accuracy(data), weights=1 + data.votes_by_annotator()), 0.05, 0.95)
-        }
+        """Where the prior has its centre."""
+        return {"ability": np.asarray(1.5)}
 
-    def doubts(self, result: Any) -> tuple[str, ...]:
-        """A crowd that is right less often than by chance."""
-        return _labels.worse_than_chance(result)
+    def why_not(self, data: Labels) -> str | None:
+        """An earlier record has nothing to inform."""
+        return _labels.why_not_record(data, type(self).__name__)

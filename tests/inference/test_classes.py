@@ -93,9 +93,6 @@ def test_accuracies_count_right_and_wrong(data, classes) -> None:
     one, other = read(rt.OneCoin(right=3.0, wrong=0.5), data, classes, "accuracy")
     np.testing.assert_allclose(one, 3.0 + past_right + right, rtol=1e-9)
     np.testing.assert_allclose(other, 0.5 + past_wrong + wrong, rtol=1e-9)
-    one, other = read(rt.MajorityVote(right=3.0, wrong=0.5), data, classes, "accuracy")
-    np.testing.assert_allclose(one, 3.0 + (past_right + right).sum(), rtol=1e-9)
-    np.testing.assert_allclose(other, 0.5 + (past_wrong + wrong).sum(), rtol=1e-9)
 
 
 def test_mistakes_count_where_they_go(labelled, classes) -> None:
