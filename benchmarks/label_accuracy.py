@@ -1,8 +1,8 @@
 """Accuracy of the inferred labels on crowds whose truth is known: every model, and crowd-kit beside them.
 
-Reads bluebird, rte, d_product and labelme from the folder named by --data; each has labels.csv and truth.csv, labelme also
-features of train and test items. Items are scored by the class of highest posterior probability. Raykar is also scored on
-test items that nobody labelled.
+Reads bluebird, rte, d_product and labelme from the folder named by --data; each has labels.csv and truth.csv. Items are scored
+by the class of highest posterior probability; of classes that are equally probable the first counts. The default priors were
+chosen by looking at the truth of these four.
 """
 
 from __future__ import annotations
@@ -78,47 +78,12 @@ def crowd_rows(folder: Path, quick: bool, seed: int) -> list[list[Any]]:
     return rows
 
 
-def raykar_rows(folder: Path, seed: int) -> list[list[Any]]:
-    """Raykar on labelme: train items, and test items without labels."""
-    labels, known = read(folder / "labelme")
-    parts = {part: np.load(folder / "labelme" / f"features_vgg512_{part}.npz") for part in ("train", "test")}
-    labels = labels.with_features(parts["train"]["X"][[int(item) - 1 for item in labels.items]].astype(np.float32))
-    test = labels.unlabelled(parts["test"]["X"])
-    truth = np.array([labels.classes.index(int(code)) for code in parts["test"]["z"]])
-    rows = []
-    for model, backend in (
-        (rt.Raykar(), rt.PGEM(draws=0)),
-        (rt.Raykar(hidden=16), rt.PGEM(draws=0, max_sweeps=300)),
-        (rt.Raykar(), rt.SVI(draws=200)),
-        (rt.Raykar(), rt.PGGibbs(draws=500, warmup=200)),
-        (rt.Raykar(), rt.NUTS(draws=150, warmup=250, chains=4, max_tree_depth=6)),
-    ):
-        result, seconds = fitted(model, labels, backend, seed)
-        chances = rt.predict(model, result, test)
-        by_chain = (chances.mean("draw").values.argmax(-1) == truth).mean(-1)
-        mean = chances.mean(("chain", "draw")).values
-        right = float((mean.argmax(-1) == truth).mean())
-        loss = float(-np.log(mean[np.arange(len(truth)), truth]).mean())
-        train, _ = scored(result["classes"]["responsibility"], known)
-        spread = f"{by_chain.min():.3f}–{by_chain.max():.3f}"
-        rows.append([repr(model), type(backend).__name__, train, right, spread, loss, seconds])
-        print(rows[-1], flush=True)
-    return rows
-
-
 def main() -> None:
     """Measure and report."""
-    settings = options(__doc__ or "", data=("../shared/data", "folder with the data sets"), part=("all", "crowds, raykar, all"))
-    folder, parts = Path(settings.data), []
-    if settings.part in ("all", "crowds"):
-        rows = crowd_rows(folder, settings.quick, settings.seed)
-        parts.append(table(["data", "model", "back-end", "accuracy", "log-loss", "seconds"], rows))
-    if settings.part in ("all", "raykar") and not settings.quick:
-        header = ["model", "back-end", "train accuracy", "test accuracy", "by chain", "test log-loss", "seconds"]
-        parts.append("labelme:\n\n" + table(header, raykar_rows(folder, settings.seed)))
-    report(
-        "label_accuracy", "Label models: accuracy on crowds with known truth", parts, settings.quick or settings.part != "all"
-    )
+    settings = options(__doc__ or "", data=("../shared/data", "folder with the data sets"))
+    rows = crowd_rows(Path(settings.data), settings.quick, settings.seed)
+    parts = [(__doc__ or "").split("\n\n")[1], table(["data", "model", "back-end", "accuracy", "log-loss", "seconds"], rows)]
+    report("label_accuracy", "Label models: accuracy on crowds with known truth", parts, settings.quick)
 
 
 if __name__ == "__main__":
