@@ -56,6 +56,11 @@ def test_switched_classes_are_said_to_be(fitted):
     (sentence,) = model.doubts(turned)
     assert "0 is called 1, 1 is called 0" in sentence
     assert "diagonal" in sentence
+    # Known truths say which class is which, whatever the crowd calls it.
+    known = np.full(60, -1)
+    known[:2] = 0, 1
+    turned["constant_data"]["truth_code"] = ("item", known)
+    assert not model.doubts(turned)
 
 
 def test_a_crowd_worse_than_chance_is_doubted(fit_quietly):

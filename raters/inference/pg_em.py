@@ -57,7 +57,7 @@ class PGEM(Backend):
         Laplace draws; 0 keeps the mode alone, as a single draw.
     starts : int, optional
         Starting points, of which the best end is kept. By default 4; 1 for a model with one block, and for one with latent
-        classes: the votes say where to begin, and further starts find ends of higher density and worse labels.
+        classes: the votes say where to begin, and further starts may find ends of higher density and worse labels.
     accelerate : bool
         Newton weights and SQUAREM, or plain EM.
     update : {"block", "coordinate"}

@@ -211,10 +211,13 @@ def switched(result: Any) -> tuple[str, ...]:
         given = np.bincount(result["constant_data"]["annotator_code"].values, minlength=crowd.sizes["annotator"])
         crowd = (crowd * (given / given.sum())[:, None, None]).sum("annotator")
     prevalence = result["classes"]["responsibility"].mean("item").values
+    constant = result["constant_data"]
+    anchored = set(constant["truth_code"].values.tolist()) if "truth_code" in constant else set()
     for chain in crowd["chain"].values:
         matrix = crowd.sel(chain=chain).transpose("true_class", "label").values
         rows, columns = linear_sum_assignment(-matrix * prevalence[:, None])
-        if (moved := np.flatnonzero(rows != columns)).size:
+        # Known truths say which class is which, whatever the crowd calls it.
+        if not set(moved := np.flatnonzero(rows != columns)) <= anchored:
             names = posterior["true_class"].values
             listing = ", ".join(f"{names[row]} is called {names[columns[row]]}" for row in moved)
             return (

@@ -21,7 +21,6 @@ class DawidSkene(Model[Labels]):
     .. math::
 
         t_i \sim \mathrm{Categorical}(p), \qquad y_{ia} \mid t_i = k \sim \mathrm{Categorical}(\pi_{ak}), \\
-        t_i \sim \mathrm{Categorical}(p), \qquad y_{ia} \mid t_i = k \sim \mathrm{Categorical}(\pi_{ak}), \\
         p \sim \mathrm{Dirichlet}(c, \dots, c), \qquad \pi_{ak} \sim \mathrm{Dirichlet}(d \text{ at } k, o \text{ elsewhere})
 
     The true classes t are summed out. Label switching: the likelihood does not change when the classes are renamed in truth

@@ -44,7 +44,10 @@ class MajorityVote(Model[Labels]):
 
     observed: ClassVar[str] = "label"
     takes: ClassVar[type] = Labels
-    reference: ClassVar[str] = ""
+    reference: ClassVar[str] = (
+        "Sheng, V. S., Provost, F. and Ipeirotis, P. G. (2008). Get another label? Improving data quality and data mining "
+        "using multiple, noisy labelers. Proceedings of the 14th ACM SIGKDD Conference, 614–622. doi:10.1145/1401890.1401965"
+    )
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
