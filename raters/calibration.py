@@ -6,7 +6,6 @@ test is for the Gibbs kernel: it needs no converged chains, so it sees much smal
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,30 +14,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from numpyro import handlers
-from numpyro.distributions.transforms import biject_to
 from scipy.stats import binom
 
 from raters._check import share, whole
-from raters.data import Comparisons
+from raters._geweke import answered, blind, geweke, knowing
+from raters._judgements import Judgements
 from raters.errors import BackendError, ConvergenceWarning, DataWarning, SettingError
 from raters.fit import fit, simulate
-from raters.inference import Backend, _sweep
-from raters.inference._rows import logits_of
+from raters.inference import Backend
 from raters.inference._trace import latent_sites, pointwise_log_likelihood
 from raters.inference.base import progress_bar
-from raters.inference.pg_gibbs import gibbs_sweep
-from raters.model import Model, Shift, Values, identify
+from raters.model import Model, Values, identify
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+__all__ = ["geweke", "plot_ranks", "rank_bands", "sbc", "uniformity"]
 
 # ----------------------------------------------------------------------------------------- simulation-based calibration
 
 
 def sbc(
     model: Model,
-    questions: Comparisons,
+    questions: Judgements,
     backend: Backend,
     *,
     seed: int,
@@ -55,8 +53,9 @@ def sbc(
     Parameters
     ----------
     model : Model
-    questions : Comparisons
-        Who is asked about which pair; outcomes in it are ignored. Small tables are as good as large ones.
+    questions : Comparisons or Labels
+        Who is asked about what; outcomes in it are ignored. Small tables are as good as large ones. Items whose class is known
+        have a class drawn, which is then known.
     backend : Backend
         With enough draws that, thinned to `draws`, they are nearly independent.
     seed : int
@@ -80,7 +79,7 @@ def sbc(
     """
     whole("replicates", replicates, least=2)
     whole("draws", draws)
-    if reason := backend.why_not(model, _answered(questions)):
+    if reason := backend.why_not(model, answered(questions)):
         raise BackendError(reason)
     rng = np.random.default_rng(seed)
     rows, unconverged = [], 0
@@ -92,7 +91,7 @@ def sbc(
             bar.update()
     sites = latent_sites(model, questions)
     dims = {name: ("replicate", *(sites[name].dims if name in sites else ())) for name in rows[0]}
-    names = {axis: list(questions.coords[axis]) for dim in dims.values() for axis in dim[1:]}
+    names = {axis: list(questions.coords[axis]) for dim in dims.values() for axis in dim[1:] if axis in questions.coords}
     return xr.Dataset(
         {name: (dims[name], np.stack([row[name] for row in rows])) for name in rows[0]},
         coords=names,
@@ -100,14 +99,10 @@ def sbc(
     )
 
 
-def _answered(questions: Comparisons) -> Comparisons:
-    """The questions with any outcomes, which back-ends want to see before they say whether they can run."""
-    return dataclasses.replace(questions, wins=np.zeros(questions.num_comparisons, np.float32))
-
-
-def _replicate(model: Model, questions: Comparisons, backend: Backend, draws: int, rng) -> tuple[dict[str, np.ndarray], bool]:
+def _replicate(model: Model, questions: Judgements, backend: Backend, draws: int, rng) -> tuple[dict[str, np.ndarray], bool]:
     """Ranks of one simulated truth, and whether the back-end warned."""
-    data, truth = simulate(model, questions, seed=int(rng.integers(2**32)))
+    data, truth = simulate(model, blind(questions), seed=int(rng.integers(2**32)))
+    data = knowing(data, questions, truth.get("true_class"))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("ignore", DataWarning)
@@ -290,164 +285,3 @@ def plot_ranks(ranks: xr.Dataset, *, level: float = 0.95) -> Figure:
     figure.supxlabel("fractional rank of the truth among the draws")
     figure.supylabel("ECDF less uniform")
     return figure
-
-
-# ----------------------------------------------------------------------------------------- Geweke's joint test
-
-
-def geweke(
-    model: Model,
-    questions: Comparisons,
-    *,
-    seed: int,
-    chains: int = 200,
-    sweeps: int = 30,
-    prior_draws: int = 100_000,
-    progress: bool = False,
-) -> xr.Dataset:
-    """Geweke's test of the Gibbs kernel: two ways to draw parameters and outcomes together, compared.
-
-    One way draws parameters from the prior and outcomes given them. The other alternates: outcomes given the parameters,
-    then one sweep of the kernel given the outcomes. If the kernel leaves the posterior invariant, both have one
-    distribution. Compared are means of the unconstrained coordinates u of every site (rewards less their mean) through
-    asinh(u), which has all moments under every prior, of their squares and products, and of the log-likelihood.
-
-    The alternating chains are many and short, and each starts at a draw of the first kind, so under a correct kernel they are
-    in equilibrium from the start, however slowly they mix, and their independence gives the standard errors.
-
-    Parameters
-    ----------
-    model : Model
-    questions : Comparisons
-        Who is asked about which pair; small tables have the most power.
-    seed : int
-    chains, sweeps : int
-        Number and length of the alternating chains.
-    prior_draws : int
-        Draws of the direct kind.
-    progress : bool
-        Show a progress bar on standard error.
-
-    Returns
-    -------
-    xarray.Dataset
-        With axis ``statistic``: ``z``, the difference of the means in standard errors; the two means, ``direct`` and
-        ``alternating`` (adjusted for where the chains started); and ``standard_error``. A correct kernel gives z of
-        Student's distribution with `chains` − 2 degrees of freedom.
-
-    References
-    ----------
-    Geweke, J. (2004). Getting it right: joint distribution tests of posterior simulators. Journal of the American Statistical
-    Association 99, 799–804.
-    """
-    whole("chains", chains, least=10)
-    whole("sweeps", sweeps)
-    whole("prior_draws", prior_draws, least=100)
-    if reason := (model.why_not(questions) or _sweep.why_not(model, _answered(questions))):
-        raise BackendError(reason)
-    with jax.enable_x64(True):
-        # NumPyro's Binomial draws need whole counts here.
-        count = None if questions.count is None else np.asarray(questions.count, int)
-        asked = jax.tree.map(jnp.asarray, dataclasses.replace(questions, wins=None, count=count))
-        prior_key, start_key, chain_key = jax.random.split(jax.random.key(seed), 3)
-        direct = _direct(model, asked, jax.random.split(prior_key, prior_draws))
-        starts = _starts(model, asked, jax.random.split(start_key, chains))
-        states = _alternating(model, asked, starts[0], starts[1], chain_key, sweeps, progress)
-        begun = _statistics_of(model, asked, *starts)
-        run = _statistics_of(model, asked, *states)
-    table = np.array([_compare(*(np.asarray(part[name]) for part in (direct, begun, run))) for name in direct]).T
-    return xr.Dataset(
-        {
-            name: ("statistic", values)
-            for name, values in zip(("z", "direct", "alternating", "standard_error"), table, strict=True)
-        },
-        coords={"statistic": list(direct)},
-        attrs={"model": repr(model), "chains": chains, "sweeps": sweeps, "prior_draws": prior_draws},
-    )
-
-
-def _compare(direct: np.ndarray, begun: np.ndarray, run: np.ndarray) -> tuple[float, float, float, float]:
-    """z, the direct mean, the mean of the chains with their start as control variate, and the standard error."""
-    means = run.reshape(len(begun), -1).mean(1)
-    slope = np.cov(means, begun)[0, 1] / begun.var(ddof=1)
-    adjusted = means - slope * (begun - direct.mean())
-    error = np.sqrt(adjusted.var(ddof=2) / len(adjusted) + direct.var() / len(direct))
-    return (adjusted.mean() - direct.mean()) / error, direct.mean(), adjusted.mean(), error
-
-
-def _drawn(model: Model, asked: Any, key: jax.Array, given: Values) -> tuple[Values, jax.Array]:
-    """Parameters from the prior, but for those given, and outcomes."""
-    found = handlers.trace(handlers.seed(handlers.substitute(model.generate, given), key)).get_trace(asked)
-    values = {name: site["value"] for name, site in found.items() if site["type"] == "sample" and name != model.observed}
-    return values, jnp.asarray(found[model.observed]["value"], float)
-
-
-@partial(jax.jit, static_argnums=0)
-def _direct(model: Model, asked: Any, keys: jax.Array) -> dict[str, jax.Array]:
-    def one(key):
-        values, wins = _drawn(model, asked, key, {})
-        return _statistics(model, dataclasses.replace(asked, wins=wins), values)
-
-    return jax.lax.map(one, keys, batch_size=1000)
-
-
-@partial(jax.jit, static_argnums=0)
-def _starts(model: Model, asked: Any, keys: jax.Array) -> tuple[Values, jax.Array]:
-    return jax.lax.map(lambda key: _drawn(model, asked, key, {}), keys)
-
-
-@partial(jax.jit, static_argnums=0)
-def _answers(model: Model, asked: Any, values: Values, key: jax.Array) -> jax.Array:
-    return _drawn(model, asked, key, values)[1]
-
-
-def _alternating(model, asked, values: Values, wins, key: jax.Array, sweeps: int, progress: bool) -> tuple[Values, np.ndarray]:
-    """The states of all chains, one chain after the other: parameters after each sweep, and the outcomes it was given."""
-    chains = len(wins)
-    starts = [{name: np.asarray(value[chain]) for name, value in values.items()} for chain in range(chains)]
-    plan = _sweep.plan(model, dataclasses.replace(asked, wins=wins[0]), starts[0])
-    row = dataclasses.replace(asked, wins=wins[0]).take(slice(0, 1))
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
-    kept, outcomes = [], []
-    with progress_bar(chains, "Geweke", progress) as bar:
-        for current, chain_key in zip(starts, jax.random.split(key, chains), strict=True):
-            for sweep_key in jax.random.split(chain_key, sweeps):
-                answers = _answers(model, asked, current, sweep_key)
-                current = gibbs_sweep(plan, row, dataclasses.replace(asked, wins=answers), current, rng)
-                current = {name: np.asarray(value) for name, value in current.items()}
-                kept.append(current)
-                outcomes.append(np.asarray(answers))
-            bar.update()
-    return {name: np.stack([state[name] for state in kept]) for name in kept[0]}, np.stack(outcomes)
-
-
-@partial(jax.jit, static_argnums=0)
-def _statistics_of(model: Model, asked: Any, values: Values, wins: jax.Array) -> dict[str, jax.Array]:
-    def one(pair):
-        return _statistics(model, dataclasses.replace(asked, wins=pair[1]), pair[0])
-
-    return jax.lax.map(one, (values, wins), batch_size=1000)
-
-
-def _statistics(model: Model, data: Any, values: Values) -> dict[str, jax.Array]:
-    """Functions of parameters and outcomes that have all moments, and that between them see every conditional."""
-    centred = {symmetry.site for symmetry in model.symmetries if isinstance(symmetry, Shift)}
-    soft, scalars, found = {}, {}, {}
-    for name, site in latent_sites(model, data).items():
-        free = biject_to(site.support).inv(values[name])
-        soft[name] = jnp.arcsinh(free - free.mean() if name in centred else free)
-        if not site.shape:
-            scalars[name] = soft[name]
-        else:
-            found[f"{name}: first"] = soft[name].ravel()[0]
-            found[f"{name}: last"] = soft[name].ravel()[-1]
-        found[f"{name}: mean"] = soft[name].mean()
-        found[f"{name}: mean square"] = (soft[name] ** 2).mean()
-    for name in soft:
-        found |= {f"{name}: mean square × {one}": (soft[name] ** 2).mean() * scalars[one] for one in scalars if one != name}
-    logits = logits_of(model, data, values)
-    votes = jnp.ones_like(logits) if data.count is None else data.count
-    found["log-likelihood"] = pointwise_log_likelihood(model, data, values).mean()
-    found["outcomes × logits"] = ((data.wins / votes - 0.5) * jnp.tanh(logits)).mean()
-    # The mean of a centred site is 0, whatever the kernel does.
-    return {name: value for name, value in found.items() if name not in {f"{site}: mean" for site in centred}}
