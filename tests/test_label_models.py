@@ -59,7 +59,7 @@ def test_switched_classes_are_said_to_be(fitted):
     # Known truths say which class is which, whatever the crowd calls it.
     known = np.full(60, -1)
     known[:2] = 0, 1
-    turned["constant_data"]["truth_code"] = ("item", known)
+    turned["constant_data"]["truth_code"] = xr.DataArray(known, dims="item")
     assert not model.doubts(turned)
 
 
