@@ -28,6 +28,9 @@ from raters.model import Model, Shift, Values
 # Votes; or labels and classes.
 Outcomes = tuple[Any, ...]
 
+# Draws at a time.
+_PIECE = 1000
+
 
 def answered(questions: Judgements) -> Any:
     """The questions with any outcomes, which back-ends want to see before they say whether they can run."""
@@ -104,11 +107,10 @@ def geweke(
             # NumPyro's Binomial draws need whole counts here.
             asked = dataclasses.replace(asked, count=asked.count.astype(int))
         prior_key, start_key, chain_key = jax.random.split(jax.random.key(seed), 3)
-        direct = _direct(model, asked, jax.random.split(prior_key, prior_draws))
-        starts = _starts(model, asked, jax.random.split(start_key, chains))
-        states = _alternating(model, asked, starts[0], starts[1], chain_key, sweeps, progress)
-        begun = _statistics_of(model, asked, *starts)
-        run = _statistics_of(model, asked, *states)
+        direct = _in_pieces(partial(_direct, model, asked), jax.random.split(prior_key, prior_draws))
+        starts = _in_pieces(partial(_starts, model, asked), jax.random.split(start_key, chains))
+        states = _alternating(model, asked, starts, chain_key, sweeps, progress)
+        begun, run = (_in_pieces(partial(_statistics_of, model, asked), pairs) for pairs in (starts, states))
     table = np.array([_compare(*(np.asarray(part[name]) for part in (direct, begun, run))) for name in direct]).T
     return xr.Dataset(
         {
@@ -145,18 +147,23 @@ def _with(asked: Any, outcomes: Outcomes) -> Any:
     return dataclasses.replace(asked, wins=outcomes[0].astype(float))
 
 
-@partial(jax.jit, static_argnums=0)
-def _direct(model: Model, asked: Any, keys: jax.Array) -> dict[str, jax.Array]:
-    def one(key):
-        values, outcomes = _drawn(model, asked, key, {})
-        return _statistics(model, _with(asked, outcomes), values)
+def _in_pieces(function: Any, table: Any) -> Any:
+    """A function of one row at a time, over a table of any length in pieces of one shape, so that it is compiled once."""
+    number = len(jax.tree.leaves(table)[0])
+    pieces = []
+    for begin in range(0, number, _PIECE):
+        rows = np.minimum(np.arange(begin, begin + _PIECE), number - 1)
+        pieces.append(jax.tree.map(np.asarray, function(jax.tree.map(lambda column, rows=rows: column[rows], table))))
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[:number], *pieces)
 
-    return jax.lax.map(one, keys, batch_size=1000)
+
+def _direct(model: Model, asked: Any, keys: jax.Array) -> dict[str, jax.Array]:
+    return _statistics_of(model, asked, _starts(model, asked, keys))
 
 
 @partial(jax.jit, static_argnums=0)
 def _starts(model: Model, asked: Any, keys: jax.Array) -> tuple[Values, Outcomes]:
-    return jax.lax.map(lambda key: _drawn(model, asked, key, {}), keys)
+    return jax.vmap(lambda key: _drawn(model, asked, key, {}))(keys)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -164,8 +171,9 @@ def _answers(model: Model, asked: Any, values: Values, key: jax.Array) -> Outcom
     return _drawn(model, asked, key, values)[1]
 
 
-def _alternating(model, asked, values: Values, outcomes, key, sweeps: int, progress: bool) -> tuple[Values, Outcomes]:
+def _alternating(model, asked, begun, key, sweeps: int, progress: bool) -> tuple[Values, Outcomes]:
     """The states of all chains, one chain after the other: parameters after each sweep, and the outcomes it was given."""
+    values, outcomes = begun
     chains = len(outcomes[0])
     starts = [{name: np.asarray(value[chain]) for name, value in values.items()} for chain in range(chains)]
     any_answers = _with(asked, tuple(part[0] for part in outcomes))
@@ -186,11 +194,8 @@ def _alternating(model, asked, values: Values, outcomes, key, sweeps: int, progr
 
 
 @partial(jax.jit, static_argnums=0)
-def _statistics_of(model: Model, asked: Any, values: Values, outcomes: Outcomes) -> dict[str, jax.Array]:
-    def one(pair):
-        return _statistics(model, _with(asked, pair[1]), pair[0])
-
-    return jax.lax.map(one, (values, outcomes), batch_size=1000)
+def _statistics_of(model: Model, asked: Any, states: tuple[Values, Outcomes]) -> dict[str, jax.Array]:
+    return jax.vmap(lambda values, outcomes: _statistics(model, _with(asked, outcomes), values))(*states)
 
 
 def _statistics(model: Model, data: Any, values: Values) -> dict[str, jax.Array]:

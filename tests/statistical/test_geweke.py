@@ -7,10 +7,12 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
 import raters as rt
 from raters.calibration import geweke
-from raters.inference import _conditionals, _polyagamma, _sweep
+from raters.inference import _classes, _conditionals, _polyagamma, _sweep
+from raters.inference._trace import trace
 
 _BOUND = 4.0
 _KERNELS = {
@@ -51,6 +53,63 @@ def test_kernel_leaves_the_joint_distribution_invariant(kernel: str, request) ->
     model, questions = _KERNELS[kernel]
     result = geweke(model, request.getfixturevalue(questions), seed=1)
     assert worst(result) < _BOUND, str(result["z"].to_series())
+
+
+_LABEL_BOUND = 4.2
+_LABEL_KERNELS = {
+    "MajorityVote": rt.MajorityVote(),
+    "Pooled": rt.Pooled(diagonal=2.0, off_diagonal=1.0),
+    "OneCoin": rt.OneCoin(),
+    "DawidSkene": rt.DawidSkene(diagonal=2.0, off_diagonal=1.0),
+    "HierarchicalDawidSkene": rt.HierarchicalDawidSkene(),
+    "ItemDifficulty": rt.ItemDifficulty(),
+    "Raykar": rt.Raykar(diagonal=2.0, off_diagonal=1.0),
+    "Yan": rt.Yan(),
+}
+
+
+def of_labels(kernel: str, asked) -> xr.Dataset:
+    """The test with as few and as short chains as it takes."""
+    return geweke(_LABEL_KERNELS[kernel], asked, seed=1, chains=100, sweeps=20, prior_draws=30_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", _LABEL_KERNELS)
+def test_kernel_of_labels_leaves_the_joint_distribution_invariant(kernel: str, asked) -> None:
+    """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 98 degrees of freedom)."""
+    result = of_labels(kernel, asked)
+    assert worst(result) < _LABEL_BOUND, str(result["z"].to_series())
+
+
+def _without_labels(model, data, values, key):
+    """Classes drawn from their frequencies, whatever the labels say."""
+    weights = trace(model, data, values)[model.observed]["fn"].log_weights()
+    if data.truth is not None:
+        known = (data.truth[:, None] < 0) | (data.truth[:, None] == np.arange(3))
+        weights = np.where(known, weights, -np.inf)
+    return jax.nn.one_hot(jax.random.categorical(key, weights), 3)
+
+
+_read_counts = _classes.parameters
+
+_LABEL_ERRORS = {
+    "counts without most of the prior": (
+        "DawidSkene",
+        (_classes, "parameters", lambda *given: tuple(np.asarray(part) - 0.7 for part in _read_counts(*given))),
+    ),
+    "classes without the labels": ("DawidSkene", (_classes, "drawn", _without_labels)),
+    "classes expected, not drawn": ("OneCoin", (_classes, "drawn", lambda *given: _classes.expected(*given[:3])[0])),
+    "ω three times too large": ("Raykar", (_polyagamma, "draw", lambda *given: 3 * _exact_draw(*given))),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", _LABEL_ERRORS)
+def test_injected_error_in_a_kernel_of_labels_is_caught(error: str, asked, monkeypatch) -> None:
+    """The bound that the right kernels keep is broken by each of these."""
+    kernel, broken = _LABEL_ERRORS[error]
+    monkeypatch.setattr(*broken)
+    assert worst(of_labels(kernel, asked)) > _LABEL_BOUND
 
 
 def _wrong_power(model, data, values, scale, draws):
