@@ -81,3 +81,28 @@ def test_approximations_are_within_their_tolerance(backend, off, ratio, model, v
         spread = deviation / exact_deviation
         assert spread.max() < ratio, (name, spread)
         assert spread.min() > 1 / ratio, (name, spread)
+
+
+_LABEL_MODELS = {
+    "DawidSkene": rt.DawidSkene(diagonal=3.0, off_diagonal=1.0),
+    "ItemDifficulty": rt.ItemDifficulty(),
+    "Raykar": rt.Raykar(diagonal=3.0, off_diagonal=1.0),
+    "Yan": rt.Yan(),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", _LABEL_MODELS)
+def test_gibbs_agrees_with_nuts_on_labels(model: str, fit_quietly) -> None:
+    """Means of every parameter, and of its square; false-alarm rate 1e-4 for each (|z| > 4.5, as errors are estimated)."""
+    labels = rt.datasets.label_crowd(40, 4, 3, 3, num_features=1, seed=2).labels.with_truth({3: 0, 17: 2})
+    backends = rt.PGGibbs(draws=1500, warmup=200, chains=2), rt.NUTS(draws=1000, warmup=500, chains=2)
+    gibbs, nuts = (fit_quietly(_LABEL_MODELS[model], labels, backend) for backend in backends)
+    for name in gibbs["posterior"].data_vars:
+        one, other = (on_the_line(str(name), result["posterior"][name].values) for result in (gibbs, nuts))
+        for power in (1, 2):
+            (mean, _, error), (exact, _, exact_error) = (summary(draws**power) for draws in (one, other))
+            z = (mean - exact) / np.sqrt(error + exact_error)
+            assert np.abs(z).max() < 4.5, f"{name}, power {power}: {z}"
+    share = gibbs["classes"]["responsibility"] - nuts["classes"]["responsibility"]
+    assert np.abs(share).max() < 0.05

@@ -9,7 +9,7 @@ import xarray as xr
 import raters as rt
 from raters.calibration import _coverage, _tail, plot_ranks, rank_bands, sbc, uniformity
 from raters.errors import SettingError
-from raters.inference import _polyagamma
+from raters.inference import _classes, _polyagamma
 
 _LEVEL = 1e-4
 _GIBBS = rt.PGGibbs(draws=1200, warmup=100, chains=1)
@@ -20,6 +20,19 @@ _CASES = {
     "signed Extended-BTL by Gibbs": (rt.ExtendedBTL("signed", reward_scale=1.0, position_bias=True), _GIBBS),
     "BTL by NUTS": (rt.BTL(), _NUTS),
     "Extended-BTL by NUTS": (rt.ExtendedBTL(reward_scale=1.0), _NUTS),
+}
+
+
+_FEW_GIBBS = rt.PGGibbs(draws=160, warmup=30, chains=1)
+# As in Geweke's test, whose compiled kernels they share.
+_LABEL_CASES = {
+    "OneCoin by Gibbs": (rt.OneCoin(), _FEW_GIBBS),
+    "DawidSkene by Gibbs": (rt.DawidSkene(diagonal=2.0, off_diagonal=1.0), _FEW_GIBBS),
+    "HierarchicalDawidSkene by Gibbs": (rt.HierarchicalDawidSkene(), _FEW_GIBBS),
+    "ItemDifficulty by Gibbs": (rt.ItemDifficulty(), _FEW_GIBBS),
+    "Raykar by Gibbs": (rt.Raykar(diagonal=2.0, off_diagonal=1.0), _FEW_GIBBS),
+    "Yan by Gibbs": (rt.Yan(), _FEW_GIBBS),
+    "DawidSkene by NUTS": (rt.DawidSkene(diagonal=2.0, off_diagonal=1.0), rt.NUTS(draws=200, warmup=200, chains=1)),
 }
 
 
@@ -43,6 +56,23 @@ def test_a_kernel_with_wrong_weights_is_caught(few, monkeypatch) -> None:
     right = _polyagamma.draw
     monkeypatch.setattr(_polyagamma, "draw", lambda rng, count, logits: 4 * right(rng, count, logits))
     ranks = sbc(rt.BTL(reward_scale=1.0), few, _GIBBS, seed=0, replicates=60, draws=39)
+    assert smallest(ranks) < _LEVEL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", _LABEL_CASES)
+def test_ranks_of_label_models_are_uniform(case: str, asked) -> None:
+    """25 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
+    ranks = sbc(_LABEL_CASES[case][0], asked, _LABEL_CASES[case][1], seed=0, replicates=25, draws=19)
+    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
+
+
+@pytest.mark.slow
+def test_a_kernel_that_counts_all_that_is_known_sixteen_times_is_caught(asked, monkeypatch) -> None:
+    """Posteriors are too narrow."""
+    right = _classes.parameters
+    monkeypatch.setattr(_classes, "parameters", lambda *given: tuple(16 * np.asarray(part) for part in right(*given)))
+    ranks = sbc(_LABEL_CASES["DawidSkene by Gibbs"][0], asked, _FEW_GIBBS, seed=0, replicates=25, draws=19)
     assert smallest(ranks) < _LEVEL
 
 
