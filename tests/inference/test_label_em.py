@@ -171,7 +171,11 @@ def test_models_within_other_models(labelled) -> None:
     pairs = [
         (likelihood(rt.OneCoin(), labelled, prevalence=prevalence, accuracy=right), prevalence, right_and_even(right)),
         (likelihood(rt.Pooled(), labelled, prevalence=prevalence, confusion=shared), prevalence, np.tile(shared, (4, 1, 1))),
-        (likelihood(rt.MajorityVote(), labelled, accuracy=0.7), np.full(3, 1 / 3), right_and_even(np.full(4, 0.7))),
+        (
+            likelihood(rt.MajorityVote(), labelled, ability=np.log(0.7 / 0.3 * 2)),
+            np.full(3, 1 / 3),
+            right_and_even(np.full(4, 0.7)),
+        ),
     ]
     ability = np.log(right / (1 - right)) + np.log(2)
     equal = likelihood(rt.ItemDifficulty(), labelled, prevalence=prevalence, ability=ability / 2, ease=np.full(12, 2.0))
