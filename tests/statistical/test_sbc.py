@@ -62,8 +62,8 @@ def test_a_kernel_with_wrong_weights_is_caught(few, monkeypatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", _LABEL_CASES)
 def test_ranks_of_label_models_are_uniform(case: str, asked) -> None:
-    """25 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
-    ranks = sbc(_LABEL_CASES[case][0], asked, _LABEL_CASES[case][1], seed=0, replicates=25, draws=19)
+    """16 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
+    ranks = sbc(_LABEL_CASES[case][0], asked, _LABEL_CASES[case][1], seed=0, replicates=16, draws=19)
     assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
 
 
@@ -72,7 +72,7 @@ def test_a_kernel_that_counts_all_that_is_known_sixteen_times_is_caught(asked, m
     """Posteriors are too narrow."""
     right = _classes.parameters
     monkeypatch.setattr(_classes, "parameters", lambda *given: tuple(16 * np.asarray(part) for part in right(*given)))
-    ranks = sbc(_LABEL_CASES["DawidSkene by Gibbs"][0], asked, _FEW_GIBBS, seed=0, replicates=25, draws=19)
+    ranks = sbc(_LABEL_CASES["DawidSkene by Gibbs"][0], asked, _FEW_GIBBS, seed=0, replicates=30, draws=19)
     assert smallest(ranks) < _LEVEL
 
 
