@@ -18,7 +18,7 @@ from numpyro.distributions import constraints
 from raters.errors import NotConjugateError
 from raters.inference import _classes
 from raters.inference._conditionals import Gaussian, observation, prior
-from raters.inference._trace import latent_sites, scattered, trace
+from raters.inference._trace import latent_sites, log_prior, scattered, trace
 from raters.model import Model, Values
 
 _log = logging.getLogger("raters")
@@ -212,7 +212,8 @@ def logits_of(model: Model, data: Any, values: Values) -> jax.Array:
 def check_conjugate(model: Model, data: Any, values: Values, block: Block, seed: int = 0) -> None:
     """Raise unless `block` is conjugate: what is read of its conditional at one random point must hold at another.
 
-    For Gaussian blocks these are the logits, predicted from the rows; for counted ones, the parameters.
+    For Gaussian blocks these are the logits, predicted from the rows; for counted ones, the parameters. No other site's prior
+    may depend on the block.
 
     Raises
     ------
@@ -232,6 +233,12 @@ def check_conjugate(model: Model, data: Any, values: Values, block: Block, seed:
         return point | {name: 0.85 * point[name] + 0.01 * rng.uniform(size=np.shape(point[name])) for name in jitter}
 
     one = elsewhere()
+    own = {name: jnp.asarray(one[name], float) for name in block.sites}
+    slope = jax.grad(lambda own: log_prior(model, sample.take(slice(0, 1)), one | own, without=block.sites))(own)
+    if any(np.any(np.asarray(part) != 0) for part in slope.values()):
+        raise NotConjugateError(
+            f"{name} is declared conjugate, but the prior of another site depends on it. Take it out of `blocks`"
+        )
     classes = _classes.expected(model, sample, one)[0] if _classes.has_classes(model, sample, one) else None
     if block.kind == "counts":
         first, second = (

@@ -89,11 +89,11 @@ def latent_sites(model: Model, data: Any) -> dict[str, Site]:
     return {name: site for name, site in sites(model, data).items() if not site.observed}
 
 
-def log_prior(model: Model, data: Any, values: Values) -> jax.Array:
-    """Log prior density of all latent sites; −∞ outside their support."""
+def log_prior(model: Model, data: Any, values: Values, without: tuple[str, ...] = ()) -> jax.Array:
+    """Log prior density of all latent sites but those in `without`; −∞ outside their support."""
     total = jnp.zeros(())
     for name, site in trace(model, data, values).items():
-        if site["type"] == "sample" and name != model.observed:
+        if site["type"] == "sample" and name != model.observed and name not in without:
             fn, value = site["fn"], site["value"]
             total += jnp.where(fn.support(value), fn.log_prob(value), -jnp.inf).sum()
     return total
