@@ -59,7 +59,7 @@ def test_backend_keeps_the_contract(model, backend, tiny) -> None:
     rt.testing.check_backend(backend, model, tiny)
 
 
-@pytest.mark.parametrize("model", (*LABEL_MODELS, rt.Raykar(hidden=2)), ids=_name)
+@pytest.mark.parametrize("model", [*LABEL_MODELS, rt.Raykar(hidden=2)], ids=_name)
 def test_label_model_keeps_the_contract(model, labelled) -> None:
     rt.testing.check_model(model, labelled)
 

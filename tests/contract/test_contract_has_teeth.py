@@ -18,7 +18,7 @@ import pytest
 import raters as rt
 from raters.distributions import GroupedMixture, RightOrWrongLabel
 from raters.errors import ConvergenceWarning
-from raters.inference import Backend, Draws
+from raters.inference import Backend, Draws, _polyagamma
 from raters.inference._trace import latent_sites
 from raters.model import Scale, Shift, Sign
 from raters.testing import check_backend, check_model, check_result
@@ -204,6 +204,14 @@ def test_a_sound_label_model_passes(labelled) -> None:
 def test_a_broken_label_model_is_refused(model, sentence, labelled) -> None:
     with pytest.raises(AssertionError, match=sentence):
         check_model(model, labelled)
+
+
+def test_a_conditional_that_is_read_wrongly_is_seen(labelled, monkeypatch) -> None:
+    """Outcomes that lean to one side by a hundredth of a vote."""
+    right = _polyagamma.expectation
+    monkeypatch.setattr(_polyagamma, "expectation", lambda logits, votes, kappa: right(logits, votes, kappa + 0.01))
+    with pytest.raises(AssertionError, match=r"read of block \('skill',\) has a slope that differs by 0.0"):
+        check_model(Coin(), labelled)
 
 
 @dataclass(frozen=True)
