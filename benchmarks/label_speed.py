@@ -52,9 +52,9 @@ def as_frame(data: Table, size: str) -> Any:
 
 
 def raters_mode(name: str) -> Callable[[Any], np.ndarray]:
-    """The mode by PGEM, and the most probable class of each item."""
+    """The most probable class of each item at PGEM's mode, and the number of sweeps."""
 
-    def solve(labels: Any) -> np.ndarray:
+    def solve(labels: Any) -> tuple[np.ndarray, float]:
         import jax
 
         import raters as rt
@@ -63,20 +63,21 @@ def raters_mode(name: str) -> Callable[[Any], np.ndarray]:
         model = getattr(rt, name)()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            mode = rt.PGEM(draws=0).run(model, labels, jax.random.key(0)).mode
-        return np.asarray(expected(model, labels, mode)[0]).argmax(1)
+            found = rt.PGEM(draws=0).run(model, labels, jax.random.key(0))
+        return np.asarray(expected(model, labels, found.mode)[0]).argmax(1), found.facts["sweeps"]
 
     return solve
 
 
 def crowdkit(name: str, **settings: Any) -> Callable[[Any], np.ndarray]:
-    """One of crowd-kit's aggregators."""
+    """What one of crowd-kit's aggregators says of each item that has labels, and its iterations where it counts them."""
 
-    def solve(frame: Any) -> np.ndarray:
+    def solve(frame: Any) -> tuple[Any, float]:
         import crowdkit.aggregation
 
-        found = getattr(crowdkit.aggregation, name)(**settings).fit_predict(frame)
-        return found.sort_index()
+        model = getattr(crowdkit.aggregation, name)(**settings)
+        found = model.fit_predict(frame)
+        return found.sort_index(), len(getattr(model, "loss_history_", ())) or np.nan
 
     return solve
 
@@ -104,11 +105,11 @@ def measure_child(name: str, size: str, seed: int) -> None:
     print(json.dumps({"before": before, "peak": peak_megabytes()}))
 
 
-def accuracy(found: Any, true_class: np.ndarray) -> float:
-    """Share of labelled items whose class is right."""
-    if hasattr(found, "index"):
-        return float((found.to_numpy() == true_class[found.index.to_numpy()]).mean())
-    return float((found == true_class).mean())
+def accuracy(found: Any, data: Table) -> float:
+    """Share of the items with labels whose class is right."""
+    labelled, true_class = np.unique(data[0]), data[3]
+    found = found.to_numpy() if hasattr(found, "index") else found[labelled]
+    return float((found == true_class[labelled]).mean())
 
 
 def em_rows(small: bool, seed: int) -> list[list[Any]]:
@@ -127,8 +128,11 @@ def em_rows(small: bool, seed: int) -> list[list[Any]]:
         done = timed(lambda native=native, solve=solve: solve(native), warm=convert is as_labels, enough=3.0)
         reference = done.seconds if convert is as_labels else reference
         peak = (memory["peak"] - memory["before"], memory["peak"]) if isinstance(memory, dict) else (memory, memory)
-        right = accuracy(done.value, data[3])
-        rows.append([f"{SIZES[size][2]:,}", name, done.seconds, done.seconds / reference, *peak, right])
+        found, sweeps = done.value
+        each = 1000 * done.seconds / sweeps
+        rows.append(
+            [f"{SIZES[size][2]:,}", name, done.seconds, done.seconds / reference, sweeps, each, *peak, accuracy(found, data)]
+        )
         print(rows[-1], flush=True)
     return rows
 
@@ -182,7 +186,7 @@ def main() -> None:
         return
     em = em_rows(settings.quick, settings.seed)
     sampling = sampling_rows(settings.quick, settings.seed)
-    header = ["labels", "tool", "seconds", "× raters", "MB above imports", "peak MB", "accuracy"]
+    header = ["labels", "tool", "seconds", "× raters", "sweeps", "ms each", "MB above imports", "peak MB", "accuracy"]
     header_of_sampling = ["labels", "sampler", "draws", "smallest ESS", "largest R-hat", "CPU s", "ESS/CPU s", "with warm-up"]
     parts = [(__doc__ or "").split("\n\n")[1], table(header, em), table(header_of_sampling, sampling)]
     report("label_speed", "Label models: speed and memory", parts, settings.quick)

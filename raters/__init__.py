@@ -1,6 +1,6 @@
 """Bayesian models of human judgement: who can be trusted, what people prefer, and what to ask next."""
 
-from raters import calibration, datasets, errors, testing
+from raters import alignment, calibration, datasets, errors, testing
 from raters.acquisition import Candidates, suggest
 from raters.agreement import agreement
 from raters.audit import Audit, Costs, audit, drop
@@ -13,11 +13,13 @@ from raters.labels import Labels
 from raters.model import Model
 from raters.models import (
     BTL,
+    ContextualBTL,
     DawidSkene,
     ExtendedBTL,
     HierarchicalDawidSkene,
     ItemDifficulty,
     MajorityVote,
+    MixtureBTL,
     OneCoin,
     Pooled,
     Raykar,
@@ -35,6 +37,7 @@ __all__ = [
     "Audit",
     "Candidates",
     "Comparisons",
+    "ContextualBTL",
     "Costs",
     "DawidSkene",
     "ExtendedBTL",
@@ -42,6 +45,7 @@ __all__ = [
     "ItemDifficulty",
     "Labels",
     "MajorityVote",
+    "MixtureBTL",
     "Model",
     "OneCoin",
     "PGGibbs",
@@ -49,6 +53,7 @@ __all__ = [
     "Raykar",
     "Yan",
     "agreement",
+    "alignment",
     "audit",
     "calibration",
     "cite",

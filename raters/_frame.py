@@ -43,6 +43,12 @@ def read(table: Any, **roles: str | None) -> dict[str, Column]:
         or holds missing values.
     """
     wanted = {role: name for role, name in roles.items() if name is not None}
+    arrays = _arrays(table, wanted)
+    return {role: _column(arrays[name], name, role) for role, name in wanted.items()}
+
+
+def _arrays(table: Any, wanted: Mapping[str, str]) -> dict[str, Any]:
+    """The columns named, by name: one-dimensional and of one length."""
     for role, name in wanted.items():
         if not isinstance(name, str):
             raise DataError(f"{role}= takes the name of a column, such as {role}='{role}', not {_shown(name)}")
@@ -56,7 +62,27 @@ def read(table: Any, **roles: str | None) -> dict[str, Column]:
     lengths = {name: len(values) for name, values in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"the columns differ in length: {lengths}; every column needs one value per row")
-    return {role: _column(arrays[name], name, role) for role, name in wanted.items()}
+    return arrays
+
+
+def ranked(table: Any, places: Sequence[str]) -> tuple[np.ndarray, Column]:
+    """Which places of each ranking hold an item, shape (ranking, place), and those items, row by row, as one column.
+
+    Raises
+    ------
+    DataError
+        When a place after an empty one holds an item.
+    """
+    arrays = _arrays(table, {f"place {number}": name for number, name in enumerate(places, 1)})
+    held = pd.DataFrame({name: pd.Series(arrays[name]).reset_index(drop=True) for name in places}, dtype=object)
+    there = (held.notna() & (held != "")).to_numpy(bool)
+    if (late := there[:, 1:] & ~there[:, :-1]).any():
+        row, place = np.argwhere(late)[0]
+        raise DataError(
+            f"the ranking in row {row} (counted from 0) has an item in column {places[place + 1]!r} and none in "
+            f"{places[place]!r} before it ({int(late.any(1).sum())} such ranking(s)); only the last places may be empty"
+        )
+    return there, _column(held.to_numpy(object)[there], "places", "places")
 
 
 def _opened(table: Any, wanted: list[str]) -> tuple[list[str], Callable[[str], Any]]:

@@ -200,13 +200,13 @@ def _statistics_of(model: Model, asked: Any, states: tuple[Values, Outcomes]) ->
 
 def _statistics(model: Model, data: Any, values: Values) -> dict[str, jax.Array]:
     """Functions of parameters and outcomes that have all moments, and that between them see every conditional."""
-    centred = {symmetry.site for symmetry in model.symmetries if isinstance(symmetry, Shift)}
+    centred = {symmetry.site: symmetry.axis for symmetry in model.symmetries if isinstance(symmetry, Shift)}
     soft, scalars, found = {}, {}, {}
     for name, site in latent_sites(model, data).items():
         free = biject_to(site.support).inv(values[name])
         if free.size == 0:  # A probability of one alternative.
             continue
-        soft[name] = jnp.arcsinh(free - free.mean() if name in centred else free)
+        soft[name] = jnp.arcsinh(free - free.mean(centred[name], keepdims=True) if name in centred else free)
         if not site.shape:
             scalars[name] = soft[name]
         else:
@@ -218,13 +218,23 @@ def _statistics(model: Model, data: Any, values: Values) -> dict[str, jax.Array]
         found |= {f"{name}: mean square × {one}": (soft[name] ** 2).mean() * scalars[one] for one in scalars if one != name}
     site = trace(model, data, values)[model.observed]
     found["log-likelihood"] = site["fn"].log_prob(site["value"]).mean()
-    if isinstance(site["fn"], GroupedMixture):
+    if isinstance(data, Labels):
         found |= _statistics_of_labels(site["fn"], site["value"], soft)
+    elif isinstance(site["fn"], GroupedMixture):
+        found |= _statistics_of_types(site["fn"], site["value"])
     else:
         logits, votes, kappa = observation(site["fn"], site["value"])
         found["outcomes × logits"] = (kappa / votes * jnp.tanh(logits)).mean()
     # The mean of a centred site is 0, whatever the kernel does.
     return {name: value for name, value in found.items() if name not in {f"{site}: mean" for site in centred}}
+
+
+def _statistics_of_types(fn: GroupedMixture, votes: jax.Array) -> dict[str, jax.Array]:
+    """What votes, types and log-odds have to do with each other."""
+    share = fn.responsibilities(votes)
+    logits, total, kappa = (part.reshape(-1, share.shape[-1]) for part in observation(fn, votes, jnp.ones_like(share)))
+    agreeing = (share[fn.group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
+    return {"sureness of the types": (share**2).sum(-1).mean(), "outcomes × logits × types": agreeing}
 
 
 def _statistics_of_labels(fn: GroupedMixture, labels: jax.Array, soft: Values) -> dict[str, jax.Array]:

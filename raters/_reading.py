@@ -137,3 +137,37 @@ def _equal_rows(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.n
         order = np.lexsort(tuple(reversed(codes)))
         new = np.logical_or.reduce([np.diff(code[order]) != 0 for code in codes])
     return order, np.flatnonzero(np.concatenate([[True], new]))
+
+
+def rankings(frame: Any, places: Sequence[str], annotator: str | None, known_items, known_annotators):
+    """Winners, losers and annotators of the comparisons that rankings make, and the names."""
+    if isinstance(places, str) or len(places) < 2:
+        raise DataError(f"places= lists the columns of a ranking in order, such as places=['first', 'second'], not {places!r}")
+    item, name = _frame.ranked(frame, places)
+    (code,), item_names = _frame.encode([name], known_items, "item")
+    place = np.full(item.shape, -1, np.int32)
+    place[item] = code
+    ordered = np.sort(place, axis=1)
+    if (twice := (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
+        row, column = np.argwhere(twice)[0]
+        raise DataError(
+            f"the ranking in row {row} (counted from 0) names {item_names[ordered[row, column]]!r} twice "
+            f"({int(twice.any(1).sum())} such ranking(s)); a ranking names an item once. Leave those rows out first"
+        )
+    if len(place) * math.comb(len(places), 2) > _MAX_PAIRS:
+        raise DataError(
+            f"{len(place):,} rankings of {len(places)} places make more than {_MAX_PAIRS:,} comparisons; take a sample of "
+            "annotators, or fewer places"
+        )
+    if annotator is None:
+        if known_annotators is not None:
+            raise DataError("annotators= lists the names in a column; say which column that is with annotator=")
+        who, names = np.arange(len(place), dtype=np.int32), tuple(range(len(place)))
+    else:
+        (who,), names = _frame.encode([_frame.read(frame, annotator=annotator)["annotator"]], known_annotators, "annotator")
+    before, after = np.triu_indices(len(places), 1)
+    winner, loser = place[:, before], place[:, after]
+    both = (winner >= 0) & (loser >= 0)
+    if not both.any():
+        raise DataError("no ranking has two items, so there is nothing to compare; give the columns of all places in places=")
+    return winner[both], loser[both], np.broadcast_to(who[:, None], both.shape)[both], item_names, names

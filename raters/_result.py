@@ -16,7 +16,7 @@ from raters.data import Comparisons
 from raters.errors import SettingError
 from raters.inference._trace import latent_sites, pointwise_log_likelihood
 from raters.labels import Labels
-from raters.model import Model, Values, identify
+from raters.model import Model, Values, unit_of
 
 
 def check_model(model: Any) -> None:
@@ -55,11 +55,11 @@ def as_tree(model: Model, data: Any, draws, facts: dict[str, Any]) -> xr.DataTre
     def own(values: dict[str, np.ndarray], *lead: str) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
         return {name: (lead + sites[name].dims, value) for name, value in values.items()}
 
-    groups = {"posterior": dataset(own(identify(model, draws.values, 2), "chain", "draw"))}
+    groups = {"posterior": dataset(own(draws.values, "chain", "draw"))}
     if draws.stats:
         groups["sample_stats"] = dataset({name: (("chain", "draw"), value) for name, value in draws.stats.items()})
     if draws.mode:
-        groups["mode"] = dataset(own(identify(model, draws.mode, 0)))
+        groups["mode"] = dataset(own(draws.mode))
     if draws.history:
         axis = {"elbo": "step"}
         groups["optimisation"] = xr.Dataset({name: (axis.get(name, "sweep"), trace) for name, trace in draws.history.items()})
@@ -116,9 +116,9 @@ def pointwise(model: Model, result: xr.DataTree, data: Any) -> xr.Dataset:
         values = {name: np.asarray(value, np.float64) for name, value in values.items()}
         table = np.asarray(_pointwise_draws(model, jax.tree.map(jnp.asarray, data), values), np.float32).reshape(*sizes, -1)
     coords = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
+    axis, _ = unit_of(model, data)
     return xr.Dataset(
-        {model.observed: (("chain", "draw", data.unit_axis), table)},
-        coords=coords | {data.unit_axis: label_array(data.coords[data.unit_axis])},
+        {model.observed: (("chain", "draw", axis), table)}, coords=coords | {axis: label_array(data.coords[axis])}
     )
 
 

@@ -17,11 +17,10 @@ from raters._check import whole
 from raters._result import check_data, check_model, draws_of, label_array
 from raters.data import Comparisons
 from raters.errors import DataError
-from raters.inference._rows import logits_of
 from raters.inference._trace import trace
 from raters.labels import Labels
 from raters.model import Model, Values
-from raters.predict import recode
+from raters.predict import latent_of, recode, weighted_logits
 
 _CHUNK = 1 << 16
 
@@ -260,8 +259,9 @@ def suggest(
     values, _ = draws_of(model, result, draws, seed)
     if isinstance(candidates, Labels):
         return _suggest_labels(model, values, candidates, Labels.from_result(result), batch_size, repeats)
-    questions = recode(model, candidates.without_outcomes(), Comparisons.from_result(result))
-    score, p_win = scores(model, values, questions)
+    fitted = Comparisons.from_result(result)
+    questions = recode(model, candidates.without_outcomes(), fitted)
+    score, p_win = scores(model, values, questions, fitted)
     chosen = _best(questions, score, batch_size, repeats)
     names = {"first": questions.items, "second": questions.items, "by": questions.annotators}
     codes = {"first": questions.first, "second": questions.second, "by": questions.annotator}
@@ -270,32 +270,37 @@ def suggest(
     return xr.Dataset({name: ("suggestion", column) for name, column in columns.items()})
 
 
-def scores(model: Model, draws: Values, candidates: Comparisons) -> tuple[np.ndarray, np.ndarray]:
+def scores(
+    model: Model, draws: Values, candidates: Comparisons, fitted: Comparisons | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """BALD in bits and the probability that the first item wins, for each candidate.
 
+    A model of types needs the `fitted` votes, which say what type each annotator is; an answer then tells of that too.
     Reads candidates in pieces and draws one at a time, so memory does not grow with either.
     """
     draws = {name: jnp.asarray(value, jnp.float32) for name, value in draws.items()}
+    fitted = None if fitted is None or latent_of(model, fitted) is None else jax.tree.map(jnp.asarray, fitted)
     parts = []
     for piece in candidates.chunks(_CHUNK):
         short = _CHUNK - piece.num_comparisons if candidates.num_comparisons > _CHUNK else 0
         padded = piece.take(np.pad(np.arange(piece.num_comparisons), (0, short)))  # one shape, one compilation
-        parts.append([np.asarray(part)[: piece.num_comparisons] for part in _bald(model, draws, padded)])
+        parts.append([np.asarray(part)[: piece.num_comparisons] for part in _bald(model, draws, padded, fitted)])
     score, p_win = (np.concatenate(part) for part in zip(*parts, strict=True))
     return score, p_win
 
 
 @partial(jax.jit, static_argnums=0)
-def _bald(model: Model, draws: Values, questions: Any):
+def _bald(model: Model, draws: Values, questions: Any, fitted: Any):
     number = len(next(iter(draws.values())))
 
     def add(sums, values):
-        logits = logits_of(model, questions, values)
+        weight, logits = weighted_logits(model, questions, fitted, values)
         size = jnp.abs(logits)
         tail = jnp.exp(-size)
         lesser = tail / (1 + tail)  # probability of the less likely answer
         entropy = jnp.log1p(tail) + size * lesser
-        return (sums[0] + jnp.where(logits > 0, 1 - lesser, lesser), sums[1] + entropy), None
+        wins = jnp.where(logits > 0, 1 - lesser, lesser)
+        return (sums[0] + (weight * wins).sum(-1), sums[1] + (weight * entropy).sum(-1)), None
 
     zero = jnp.zeros(questions.num_comparisons)
     (wins, entropies), _ = jax.lax.scan(add, (zero, zero), draws)

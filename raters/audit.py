@@ -279,7 +279,12 @@ def _comparison_columns(model, result, data: Comparisons, level: float, threshol
     draws, _ = draws_of(model, result)
     competence, reward = draws["competence"], draws["reward"]
     few, _ = draws_of(model, result, _DRAWS)
-    accuracy = _accuracy(few["competence"], few["reward"], data)
+    # Annotators of a mixture are judged by the rewards of their likeliest type; otherwise there is one.
+    of_type = np.zeros(data.num_annotators, int)
+    if reward.ndim == 3:
+        of_type = result["types"]["responsibility"].argmax("type").values
+    reward, some = (part.reshape(*part.shape[:2], -1) for part in (reward, few["reward"]))
+    accuracy = _accuracy(few["competence"], some, of_type, data)
     tails = ((1 - level) / 2, (1 + level) / 2)
     low, high = np.quantile(competence, tails, axis=0)
     accuracy_low, accuracy_high = np.quantile(accuracy, tails, axis=0)
@@ -295,12 +300,13 @@ def _comparison_columns(model, result, data: Comparisons, level: float, threshol
         "p_guessing": (np.abs(accuracy - 0.5) < margin).mean(0),
         "p_adversarial": (competence < 0).mean(0),
         "p_below": (competence < threshold).mean(0),
-        "agreement": _agreement(data, reward.mean(0)),
+        "agreement": _agreement(data, reward.mean(0), of_type),
     }
 
 
-def _accuracy(competence: np.ndarray, reward: np.ndarray, data: Comparisons) -> np.ndarray:
-    """For each draw and annotator, the mean of σ(β |r_i − r_j|) over random pairs of different items; where the comparisons
+def _accuracy(competence: np.ndarray, reward: np.ndarray, of_type: np.ndarray, data: Comparisons) -> np.ndarray:
+    """For each draw and annotator, the mean of σ(β |r_i − r_j|) over random pairs of different items, with the rewards (draw,
+    item, type) of the annotator's type; where the comparisons
     fall into components, over random pairs that were compared, because nobody can tell the others apart."""
     rng = np.random.default_rng(0)
     if len(data.components()) == 1:
@@ -310,13 +316,15 @@ def _accuracy(competence: np.ndarray, reward: np.ndarray, data: Comparisons) -> 
         rows = rng.integers(data.num_comparisons, size=_PAIRS)
         one, other = np.asarray(data.first)[rows], np.asarray(data.second)[rows]
     gap = np.abs(reward[:, one] - reward[:, other])
-    return np.stack([expit(column[:, None] * gap).mean(1) for column in competence.T], axis=1)
+    columns = zip(competence.T, of_type, strict=True)
+    return np.stack([expit(column[:, None] * gap[:, :, kind]).mean(1) for column, kind in columns], axis=1)
 
 
-def _agreement(data: Comparisons, reward: np.ndarray) -> np.ndarray:
+def _agreement(data: Comparisons, reward: np.ndarray, of_type: np.ndarray) -> np.ndarray:
     """Share of each annotator's votes that go to the item with the higher mean reward; NaN without votes."""
     count = np.ones(data.num_comparisons) if data.count is None else data.count
-    for_better = np.where(reward[data.first] > reward[data.second], data.wins, count - data.wins)
+    kind = of_type[data.annotator]
+    for_better = np.where(reward[data.first, kind] > reward[data.second, kind], data.wins, count - data.wins)
     votes = np.bincount(data.annotator, count, data.num_annotators)
     with np.errstate(invalid="ignore"):
         return np.bincount(data.annotator, for_better, data.num_annotators) / votes

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import scipy.sparse
 
-from raters import _frame, _outcomes, _reading
+from raters import _feature_reading, _frame, _outcomes, _reading
 from raters._judgements import Judgements, check_result, names_from_json, names_to_json, staying
 from raters.errors import DataError, DataWarning
 
@@ -42,6 +42,9 @@ class Comparisons(Judgements):
         The names, in code order.
     ordered : bool
         Whether `first` is known to have been shown first. Position bias can only be learned if it is.
+    features : float array, shape (comparison, feature), or None
+        Features of the first item less those of the second, as they were given.
+    feature_names : tuple of str
 
     Examples
     --------
@@ -64,6 +67,8 @@ class Comparisons(Judgements):
     items: tuple[Any, ...] = dataclasses.field(metadata={"static": True})
     annotators: tuple[Any, ...] = dataclasses.field(metadata={"static": True})
     ordered: bool = dataclasses.field(default=False, metadata={"static": True})
+    features: Any = None
+    feature_names: tuple[str, ...] = dataclasses.field(default=(), metadata={"static": True})
 
     unit_axis: ClassVar[str] = "comparison"
 
@@ -81,6 +86,7 @@ class Comparisons(Judgements):
         outcome: str | None = None,
         annotator: str | None = None,
         count: str | None = None,
+        features: Mapping[str, tuple[str, str]] | None = None,
         ties: _outcomes.Ties = "error",
         outcomes: Mapping[str, Any] | None = None,
         items: Iterable[Any] | None = None,
@@ -103,6 +109,10 @@ class Comparisons(Judgements):
             Column that names who voted; without it all votes are those of one annotator, ``"all"``.
         count : str, optional
             Column with the number of equal votes that a row stands for.
+        features : mapping, optional
+            What describes the two sides of a comparison: from the name of each feature to its two columns, of the winner and
+            the loser, or of what was shown first and second: ``{"length": ("length_a", "length_b")}``. Features of items
+            that are the same in every comparison are added with `with_features`.
         ties : {"error", "drop", "half"}
             What to do with a tie: refuse the table, leave the row out, or count half a vote for each side.
         outcomes : mapping, optional
@@ -157,6 +167,7 @@ class Comparisons(Judgements):
             sides = (left, left_code), (right, right_code)
             wins = _outcomes.read(columns["outcome"], *sides, item_names, outcomes)
         votes = _frame.counts(columns["count"]) if count is not None else np.ones(len(left), np.float32)
+        differences, names = _feature_reading.differences(frame, features)
         keep = _outcomes.settle_ties(wins, ties, f"column {outcome!r}")
         data = cls(
             first=left_code[keep],
@@ -167,8 +178,97 @@ class Comparisons(Judgements):
             items=item_names,
             annotators=annotator_names,
             ordered=outcome is not None,
+            features=None if differences is None else differences[keep],
+            feature_names=names,
         )
         return data.aggregate() if aggregate else data._slim()
+
+    @classmethod
+    def from_rankings(
+        cls,
+        frame: Any,
+        *,
+        places: Sequence[str],
+        annotator: str | None = None,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+    ) -> Comparisons:
+        """Turn rankings into comparisons: of two items that one annotator ranked, the one in the earlier place wins.
+
+        A ranking of n items becomes n(n−1)/2 comparisons. They agree with one another as independent votes would not, so
+        intervals come out narrower than n places deserve, and annotators look more certain of their taste; read the order
+        of things and the types from the fit, and widths with that in mind.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+            One row for each ranking.
+        places : sequence of str
+            Columns that name the item in the first place, the second, and so on. A missing name ends the ranking: what is
+            not ranked is not compared.
+        annotator : str, optional
+            Column that names who ranked; without it every row is an annotator of its own, numbered from 0.
+        items, annotators : iterable, optional
+            All names in the order wanted.
+
+        Returns
+        -------
+        Comparisons
+            Aggregated, without an order of presentation.
+
+        Raises
+        ------
+        DataError
+            When a ranking names an item twice, or a place after an empty one; when no ranking has two items.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_rankings(
+        ...     {"who": ["ann", "bob"], "best": ["tea", "milk"], "next": ["milk", "tea"], "last": ["beer", None]},
+        ...     places=["best", "next", "last"], annotator="who")
+        >>> votes.num_votes        # three comparisons by ann, one by bob
+        4
+        """
+        winner, loser, who, item_names, annotator_names = _reading.rankings(frame, places, annotator, items, annotators)
+        ones = np.ones(len(winner), np.float32)
+        return cls(winner, loser, who, ones, ones, item_names, annotator_names).aggregate()
+
+    def with_features(self, features: Any, *, names: Sequence[str] | None = None, item: str | None = None) -> Comparisons:
+        """The votes with features of the items; a comparison carries those of its first item less those of its second.
+
+        Parameters
+        ----------
+        features : array, shape (item, feature), or table
+            An array has its rows in the order of `items`. A table names its items, and has a row for each. They are not
+            scaled: one prior serves all coefficients, so put features on like scales.
+        names : sequence of str, optional
+            Names of the features of an array (``x1``, ``x2``, … without it); of a table, the columns to use (all others
+            without it).
+        item : str, optional
+            Column of the table that names the items.
+
+        Raises
+        ------
+        DataError
+            When rows and items do not match, or a feature is not a number everywhere.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_frame({"w": ["tea", "milk"], "l": ["milk", "beer"]}, winner="w", loser="l")
+        >>> votes = votes.with_features({"drink": ["beer", "milk", "tea"], "warmth": [0.0, 0.5, 1.0]}, item="drink")
+        >>> votes.feature_names, votes.features.tolist()
+        (('warmth',), [[-0.5], [-0.5]])
+        """
+        if item is None:
+            values, chosen = _feature_reading.feature_array(features, names, self.items)
+        else:
+            values, chosen = _feature_reading.feature_table(features, item, names, self.items)
+        values = values.astype(np.float64)
+        _feature_reading.check_finite(values, chosen, self.items)
+        differences = (values[np.asarray(self.first)] - values[np.asarray(self.second)]).astype(np.float32)
+        return dataclasses.replace(self, features=differences, feature_names=tuple(chosen))
 
     @classmethod
     def from_ratings(
@@ -267,11 +367,12 @@ class Comparisons(Judgements):
 
     @property
     def coords(self) -> dict[str, Sequence[Any]]:
-        """The names along each axis: ``item``, ``annotator``, ``comparison``."""
+        """The names along each axis: ``item``, ``annotator``, ``comparison``, ``feature``."""
         return {
             "item": self.items,
             "annotator": self.annotators,
             "comparison": range(self.num_comparisons),
+            "feature": self.feature_names,
         }
 
     def votes_by_annotator(self) -> np.ndarray:
@@ -333,6 +434,8 @@ class Comparisons(Judgements):
         }
         if self.count is not None:
             constant["count"] = (row, np.array(self.count))
+        if self.features is not None:
+            constant["features"] = (("comparison", "feature"), np.array(self.features))
         return {"observed_data": {"outcome": (row, np.array(self.wins))}, "constant_data": constant}
 
     def flags(self) -> dict[str, Any]:
@@ -341,6 +444,7 @@ class Comparisons(Judgements):
             "items": names_to_json(self.items),
             "annotators": names_to_json(self.annotators),
             "ordered": int(self.ordered),
+            "feature_names": names_to_json(self.feature_names),
         }
 
     @classmethod
@@ -355,6 +459,8 @@ class Comparisons(Judgements):
             items=names_from_json(result.attrs["items"]),
             annotators=names_from_json(result.attrs["annotators"]),
             ordered=bool(result.attrs["ordered"]),
+            features=np.asarray(constant["features"].values) if "features" in constant else None,
+            feature_names=names_from_json(result.attrs.get("feature_names", "[]")),
         )
 
     # ---------------------------------------------------------------- parts
@@ -402,22 +508,34 @@ class Comparisons(Judgements):
         """Equal (pair, annotator) rows as one row with a count; the likelihood does not change but for a constant.
 
         Rows come out sorted by pair and annotator. When the order of presentation is unknown each pair is first
-        written with the smaller code in front.
+        written with the smaller code in front. Rows with different features stay apart.
         """
         first, second, annotator = (np.asarray(codes) for codes in (self.first, self.second, self.annotator))
         wins, count = (None if column is None else np.asarray(column) for column in (self.wins, self.count))
         if count is not None and np.all(count == 1):
             count = None
+        features = None if self.features is None else np.asarray(self.features)
         if not self.ordered:
             swap = first > second
             first, second = np.minimum(first, second), np.maximum(first, second)
             if wins is not None:
                 wins = np.where(swap, (1 if count is None else count) - wins, wins)
-        codes, wins, count = _reading.cells(
-            (first, second, annotator), (self.num_items, self.num_items, self.num_annotators), wins, count
-        )
-        first, second, annotator = codes
-        return dataclasses.replace(self, first=first, second=second, annotator=annotator, wins=wins, count=count)._slim()
+            if features is not None:
+                features = np.where(swap[:, None], -features, features)
+        keys, sizes = [first, second, annotator], [self.num_items, self.num_items, self.num_annotators]
+        if features is not None:
+            features, described = np.unique(features, axis=0, return_inverse=True)
+            keys, sizes = [*keys, described.ravel()], [*sizes, len(features)]
+        cells, wins, count = _reading.cells(keys, sizes, wins, count)
+        return dataclasses.replace(
+            self,
+            first=cells[0],
+            second=cells[1],
+            annotator=cells[2],
+            wins=wins,
+            count=count,
+            features=None if features is None else features[cells[3]],
+        )._slim()
 
     def _slim(self) -> Comparisons:
         """Without the counts when each is 1: the model then uses a Bernoulli, which costs less than a Binomial."""

@@ -20,7 +20,7 @@ def describe(model: Model, data: Any) -> str:
       reward          Normal         (item: 45)
       outcome         Votes          (comparison: 6930)  observed
       blocks: reward
-      symmetries: Shift(site='reward')
+      symmetries: Shift(site='reward', axis=None)
     """
     lines = [repr(model)]
     for name, site in sites(model, data).items():

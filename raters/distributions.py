@@ -145,6 +145,50 @@ class RightOrWrongLabel(dist.Distribution):
         return jnp.where(right, classes, place + (place >= classes))
 
 
+class StickBreaking(dist.Distribution):
+    r"""Shares that are broken off a stick of length 1, one after the other: a generalised Dirichlet distribution.
+
+    .. math:: \eta_t = v_t \prod_{u < t} (1 - v_u), \qquad v_t \sim \mathrm{Beta}(a_t, b_t), \quad t = 1, \dots, T - 1
+
+    and the last share is what is left. With a = 1 and b = α this is a Dirichlet process of concentration α cut off at T
+    (Ishwaran and James 2001). As the Dirichlet, it is conjugate to counts (Connor and Mosimann 1969).
+
+    Parameters
+    ----------
+    concentration1, concentration0 : array, shape (share − 1,)
+        a and b of each break.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.distributions import StickBreaking
+    >>> float(StickBreaking(jnp.ones(2), jnp.ones(2)).log_prob(jnp.array([0.5, 0.3, 0.2])))    # log 1/(1 − 0.5)
+    0.693
+    """
+
+    support = constraints.simplex
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+
+    def __init__(self, concentration1: Any, concentration0: Any, *, validate_args: bool | None = None):
+        self.concentration1, self.concentration0 = concentration1, concentration0
+        super().__init__((), (concentration1.shape[-1] + 1,), validate_args=validate_args)
+
+    def log_prob(self, value):
+        """Log density on the simplex."""
+        left = jnp.flip(jnp.cumsum(jnp.flip(value, -1), -1), -1)  # what is left of the stick before each break
+        broken, rest = value[..., :-1] / left[..., :-1], left[..., 1:] / left[..., :-1]
+        a, b = self.concentration1, self.concentration0
+        log_beta = jax.scipy.special.betaln(a, b)
+        breaks = (a - 1) * jnp.log(broken) + (b - 1) * jnp.log(rest) - log_beta - jnp.log(left[..., :-1])
+        return breaks.sum(-1)
+
+    def sample(self, key, sample_shape=()):
+        """Shares that add up to 1."""
+        broken = dist.Beta(self.concentration1, self.concentration0).sample(key, sample_shape)
+        ones = jnp.ones((*broken.shape[:-1], 1))
+        return jnp.concatenate([broken, ones], -1) * jnp.concatenate([ones, jnp.cumprod(1 - broken, -1)], -1)
+
+
 class GroupedMixture(dist.Distribution):
     r"""Rows that share a latent class within their group, the class summed out.
 

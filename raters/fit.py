@@ -15,14 +15,15 @@ import numpy as np
 import xarray as xr
 from numpyro import handlers
 
+from raters._identify import identified
 from raters._judgements import Judgements
 from raters._result import as_tree, check_data, check_model, pointwise
 from raters.errors import BackendError, ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference import Backend, PGGibbs
 from raters.inference._trace import latent_sites
-from raters.labels import Labels
-from raters.model import Model, Values
-from raters.predict import responsibilities
+from raters.inference.base import warn_unless_converged
+from raters.model import Model, Values, unit_of
+from raters.predict import latent_of, responsibilities
 
 # Pointwise log-likelihoods are stored without being asked for up to this many numbers (240 MB).
 _STORE_LIMIT = 60_000_000
@@ -82,28 +83,34 @@ def fit(
     _check_types(model, data, backend, seed)
     if not data.answered:
         raise DataError(f"these {type(data).__name__} have no outcomes, so there is nothing to fit; rt.simulate draws outcomes")
-    data.warn()
+    if data.unit_axis == "item" or any("item" in site.dims for site in latent_sites(model, data).values()):
+        data.warn()  # About items; a model without parameters of items does not mind.
     for caution in model.cautions(data):
         warnings.warn(caution, DataWarning, stacklevel=2)
     if reason := backend.why_not(model, data):
         raise BackendError(reason)
     begin = time.perf_counter()
-    draws = backend.run(model, data, jax.random.key(seed), progress=progress)
-    facts = draws.facts | {
-        "model": repr(model),
-        "backend": repr(backend),
-        "seed": seed,
-        "seconds": time.perf_counter() - begin,
-        **{f"{name}_version": version(name) for name in ("raters", "numpyro", "jax")},
-    }
+    draws = identified(model, data, backend.run(model, data, jax.random.key(seed), progress=progress))
+    mixed = warn_unless_converged(draws.values, draws.facts.get("divergences", 0)) if backend.exact else {}
+    facts = (
+        draws.facts
+        | mixed
+        | {
+            "model": repr(model),
+            "backend": repr(backend),
+            "seed": seed,
+            "seconds": time.perf_counter() - begin,
+            **{f"{name}_version": version(name) for name in ("raters", "numpyro", "jax")},
+        }
+    )
     result = as_tree(model, data, draws, facts)
     size = draws.values[next(iter(draws.values))].shape[:2]
-    if log_likelihood or (log_likelihood is None and size[0] * size[1] * data.num_units <= _STORE_LIMIT):
+    if log_likelihood or (log_likelihood is None and size[0] * size[1] * unit_of(model, data)[1] <= _STORE_LIMIT):
         result["log_likelihood"] = pointwise(model, result, data)
-    if isinstance(data, Labels):
-        result["classes"] = xr.Dataset({"responsibility": responsibilities(model, result, data)})
-        for sentence in model.doubts(result):
-            warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
+    if latent := latent_of(model, data):
+        result[latent.group] = xr.Dataset({"responsibility": responsibilities(model, result, data)})
+    for sentence in model.doubts(result):
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
     return result
 
 
@@ -140,7 +147,7 @@ def simulate(model: Model, questions: Judgements, *, seed: int, given: Values | 
     -------
     Simulated
         ``data``, the questions with outcomes, and ``truth``, every site's value; for labels also ``true_class``, the code of
-        each item's class.
+        each item's class, and for models of types ``type``, that of each annotator.
 
     Examples
     --------
@@ -162,8 +169,8 @@ def simulate(model: Model, questions: Judgements, *, seed: int, given: Values | 
     trace = handlers.trace(program).get_trace(table)
     truth = {name: np.asarray(trace[name]["value"]) for name in sites}
     observed = trace[model.observed]
-    if observed["intermediates"]:
-        truth["true_class"] = np.asarray(observed["intermediates"][0])
+    if (latent := latent_of(model, asked)) and observed["intermediates"]:
+        truth[latent.axes[1]] = np.asarray(observed["intermediates"][0])
     return Simulated(asked.with_outcomes(np.asarray(observed["value"])), truth)
 
 

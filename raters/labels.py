@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from raters import _frame, _label_reading, _reading
+from raters import _feature_reading, _frame, _label_reading, _reading
 from raters._judgements import Judgements, check_result, names_from_json, names_to_json, staying
 from raters.errors import DataError, DataWarning
 
@@ -206,10 +206,10 @@ class Labels(Judgements):
         (('intercept', 'length'), [[1.0, -1.0], [1.0, 1.0]], [0.0, 20.0])
         """
         if item is None:
-            values, chosen = _label_reading.feature_array(features, names, self.items)
+            values, chosen = _feature_reading.feature_array(features, names, self.items)
         else:
-            values, chosen = _label_reading.feature_table(features, item, names, self.items)
-        values, centre, scale = _label_reading.design(values, chosen, self.items, table=item is not None)
+            values, chosen = _feature_reading.feature_table(features, item, names, self.items)
+        values, centre, scale = _feature_reading.design(values, chosen, self.items, table=item is not None)
         values = values[np.asarray(self.unit)]
         return dataclasses.replace(self, features=values, centre=centre, scale=scale, feature_names=("intercept", *chosen))
 
@@ -236,7 +236,7 @@ class Labels(Judgements):
         """
         if self.features is None:
             raise DataError("these labels have no features to classify new items by; add them with labels.with_features(...)")
-        values, names = _label_reading.new_items(features, item, self.feature_names[1:])
+        values, names = _feature_reading.new_items(features, item, self.feature_names[1:])
         scaled = (values - np.asarray(self.centre)[1:]) / np.asarray(self.scale)[1:]
         none = np.zeros(0, np.int32)
         return dataclasses.replace(

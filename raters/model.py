@@ -15,9 +15,13 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True)
 class Shift:
-    """The likelihood is unchanged when a constant is added to every entry of `site`; draws are centred to sum to 0."""
+    """The likelihood is unchanged when a constant is added to every entry of `site`; draws are centred to sum to 0.
+
+    With `axis`, a constant may be added along that axis of the site, and another for each place on the other axes.
+    """
 
     site: str
+    axis: int | None = None
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,16 @@ class Sign:
     sites: tuple[str, ...]
 
 
-Symmetry = Shift | Scale | Sign
+@dataclass(frozen=True)
+class Permute:
+    """The likelihood is unchanged when the entries along the last axis of all `sites` change places alike: their numbering
+    has no meaning. `raters.fit` gives all draws one numbering, by decreasing `share` on average."""
+
+    sites: tuple[str, ...]
+    share: str
+
+
+Symmetry = Shift | Scale | Sign | Permute
 
 
 @dataclass(frozen=True)
@@ -51,11 +64,15 @@ class Model[Data](abc.ABC):
     back-ends: each block is one latent site, or several that are updated jointly, in which the logits
     are affine and whose priors are Gaussian, truncated Gaussian or uniform, or a site with a Dirichlet or Beta prior whose
     probabilities are counted. The claim is checked before sampling.
+
+    A likelihood that sums something out for each annotator is a product over annotators, whatever the unit of the data: such
+    a model says ``unit = "annotator"``.
     """
 
     reference: ClassVar[str] = ""
     observed: ClassVar[str] = "outcome"
     takes: ClassVar[type] = Judgements
+    unit: ClassVar[str | None] = None
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -75,6 +92,10 @@ class Model[Data](abc.ABC):
     def start(self, data: Data) -> Values:
         """A point of finite density from which optimisers and samplers set out, on the right side of each symmetry."""
 
+    def another_start(self, data: Data, rng: np.random.Generator) -> Values | None:
+        """A start drawn at random, for a model with several modes; None to scatter `start`."""
+        return None
+
     def why_not(self, data: Data) -> str | None:
         """The sentence that says why this model cannot be fitted to these data, or None."""
         return None
@@ -89,15 +110,33 @@ class Model[Data](abc.ABC):
 
 
 def identify(model: Model, values: dict[str, np.ndarray], batch_ndim: int) -> dict[str, np.ndarray]:
-    """Draws on the identified section: for every `Shift`, centred over the site's own axes.
+    """Each draw on the identified section: for every `Shift`, centred over the site's own axes; for `Permute`, by
+    decreasing share.
 
-    Exact for independent equal normal priors, because the likelihood does not see the shift and a normal vector's mean is
-    independent of its deviations from the mean.
+    Centring is exact for independent equal normal priors, because the likelihood does not see the shift and a normal
+    vector's mean is independent of its deviations from the mean.
     """
     identified = dict(values)
     for symmetry in model.symmetries:
-        if isinstance(symmetry, Shift):
-            site = identified[symmetry.site]
-            axes = tuple(range(batch_ndim, site.ndim))
-            identified[symmetry.site] = site - site.mean(axis=axes, keepdims=True)
+        match symmetry:
+            case Shift(name, axis):
+                site = identified[name]
+                axes = tuple(range(batch_ndim, site.ndim)) if axis is None else (batch_ndim + axis,)
+                identified[name] = site - site.mean(axis=axes, keepdims=True)
+            case Permute(_, share):
+                identified |= renumbered(symmetry, identified, np.argsort(-identified[share], axis=-1, kind="stable"))
     return identified
+
+
+def renumbered(symmetry: Permute, values: dict[str, np.ndarray], order: np.ndarray) -> dict[str, np.ndarray]:
+    """The sites of a `Permute` with the entries of each draw's last axes in `order`, shape (..., number)."""
+    return {
+        name: np.take_along_axis(site, np.expand_dims(order, tuple(range(order.ndim - 1, site.ndim - 1))), axis=-1)
+        for name, site in ((name, np.asarray(values[name])) for name in symmetry.sites)
+    }
+
+
+def unit_of(model: Model, data: Judgements) -> tuple[str, int]:
+    """The axis that the likelihood is a product over, and its length."""
+    axis = model.unit or data.unit_axis
+    return axis, data.num_units if axis == data.unit_axis else len(data.coords[axis])

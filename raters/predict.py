@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 import xarray as xr
-from scipy.special import expit
+from jax.scipy.special import expit
 
 from raters import _frame
 from raters._check import one_of
@@ -19,9 +19,9 @@ from raters._result import check_data, check_model, data_of, draws_of, label_arr
 from raters.data import Comparisons
 from raters.errors import DataError, SettingError
 from raters.inference._rows import logits_of
-from raters.inference._trace import latent_sites, trace
+from raters.inference._trace import latent_sites, skeleton, trace
 from raters.labels import Labels
-from raters.model import Model, Values
+from raters.model import Model, Values, unit_of
 
 # Probabilities of classes are computed for up to this many numbers (1.6 GB).
 _MOST = 400_000_000
@@ -90,12 +90,13 @@ def predict(model: Model, result: xr.DataTree, questions: Comparisons | Labels |
             coords=lead | {"item": label_array(asked.items), "true_class": label_array(asked.classes)},
             name="probability",
         )
-    pieces = [np.asarray(_logits(model, piece, values)) for piece in asked.take(slice(None)).chunks(1 << 16)]
-    logits = np.concatenate(pieces, axis=1)
+    known = jax.tree.map(jnp.asarray, fitted) if latent_of(model, fitted) else None
+    pieces = [np.asarray(_chances(model, piece, known, values)) for piece in asked.take(slice(None)).chunks(1 << 16)]
+    chances = np.concatenate(pieces, axis=1)
     who = {"first": asked.first, "second": asked.second, "by": asked.annotator}
     names = {"first": asked.items, "second": asked.items, "by": asked.annotators}
     return xr.DataArray(
-        expit(logits).reshape(*sizes, -1),
+        chances.reshape(*sizes, -1),
         dims=("chain", "draw", "comparison"),
         coords={
             **lead,
@@ -107,8 +108,23 @@ def predict(model: Model, result: xr.DataTree, questions: Comparisons | Labels |
 
 
 @partial(jax.jit, static_argnums=0)
-def _logits(model: Model, data: Any, draws: Values) -> jax.Array:
-    return jax.lax.map(lambda values: logits_of(model, data, values), draws)
+def _chances(model: Model, asked: Any, fitted: Any, draws: Values) -> jax.Array:
+    """Probability that the first item wins, shape (draw, comparison)."""
+
+    def one(values):
+        weight, logits = weighted_logits(model, asked, fitted, values)
+        return (weight * expit(logits)).sum(-1)
+
+    return jax.lax.map(one, draws)
+
+
+def weighted_logits(model: Model, asked: Any, fitted: Any, values: Values) -> tuple[jax.Array, jax.Array]:
+    """Log-odds that the first item wins for each type that the annotator may be of, and the probability of each type given
+    the `fitted` votes, both of shape (comparison, type). A model without types has one, and needs no `fitted` votes."""
+    if latent_of(model, asked) is None:
+        return jnp.ones(()), logits_of(model, asked, values)[:, None]
+    logits = trace(model, asked, values)[model.observed]["fn"].component_distribution.logits
+    return _responsibility(model, fitted, values)[asked.annotator], logits
 
 
 def _responsibility(model: Model, data: Any, values: Values) -> jax.Array:
@@ -128,20 +144,43 @@ def _mean_responsibility(model: Model, data: Any, draws: Values) -> jax.Array:
     def add(total, values):
         return total + _responsibility(model, data, values), None
 
-    return jax.lax.scan(add, jnp.zeros((data.num_units, data.num_classes)), draws)[0] / number
+    one = jax.eval_shape(lambda: _responsibility(model, data, jax.tree.map(lambda value: value[0], draws)))
+    return jax.lax.scan(add, jnp.zeros(one.shape), draws)[0] / number
 
 
-def responsibilities(model: Model, result: xr.DataTree, data: Labels) -> xr.DataArray:
-    """Posterior probability of each true class of each item, averaged over (evenly thinned) draws, axes item, true_class."""
+class Latent(NamedTuple):
+    """What a likelihood sums out: the group of a result that holds its responsibilities, and their axes."""
+
+    group: str
+    axes: tuple[str, str]
+
+
+_LATENT = {"item": Latent("classes", ("item", "true_class")), "annotator": Latent("types", ("annotator", "type"))}
+
+
+def latent_of(model: Model, data: Any) -> Latent | None:
+    """The classes that the model sums out, if any."""
+    return _LATENT.get(unit_of(model, data)[0])
+
+
+def responsibilities(model: Model, result: xr.DataTree, data: Any) -> xr.DataArray:
+    """Posterior probability of each class of each unit, averaged over (evenly thinned) draws; axes of `latent_of`."""
     values, sizes = draws_of(model, result)
-    number = sizes[0] * sizes[1]
-    keep = min(number, max(_FEWEST, _AVERAGED // max(data.num_units * data.num_classes, 1)))
+    number, units = sizes[0] * sizes[1], unit_of(model, data)[1]
+    keep = min(number, max(_FEWEST, _AVERAGED // max(units * _num_classes(model, data), 1)))
     rows = np.linspace(0, number - 1, keep).astype(int)
     with jax.enable_x64(True):
         draws = {name: np.asarray(value[rows], np.float64) for name, value in values.items()}
         mean = np.asarray(_mean_responsibility(model, jax.tree.map(jnp.asarray, data), draws))
-    coords = {"item": label_array(data.items), "true_class": label_array(data.classes)}
-    return xr.DataArray(mean, dims=("item", "true_class"), coords=coords, name="responsibility")
+    latent = latent_of(model, data)
+    assert latent is not None
+    names = data.coords | {"type": range(mean.shape[-1])}
+    coords = {axis: label_array(names[axis]) for axis in latent.axes}
+    return xr.DataArray(mean, dims=latent.axes, coords=coords, name="responsibility")
+
+
+def _num_classes(model: Model, data: Any) -> int:
+    return skeleton(model, data.take(slice(0, 1)))[model.observed]["fn"].log_weights().shape[-1]
 
 
 def recode(model: Model, questions: Any, fitted: Any) -> Any:
@@ -152,7 +191,13 @@ def recode(model: Model, questions: Any, fitted: Any) -> Any:
             _frame.match(side, questions.items, fitted.items, "item") for side in (questions.first, questions.second)
         )
         return dataclasses.replace(
-            questions, first=first, second=second, annotator=annotator, items=fitted.items, annotators=fitted.annotators
+            questions,
+            first=first,
+            second=second,
+            annotator=annotator,
+            items=fitted.items,
+            annotators=fitted.annotators,
+            **_side_features(model, questions, fitted),
         )
     unit, items = questions.unit, questions.items
     if any("item" in site.dims for site in latent_sites(model, fitted).values()):
@@ -179,6 +224,20 @@ def recode(model: Model, questions: Any, fitted: Any) -> Any:
         record=fitted.record,
         **_features_as(model, questions, fitted),
     )
+
+
+def _side_features(model: Model, questions: Comparisons, fitted: Comparisons) -> dict[str, Any]:
+    """Features of the sides, in the order of those that were fitted; none for a model that does without."""
+    none: dict[str, Any] = {"features": None, "feature_names": ()}
+    if fitted.features is None or model.why_not(dataclasses.replace(fitted, **none)) is None:
+        return none
+    if missing := [name for name in fitted.feature_names if name not in questions.feature_names]:
+        raise DataError(
+            f"the model was fitted with {len(fitted.feature_names)} features, and these comparisons lack {len(missing)} of "
+            f"them ({_frame.shorten(missing)}); add them with votes.with_features(...), or by from_frame(..., features={{...}})"
+        )
+    order = [questions.feature_names.index(name) for name in fitted.feature_names]
+    return {"features": np.asarray(questions.features)[:, order], "feature_names": fitted.feature_names}
 
 
 def _features_as(model: Model, questions: Labels, fitted: Labels) -> dict[str, Any]:
@@ -209,7 +268,8 @@ def log_likelihood(model: Model, result: xr.DataTree, *, by: str | None = None) 
         The model that was fitted.
     result : xarray.DataTree
     by : {"comparison", "annotator", "item"}, optional
-        By default the unit of the data: a comparison, or an item with all its labels.
+        By default what the likelihood is a product over: a comparison, an item with all its labels, or, for models of
+        types, an annotator with all votes.
 
     Returns
     -------
@@ -225,15 +285,18 @@ def log_likelihood(model: Model, result: xr.DataTree, *, by: str | None = None) 
     ('chain', 'draw', 'annotator')
     """
     data = data_of(result)
-    by = data.unit_axis if by is None else by
+    axis, _ = unit_of(model, data)
+    by = axis if by is None else by
     one_of("by", by, ("comparison", "annotator", "item"))
-    if by not in (data.unit_axis, "annotator") or (by == "annotator" and isinstance(data, Labels)):
+    if by not in (axis, "annotator") or (by == "annotator" and isinstance(data, Labels)):
+        latent = latent_of(model, data)
+        what = "labels" if isinstance(data, Labels) else "votes"
+        shared = "" if latent is None else f", whose {what} share a {latent.axes[1].replace('_', ' ')} that is summed out"
         raise SettingError(
-            f"by={by!r} is not possible: the likelihood of {type(model).__name__} is a product over the axis "
-            f"{data.unit_axis!r}" + (", whose labels share a true class that is summed out" if isinstance(data, Labels) else "")
+            f"by={by!r} is not possible: the likelihood of {type(model).__name__} is a product over the axis {axis!r}{shared}"
         )
     table_by_unit = pointwise(model, result, data)
-    if by == "annotator":
+    if by != axis:
         voted, code = np.unique(data.annotator, return_inverse=True)
         member = scipy.sparse.coo_array((np.ones(len(code)), (np.arange(len(code)), code)), (len(code), len(voted)))
         table = table_by_unit[model.observed].values

@@ -30,6 +30,12 @@ def tiny() -> rt.Comparisons:
 
 
 @pytest.fixture(scope="session")
+def described(tiny: rt.Comparisons) -> rt.Comparisons:
+    """The same, with two features of the items."""
+    return tiny.with_features(np.random.default_rng(0).normal(size=(6, 2)), names=["warmth", "price"])
+
+
+@pytest.fixture(scope="session")
 def few() -> rt.Comparisons:
     """12 questions to 3 annotators about 4 items: what joint-distribution tests have most power on."""
     return rt.datasets.position_biased(num_items=4, num_annotators=3, num_votes=12, seed=0).votes

@@ -451,7 +451,7 @@ def test_features_of_a_part_are_those_of_its_items():
 @pytest.mark.parametrize(
     ("features", "options", "parts"),
     [
-        (VALUES[:2], {}, ("features have 2 row(s) and the labels 3 items", "in the order of labels.items", "item='...'")),
+        (VALUES[:2], {}, ("features have 2 row(s) and the data 3 items", "in the order of .items", "item='...'")),
         (
             VALUES[:, 0],
             {},

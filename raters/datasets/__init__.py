@@ -3,6 +3,7 @@
 from raters.datasets._anesthesia import anesthesia, anesthesia_labels, anesthesia_path, anesthesia_votes
 from raters.datasets._generators import crowd, paper, position_biased, separated
 from raters.datasets._label_generators import label_crowd
+from raters.datasets._type_generators import preference_bandit, preference_types
 
 __all__ = [
     "anesthesia",
@@ -13,5 +14,7 @@ __all__ = [
     "label_crowd",
     "paper",
     "position_biased",
+    "preference_bandit",
+    "preference_types",
     "separated",
 ]

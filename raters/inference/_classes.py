@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
-from raters.distributions import GroupedMixture
+from raters.distributions import GroupedMixture, StickBreaking
 from raters.inference._trace import trace
 from raters.model import Model, Values
 
@@ -56,16 +56,27 @@ def _complete(model: Model, data: Any, values: Values, classes: jax.Array) -> ja
 def conjugate(fn: dist.Distribution, log_likelihood: Any, at: float) -> tuple[Any, ...]:
     """Parameters of a site's full conditional, from its prior and the complete-data log-likelihood as a function of the
     site. `at`, between 0 and 1, moves the point where it is read."""
-    raise NotImplementedError(f"its prior {type(fn).__name__} is neither Dirichlet nor Beta")
+    raise NotImplementedError(f"its prior {type(fn).__name__} is neither Dirichlet, StickBreaking nor Beta")
+
+
+def _counts(fn, log_likelihood, at):
+    # Counts are the same at every point; the middle of the simplex keeps logarithms finite.
+    size = fn.event_shape[-1]
+    tilt = 1 + at * jnp.arange(size) / size
+    point = jnp.broadcast_to(tilt / tilt.sum(), (*fn.batch_shape, size))
+    return point * jax.grad(log_likelihood)(point)
 
 
 @conjugate.register
 def _(fn: dist.Dirichlet, log_likelihood, at):
-    # Counts are the same at every point; the middle of the simplex keeps logarithms finite.
-    size = fn.concentration.shape[-1]
-    tilt = 1 + at * jnp.arange(size) / size
-    point = jnp.broadcast_to(tilt / tilt.sum(), (*fn.batch_shape, size))
-    return (fn.concentration + point * jax.grad(log_likelihood)(point),)
+    return (fn.concentration + _counts(fn, log_likelihood, at),)
+
+
+@conjugate.register
+def _(fn: StickBreaking, log_likelihood, at):
+    count = _counts(fn, log_likelihood, at)
+    after = jnp.flip(jnp.cumsum(jnp.flip(count)))[1:]
+    return fn.concentration1 + count[:-1], fn.concentration0 + after
 
 
 @conjugate.register
@@ -95,13 +106,21 @@ def _prior(model: Model, data: Any, values: Values, site: str) -> dist.Distribut
 
 
 def is_counted(model: Model, data: Any, values: Values, site: str) -> bool:
-    """Whether a site's prior is Dirichlet or Beta."""
-    return isinstance(_prior(model, data.take(slice(0, 1)), values, site), (dist.Dirichlet, dist.Beta))
+    """Whether a site's prior is Dirichlet, stick-breaking or Beta."""
+    return isinstance(_prior(model, data.take(slice(0, 1)), values, site), (dist.Dirichlet, StickBreaking, dist.Beta))
+
+
+def is_broken(model: Model, data: Any, values: Values, site: str) -> bool:
+    """Whether a site's prior is stick-breaking."""
+    return isinstance(_prior(model, data.take(slice(0, 1)), values, site), StickBreaking)
 
 
 def is_unbounded(model: Model, data: Any, values: Values, site: str) -> bool:
-    """Whether a concentration below 1 lets the density of a Dirichlet or Beta site grow without bound towards an edge."""
+    """Whether the density of a site of shares or probabilities may grow without bound towards an edge: where a concentration is
+    below 1, and where a stick is broken, as what is left of it may be nothing."""
     fn = _prior(model, data.take(slice(0, 1)), values, site)
+    if isinstance(fn, StickBreaking):
+        return True
     low = fn.concentration if isinstance(fn, dist.Dirichlet) else jnp.minimum(fn.concentration0, fn.concentration1)
     return bool(jnp.min(low) < 1)
 
@@ -148,3 +167,29 @@ class Counts:
         return np.minimum(self._flat(gamma / gamma.sum(-1, keepdims=True)), 1 - 1e-16)
 
     coordinate = mode
+
+
+class Breaks(Counts):
+    """The full conditional of shares broken off a stick. The mode is that in logarithmic coordinates, where each break is at
+    its mean."""
+
+    @property
+    def _of_sticks(self) -> np.ndarray:
+        return self.parameters[0] / (self.parameters[0] + self.parameters[1])
+
+    def mode(self, current: np.ndarray) -> np.ndarray:
+        """The mode."""
+        return _shares(self._of_sticks)
+
+    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+        """A draw."""
+        return _shares(rng.beta(*self.parameters))
+
+    coordinate = mode
+
+
+def _shares(broken: np.ndarray) -> np.ndarray:
+    """Shares from the breaks of a stick, kept off 0."""
+    left = np.cumprod(np.concatenate([[1.0], 1 - broken]))
+    found = np.maximum(np.append(broken, 1.0) * left, 1e-300)
+    return found / found.sum()

@@ -79,6 +79,17 @@ def _(fn: RightOrWrongLabel, value, weight):
     return fn.logits.ravel(), weight.ravel(), (weight * (right - 0.5)).ravel()
 
 
+@component.register
+def _(fn: dist.BernoulliLogits, value, weight):
+    return fn.logits.ravel(), weight.ravel(), (weight * (value[:, None] - 0.5)).ravel()
+
+
+@component.register
+def _(fn: dist.BinomialLogits, value, weight):
+    count = jnp.broadcast_to(fn.total_count, weight.shape)
+    return fn.logits.ravel(), (weight * count).ravel(), (weight * (value[:, None] - count / 2)).ravel()
+
+
 class Gaussian(NamedTuple):
     """Independent (truncated) normal priors of a block's entries; a precision of 0 is a flat prior on an interval."""
 
@@ -147,6 +158,13 @@ class Weighted(NamedTuple):
     omega: np.ndarray
     kappa: np.ndarray
     offset: np.ndarray
+
+    def part(self, kept: np.ndarray) -> Weighted:
+        """The rows that are kept."""
+        by_row = (self.omega[kept], self.kappa[kept], self.offset[kept])
+        if self.entry is None:
+            return Weighted(None, self.weight[kept], *by_row)
+        return Weighted(self.entry[:, kept], self.weight[:, kept], *by_row)
 
 
 class Conditional:

@@ -101,7 +101,7 @@ def _by_block(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.r
         for draw in range(number):
             moved = block.put({name: mode[name] for name in block.sites}, given.draw(rng, current))
             for name in block.sites:
-                if block.kind == "class":
+                if block.is_column:
                     draws[name][draw][:, block.column] = moved[name][:, block.column]
                 else:
                     draws[name][draw] = moved[name]

@@ -31,22 +31,28 @@ class Block(NamedTuple):
     """What is updated at once.
 
     Its `kind` is ``"rows"``: sites in which the logits are affine; ``"class"``: the coefficients for one class (`column`) of a
-    classifier, given those of the other classes; or ``"counts"``: a site with a Dirichlet or Beta conditional.
+    classifier, given those of the other classes; ``"type"``: what belongs to one type (`column`) of a mixture; or ``"counts"``:
+    a site with a Dirichlet or Beta conditional.
     """
 
     sites: tuple[str, ...]
-    kind: Literal["rows", "class", "counts"] = "rows"
+    kind: Literal["rows", "class", "type", "counts"] = "rows"
     column: int = 0
+
+    @property
+    def is_column(self) -> bool:
+        """Whether it is one column of a site."""
+        return self.kind in ("class", "type")
 
     def current(self, values: Values) -> np.ndarray:
         """The block's entries as a vector."""
-        if self.kind == "class":
+        if self.is_column:
             return np.asarray(values[self.sites[0]])[:, self.column]
         return np.concatenate([np.ravel(values[name]) for name in self.sites])
 
     def put(self, values: Values, entries: Any) -> Values:
         """`values` with the block's vector written into its sites."""
-        if self.kind == "class":
+        if self.is_column:
             site = np.array(values[self.sites[0]])
             site[:, self.column] = entries
             return values | {self.sites[0]: site}
@@ -106,6 +112,8 @@ def record(model: Model, data: Any, values: Values, block: Block, classes: Any =
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
     if block.kind == "class":
         return _of_class(model, data, values, block, classes)
+    if block.kind == "type":
+        return _of_type(model, data, values, block, classes)
     by_index = tuple(name for name in block.sites if values[name].ndim > 0)
     try:
         return _recorded(model, data, values, block.sites, by_index, classes)
@@ -162,6 +170,37 @@ def _of_class(model, data, values, block: Block, classes) -> Rows:
     whole = _block_prior(model, data, values, (name,))
     prior = Gaussian(*(part.reshape(values[name].shape)[:, column] for part in whole))
     return Rows(None, stand_in.design, offset, logits, classes[:, column] - 0.5, jnp.ones_like(logits), prior)
+
+
+def _of_type(model, data, values, block: Block, classes) -> Rows:
+    """Rows of one type of a mixture: of the logits under each type, those under this one, which have a column of the site to
+    themselves. The site enters by its index or as ``design @ site``."""
+    name, column = block.sites[0], block.column
+    number = values[name].shape[1]
+
+    def run(slots):
+        stand_in = _Factor(values[name], slots)
+        logits, votes, kappa = _logits(model, data, values | {name: stand_in}, classes)
+        logits, votes, kappa = (jnp.reshape(part, (-1, number))[:, column] for part in (logits, votes, kappa))
+        return logits, (votes, kappa, stand_in.entries, stand_in.design)
+
+    logits, (votes, kappa, entries, design) = run(None)
+    whole = _block_prior(model, data, values, (name,))
+    prior = Gaussian(*(part.reshape(values[name].shape)[:, column] for part in whole))
+    if design is not None and not entries:
+        return Rows(None, design, logits - design @ values[name][:, column], logits, kappa, votes, prior)
+    if not entries or any(entry.shape != (logits.size, number) for entry in entries):
+        raise NotImplementedError(
+            f"{name!r} enters the logits of a type neither by its index, as {name}[data.first], nor as a "
+            f"product, such as data.features @ {name}"
+        )
+    slots = [values[name].ravel()[entry] for entry in entries]
+    _, pull, _ = jax.vjp(run, slots, has_aux=True)
+    (weights,) = pull(jnp.ones_like(logits))
+    entry = jnp.stack([entry[:, column] // number for entry in entries])
+    weight = jnp.stack([weight[:, column] for weight in weights])
+    offset = logits - (weight * values[name][:, column][entry]).sum(0)
+    return Rows(entry, weight, offset, logits, kappa, votes, prior)
 
 
 def _derivative(function, scalars: Values, name: str) -> jax.Array:

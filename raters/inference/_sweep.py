@@ -23,7 +23,7 @@ from raters.inference import _classes, _line
 from raters.inference._conditionals import Conditional, Gaussian, Weighted, conditional
 from raters.inference._rows import Block, check_conjugate, rows_of
 from raters.inference._trace import latent_sites, log_joint, log_prior, pointwise_log_likelihood, trace
-from raters.model import Model, Scale, Values
+from raters.model import Model, Permute, Scale, Values
 
 # Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
 CHUNK = 1 << 18
@@ -42,8 +42,9 @@ Weights = Callable[[Any, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, 
 @dataclass(frozen=True)
 class Plan:
     """What a sweep visits: latent classes where there are some, blocks in order, scale orbits, and free sites with those
-    that reach the likelihood marked. Modes of sites `in_logs` are taken in logarithmic coordinates. Sites
-    that are `steep` have too many entries to visit one by one: EM climbs them by their gradient, Gibbs refuses them."""
+    that reach the likelihood marked. Modes of sites `in_logs` are taken in logarithmic coordinates. Sites that are `broken` are
+    shares of a stick. Sites that are `steep` have too many entries to visit one by one: EM climbs them by their gradient, Gibbs
+    refuses them."""
 
     model: Model
     classes: bool
@@ -52,6 +53,7 @@ class Plan:
     free: tuple[str, ...]
     reaching: frozenset[str]
     in_logs: frozenset[str]
+    broken: frozenset[str]
     steep: tuple[str, ...] = ()
 
     @property
@@ -88,7 +90,9 @@ def why_not(model: Model, data: Any) -> str | None:
 
 
 def blocks_of(model: Model, data: Any, values: Values) -> tuple[Block, ...]:
-    """The model's blocks, each as what its conditional is; a classifier's coefficients as one block for each class."""
+    """The model's blocks, each as what its conditional is; a classifier's coefficients as one block for each class, and what
+    each type of a mixture has to itself as one for each type."""
+    by_type = {site for symmetry in model.symmetries if isinstance(symmetry, Permute) for site in symmetry.sites}
     classes = _classes.has_classes(model, data, values)
     found: list[Block] = []
     for sites in model.blocks:
@@ -96,6 +100,8 @@ def blocks_of(model: Model, data: Any, values: Values) -> tuple[Block, ...]:
             found.append(Block(sites, "counts"))
         elif classes and _moves(_log_weights, model, data, values, sites):
             found += [Block(sites, "class", column) for column in range(np.shape(values[sites[0]])[-1])]
+        elif len(sites) == 1 and sites[0] in by_type:
+            found += [Block(sites, "type", column) for column in range(np.shape(values[sites[0]])[-1])]
         else:
             found.append(Block(sites))
     return tuple(found)
@@ -123,7 +129,8 @@ def plan(model: Model, data: Any, values: Values) -> Plan:
     reaching = frozenset(name for name in free if _moves(pointwise_log_likelihood, model, sample, values, (name,)))
     counted = {block.sites[0] for block in blocks if block.kind == "counts"}
     in_logs = frozenset(site for site in counted if _classes.is_unbounded(model, data, values, site))
-    return Plan(model, _classes.has_classes(model, sample, values), blocks, scales, free, reaching, in_logs, steep)
+    broken = frozenset(site for site in counted if _classes.is_broken(model, data, values, site))
+    return Plan(model, _classes.has_classes(model, sample, values), blocks, scales, free, reaching, in_logs, broken, steep)
 
 
 def steep_sites(model: Model, data: Any) -> tuple[str, ...]:
@@ -194,17 +201,21 @@ def block_conditional(
     """
     if block.kind == "counts":
         site = block.sites[0]
-        return _classes.Counts(_classes.parameters(plan.model, data, values, classes, site), site in plan.in_logs)
+        kind = _classes.Breaks if site in plan.broken else _classes.Counts
+        return kind(_classes.parameters(plan.model, data, values, classes, site), site in plan.in_logs)
     given: Conditional | None = None
     for number, piece in enumerate(data.chunks(CHUNK)):
         rows = rows_of(plan.model, piece, values, block, classes)
         entry = None if rows.entry is None else np.asarray(rows.entry)
         weight, offset = np.asarray(rows.weight), np.asarray(rows.offset)
         which = (block.kind, block.column, number)
-        omega, kappa = weights(which, np.asarray(rows.logits), np.asarray(rows.votes), np.asarray(rows.kappa))
+        votes = np.asarray(rows.votes)
+        omega, kappa = weights(which, np.asarray(rows.logits), votes, np.asarray(rows.kappa))
         if given is None:
             given = conditional(entry, Gaussian(*map(np.asarray, rows.prior)), joint=joint, draws=draws)
-        given.add(Weighted(entry, weight, omega, kappa, offset))
+        whole = Weighted(entry, weight, omega, kappa, offset)
+        # Once classes are drawn, most rows count under one of them only.
+        given.add(whole if votes.all() else whole.part(votes > 0))
     assert given is not None
     return given
 

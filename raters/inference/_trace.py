@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from numpyro import handlers
 from numpyro.distributions import constraints
 
-from raters.model import Model, Values
+from raters.model import Model, Values, unit_of
 
 
 class Site(NamedTuple):
@@ -33,15 +33,17 @@ def trace(model: Model, data: Any, values: Values) -> dict[str, Any]:
 
 def skeleton(model: Model, data: Any) -> dict[str, Any]:
     """The program's trace at any values inside the supports: nothing is drawn, which would take long to compile."""
-    program = handlers.substitute(model.generate, substitute_fn=_feasible)
+    program = handlers.substitute(model.generate, substitute_fn=partial(_feasible, model.observed))
     return handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(data)
 
 
-def _feasible(site: dict[str, Any]) -> Any:
+def _feasible(observed: str, site: dict[str, Any]) -> Any:
     """Any value in a site's support."""
     if site["type"] != "sample" or site["is_observed"]:
         return None
     fn = site["fn"]
+    if site["name"] == observed:
+        return jnp.zeros(fn.shape())
     return fn.support.feasible_like(jnp.zeros(fn.shape()))
 
 
@@ -52,8 +54,9 @@ def sites(model: Model, data: Any) -> dict[str, Site]:
         if site["type"] != "sample":
             continue
         observed = name == model.observed
-        shape = (data.num_units,) if observed else jnp.shape(site["value"])
-        dims = (data.unit_axis,) if observed else _dims(name, site, len(shape))
+        axis, number = unit_of(model, data)
+        shape = (number,) if observed else jnp.shape(site["value"])
+        dims = (axis,) if observed else _dims(name, site, len(shape))
         found[name] = Site(shape, dims, observed, _of_one(site["fn"].support), _name(site["fn"]))
     return dict(sorted(found.items(), key=lambda entry: entry[1].observed))
 

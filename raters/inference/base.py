@@ -12,7 +12,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from raters.errors import ConvergenceWarning
-from raters.model import Model, identify
+from raters.model import Model
 
 
 class Draws(NamedTuple):
@@ -57,8 +57,8 @@ def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()).spawn(number)
 
 
-def warn_unless_converged(model: Model, values: dict[str, np.ndarray], divergences: int = 0) -> dict[str, float]:
-    """Largest R-hat and smallest bulk effective sample size over all variables as they are reported; warns when either is poor.
+def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -> dict[str, float]:
+    """Largest R-hat and smallest bulk effective sample size over all variables, identified; warns when either is poor.
 
     Returns
     -------
@@ -72,11 +72,11 @@ def warn_unless_converged(model: Model, values: dict[str, np.ndarray], divergenc
         warnings.warn(
             f"draws of {', '.join(broken)} are not finite; the chains have failed, do not use this result",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
         return {"max_rhat": np.nan, "min_ess": 0.0}
     worst_rhat, worst_ess = ("", 1.0), ("", np.inf)
-    for name, draws in identify(model, values, 2).items():
+    for name, draws in values.items():
         chains, number = draws.shape[:2]
         flat = np.asarray(draws, np.float64).reshape(chains, number, -1)
         flat = flat[:, :, np.ptp(flat, axis=(0, 1)) > 0]
@@ -98,12 +98,12 @@ def warn_unless_converged(model: Model, values: dict[str, np.ndarray], divergenc
             f"the chains have not mixed well: {rhat}, smallest bulk effective sample size {worst_ess[1]:.0f} "
             f"({worst_ess[0]}; should be at least {100 * chains}); draw more",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
     if divergences:
         warnings.warn(
             f"{divergences} of {chains * number} transitions diverged; raise NUTS(target_accept=...), or use PGGibbs()",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
     return {"max_rhat": worst_rhat[1], "min_ess": float(worst_ess[1])}

@@ -14,7 +14,7 @@ from numpyro.distributions.transforms import biject_to
 
 from raters._check import boolean, share, whole
 from raters.inference._trace import latent_sites
-from raters.inference.base import Backend, Draws, progress_bar, warn_unless_converged
+from raters.inference.base import Backend, Draws, progress_bar
 from raters.model import Model
 
 # Steps between two updates of the progress bar.
@@ -96,9 +96,7 @@ class NUTS(Backend):
                         pieces.append(jax.tree.map(lambda field, steps=steps: np.asarray(field)[:, :steps], kept))
                     bar.update(steps)
         values, stats = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *pieces)
-        divergences = int(stats["diverging"].sum())
-        facts = warn_unless_converged(model, values, divergences)
-        return Draws(values, stats, facts=facts | {"divergences": divergences})
+        return Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
 
 
 def _kernel(settings: NUTS, model: Model) -> numpyro.infer.NUTS:

@@ -20,7 +20,7 @@ from raters.inference._laplace import laplace
 from raters.inference._trace import latent_sites, likelihood_of, prior_of, scattered
 from raters.inference.base import Backend, Draws, numpy_seeds, progress_bar
 from raters.inference.pg_gibbs import gibbs_sweep
-from raters.model import Model, Values
+from raters.model import Model, Permute, Values
 
 # Sweeps of the Gibbs run that settles the hyper-parameters; the first third is left out of their average.
 _GIBBS_SWEEPS = 150
@@ -56,8 +56,9 @@ class PGEM(Backend):
     draws : int
         Laplace draws; 0 keeps the mode alone, as a single draw.
     starts : int, optional
-        Starting points, of which the best end is kept. By default 4; 1 for a model with one block, and for one with latent
-        classes: the votes say where to begin, and further starts may find ends of higher density and worse labels.
+        Starting points, of which the best end is kept. By default 4; 10 for a mixture of types, each drawn by the model; 1
+        for a model with one block, and for one of labels with latent classes: the votes say where to begin, and further
+        starts may find ends of higher density and worse labels.
     accelerate : bool
         Newton weights and SQUAREM, or plain EM.
     update : {"block", "coordinate"}
@@ -115,7 +116,7 @@ class PGEM(Backend):
         with jax.enable_x64(True), threadpool_limits(1, user_api="blas"), progress_bar(1, "PGEM", progress) as bar:
             start = {name: np.asarray(value, np.float64) for name, value in model.start(data).items()}
             plan = _sweep.plan(model, data, start)
-            starts = self.starts or (1 if len(plan.blocks) == 1 or plan.classes else 4)
+            starts = self.starts or _usual_starts(plan)
             seeds = numpy_seeds(key, starts + 2)
             bar.reset(starts)
             data = _sweep.on_device(data)
@@ -123,7 +124,7 @@ class PGEM(Backend):
             supports = {name: site.support for name, site in latent_sites(model, data).items()}
             climbs = []
             for number, seed in enumerate(seeds[:starts]):
-                values = start if number == 0 else scattered(start, supports, np.random.default_rng(seed))
+                values = start if number == 0 else _another(model, data, start, supports, np.random.default_rng(seed))
                 climbs.append(self._climb(plan, data, values | hyper, bar))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
@@ -198,6 +199,21 @@ class PGEM(Backend):
             "starts_at_best": int(np.sum(ends > ends.max() - 0.01)),
             "sweeps": len(best.objective),
         }
+
+
+def _usual_starts(plan: _sweep.Plan) -> int:
+    """How many starts a model needs."""
+    if any(isinstance(symmetry, Permute) for symmetry in plan.model.symmetries):
+        return 10
+    return 1 if len(plan.blocks) == 1 or plan.classes else 4
+
+
+def _another(model: Model, data: Any, start: Values, supports: dict[str, Any], rng: np.random.Generator) -> Values:
+    """Another start: the model's own, or this one scattered."""
+    drawn = model.another_start(data, rng)
+    if drawn is None:
+        return scattered(start, supports, rng)
+    return {name: np.asarray(value, np.float64) for name, value in drawn.items()}
 
 
 def _slack(value: float) -> float:

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 from raters._check import whole
 from raters.inference import _classes, _polyagamma, _sweep
 from raters.inference._trace import latent_sites, scattered
-from raters.inference.base import Backend, Draws, numpy_seeds, progress_bar, warn_unless_converged
+from raters.inference.base import Backend, Draws, numpy_seeds, progress_bar
 from raters.model import Model, Values
 
 
@@ -106,7 +106,7 @@ class PGGibbs(Backend):
                 stop.set()  # Ctrl-C or an error in one chain ends the others at their next sweep.
             chains = [future.result() for future in futures]
         values = {name: np.stack([chain[name] for chain in chains]) for name in supports}
-        return Draws(values, {}, facts=warn_unless_converged(model, values))
+        return Draws(values, {})
 
     def _chain(self, plan, data, start, seed, supports, bar: tqdm, stop: Event) -> Values:
         with jax.enable_x64(True):

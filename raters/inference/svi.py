@@ -22,7 +22,7 @@ from raters._check import one_of, positive, whole
 from raters.errors import ConvergenceWarning
 from raters.inference._trace import latent_sites, log_joint
 from raters.inference.base import Backend, Draws, progress_bar
-from raters.model import Model
+from raters.model import Model, unit_of
 
 Guide = Literal["mean_field", "low_rank", "full_rank"]
 _GUIDES = {
@@ -106,10 +106,21 @@ class SVI(Backend):
         whole("particles", self.particles)
         whole("draws", self.draws)
 
+    def why_not(self, model: Model, data: Any) -> str | None:
+        """Mini-batches must be of what the likelihood is a product over."""
+        axis = unit_of(model, data)[0]
+        if self.batch_size is not None and axis != data.unit_axis:
+            return (
+                f"SVI takes mini-batches of {data.unit_axis}s, and the likelihood of {type(model).__name__} is a product over "
+                f"{axis}s; leave batch_size out"
+            )
+        return model.why_not(data)
+
     def run(self, model: Model, data: Any, key: jax.Array, *, progress: bool = False) -> Draws:
         """Optimise, then draw from the approximation."""
         rows = data.num_units
-        batch = min(self.batch_size or (rows if rows <= _ALL_ROWS else _MINI_BATCH), rows)
+        whole = rows <= _ALL_ROWS or unit_of(model, data)[0] != data.unit_axis
+        batch = min(self.batch_size or (rows if whole else _MINI_BATCH), rows)
         data = jax.tree.map(jnp.asarray, data)
         row = data.take(slice(0, 1))
         init_key, step_key, draw_key = jax.random.split(key, 3)

@@ -5,11 +5,13 @@ import ast
 from raters.errors import SettingError
 from raters.model import Model
 from raters.models.btl import BTL
+from raters.models.contextual_btl import ContextualBTL
 from raters.models.dawid_skene import DawidSkene
 from raters.models.extended_btl import ExtendedBTL
 from raters.models.hierarchical_dawid_skene import HierarchicalDawidSkene
 from raters.models.item_difficulty import ItemDifficulty
 from raters.models.majority_vote import MajorityVote
+from raters.models.mixture_btl import MixtureBTL
 from raters.models.one_coin import OneCoin
 from raters.models.pooled import Pooled
 from raters.models.raykar import Raykar
@@ -17,11 +19,13 @@ from raters.models.yan import Yan
 
 __all__ = [
     "BTL",
+    "ContextualBTL",
     "DawidSkene",
     "ExtendedBTL",
     "HierarchicalDawidSkene",
     "ItemDifficulty",
     "MajorityVote",
+    "MixtureBTL",
     "OneCoin",
     "Pooled",
     "Raykar",

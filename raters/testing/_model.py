@@ -16,7 +16,7 @@ from raters._judgements import Judgements
 from raters.fit import simulate
 from raters.inference._trace import latent_sites, sites, skeleton
 from raters.labels import Labels
-from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
+from raters.model import Model, Permute, Scale, Shift, Sign, Symmetry, Values, unit_of
 from raters.models import from_repr
 from raters.testing import _kinds
 from raters.testing._blocks import check_blocks
@@ -100,16 +100,17 @@ def _check_sites(model: Model, data: Any) -> None:
     extra = [site for site in extra if site != model.observed]
     assert not extra, f"{name} has observed sites or factors {extra} besides {model.observed!r}, which no back-end would see"
     assert full[model.observed]["is_observed"], f"{name} does not pass the outcomes in the data to site {model.observed!r}"
+    declared = {axis for facts in full.values() if "infer" in facts for axis in facts["infer"].get("event_dims", ())}
     for site, facts in found.items():
         shape = tuple(full[site]["fn"].shape())
         assert site == model.observed or shape == facts.shape, (
             f"{site!r} has shape {facts.shape} on one row and {shape} on all; it must not depend on rows"
         )
         for axis, size in zip(facts.dims, facts.shape, strict=True):
-            _check_axis(site, axis, size, full[site]["infer"].get("event_dims", ()), data)
+            _check_axis(site, axis, size, declared, data)
 
 
-def _check_axis(site: str, axis: str, size: int, declared: tuple[str, ...], data: Any) -> None:
+def _check_axis(site: str, axis: str, size: int, declared: set[str], data: Any) -> None:
     sizes = {axis: len(names) for axis, names in data.coords.items()}
     if axis in sizes:
         assert size == sizes[axis], f"axis {axis!r} of {site!r} has size {size}; the data have {sizes[axis]}"
@@ -173,7 +174,7 @@ def _close(one: float, other: float, scale: float = 0.0) -> bool:
 def _check_density(model: Model, data: Any, values: Values) -> None:
     by_numpyro = jax.jit(lambda values, data: numpyro.infer.util.log_density(model.generate, (data,), {}, values)[0])
     prior, pointwise = parts(model, data, values)
-    shape = (data.num_units,)
+    shape = (unit_of(model, data)[1],)
     assert pointwise.shape == shape, f"the pointwise log-likelihood has shape {pointwise.shape}, not {shape}"
     joint, likelihood = float(by_numpyro(values, data)), float(pointwise.sum())
     assert _close(joint - float(prior), likelihood, abs(joint)), (
@@ -185,13 +186,19 @@ def _check_density(model: Model, data: Any, values: Values) -> None:
 def _moved(symmetry: Symmetry, values: Values) -> Values:
     """Another point of the orbit that a symmetry declares."""
     match symmetry:
-        case Shift(site):
+        case Shift(site, None):
             return values | {site: values[site] + 0.7}
+        case Shift(site, int(axis)):
+            each = np.moveaxis(np.zeros_like(values[site]), axis, 0)[:1]
+            each = np.linspace(0.3, 0.7, each.size).reshape(each.shape)
+            return values | {site: values[site] + np.moveaxis(each, 0, axis)}
         case Scale(up, down):
             return values | {name: values[name] * 1.7 for name in up} | {name: values[name] / 1.7 for name in down}
         case Sign(both):
             return values | {name: -values[name] for name in both}
-    raise AssertionError(f"{symmetry!r} is not a symmetry that raters knows: Shift, Scale or Sign")
+        case Permute(both):
+            return values | {name: np.roll(values[name], 1, axis=-1) for name in both}
+    raise AssertionError(f"{symmetry!r} is not a symmetry that raters knows: Shift, Scale, Sign or Permute")
 
 
 def _check_symmetries(model: Model, data: Any, values: Values, seed: int) -> None:
@@ -214,7 +221,7 @@ def _sites(symmetry: Symmetry) -> tuple[str, ...]:
             return (site,)
         case Scale(up, down):
             return up + down
-        case Sign(both):
+        case Sign(both) | Permute(both):
             return both
     return ()
 

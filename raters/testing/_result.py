@@ -14,7 +14,8 @@ from raters._judgements import Judgements
 from raters._result import data_of, label_array
 from raters.inference._trace import latent_sites
 from raters.labels import Labels
-from raters.model import Model, Shift
+from raters.model import Model, Shift, unit_of
+from raters.predict import Latent, latent_of
 from raters.testing._densities import parts
 
 
@@ -51,7 +52,9 @@ def check_result(result: xr.DataTree, model: Model, data: Judgements) -> None:
         _check_draws(posterior[name], name, site, data)
     for symmetry in model.symmetries:
         if isinstance(symmetry, Shift):
-            off = float(np.abs(posterior[symmetry.site].mean(found[symmetry.site].dims)).max())
+            dims = found[symmetry.site].dims
+            along = dims if symmetry.axis is None else dims[symmetry.axis]
+            off = float(np.abs(posterior[symmetry.site].mean(along)).max())
             assert off < 1e-4, f"draws of {symmetry.site!r} are not centred: a mean is {off:.3g}"
     for attribute in ("model", "backend", "seed", "seconds", "raters_version", "numpyro_version", "jax_version"):
         assert attribute in result.attrs, (
@@ -61,8 +64,8 @@ def check_result(result: xr.DataTree, model: Model, data: Judgements) -> None:
     _check_data_kept(result, data)
     if "log_likelihood" in result.children:
         _check_log_likelihood(result, model, data)
-    if isinstance(data, Labels):
-        _check_classes(result, data)
+    if latent := latent_of(model, data):
+        _check_classes(result, data, latent)
 
 
 def _check_draws(draws: xr.DataArray, name: str, site, data: Judgements) -> None:
@@ -94,18 +97,18 @@ def _check_data_kept(result: xr.DataTree, data: Any) -> None:
             assert same, f"the data kept in the result differ in {field!r}"
 
 
-def _check_classes(result: xr.DataTree, data: Labels) -> None:
-    assert "classes" in result.children, f"the result has no group 'classes'; it has {list(result.children)}"
-    found = result["classes"]["responsibility"]
-    assert found.dims == ("item", "true_class"), f"responsibilities have axes {found.dims}, not ('item', 'true_class')"
-    for axis in found.dims:
+def _check_classes(result: xr.DataTree, data: Judgements, latent: Latent) -> None:
+    assert latent.group in result.children, f"the result has no group {latent.group!r}; it has {list(result.children)}"
+    found = result[latent.group]["responsibility"]
+    assert found.dims == latent.axes, f"responsibilities have axes {found.dims}, not {latent.axes}"
+    for axis in set(latent.axes) & set(data.coords):
         expected = label_array(data.coords[axis])
         assert np.array_equal(found[axis].values, expected), f"axis {axis!r} of responsibilities is not named as in the data"
-    low, off = float(found.min()), float(np.abs(found.sum("true_class") - 1).max())
+    low, off = float(found.min()), float(np.abs(found.sum(latent.axes[1]) - 1).max())
     assert min(low, 1e-5 - off) >= 0, (
         f"responsibilities are no probabilities: the least is {low:.3g}, a sum is off by {off:.3g}"
     )
-    if data.truth is not None:
+    if isinstance(data, Labels) and data.truth is not None:
         known = np.flatnonzero(np.asarray(data.truth) >= 0)
         right = found.values[known, np.asarray(data.truth)[known]]
         assert np.all(right > 1 - 1e-5), f"an item whose class is known has it with probability {right.min():.3g}"
@@ -113,7 +116,7 @@ def _check_classes(result: xr.DataTree, data: Labels) -> None:
 
 def _check_log_likelihood(result: xr.DataTree, model: Model, data: Any) -> None:
     stored = result["log_likelihood"][model.observed]
-    dims = ("chain", "draw", data.unit_axis)
+    dims = ("chain", "draw", unit_of(model, data)[0])
     assert stored.dims == dims, f"the log-likelihood has axes {stored.dims}, not {dims}"
     with jax.enable_x64(True):
         last = {str(name): jnp.asarray(draws.values[-1, -1], float) for name, draws in result["posterior"].data_vars.items()}

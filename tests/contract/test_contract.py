@@ -19,6 +19,12 @@ MODELS = (
     rt.ExtendedBTL(competence="signed", position_bias=True),
     rt.ExtendedBTL(reward_scale=1.0, competence_spread=0.5),
 )
+TYPE_MODELS = (
+    rt.MixtureBTL(),
+    rt.MixtureBTL(num_types=3, competence="unit", reward_scale=1.0, type_prior="stick_breaking"),
+    rt.ContextualBTL(),
+    rt.ContextualBTL(num_types=2),
+)
 LABEL_MODELS = (
     rt.MajorityVote(),
     rt.Pooled(),
@@ -38,6 +44,7 @@ BACKENDS = (
     rt.PGEM(draws=40),
 )
 PAIRS = [(model, backend) for backend in BACKENDS for model in (MODELS if isinstance(backend, rt.PGGibbs) else FEW_MODELS)]
+TYPE_PAIRS = [(model, backend) for backend in BACKENDS for model in (TYPE_MODELS[:2] + TYPE_MODELS[3:])]
 LABEL_PAIRS = [(model, backend) for model in LABEL_MODELS for backend in BACKENDS]
 
 
@@ -46,7 +53,7 @@ def _name(case) -> str:
 
 
 def test_every_model_of_the_zoo_is_here() -> None:
-    assert {type(model).__name__ for model in MODELS + LABEL_MODELS} == set(models.__all__)
+    assert {type(model).__name__ for model in MODELS + TYPE_MODELS + LABEL_MODELS} == set(models.__all__)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=_name)
@@ -57,6 +64,16 @@ def test_model_keeps_the_contract(model, tiny) -> None:
 @pytest.mark.parametrize(("model", "backend"), PAIRS, ids=_name)
 def test_backend_keeps_the_contract(model, backend, tiny) -> None:
     rt.testing.check_backend(backend, model, tiny)
+
+
+@pytest.mark.parametrize("model", TYPE_MODELS, ids=_name)
+def test_model_of_types_keeps_the_contract(model, described) -> None:
+    rt.testing.check_model(model, described)
+
+
+@pytest.mark.parametrize(("model", "backend"), TYPE_PAIRS, ids=_name)
+def test_backend_keeps_the_contract_for_types(model, backend, described) -> None:
+    rt.testing.check_backend(backend, model, described)
 
 
 @pytest.mark.parametrize("model", [*LABEL_MODELS, rt.Raykar(hidden=2)], ids=_name)

@@ -1,0 +1,169 @@
+"""Steps of reading features, and the errors about what their rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from raters import _frame
+from raters._frame import Names
+from raters._label_reading import place
+from raters.errors import DataError
+
+_NUMERIC = {"integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty"}
+
+
+def feature_array(features: Any, names: Sequence[str] | None, items: Names) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Features in the order of the items, shape (item, feature), and their names."""
+    if isinstance(features, Mapping) or hasattr(type(features), "columns"):
+        raise DataError(
+            "say which column names the items: with_features(table, item='item'). Without item= the features are an array, "
+            "shape (item, feature), its rows in the order of .items"
+        )
+    if isinstance(features, np.ma.MaskedArray):
+        features = np.ma.filled(features.astype(float), np.nan)
+    try:
+        values = np.asarray(features)
+    except ValueError as error:
+        raise DataError("the rows of the features differ in length; every item needs a value of every feature") from error
+    if values.ndim != 2:
+        also = "; for one feature write features[:, None]" if values.ndim == 1 else ""
+        raise DataError(
+            f"features have {values.ndim} dimension(s) (shape {values.shape}); expected two, (item, feature) = "
+            f"({len(items)}, …){also}"
+        )
+    if len(values) != len(items):
+        raise DataError(
+            f"features have {len(values)} row(s) and the data {len(items)} items; expected one row for each item, in the "
+            "order of .items. To match them by name, give a table and the column with the names: item='...'"
+        )
+    chosen = tuple(f"x{place + 1}" for place in range(values.shape[1])) if names is None else _feature_names(names)
+    if len(chosen) != values.shape[1]:
+        raise DataError(f"names= has {len(chosen)} name(s) for {values.shape[1]} feature(s); give one for each column")
+    if values.dtype.kind not in "biuf" and chosen:
+        values = np.column_stack([_numbers(column, name) for column, name in zip(values.T, chosen, strict=True)])
+    return values, chosen
+
+
+def feature_table(table: Any, item: str, names: Sequence[str] | None, items: Names) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Features from the columns of a table, matched to the items by name."""
+    if isinstance(table, pd.DataFrame):
+        table = table.rename(columns=str)
+    column = _frame.read(table, item=item)["item"]
+    code = place(column, items, "items", "Leave these rows out, or name all items with items=[...] in from_frame")
+    times = np.bincount(code, minlength=len(items))
+    if (times > 1).any():
+        twice = int(np.argmax(times > 1))
+        rows = np.flatnonzero(code == twice)
+        raise DataError(
+            f"item {items[twice]!r} has {times[twice]} rows of features, the first two in rows {rows[0]} and {rows[1]} "
+            f"(counted from 0); {int((times > 1).sum())} such item(s). Keep one row for each item"
+        )
+    if (times == 0).any():
+        lacking = [repr(name) for name, number in zip(items, times, strict=True) if not number]
+        raise DataError(
+            f"{len(lacking)} of the {len(items)} items have no row in the table of features: {_frame.shorten(lacking)}. "
+            "Add a row for each, or leave their rows out before from_frame"
+        )
+    there, _ = _frame._opened(table, [])
+    chosen = tuple(name for name in there if name != item) if names is None else _feature_names(names)
+    if unknown := [name for name in chosen if name not in there]:
+        _frame.read(table, names=unknown[0])  # says which columns there are
+    _, fetch = _frame._opened(table, list(chosen))
+    values = [_numbers(_frame._array(fetch(name), name), name) for name in chosen]
+    if wrong := [name for name, column_values in zip(chosen, values, strict=True) if len(column_values) != len(column)]:
+        raise DataError(f"column {wrong[0]!r} and column {item!r} differ in length; every column needs one value per row")
+    return np.column_stack([code, *values])[np.argsort(code), 1:], chosen
+
+
+def new_items(features: Any, item: str | None, names: Sequence[str]) -> tuple[np.ndarray, Names]:
+    """Features of items that are not among the labels, shape (item, feature), and the items' names."""
+    if item is None:
+        number = len(features) if hasattr(features, "__len__") else 0
+        items: Names = tuple(range(number))
+        values, _ = feature_array(features, names, items)
+    else:
+        (_,), items = _frame.encode([_frame.read(features, item=item)["item"]], None, "item")
+        values, _ = feature_table(features, item, names, items)
+    values = values.astype(np.float64)
+    check_finite(values, names, items)
+    return values, items
+
+
+def _feature_names(names: Any) -> tuple[str, ...]:
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise DataError(f"names= takes a list of names, such as names=['age', 'length'], not {names!r}")
+    chosen = tuple(map(str, names))
+    if twice := [name for name in chosen if chosen.count(name) > 1]:
+        raise DataError(f"{twice[0]!r} comes twice in names=; name each feature once")
+    return chosen
+
+
+def _numbers(values: Any, name: str) -> np.ndarray:
+    """A feature as floats, NaN where it is missing."""
+    series = pd.Series(values)
+    if (kind := pd.api.types.infer_dtype(series, skipna=True)) not in _NUMERIC:
+        held = series.dropna()
+        raise DataError(
+            f"feature {name!r} must hold numbers; it holds {kind} values such as {_frame._shown(held.iloc[0])}. Leave it out "
+            f"with names=[...], or turn categories into numbers first: table = pandas.get_dummies(table, columns=[{name!r}])"
+        )
+    return series.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def design(
+    values: np.ndarray, names: tuple[str, ...], items: Names, *, table: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A column of ones and the features, centred and scaled; and by what they were. Single precision stays single."""
+    if not names:
+        raise DataError("there is no feature; give at least one column of numbers (an intercept is added to them)")
+    if "intercept" in names:
+        raise DataError("a feature is called 'intercept'; raters adds that itself: leave it out, or give it another name")
+    dtype = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
+    values = values.astype(np.float64)
+    check_finite(values, names, items)
+    centre, scale = values.mean(0), values.std(0)
+    constant = (values.max(0) == values.min(0)) | (scale == 0)
+    if constant.any():
+        alike = [repr(name) for name, same in zip(names, constant, strict=True) if same]
+        rest = [name for name, same in zip(names, constant, strict=True) if not same]
+        line = f"names={rest}" if table else "keep = features.max(0) > features.min(0), and then features[:, keep]"
+        raise DataError(
+            f"{len(alike)} feature(s) have the same value for all {len(items)} item(s): {_frame.shorten(alike)}; "
+            "raters adds an intercept itself. "
+            + (f"Leave them out: {line}" if rest else "Give features that differ between items")
+        )
+    columns = np.concatenate([np.ones((len(values), 1)), (values - centre) / scale], axis=1)
+    return columns.astype(dtype), np.append(0.0, centre).astype(dtype), np.append(1.0, scale).astype(dtype)
+
+
+def check_finite(values: np.ndarray, names: Sequence[str], items: Names) -> None:
+    """Every item has a finite number for every feature."""
+    if not (finite := np.isfinite(values)).all():
+        row, column = np.argwhere(~finite)[0]
+        raise DataError(
+            f"feature {names[column]!r} of item {items[row]!r} is {values[row, column]} ({int((~finite).sum())} such "
+            "value(s)); every item needs a finite number. Fill it in, or leave the feature or the item out"
+        )
+
+
+def differences(frame: Any, sides: Mapping[str, tuple[str, str]] | None) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Features of one side less those of the other, shape (row, feature), and their names."""
+    if sides is None:
+        return None, ()
+    line = "features={'length': ('length_a', 'length_b')}"
+    if not isinstance(sides, Mapping) or not sides:
+        raise DataError(
+            f"features= maps the name of each feature to the columns of its two sides, such as {line}, not {sides!r}"
+        )
+    found = []
+    for name, pair in sides.items():
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise DataError(f"feature {name!r} needs the columns of its two sides, such as {line}, not {pair!r}")
+        columns = _frame.read(frame, **{f"{name}, one side": pair[0], f"{name}, other side": pair[1]})
+        one, other = (_frame.numeric(column) for column in columns.values())
+        found.append(one - other)
+    return np.column_stack(found).astype(np.float32), tuple(map(str, sides))

@@ -1,0 +1,85 @@
+"""Draws brought to one section: centred, and the types of a mixture under one numbering."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from raters.inference._trace import trace
+from raters.inference.base import Draws
+from raters.model import Model, Permute, Values, identify, renumbered
+
+# Responsibilities are compared on as many annotators, evenly spaced, as stay below this many numbers in all draws.
+_COMPARED = 20_000_000
+_ROUNDS = 50
+
+
+def identified(model: Model, data: Any, draws: Draws) -> Draws:
+    """Draws, and the mode, on the identified section.
+
+    The numbers of a mixture's types are those that Stephens' (2000) algorithm gives: they minimise the divergence of each
+    draw's responsibilities from the mean of all draws. Types then come by decreasing mean share.
+    """
+    values = identify(model, draws.values, 2)
+    mode = identify(model, draws.mode, 0) if draws.mode else {}
+    for symmetry in model.symmetries:
+        if isinstance(symmetry, Permute):
+            values, mode = _numbered(model, data, symmetry, values, mode)
+    return draws._replace(values=values, mode=mode)
+
+
+def _numbered(model: Model, data: Any, symmetry: Permute, values: Values, mode: Values) -> tuple[Values, Values]:
+    sizes = values[symmetry.share].shape[:2]
+    flat = {name: np.asarray(value).reshape(-1, *np.shape(value)[2:]) for name, value in values.items()}
+    numbers, groups = flat[symmetry.share].size, data.num_annotators
+    compared = np.linspace(0, groups - 1, int(np.clip(_COMPARED // numbers, 1, groups))).astype(int)
+    responsibility = _responsibilities(model, data, flat, compared)
+    order, mean = _agreeing(responsibility)
+    by_share = np.argsort(-np.take_along_axis(flat[symmetry.share], order, axis=-1).mean(0), kind="stable")
+    moved = renumbered(symmetry, flat, order[:, by_share])
+    values = values | {name: value.reshape(*sizes, *value.shape[1:]) for name, value in moved.items()}
+    if mode:
+        alone = {name: np.asarray(value)[None] for name, value in mode.items()}
+        own = _responsibilities(model, data, alone, compared)
+        mode = mode | renumbered(symmetry, mode, _best(own, mean)[0][by_share])
+    return values, mode
+
+
+def _agreeing(responsibility: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The order of the classes of each draw, shape (draw, class), and the mean responsibilities under these orders."""
+    order = np.tile(np.arange(responsibility.shape[-1]), (len(responsibility), 1))
+    mean = responsibility[-1].astype(np.float64)
+    for _ in range(_ROUNDS):
+        before, order = order, _best(responsibility, mean)
+        mean = np.take_along_axis(responsibility, order[:, None], axis=-1).mean(0, dtype=np.float64)
+        if np.array_equal(order, before):
+            break
+    return order, mean
+
+
+def _best(responsibility: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """For each draw the order of its classes that makes its responsibilities likeliest under the mean."""
+    soft = 0.99 * mean + 0.01 / mean.shape[-1]  # A class that nobody was ever in must not cost infinitely much.
+    gain = np.einsum("dgk,gl->dlk", responsibility, np.log(soft), optimize=True)
+    return np.stack([linear_sum_assignment(-one)[1] for one in gain])
+
+
+def _responsibilities(model: Model, data: Any, flat: Values, compared: np.ndarray) -> np.ndarray:
+    """Probability of each class of each group that is compared under each draw, shape (draw, group, class)."""
+    with jax.enable_x64(True):
+        draws = {name: np.asarray(value, np.float64) for name, value in flat.items()}
+        return np.asarray(_compiled(model, jax.tree.map(jnp.asarray, data), draws, compared))
+
+
+@partial(jax.jit, static_argnums=0)
+def _compiled(model: Model, data: Any, draws: Values, compared: jax.Array) -> jax.Array:
+    def one(values):
+        site = trace(model, data, values)[model.observed]
+        return site["fn"].responsibilities(site["value"])[compared].astype(jnp.float32)
+
+    return jax.lax.map(one, draws)

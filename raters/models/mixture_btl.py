@@ -1,0 +1,160 @@
+"""Annotators of several tastes: each belongs to a type with rewards of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from raters._check import one_of, positive
+from raters.data import Comparisons
+from raters.model import Model, Scale, Shift, Symmetry, Values
+from raters.models import _types, _votes
+
+_HIGH = {"unit": 1.0, "positive": None}
+
+
+@dataclass(frozen=True)
+class MixtureBTL(Model[Comparisons]):
+    r"""A mixture of Bradley–Terry–Luce models: annotators differ in taste.
+
+    .. math::
+
+        z_k \sim \mathrm{Categorical}(\eta), \qquad
+        P(i \succ j \mid k, z_k = z) = \sigma(\beta_k (r_{iz} - r_{jz})), \\
+        \eta \sim \mathrm{Dirichlet}(c, \dots, c), \qquad
+        r_{iz} \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1)
+
+    with β = 1, or with ``competence=`` learned for each annotator as in `ExtendedBTL`: taste and skill are then told apart,
+    because a type says which way an annotator's votes lean, and a competence how firmly.
+
+    The type of each annotator is summed out, so the likelihood is a product over annotators; that is also the unit
+    that `raters.log_likelihood` and ``arviz.loo`` leave out. The probability of each type for each annotator
+    is in the result, as ``result["types"]["responsibility"]``.
+
+    How many types: compare ``arviz.loo`` of several `num_types`; or give more than needed and let a small concentration
+    c < 1, or ``type_prior="stick_breaking"``, empty the spare ones. With c below half of the number of rewards of a type,
+    spare types empty as votes grow (Rousseau and Mengersen 2011). Under stick-breaking (a Dirichlet process cut off at
+    `num_types`) :math:`\eta_t = v_t \prod_{u<t}(1 - v_u)` with :math:`v_t \sim \mathrm{Beta}(1, c)`.
+
+    Identification: rewards of each type are centred. The numbering of the types has no meaning: draws are brought to one
+    numbering by Stephens' algorithm, which makes the responsibilities of all draws agree best, and types are then
+    numbered by decreasing share. From votes on one pair for each annotator types cannot be told apart at all, and with few
+    votes each only if shares and tastes differ much: `raters.fit` warns where they are not separated. An annotator with
+    opposed votes and one of little competence look alike until they have voted on several pairs.
+
+    Parameters
+    ----------
+    num_types : int
+    competence : {"unit", "positive"}, optional
+        Where each annotator's competence may lie; without it all vote with the same firmness. A negative competence would be
+        a type with reversed rewards, so there is no ``"signed"``.
+    reward_scale : float, optional
+        Standard deviation s of the rewards, in logits; learned when it is not given.
+    type_prior : {"dirichlet", "stick_breaking"}
+    concentration : float
+        Concentration c of the prior on the shares.
+
+    References
+    ----------
+    Chidambaram, K., Seetharaman, K. V. and Syrgkanis, V. (2024). Direct preference optimization with unobserved preference
+    heterogeneity. arXiv:2405.15065. Stephens, M. (2000). Dealing with label switching in mixture models. Journal of the Royal
+    Statistical Society B, 62(4), 795–809. Rousseau, J. and Mengersen, K. (2011). Asymptotic behaviour of the posterior
+    distribution in overfitted mixture models. Journal of the Royal Statistical Society B, 73(5), 689–710.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, truth = rt.datasets.preference_types(num_items=4, num_annotators=30, votes_each=20, num_types=2, seed=0)
+    >>> result = rt.fit(rt.MixtureBTL(num_types=2), votes, rt.PGEM(), seed=0, progress=False)
+    >>> result.posterior["reward"].dims
+    ('chain', 'draw', 'item', 'type')
+    >>> result["types"]["responsibility"].dims
+    ('annotator', 'type')
+    """
+
+    num_types: int = 2
+    competence: Literal["unit", "positive"] | None = None
+    reward_scale: float | None = None
+    type_prior: _types.TypePrior = "dirichlet"
+    concentration: float = 1.0
+
+    takes: ClassVar[type] = Comparisons
+    unit: ClassVar[str | None] = "annotator"
+    reference: ClassVar[str] = (
+        "Chidambaram, K., Seetharaman, K. V. and Syrgkanis, V. (2024). Direct preference optimization with unobserved "
+        "preference heterogeneity. arXiv:2405.15065"
+    )
+
+    def __post_init__(self) -> None:
+        _types.check_settings(self)
+        if self.competence is not None:
+            one_of("competence", self.competence, _HIGH)
+        positive("reward_scale", self.reward_scale, optional=True)
+        if self.reward_scale is not None:
+            # A NumPy number has a repr that `from_repr` does not read.
+            object.__setattr__(self, "reward_scale", float(self.reward_scale))
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """The shares, the rewards, and the competences if there are any."""
+        return (("type_weight",), ("reward",), *((("competence",),) if self.competence else ()))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """A shift of each type's rewards, the numbering of the types, and the scale of rewards against competences."""
+        up = ("reward", "reward_scale") if self.reward_scale is None else ("reward",)
+        scale = (Scale(up=up, down=("competence",)),) if self.competence else ()
+        return (Shift("reward", axis=0), *_types.permute(self, "reward"), *scale)
+
+    def generate(self, data: Comparisons) -> None:
+        """The NumPyro program."""
+        weight = _types.sample_weight(self)
+        reward_scale = _votes.reward_scale_site(self.reward_scale)
+        with numpyro.plate("item", data.num_items, dim=-2), numpyro.plate("type", self.num_types, dim=-1):
+            reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
+        logits = reward[data.first] - reward[data.second]
+        if self.competence is not None:
+            # One index for each log-odds, also for those of other types.
+            annotator = jnp.broadcast_to(jnp.asarray(data.annotator)[:, None], logits.shape)
+            logits = self._competences(data, _HIGH[self.competence])[annotator] * logits
+        _types.observe(weight, logits, data)
+
+    def _competences(self, data: Comparisons, high: float | None):
+        spread = numpyro.sample("competence_spread", dist.LogNormal(jnp.log(0.5), 1.0))
+        with numpyro.plate("annotator", data.num_annotators):
+            return numpyro.sample("competence", dist.TruncatedNormal(1.0, spread, low=0.0, high=high))
+
+    def start(self, data: Comparisons) -> Values:
+        """The win rates within clusters of annotators who vote alike."""
+        return self._from_clusters(data, np.random.default_rng(0), tries=10)
+
+    def another_start(self, data: Comparisons, rng: np.random.Generator) -> Values:
+        """As `start`, from a single clustering with random seeds."""
+        return self._from_clusters(data, rng, tries=1)
+
+    def _from_clusters(self, data: Comparisons, rng: np.random.Generator, tries: int) -> Values:
+        cluster = _types.clusters(_types.profiles(data, _types.item_design(data)), self.num_types, rng, tries)
+        member = cluster[np.asarray(data.annotator)]
+        reward = np.stack([_votes.win_rate_rewards(data.take(member == number)) for number in range(self.num_types)], -1)
+        start: Values = {"type_weight": jnp.asarray(_types.shares(cluster, self.num_types))}
+        start |= _votes.standardised(reward, self.reward_scale)
+        if self.competence:
+            start |= {"competence": jnp.full(data.num_annotators, 0.8), "competence_spread": jnp.asarray(0.5)}
+        return start
+
+    def why_not(self, data: Comparisons) -> str | None:
+        """Types need annotators."""
+        return _types.why_not(self, data)
+
+    def cautions(self, data: Comparisons) -> tuple[str, ...]:
+        """Annotators with a single vote."""
+        return _types.cautions(self, data)
+
+    def doubts(self, result: Any) -> tuple[str, ...]:
+        """Types that are empty or not separated."""
+        return _types.doubts(result)
