@@ -121,6 +121,7 @@ def _chances(model: Model, asked: Any, fitted: Any, draws: Values) -> jax.Array:
 def weighted_logits(model: Model, asked: Any, fitted: Any, values: Values) -> tuple[jax.Array, jax.Array]:
     """Log-odds that the first item wins for each type that the annotator may be of, and the probability of each type given
     the `fitted` votes, both of shape (comparison, type). A model without types has one, and needs no `fitted` votes."""
+    asked = dataclasses.replace(asked, wins=jnp.zeros(asked.num_comparisons))  # No answer is drawn where none is given.
     if latent_of(model, asked) is None:
         return jnp.ones(()), logits_of(model, asked, values)[:, None]
     logits = trace(model, asked, values)[model.observed]["fn"].component_distribution.logits

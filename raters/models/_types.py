@@ -49,7 +49,7 @@ def sample_weight(model: Any):
 
 def observe(weight: Any, logits: Any, data: Comparisons) -> None:
     """The observed site: votes with log-odds of shape (comparison, type), the type of each annotator summed out."""
-    votes = dist.Bernoulli(logits=logits) if data.count is None else Votes(logits, jnp.asarray(data.count)[:, None])
+    votes = dist.Bernoulli(logits=logits) if data.count is None else Votes(logits, data.count[:, None])
     with numpyro.plate("annotator", data.num_annotators):
         mixture = GroupedMixture(dist.Categorical(probs=weight), votes, data.annotator, data.num_annotators)
         numpyro.sample("outcome", mixture, obs=data.wins)

@@ -83,6 +83,50 @@ def test_approximations_are_within_their_tolerance(backend, off, ratio, model, v
         assert spread.min() > 1 / ratio, (name, spread)
 
 
+_TYPE_MODELS = {"MixtureBTL": rt.MixtureBTL(), "ContextualBTL": rt.ContextualBTL(num_types=2)}
+
+
+@pytest.fixture(scope="module")
+def tastes() -> rt.Comparisons:
+    """24 annotators of two opposed tastes, 10 votes each on 4 items; a feature."""
+    votes = rt.datasets.preference_types(4, 24, 10, 2, seed=3, weights=(0.65, 0.35)).votes
+    return votes.with_features(np.array([[1.0, 0.0], [0.5, 1.0], [-1.0, 0.3], [-0.5, -1.0]]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", _TYPE_MODELS)
+def test_gibbs_agrees_with_nuts_on_types(model: str, tastes, fit_quietly) -> None:
+    """Means of every parameter, of its square, and of the probability of each question; false-alarm rate 1e-4 for each
+    (|z| > 4.5, as errors are estimated)."""
+    backends = rt.PGGibbs(draws=1000, warmup=200, chains=2), rt.NUTS(draws=600, warmup=300, chains=2)
+    gibbs, nuts = (fit_quietly(_TYPE_MODELS[model], tastes, backend) for backend in backends)
+    for name in gibbs["posterior"].data_vars:
+        one, other = (on_the_line(str(name), result["posterior"][name].values) for result in (gibbs, nuts))
+        for power in (1, 2):
+            (mean, _, error), (exact, _, exact_error) = (summary(draws**power) for draws in (one, other))
+            z = (mean - exact) / np.sqrt(error + exact_error)
+            assert np.abs(z).max() < 4.5, f"{name}, power {power}: {z}"
+    (mean, _, error), (exact, _, exact_error) = (
+        summary(rt.predict(_TYPE_MODELS[model], result).values) for result in (gibbs, nuts)
+    )
+    assert np.abs((mean - exact) / np.sqrt(error + exact_error)).max() < 4.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", _TYPE_MODELS)
+@pytest.mark.parametrize("backend", [rt.PGEM(), rt.SVI(guide="full_rank", steps=6000)], ids=["PGEM", "SVI"])
+def test_approximations_of_types_are_within_their_tolerance(backend, model: str, tastes, fit_quietly) -> None:
+    """Means within 0.6 posterior deviations of Gibbs, deviations within a factor of 2.5."""
+    exact = fit_quietly(_TYPE_MODELS[model], tastes, rt.PGGibbs(draws=1000, warmup=200, chains=2))["posterior"]
+    found = fit_quietly(_TYPE_MODELS[model], tastes, backend)["posterior"]
+    for name in {"reward", "coefficient", "type_weight"} & set(found.data_vars):
+        (mean, deviation, _), (right, right_deviation, _) = (summary(tree[name].values) for tree in (found, exact))
+        assert np.abs((mean - right) / right_deviation).max() < 0.6, name
+        spread = deviation / right_deviation
+        assert spread.max() < 2.5, (name, spread)
+        assert spread.min() > 1 / 2.5, (name, spread)
+
+
 _LABEL_MODELS = {
     "DawidSkene": rt.DawidSkene(diagonal=3.0, off_diagonal=1.0),
     "ItemDifficulty": rt.ItemDifficulty(),

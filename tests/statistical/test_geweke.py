@@ -56,6 +56,28 @@ def test_kernel_leaves_the_joint_distribution_invariant(kernel: str, request) ->
 
 
 _LABEL_BOUND = 4.2
+_TYPE_KERNELS = {
+    "MixtureBTL": rt.MixtureBTL(),
+    "MixtureBTL, stick-breaking": rt.MixtureBTL(num_types=3, type_prior="stick_breaking", concentration=0.5),
+    "MixtureBTL, competence": rt.MixtureBTL(competence="unit"),
+    "ContextualBTL": rt.ContextualBTL(num_types=2),
+}
+
+
+def of_types(kernel: str, singles) -> xr.Dataset:
+    """The test with as few and as short chains as it takes, the items described by two features."""
+    described = singles.with_features(np.random.default_rng(0).normal(size=(4, 2)))
+    return geweke(_TYPE_KERNELS[kernel], described, seed=1, chains=80, sweeps=15, prior_draws=30_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", _TYPE_KERNELS)
+def test_kernel_of_types_leaves_the_joint_distribution_invariant(kernel: str, singles) -> None:
+    """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of freedom)."""
+    result = of_types(kernel, singles)
+    assert worst(result) < _LABEL_BOUND, str(result["z"].to_series())
+
+
 _LABEL_KERNELS = {
     "MajorityVote": rt.MajorityVote(),
     "Pooled": rt.Pooled(diagonal=2.0, off_diagonal=1.0),
@@ -110,6 +132,26 @@ def test_injected_error_in_a_kernel_of_labels_is_caught(error: str, asked, monke
     kernel, broken = _LABEL_ERRORS[error]
     monkeypatch.setattr(*broken)
     assert worst(of_labels(kernel, asked)) > _LABEL_BOUND
+
+
+_TYPE_ERRORS = {
+    "types without the votes": ("MixtureBTL", (_classes, "drawn", _without_labels)),
+    "types expected, not drawn": ("ContextualBTL", (_classes, "drawn", lambda *given: _classes.expected(*given[:3])[0])),
+    "breaks of a stick like those of a Dirichlet": (
+        "MixtureBTL, stick-breaking",
+        (_classes.Breaks, "draw", lambda self, rng, current: rng.dirichlet(np.append(self.parameters[0], 1.0))),
+    ),
+    "ω three times too large": ("MixtureBTL", (_polyagamma, "draw", lambda *given: 3 * _exact_draw(*given))),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", _TYPE_ERRORS)
+def test_injected_error_in_a_kernel_of_types_is_caught(error: str, singles, monkeypatch) -> None:
+    """The bound that the right kernels keep is broken by each of these."""
+    kernel, broken = _TYPE_ERRORS[error]
+    monkeypatch.setattr(*broken)
+    assert worst(of_types(kernel, singles)) > _LABEL_BOUND
 
 
 def _wrong_power(model, data, values, scale, draws):

@@ -36,6 +36,14 @@ _LABEL_CASES = {
 }
 
 
+_TYPE_CASES = {
+    "MixtureBTL by Gibbs": (rt.MixtureBTL(), _FEW_GIBBS),
+    "MixtureBTL with competence by Gibbs": (rt.MixtureBTL(competence="unit"), _FEW_GIBBS),
+    "ContextualBTL by Gibbs": (rt.ContextualBTL(num_types=2), _FEW_GIBBS),
+    "MixtureBTL by NUTS": (rt.MixtureBTL(), rt.NUTS(draws=200, warmup=200, chains=1)),
+}
+
+
 def smallest(ranks: xr.Dataset) -> float:
     """The smallest p-value, times the number of tests (Bonferroni)."""
     p_values = np.concatenate([np.ravel(values) for values in uniformity(ranks).data_vars.values()])
@@ -64,6 +72,15 @@ def test_a_kernel_with_wrong_weights_is_caught(few, monkeypatch) -> None:
 def test_ranks_of_label_models_are_uniform(case: str, asked) -> None:
     """16 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
     ranks = sbc(_LABEL_CASES[case][0], asked, _LABEL_CASES[case][1], seed=0, replicates=16, draws=19)
+    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", _TYPE_CASES)
+def test_ranks_of_models_of_types_are_uniform(case: str, singles) -> None:
+    """16 replicates, types numbered by share in truth and draws alike; false-alarm rate 1e-4 for each case."""
+    described = singles.with_features(np.random.default_rng(0).normal(size=(4, 2)))
+    ranks = sbc(_TYPE_CASES[case][0], described, _TYPE_CASES[case][1], seed=0, replicates=16, draws=19)
     assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
 
 
