@@ -141,7 +141,9 @@ def design(
 
 
 def check_finite(values: np.ndarray, names: Sequence[str], items: Names) -> None:
-    """Every item has a finite number for every feature."""
+    """There are features, and every item has a finite number for each."""
+    if values.shape[1] == 0:
+        raise DataError("there is no feature; give at least one column of numbers")
     if not (finite := np.isfinite(values)).all():
         row, column = np.argwhere(~finite)[0]
         raise DataError(
@@ -161,9 +163,16 @@ def differences(frame: Any, sides: Mapping[str, tuple[str, str]] | None) -> tupl
         )
     found = []
     for name, pair in sides.items():
-        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+        two = not isinstance(pair, str) and isinstance(pair, Sequence) and len(pair) == 2
+        if not two or not all(isinstance(side, str) for side in pair):
             raise DataError(f"feature {name!r} needs the columns of its two sides, such as {line}, not {pair!r}")
         columns = _frame.read(frame, **{f"{name}, one side": pair[0], f"{name}, other side": pair[1]})
         one, other = (_frame.numeric(column) for column in columns.values())
         found.append(one - other)
-    return np.column_stack(found).astype(np.float32), tuple(map(str, sides))
+    if len(set(map(len, found))) > 1:
+        lengths = {str(name): len(values) for name, values in zip(sides, found, strict=True)}
+        raise DataError(f"the features differ in length: {lengths}; every column needs one value per row")
+    names = tuple(map(str, sides))
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DataError(f"{twice[0]!r} comes twice in features=, as text and as something else; name each feature once")
+    return np.column_stack(found).astype(np.float32), names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,20 +139,23 @@ def _equal_rows(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.n
     return order, np.flatnonzero(np.concatenate([[True], new]))
 
 
-def rankings(frame: Any, places: Sequence[str], annotator: str | None, known_items, known_annotators):
+def rankings(frame: Any, places: Iterable[str], annotator: str | None, known_items, known_annotators):
     """Winners, losers and annotators of the comparisons that rankings make, and the names."""
-    if isinstance(places, str) or len(places) < 2:
-        raise DataError(f"places= lists the columns of a ranking in order, such as places=['first', 'second'], not {places!r}")
+    given, places = places, list(places) if isinstance(places, Iterable) and not isinstance(places, str) else []
+    if len(places) < 2:
+        raise DataError(f"places= lists the columns of a ranking in order, such as places=['first', 'second'], not {given!r}")
+    if twice := [name for name in places if places.count(name) > 1]:
+        raise DataError(f"{twice[0]!r} comes twice in places=; every place of a ranking has a column of its own")
     item, name = _frame.ranked(frame, places)
     (code,), item_names = _frame.encode([name], known_items, "item")
     place = np.full(item.shape, -1, np.int32)
     place[item] = code
     ordered = np.sort(place, axis=1)
-    if (twice := (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
-        row, column = np.argwhere(twice)[0]
+    if (again := (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
+        row, column = np.argwhere(again)[0]
         raise DataError(
             f"the ranking in row {row} (counted from 0) names {item_names[ordered[row, column]]!r} twice "
-            f"({int(twice.any(1).sum())} such ranking(s)); a ranking names an item once. Leave those rows out first"
+            f"({int(again.any(1).sum())} such ranking(s)); a ranking names an item once. Leave those rows out first"
         )
     if len(place) * math.comb(len(places), 2) > _MAX_PAIRS:
         raise DataError(
@@ -165,6 +168,11 @@ def rankings(frame: Any, places: Sequence[str], annotator: str | None, known_ite
         who, names = np.arange(len(place), dtype=np.int32), tuple(range(len(place)))
     else:
         (who,), names = _frame.encode([_frame.read(frame, annotator=annotator)["annotator"]], known_annotators, "annotator")
+        if len(who) != len(place):
+            raise DataError(
+                f"column {annotator!r} has {len(who)} rows and column {places[0]!r} has {len(place)}; every column needs one "
+                "value per row"
+            )
     before, after = np.triu_indices(len(places), 1)
     winner, loser = place[:, before], place[:, after]
     both = (winner >= 0) & (loser >= 0)
