@@ -1,4 +1,4 @@
-"""The command line: ``raters audit``, ``fit``, ``suggest``, ``simulate``."""
+"""The command line: ``raters audit``, ``types``, ``fit``, ``suggest``, ``simulate``."""
 
 from __future__ import annotations
 
@@ -98,6 +98,22 @@ KeepBad = Annotated[float, _option("Audit", "--cost-keep-bad", help="Cost of kee
 DropGood = Annotated[float, _option("Audit", "--cost-drop-good", help="Cost of dropping a good one.")]
 Review = Annotated[float, _option("Audit", "--cost-review", help="Cost of looking into an annotator's votes.")]
 Refit = Annotated[bool, _option("Audit", "--drop", help="Fit again without the flagged; report what changes.")]
+Place = Annotated[
+    list[str] | None,
+    _option("Columns", help="Of rankings: column with the item in this place; give it for each place.", metavar="COLUMN"),
+]
+NumTypes = Annotated[int, _option("Types", min=1, help="Number of types.")]
+OF_TYPES = "Learn a competence for each annotator, in [0, 1] or above 0. (default: all alike)"
+TypeCompetence = Annotated[Literal["unit", "positive"] | None, _option("Types", "--competence", help=OF_TYPES)]
+PRIOR = "Prior of the shares; stick_breaking lets spare types empty."
+TypePrior = Annotated[Literal["dirichlet", "stick_breaking"], _option("Types", help=PRIOR)]
+Concentration = Annotated[float, _option("Types", help="Of that prior; the smaller, the fewer types.")]
+Compare = Annotated[str | None, _option("Types", help="Also compare these numbers of types, by LOO.", metavar="1,2,...")]
+FIRST_LOOK = "em takes seconds and suits a first look; gibbs and nuts are exact."
+TypeBackend = Annotated[Literal["em", "gibbs", "nuts", "svi"], _option("Fit", "--backend", help=FIRST_LOOK)]
+TypesFolder = Annotated[
+    Path, typer.Option("--out", help="Folder for result.nc, summary.json, tables and figures.", metavar="DIR")
+]
 BatchSize = Annotated[int, typer.Option(min=1, help="Questions to suggest.")]
 AuditFolder = Annotated[
     Path, typer.Option("--out", help="Folder for result.nc, summary.json, tables and figures.", metavar="DIR")
@@ -184,6 +200,44 @@ def audit(
     from raters import _cli_run
 
     _cli_run.audit(context.params)
+
+
+@app.command()
+def types(
+    context: typer.Context,
+    file: Table,
+    winner: Winner = None,
+    loser: Loser = None,
+    first: First = None,
+    second: Second = None,
+    outcome: Outcome = None,
+    item: Item = None,
+    rating: Rating = None,
+    place: Place = None,
+    annotator: Annotator = None,
+    count: Count = None,
+    ties: Ties = None,
+    drop_bad_rows: DropBadRows = False,
+    num_types: NumTypes = 3,
+    competence: TypeCompetence = None,
+    reward_scale: RewardScale = None,
+    type_prior: TypePrior = "dirichlet",
+    concentration: Concentration = 1.0,
+    compare: Compare = None,
+    backend: TypeBackend = "em",
+    draws: Draws = None,
+    warmup: Warmup = None,
+    chains: Chains = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    progress: Progress = True,
+    level: Annotated[float, typer.Option(help="Posterior probability of the intervals.")] = 0.9,
+    out: TypesFolder = Path("raters-types"),
+) -> None:
+    """Find types of annotators who want different things: what each prefers, and who is of which."""
+    from raters import _cli_types
+
+    _cli_types.types(context.params)
 
 
 @app.command()
