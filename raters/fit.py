@@ -83,12 +83,12 @@ def fit(
     _check_types(model, data, backend, seed)
     if not data.answered:
         raise DataError(f"these {type(data).__name__} have no outcomes, so there is nothing to fit; rt.simulate draws outcomes")
+    if reason := backend.why_not(model, data):
+        raise BackendError(reason)
     if data.unit_axis == "item" or any("item" in site.dims for site in latent_sites(model, data).values()):
         data.warn()  # About items; a model without parameters of items does not mind.
     for caution in model.cautions(data):
         warnings.warn(caution, DataWarning, stacklevel=2)
-    if reason := backend.why_not(model, data):
-        raise BackendError(reason)
     begin = time.perf_counter()
     draws = identified(model, data, backend.run(model, data, jax.random.key(seed), progress=progress))
     mixed = warn_unless_converged(draws.values, draws.facts.get("divergences", 0)) if backend.exact else {}

@@ -11,6 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 import scipy.sparse
 from scipy.cluster.vq import kmeans2
+from scipy.special import entr
 
 from raters._check import one_of, positive, whole
 from raters.data import Comparisons
@@ -22,6 +23,8 @@ TypePrior = Literal["dirichlet", "stick_breaking"]
 _TRIES = 10
 # Clusters are told from so many items.
 _MOST_ITEMS = 200
+# Types are called separated when the votes tell this share of the entropy of an annotator's type.
+_LEAST_TOLD = 0.3
 
 
 def check_settings(model: Any) -> None:
@@ -147,10 +150,11 @@ def doubts(result: Any) -> tuple[str, ...]:
             f"{len(empty)} of {len(names)} types hold less than one annotator: {', '.join(empty)}; what their parameters say "
             f"is the prior. The votes speak for {len(names) - len(empty)} type(s)"
         )
-    sure = float(responsibility.max("type").mean())
-    if sure < 0.7 and len(empty) < len(names) - 1:
+    share = responsibility.mean("annotator")
+    whole, left = (float(entr(part).sum("type").mean()) for part in (share, responsibility))
+    if len(empty) < len(names) - 1 and whole - left < _LEAST_TOLD * whole:
         found.append(
-            f"types are not separated: annotators belong to their likeliest type with probability {sure:.2f} on average. More "
-            "votes by each annotator, or fewer types, would tell them apart"
+            f"types are not separated: the votes tell {(whole - left) / whole:.0%} of what there is to know about who is of "
+            "which type. More votes by each annotator, or fewer types, would tell them apart"
         )
     return tuple(found)
