@@ -270,6 +270,9 @@ def test_features_that_say_little_are_warned_of(tiny) -> None:
     votes = tiny.with_features(features, names=["same", "rank", "price"])
     cautions = rt.ContextualBTL().cautions(votes)
     assert "'same'" in cautions[0]
+    alike = votes.with_features(np.array([[0.0], [0.0], [1.0], [2.0], [3.0], [4.0]]))
+    between = np.asarray((alike.first <= 1) & (alike.second <= 1)).sum()
+    assert f"{between} of {alike.num_comparisons} comparisons have the same features" in rt.ContextualBTL().cautions(alike)[0]
     assert "'price' differs 1,000 times as much between the sides as 'rank'" in cautions[1]
 
 

@@ -140,8 +140,13 @@ class ContextualBTL(Model[Comparisons]):
         return _types.why_not(self, data)
 
     def cautions(self, data: Comparisons) -> tuple[str, ...]:
-        """Annotators with a single vote; features that never differ; features on unlike scales."""
+        """Annotators with a single vote; sides that are alike; features that never differ; features on unlike scales."""
         found = list(_types.cautions(self, data))
+        if alike := int((np.asarray(data.features) == 0).all(1).sum()):
+            found.append(
+                f"{alike} of {data.num_comparisons} comparisons have the same features on both sides; whatever was answered says "
+                "nothing"
+            )
         spread = np.sqrt(np.mean(np.asarray(data.features, float) ** 2, 0))
         names = data.feature_names
         if same := [repr(name) for name, size in zip(names, spread, strict=True) if size == 0]:

@@ -45,7 +45,13 @@ BACKENDS = (
 )
 PAIRS = [(model, backend) for backend in BACKENDS for model in (MODELS if isinstance(backend, rt.PGGibbs) else FEW_MODELS)]
 TYPE_PAIRS = [(model, backend) for backend in BACKENDS for model in (TYPE_MODELS[:2] + TYPE_MODELS[3:])]
-LABEL_PAIRS = [(model, backend) for model in LABEL_MODELS for backend in BACKENDS]
+# Every kind of block goes through NUTS and SVI.
+LABEL_PAIRS = [
+    (model, backend)
+    for model in LABEL_MODELS
+    for backend in BACKENDS
+    if isinstance(backend, (rt.PGGibbs, rt.PGEM)) or isinstance(model, (rt.DawidSkene, rt.ItemDifficulty, rt.Raykar))
+]
 
 
 def _name(case) -> str:
