@@ -423,7 +423,6 @@ def test_features_of_items_that_cannot_be_read(plain, features, options, parts):
         plain.with_features(features, **options)
 
 
-@pytest.mark.xfail(raises=AssertionError, strict=True, reason="fit reads the model's sites before it asks why_not")
 def test_a_model_of_features_says_how_to_add_them(plain):
     with pytest.raises(
         BackendError, match=r"(?s)these votes have none.*votes\.with_features\(\.\.\.\).*from_frame\(\.\.\., features="
