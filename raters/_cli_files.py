@@ -267,7 +267,7 @@ def what_is_wrong(columns: Columns) -> str:
 _AS_OPTION = re.compile(
     r"\b(winner|loser|first|second|outcome|item|rating|label|annotator|count|truth|classes|repeats|ties|competence|reward_scale"
     r"|competence_spread|draws|warmup|chains|threshold|level|min_votes|batch_size|seed|keep_bad|drop_good|review|again|num_items"
-    r"|num_annotators|num_votes|num_classes|num_features|labels_per_item)="
+    r"|num_annotators|num_votes|num_classes|num_features|labels_per_item|num_types|type_prior|concentration)="
     r"(?:'([^']*)'|\[([^\]]*)\]|(\.\.\.)|(True\b)|([-\w.]+))?"
 )
 _RENAMED = {"keep_bad": "cost-keep-bad", "drop_good": "cost-drop-good", "review": "cost-review"} | {

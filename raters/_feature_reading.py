@@ -140,6 +140,18 @@ def design(
     return columns.astype(dtype), np.append(0.0, centre).astype(dtype), np.append(1.0, scale).astype(dtype)
 
 
+def design_like(values: np.ndarray, names: tuple[str, ...], items: Names, like: Any) -> tuple[np.ndarray, Any, Any]:
+    """As `design`, centred and scaled as other labels were."""
+    if like.features is None or set(like.feature_names[1:]) != set(names):
+        given = "none" if like.features is None else _frame.shorten(like.feature_names[1:])
+        raise DataError(f"like= must have the same features ({_frame.shorten(names)}); it has {given}")
+    values = values[:, [names.index(name) for name in like.feature_names[1:]]].astype(np.float64)
+    check_finite(values, like.feature_names[1:], items)
+    scaled = (values - np.asarray(like.centre)[1:]) / np.asarray(like.scale)[1:]
+    columns = np.concatenate([np.ones((len(values), 1)), scaled], axis=1)
+    return columns.astype(np.asarray(like.features).dtype), like.centre, like.scale
+
+
 def check_finite(values: np.ndarray, names: Sequence[str], items: Names) -> None:
     """There are features, and every item has a finite number for each."""
     if values.shape[1] == 0:

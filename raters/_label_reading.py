@@ -156,6 +156,8 @@ def truth_by_item(item: np.ndarray, truth: np.ndarray | None, items: Names, clas
 
 def known_truth(table: Any, item: str, truth: str, items: Names, classes: Names) -> np.ndarray | None:
     """`truth_by_item` of a table with two columns, or of a mapping of items to classes."""
+    if isinstance(table, pd.Series):
+        table = table.to_dict()
     if isinstance(table, Mapping) and not any(map(_is_column, table.values())):
         table = {item: list(table), truth: list(table.values())}
     column = _frame.read(table, item=item)["item"]
@@ -182,6 +184,3 @@ def record(columns: Mapping[str, Column], annotators: Names, classes: Names) -> 
     shape = len(annotators), len(classes), len(classes)
     cell = np.ravel_multi_index((who, truth, said), shape)
     return np.bincount(cell, number, int(np.prod(shape))).reshape(shape).astype(np.float64)
-
-
-# ------------------------------------------------------------------ features

@@ -101,11 +101,13 @@ def draws_of(model: Model, result: xr.DataTree, most: int | None = None, seed: i
 
 def _latent_names(model: Model, result: xr.DataTree) -> list[str]:
     names = list(latent_sites(model, data_of(result)))
+    fitted = result.attrs.get("model", "another model")
     if missing := [name for name in names if name not in result["posterior"]]:
-        fitted = result.attrs.get("model", "another model")
         raise SettingError(
             f"this result has no draws of {missing}: it was fitted with {fitted}, not {model!r}; pass that model"
         )
+    if fitted != repr(model) and "model" in result.attrs:
+        raise SettingError(f"this result was fitted with {fitted}, not {model!r}; pass that model")
     return names
 
 

@@ -149,16 +149,19 @@ class Candidates:
         whole("limit", limit)
         item, annotator = _codes(items, labels.items, "item"), _codes(annotators, labels.annotators, "annotator")
         total = len(item) * len(annotator)
-        place = np.arange(total)
-        if total > limit:
-            place = _sample(np.random.default_rng(seed), total, limit)
-        group, who = item[place // len(annotator)], annotator[place % len(annotator)]
+        asked = np.zeros(0, np.int64)
         if not again:
-            asked = np.asarray(labels.item).astype(np.int64) * labels.num_annotators + np.asarray(labels.annotator)
-            fresh = ~np.isin(group.astype(np.int64) * labels.num_annotators + who, asked)
-            group, who = group[fresh], who[fresh]
-        if not len(group):
+            seen = _places(labels.item, item, labels.num_items), _places(labels.annotator, annotator, labels.num_annotators)
+            among = (seen[0] >= 0) & (seen[1] >= 0)
+            asked = np.unique(seen[0][among] * len(annotator) + seen[1][among])
+        if len(asked) == total:
             raise DataError("every annotator has labelled every item; write again=True to ask them again")
+        place = np.arange(total - len(asked))
+        if len(place) > limit:
+            place = _sample(np.random.default_rng(seed), len(place), limit)
+        # Number n of what was not asked is at place n + how much was asked before it.
+        place = place + np.searchsorted(asked - np.arange(len(asked)), place, side="right")
+        group, who = item[place // len(annotator)], annotator[place % len(annotator)]
         most = int(np.bincount(group).max())
         return dataclasses.replace(
             labels, group=group.astype(np.int32), annotator=who.astype(np.int32), label=None, count=None, most=most
@@ -180,6 +183,13 @@ def _codes(names: Iterable[Any] | None, known: tuple[Any, ...], role: str) -> np
         raise DataError(f"{role}s= names nobody and nothing; give at least one {role}, or leave it out for all")
     codes = _frame.match(np.arange(len(names)), names, known, role)
     return np.unique(codes)
+
+
+def _places(codes: Any, among: np.ndarray, number: int) -> np.ndarray:
+    """Where each code stands among those chosen; −1 for others."""
+    place = np.full(number, -1, np.int64)
+    place[among] = np.arange(len(among))
+    return place[np.asarray(codes)]
 
 
 def _sample(rng: np.random.Generator, total: int, number: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from raters import _label_audit
 from raters._check import positive, share, whole
+from raters._frame import shorten
 from raters._result import check_data, check_model, data_of, draws_of, label_array
 from raters.data import Comparisons
 from raters.errors import SettingError
@@ -236,6 +237,10 @@ def audit(
     check_data(data, "what the result was fitted to", model)
     costs = Costs() if costs is None else costs
     _check_options(threshold, level, min_votes, costs)
+    if (number := result["posterior"]["chain"].size * result["posterior"]["draw"].size) < 2:
+        raise SettingError(
+            f"an audit says how sure it is, and this result has {number} draw; fit with PGEM() rather than PGEM(draws=0)"
+        )
     confusion, items = None, None
     if isinstance(data, Labels):
         bits = _own("spam_bits", spam_bits, "labels", {"guess_margin": guess_margin})
@@ -257,7 +262,7 @@ def _check_options(threshold: Any, level: Any, min_votes: Any, costs: Any) -> No
         raise SettingError(f"costs={costs!r} is not possible; write costs=rt.Costs(keep_bad=1, drop_good=1, review=0.2)")
     share("level", level)
     whole("min_votes", min_votes, least=0)
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not np.isfinite(threshold):
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.number)) or not np.isfinite(threshold):
         raise SettingError(f"threshold={threshold!r} is not possible; it must be a finite number such as 0.25")
 
 
@@ -383,6 +388,12 @@ def drop(
     """
     if not isinstance(found, Audit):
         raise SettingError(f"the third argument must be an audit, such as rt.audit(model, result); it is {found!r}")
+    check_model(model)
+    check_data(data, "the second argument", model)
     flagged = set(map(str, found.flagged))
+    if strangers := sorted(flagged - set(map(str, data.annotators))):
+        raise SettingError(
+            f"the audit flagged {shorten(strangers)}, who are not among these annotators; pass the data that were audited"
+        )
     names = [name for name in data.annotators if str(name) in flagged]
     return fit(model, data.without_annotators(names), backend, seed=seed, progress=progress)

@@ -83,6 +83,11 @@ def fit(
     _check_types(model, data, backend, seed)
     if not data.answered:
         raise DataError(f"these {type(data).__name__} have no outcomes, so there is nothing to fit; rt.simulate draws outcomes")
+    if data.unit_axis == "item" and data.num_units < len(data.coords["item"]):
+        raise DataError(
+            f"these are {data.num_units} of {len(data.coords['item'])} items, as labels.take(...) gives them, and a fit names "
+            "all; choose rows of the table, and read it again with Labels.from_frame"
+        )
     if reason := backend.why_not(model, data):
         raise BackendError(reason)
     if data.unit_axis == "item" or any("item" in site.dims for site in latent_sites(model, data).values()):

@@ -163,7 +163,7 @@ class Labels(Judgements):
 
         Parameters
         ----------
-        known : mapping of items to classes, or table
+        known : mapping of items to classes, pandas Series with the items as its index, or table
         item, truth : str
             Columns of the table with the item and its true class. A missing class is one that is not known.
 
@@ -178,7 +178,9 @@ class Labels(Judgements):
         found = _label_reading.known_truth(known, item, truth, self.items, self.classes)
         return dataclasses.replace(self, truth=None if found is None else found[np.asarray(self.unit)])
 
-    def with_features(self, features: Any, *, names: Sequence[str] | None = None, item: str | None = None) -> Labels:
+    def with_features(
+        self, features: Any, *, names: Sequence[str] | None = None, item: str | None = None, like: Labels | None = None
+    ) -> Labels:
         """The labels with features of the items, each centred and scaled to unit variance, behind a column of ones.
 
         Parameters
@@ -190,6 +192,9 @@ class Labels(Judgements):
             without it).
         item : str, optional
             Column of the table that names the items.
+        like : Labels, optional
+            Centre and scale as these labels were, which have the same features. For labels of new items that a fitted model
+            is to judge, of which there may be one only.
 
         Raises
         ------
@@ -209,7 +214,11 @@ class Labels(Judgements):
             values, chosen = _feature_reading.feature_array(features, names, self.items)
         else:
             values, chosen = _feature_reading.feature_table(features, item, names, self.items)
-        values, centre, scale = _feature_reading.design(values, chosen, self.items, table=item is not None)
+        if like is None:
+            values, centre, scale = _feature_reading.design(values, chosen, self.items, table=item is not None)
+        else:
+            values, centre, scale = _feature_reading.design_like(values, chosen, self.items, like)
+            chosen = like.feature_names[1:]
         values = values[np.asarray(self.unit)]
         return dataclasses.replace(self, features=values, centre=centre, scale=scale, feature_names=("intercept", *chosen))
 

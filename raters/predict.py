@@ -250,7 +250,8 @@ def _features_as(model: Model, questions: Labels, fitted: Labels) -> dict[str, A
         raise DataError(
             f"the model was fitted with {len(fitted.feature_names) - 1} features "
             f"({_frame.shorten(fitted.feature_names[1:])}), and these labels have "
-            f"{max(len(questions.feature_names) - 1, 0)}; add the same ones with labels.with_features(...)"
+            f"{max(len(questions.feature_names) - 1, 0)} ({_frame.shorten(questions.feature_names[1:])}); add the same "
+            "ones, in the same order, with labels.with_features(..., like=fitted_labels)"
         )
     raw = np.asarray(questions.features) * np.asarray(questions.scale) + np.asarray(questions.centre)
     scaled = (raw - np.asarray(fitted.centre)) / np.asarray(fitted.scale)

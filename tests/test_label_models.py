@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -60,7 +61,8 @@ def test_switched_classes_are_said_to_be(fitted):
     known = np.full(60, -1)
     known[:2] = 0, 1
     turned["constant_data"]["truth_code"] = xr.DataArray(known, dims="item")
-    assert not model.doubts(turned)
+    (sentence,) = model.doubts(turned)
+    assert "the known truths contradict the crowd" in sentence
 
 
 def test_a_crowd_worse_than_chance_is_doubted(fit_quietly):
@@ -87,7 +89,7 @@ def test_a_classifier_needs_features(model):
 @pytest.mark.parametrize("model", [rt.ItemDifficulty(), rt.Yan()])
 def test_a_record_must_have_something_to_inform(model):
     record = CROWD.with_record({"annotator": [0], "truth": [1], "label": [1]})
-    with pytest.raises(BackendError, match="no confusion matrices for an earlier record"):
+    with pytest.raises(BackendError, match="nothing that an earlier record could inform"):
         rt.fit(model, record, EM, seed=0)
 
 
@@ -301,3 +303,76 @@ def test_label_crowd_checks_its_settings():
         rt.datasets.label_crowd(10, 3, 5, seed=0)
     with pytest.raises(SettingError, match="leave someone competent"):
         rt.datasets.label_crowd(10, 5, 3, spammers=0.6, adversaries=0.4, seed=0)
+
+
+# ---------------------------------------------------------------------------------------------- what a stranger tried
+
+
+def test_another_model_of_the_same_sites_is_refused(fitted) -> None:
+    with pytest.raises(SettingError, match=r"was fitted with DawidSkene\(.*not DawidSkene\(diagonal=3"):
+        rt.predict(rt.DawidSkene(diagonal=3.0), fitted)
+
+
+def test_truths_that_contradict_the_crowd_are_said_to(fit_quietly) -> None:
+    """Reversed truths for a third of the items: they are believed, and a sentence says what follows."""
+    crowd = rt.datasets.label_crowd(60, 6, 6, 2, seed=0, accuracy=0.9, spammers=0.0)
+    wrong = {item: 1 - int(crowd.truth["true_class"][item]) for item in range(20)}
+    with pytest.warns(rt.errors.ConvergenceWarning, match=r"known truths contradict the crowd .*check them"):
+        rt.fit(rt.DawidSkene(), crowd.labels.with_truth(wrong), rt.PGEM(draws=50), seed=0, progress=False)
+
+
+def test_doubts_weigh_labels_by_their_count() -> None:
+    """One annotator is right in 500 labels of each item, three are wrong in one: the crowd is right."""
+    item = np.tile(np.repeat(np.arange(10), 4), 1)
+    who = np.tile(np.arange(4), 10)
+    said = np.where(who == 0, item % 2, 1 - item % 2)
+    table = {"i": item, "a": who, "l": said, "n": np.where(who == 0, 500, 1)}
+    labels = rt.Labels.from_frame(table, item="i", annotator="a", label="l", count="n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", rt.errors.ConvergenceWarning)
+        rt.fit(rt.OneCoin(), labels, rt.PGEM(draws=50), seed=0, progress=False)
+
+
+def test_a_part_of_the_items_cannot_be_fitted() -> None:
+    with pytest.raises(DataError, match=r"these are 10 of \d+ items, as labels.take"):
+        rt.fit(rt.DawidSkene(), CROWD.take(slice(0, 10)), rt.PGEM(), seed=0, progress=False)
+
+
+def test_candidates_are_sampled_among_what_was_not_asked() -> None:
+    labels = rt.datasets.label_crowd(30, 5, 5, 2, seed=0).labels
+    rows = np.delete(np.arange(labels.num_rows), [3, 70, 140])
+    table = {"i": labels.item[rows], "a": labels.annotator[rows], "l": labels.label[rows]}
+    missing = rt.Labels.from_frame(table, item="i", annotator="a", label="l")
+    whole = rt.Candidates.labels(missing)
+    assert whole.num_rows == 3
+    assert rt.Candidates.labels(missing, limit=2).num_rows == 2
+    expected = {(labels.item[row], labels.annotator[row]) for row in (3, 70, 140)}
+    assert set(zip(np.asarray(whole.item).tolist(), np.asarray(whole.annotator).tolist(), strict=True)) == expected
+
+
+def test_a_single_new_item_is_scaled_like_those_fitted(fit_quietly) -> None:
+    labels = rt.datasets.label_crowd(40, 4, 3, 2, num_features=2, seed=0).labels
+    model = rt.Raykar()
+    result = fit_quietly(model, labels, rt.PGEM(draws=20))
+    one = rt.Labels.from_frame({"i": ["new"], "a": [0], "l": [1]}, item="i", annotator="a", label="l", classes=labels.classes)
+    raw = np.array([[0.3, -1.0]])
+    chance = rt.predict(model, result, one.with_features(raw, like=labels)).mean(("chain", "draw"))
+    assert chance.sizes == {"item": 1, "true_class": 2}
+    scaled = one.with_features(raw, like=labels).features[0]
+    np.testing.assert_allclose(scaled[1:] * np.asarray(labels.scale)[1:] + np.asarray(labels.centre)[1:], raw[0], rtol=1e-5)
+    with pytest.raises(DataError, match=r"like= must have the same features \(x1\); it has x1, x2"):
+        one.with_features(raw[:, :1], like=labels)
+
+
+def test_an_audit_needs_draws(fit_quietly) -> None:
+    result = fit_quietly(rt.DawidSkene(), CROWD, rt.PGEM(draws=0))
+    with pytest.raises(SettingError, match=r"fit with PGEM\(\) rather than PGEM\(draws=0\)"):
+        rt.audit(rt.DawidSkene(), result)
+
+
+def test_dropping_strangers_is_refused(fitted) -> None:
+    found = rt.audit(rt.DawidSkene(), fitted, threshold=0.99)
+    other = rt.datasets.label_crowd(20, 3, 2, 3, seed=0).labels
+    named = dataclasses.replace(other, annotators=("x", "y", "z"))
+    with pytest.raises(SettingError, match="are not among these annotators"):
+        rt.drop(rt.DawidSkene(), named, found, rt.PGEM(), seed=0, progress=False)

@@ -133,6 +133,40 @@ def parameters(model: Model, data: Any, values: Values, classes: jax.Array, site
     )
 
 
+@singledispatch
+def sampled(fn: dist.Distribution, parameters: tuple[Any, ...], key: jax.Array) -> jax.Array:
+    """A draw of a site's full conditional, whose prior is `fn`, in a compiled function."""
+    raise NotImplementedError(f"its prior {type(fn).__name__} is neither Dirichlet, StickBreaking nor Beta")
+
+
+@sampled.register
+def _(fn: dist.Dirichlet, parameters, key):
+    probs = jnp.maximum(jax.random.dirichlet(key, parameters[0]), 1e-300)
+    return probs / probs.sum(-1, keepdims=True)
+
+
+@sampled.register
+def _(fn: StickBreaking, parameters, key):
+    probs = jnp.maximum(StickBreaking(*parameters).sample(key), 1e-300)
+    return probs / probs.sum(-1, keepdims=True)
+
+
+@sampled.register
+def _(fn: dist.Beta, parameters, key):
+    return jnp.clip(jax.random.beta(key, *parameters), 1e-300, 1 - 1e-16)
+
+
+def moved(model: Model, data: Any, values: Values, sites: tuple[str, ...], key: jax.Array) -> Values:
+    """One step of Gibbs sampling on the classes and then on each of the counted `sites`, in a compiled function."""
+    class_key, *keys = jax.random.split(key, len(sites) + 1)
+    classes = drawn(model, data, values, class_key)
+    for site, site_key in zip(sites, keys, strict=True):
+        values = values | {
+            site: sampled(_prior(model, data, values, site), parameters(model, data, values, classes, site), site_key)
+        }
+    return values
+
+
 class Counts:
     """The Dirichlet or Beta full conditional of a site; EM takes the mode, Gibbs a draw, Laplace both.
 

@@ -21,6 +21,8 @@ from raters.model import Values
 # many rows times parameters, it is computed.
 _DENSE_LIMIT = 1500
 _WORK_LIMIT = 2e8
+# Steps of Gibbs sampling after the normal draw.
+_MOVES = 3
 
 
 def around_classes(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.random.Generator):
@@ -28,8 +30,12 @@ def around_classes(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng:
 
     A normal in unconstrained coordinates at the mode in those coordinates, with the observed information: it knows that the
     classes are uncertain. A mode of probabilities may lie on the edge of the simplex; in logarithmic coordinates it never
-    does (MacKay 1998). With too many parameters for that, each block is drawn from its conditional given the expected classes,
-    which takes those as seen, so intervals are too narrow.
+    does (MacKay 1998). A normal there is far from a Dirichlet of few counts, so each draw then takes steps of Gibbs sampling on
+    the classes and what counts them. These leave the posterior invariant, so the weights that ``log_p`` and ``log_q`` of the
+    normal draws give are right for the moved ones too (Gilks and Berzuini 2001).
+
+    With too many parameters for that, each block is drawn from its conditional given the expected classes, which takes those as
+    seen, so intervals are too narrow.
     """
     held = {name: jnp.asarray(mode[name]) for name in plan.hyper}
     moving = {name: jnp.asarray(value) for name, value in mode.items() if name not in plan.hyper}
@@ -54,6 +60,9 @@ def around_classes(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng:
     log_p = np.asarray(_densities(plan, data, held, places))
     draws = {name: np.asarray(biject_to(supports[name])(place)) for name, place in places.items()}
     draws |= {name: np.repeat(np.asarray(value)[None], number, 0) for name, value in held.items()}
+    if counted := tuple(block.sites[0] for block in plan.blocks if block.kind == "counts"):
+        keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
+        draws = {name: np.asarray(value) for name, value in _moved(plan, data, draws, keys, counted).items()}
     return draws, {"log_p": log_p[None], "log_q": log_q[None]}
 
 
@@ -76,6 +85,16 @@ def _density(plan: _sweep.Plan, data: Any, held: Values, place: Values):
 @partial(jax.jit, static_argnums=0)
 def _densities(plan: _sweep.Plan, data: Any, held: Values, places: Values) -> jax.Array:
     return jax.lax.map(lambda place: _log_density(plan, data, held, place), places)
+
+
+@partial(jax.jit, static_argnums=(0, 4))
+def _moved(plan: _sweep.Plan, data: Any, draws: Values, keys: jax.Array, counted: tuple[str, ...]) -> Values:
+    def one(entry):
+        values, key = entry
+        step = partial(_classes.moved, plan.model, data)
+        return jax.lax.fori_loop(0, _MOVES, lambda number, kept: step(kept, counted, jax.random.fold_in(key, number)), values)
+
+    return jax.lax.map(one, (draws, keys))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import xarray as xr
 from scipy.optimize import linear_sum_assignment, minimize
 from scipy.special import logsumexp
 
@@ -186,6 +187,15 @@ def few_labels(data: Labels) -> tuple[str, ...]:
     )
 
 
+def _share_of_labels(result: Any) -> xr.DataArray:
+    """The share of all labels that each annotator gave."""
+    constant = result["constant_data"]
+    count = constant["count"].values if "count" in constant else None
+    names = result["posterior"]["annotator"]
+    given = np.bincount(constant["annotator_code"].values, count, names.size)
+    return xr.DataArray(given / given.sum(), dims="annotator", coords={"annotator": names})
+
+
 CHANCE = (
     "the crowd as a whole is right less often than by chance (chains {chains}); classes seem to be switched: do not trust the "
     "labels. Add labels, or give known truths with labels.with_truth(...)"
@@ -196,8 +206,7 @@ def worse_than_chance(result: Any) -> tuple[str, ...]:
     """A sentence when, in some chain, labels are right less often than by chance."""
     accuracy = result["posterior"]["accuracy"].mean("draw")
     if "annotator" in accuracy.dims:
-        given = np.bincount(result["constant_data"]["annotator_code"].values, minlength=accuracy.sizes["annotator"])
-        accuracy = (accuracy * given).sum("annotator") / given.sum()
+        accuracy = (accuracy * _share_of_labels(result)).sum("annotator")
     chance = 1 / result["classes"]["responsibility"].sizes["true_class"]
     low = [int(chain) for chain in accuracy["chain"].values if float(accuracy.sel(chain=chain)) < chance]
     return (CHANCE.format(chains=low),) if low else ()
@@ -208,22 +217,27 @@ def switched(result: Any) -> tuple[str, ...]:
     posterior = result["posterior"]
     crowd = posterior["confusion"].mean("draw")
     if "annotator" in crowd.dims:
-        given = np.bincount(result["constant_data"]["annotator_code"].values, minlength=crowd.sizes["annotator"])
-        crowd = (crowd * (given / given.sum())[:, None, None]).sum("annotator")
+        crowd = (crowd * _share_of_labels(result)).sum("annotator")
     prevalence = result["classes"]["responsibility"].mean("item").values
     constant = result["constant_data"]
     anchored = set(constant["truth_code"].values.tolist()) if "truth_code" in constant else set()
     for chain in crowd["chain"].values:
         matrix = crowd.sel(chain=chain).transpose("true_class", "label").values
         rows, columns = linear_sum_assignment(-matrix * prevalence[:, None])
-        # Known truths say which class is which, whatever the crowd calls it.
-        if not set(moved := np.flatnonzero(rows != columns)) <= anchored:
-            names = posterior["true_class"].values
-            listing = ", ".join(f"{names[row]} is called {names[columns[row]]}" for row in moved)
+        moved = np.flatnonzero(rows != columns)
+        if not len(moved):
+            continue
+        names = posterior["true_class"].values
+        listing = ", ".join(f"{names[row]} is called {names[columns[row]]}" for row in moved)
+        if set(moved) <= anchored:  # Known truths say which class is which, whatever the crowd calls it.
             return (
-                f"classes seem to be switched (chain {chain}: {listing}); do not trust labels and confusion matrices. Put more "
-                "prior mass on the diagonal (diagonal=...), add labels, or give known truths with labels.with_truth(...)",
+                f"the known truths contradict the crowd (chain {chain}: {listing}), and were believed: check them. If they are "
+                "right, most of these labels are wrong",
             )
+        return (
+            f"classes seem to be switched (chain {chain}: {listing}); do not trust labels and confusion matrices. Put more "
+            "prior mass on the diagonal (diagonal=...), add labels, or give known truths with labels.with_truth(...)",
+        )
     return ()
 
 
@@ -231,4 +245,4 @@ def why_not_record(data: Labels, name: str) -> str | None:
     """Why a model without confusion matrices cannot use an earlier record, or None."""
     if data.record is None:
         return None
-    return f"{name} has no confusion matrices for an earlier record to inform; use DawidSkene(), or leave the record out"
+    return f"{name} has nothing that an earlier record could inform; use DawidSkene(), or leave the record out"

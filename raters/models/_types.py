@@ -128,8 +128,8 @@ def cautions(model: Any, data: Comparisons) -> tuple[str, ...]:
         return ()
     if single == len(given):
         return (
-            "every annotator has a single vote, and single votes cannot tell types apart: what they say is fitted as well by "
-            "one type. Ask each annotator several questions, or fit num_types=1",
+            "every annotator has a single vote, which says next to nothing of who is of which type, and of the types only what "
+            "one set of rewards cannot fit, such as a cycle. Ask each annotator several questions, or fit num_types=1",
         )
     return (
         f"{single} of {len(given)} annotators have a single vote, which says next to nothing of their type; their "

@@ -144,8 +144,7 @@ class ContextualBTL(Model[Comparisons]):
         found = list(_types.cautions(self, data))
         if alike := int((np.asarray(data.features) == 0).all(1).sum()):
             found.append(
-                f"{alike} of {data.num_comparisons} comparisons have the same features on both sides; whatever was answered says "
-                "nothing"
+                f"{alike} of {data.num_comparisons} comparisons have the same features on both sides; their answers say nothing"
             )
         spread = np.sqrt(np.mean(np.asarray(data.features, float) ** 2, 0))
         names = data.feature_names

@@ -43,9 +43,9 @@ class MixtureBTL(Model[Comparisons]):
 
     Identification: rewards of each type are centred. The numbering of the types has no meaning: draws are brought to one
     numbering by Stephens' algorithm, which makes the responsibilities of all draws agree best, and types are then
-    numbered by decreasing share. From votes on one pair for each annotator types cannot be told apart at all, and with few
-    votes each only if shares and tastes differ much: `raters.fit` warns where they are not separated. An annotator with
-    opposed votes and one of little competence look alike until they have voted on several pairs.
+    numbered by decreasing share. From single votes types show only in what one set of rewards cannot fit, such as a
+    cycle, and with few votes each only if tastes differ much: `raters.fit` warns where they are not separated. An annotator
+    with opposed votes and one of little competence look alike until they have voted on several pairs.
 
     Parameters
     ----------
