@@ -1,8 +1,8 @@
 """Types of voters: german_parties2009, 15 comparisons of six choices by each of 192 respondents, under one to five types.
 
-Reads german_parties2009 (Strobl et al. 2011; R package psychotree) from the folder named by --data. First the maximised
-log-likelihood under a flat prior (`MixtureBTL(reward_scale=100.0)`) by PGEM, beside a reference for up to three types from
-another program's EM (−1716.8, −1411.0, −1351.0), and where the climbs from 30 starts end: the starts that the model draws, from
+Reads german_parties2009 (GermanParties2009 of the R package psychotools) from the folder named by --data. First the maximised
+log-likelihood under a flat prior (`MixtureBTL(reward_scale=100.0)`) by PGEM, beside reference values for up to three
+types (−1716.8, −1411.0, −1351.0), and where the climbs from 30 starts end: the starts that the model draws, from
 clusters of annotators, and starts with normal rewards. Then the models under their default priors by PGGibbs, compared by
 leaving out one respondent at a time. Beyond two types four chains of 1,000 draws have not mixed (R-hat): order the numbers of
 types by it, and quote no digits.
