@@ -32,26 +32,10 @@ from raters import alignment
 GROUPS = ("group 1", "group 2", "group 3")
 
 
-class Tabular(rt.MixtureBTL):
-    """With starts from votes in NumPy: PGEM holds them on the device, where each cluster's selection is compiled anew."""
-
-    def another_start(self, data: rt.Comparisons, rng: np.random.Generator) -> dict[str, Any]:
-        """The same start."""
-        return super().another_start(jax.tree.map(np.asarray, data), rng)
-
-
-class Linear(rt.ContextualBTL):
-    """Likewise."""
-
-    def another_start(self, data: rt.Comparisons, rng: np.random.Generator) -> dict[str, Any]:
-        """The same start."""
-        return super().another_start(jax.tree.map(np.asarray, data), rng)
-
-
 MODELS: dict[str, Any] = {
-    "tabular, N(0, 3²)": Tabular(num_types=3, reward_scale=3.0),
-    "tabular, N(0, 10²)": Tabular(num_types=3, reward_scale=10.0),
-    "linear, learned scale": Linear(num_types=3),
+    "tabular, N(0, 3²)": rt.MixtureBTL(num_types=3, reward_scale=3.0),
+    "tabular, N(0, 10²)": rt.MixtureBTL(num_types=3, reward_scale=10.0),
+    "linear, learned scale": rt.ContextualBTL(num_types=3),
 }
 CONTEXTS = np.random.default_rng(0).uniform(size=(1000, 3))
 

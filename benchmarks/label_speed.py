@@ -154,7 +154,7 @@ def sampling_rows(small: bool, seed: int) -> list[list[Any]]:
         for number in (4, draws):  # the first, short, run compiles and says what warm-up costs
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                rt.fit(rt.DawidSkene(), labels, backend(4), seed=seed, progress=False, log_likelihood=False)
+                _draws(rt, labels, backend(number), seed)  # the number of draws is compiled in
                 begin = time.process_time()
                 values = _draws(rt, labels, backend(number), seed)
                 seconds.append(time.process_time() - begin)

@@ -164,7 +164,9 @@ def check_finite(values: np.ndarray, names: Sequence[str], items: Names) -> None
         )
 
 
-def differences(frame: Any, sides: Mapping[str, tuple[str, str]] | None) -> tuple[np.ndarray | None, tuple[str, ...]]:
+def differences(
+    frame: Any, sides: Mapping[str, tuple[str, str]] | None, rows: int
+) -> tuple[np.ndarray | None, tuple[str, ...]]:
     """Features of one side less those of the other, shape (row, feature), and their names."""
     if sides is None:
         return None, ()
@@ -181,10 +183,18 @@ def differences(frame: Any, sides: Mapping[str, tuple[str, str]] | None) -> tupl
         columns = _frame.read(frame, **{f"{name}, one side": pair[0], f"{name}, other side": pair[1]})
         one, other = (_frame.numeric(column) for column in columns.values())
         found.append(one - other)
-    if len(set(map(len, found))) > 1:
-        lengths = {str(name): len(values) for name, values in zip(sides, found, strict=True)}
-        raise DataError(f"the features differ in length: {lengths}; every column needs one value per row")
+    if wrong := {str(name): len(values) for name, values in zip(sides, found, strict=True) if len(values) != rows}:
+        raise DataError(f"the features differ in length from the {rows} votes: {wrong}; every column needs one value per row")
     names = tuple(map(str, sides))
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(f"{twice[0]!r} comes twice in features=, as text and as something else; name each feature once")
-    return np.column_stack(found).astype(np.float32), names
+    return single(np.column_stack(found), names), names
+
+
+def single(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """In single precision; an error for what it cannot hold."""
+    with np.errstate(over="ignore"):
+        found = values.astype(np.float32)
+    if not (fits := np.isfinite(found).all(0)).all():
+        raise DataError(f"feature {names[int(np.argmin(fits))]!r} is too large; divide it by its standard deviation first")
+    return found

@@ -167,7 +167,7 @@ class Comparisons(Judgements):
             sides = (left, left_code), (right, right_code)
             wins = _outcomes.read(columns["outcome"], *sides, item_names, outcomes)
         votes = _frame.counts(columns["count"]) if count is not None else np.ones(len(left), np.float32)
-        differences, names = _feature_reading.differences(frame, features)
+        differences, names = _feature_reading.differences(frame, features, len(left))
         keep = _outcomes.settle_ties(wins, ties, f"column {outcome!r}")
         data = cls(
             first=left_code[keep],
@@ -267,7 +267,8 @@ class Comparisons(Judgements):
             values, chosen = _feature_reading.feature_table(features, item, names, self.items)
         values = values.astype(np.float64)
         _feature_reading.check_finite(values, chosen, self.items)
-        differences = (values[np.asarray(self.first)] - values[np.asarray(self.second)]).astype(np.float32)
+        differences = values[np.asarray(self.first)] - values[np.asarray(self.second)]
+        differences = _feature_reading.single(differences, chosen)
         return dataclasses.replace(self, features=differences, feature_names=tuple(chosen))
 
     @classmethod

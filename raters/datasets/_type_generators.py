@@ -98,6 +98,8 @@ def preference_bandit(
     whole("num_annotators", num_annotators)
     whole("votes_each", votes_each)
     arms = len(weights)
+    if arms < 2:
+        raise SettingError(f"weights={weights!r} is not possible; give at least two groups, such as weights=(0.6, 0.3, 0.1)")
     chances = _chances(weights, arms)
     rng = np.random.default_rng(seed)
     of_type = rng.choice(arms, num_annotators, p=chances)

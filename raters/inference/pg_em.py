@@ -119,12 +119,13 @@ class PGEM(Backend):
             starts = self.starts or _usual_starts(plan)
             seeds = numpy_seeds(key, starts + 2)
             bar.reset(starts)
-            data = _sweep.on_device(data)
+            # Starts select rows, which compiled functions would be compiled for each time.
+            host, data = data, _sweep.on_device(data)
             hyper, start = self._empirical_bayes(plan, data, start, seeds[-1])
             supports = {name: site.support for name, site in latent_sites(model, data).items()}
             climbs = []
             for number, seed in enumerate(seeds[:starts]):
-                values = start if number == 0 else _another(model, data, start, supports, np.random.default_rng(seed))
+                values = start if number == 0 else _another(model, host, start, supports, np.random.default_rng(seed))
                 climbs.append(self._climb(plan, data, values | hyper, bar))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
