@@ -50,7 +50,7 @@ def predict(model: Model, result: xr.DataTree, questions: Comparisons | Labels |
     Raises
     ------
     DataError
-        When a question names an annotator (for comparisons also an item) that was not in the fit.
+        When a question names an annotator that was not in the fit, or an item where the model has parameters of items.
 
     Examples
     --------
@@ -188,21 +188,21 @@ def recode(model: Model, questions: Any, fitted: Any) -> Any:
     """Questions in the codes of the fitted data."""
     annotator = _frame.match(questions.annotator, questions.annotators, fitted.annotators, "annotator")
     if isinstance(questions, Comparisons):
-        first, second = (
-            _frame.match(side, questions.items, fitted.items, "item") for side in (questions.first, questions.second)
-        )
+        first, second, items = questions.first, questions.second, questions.items
+        if _of_items(model, fitted):
+            first, second = (_frame.match(side, items, fitted.items, "item") for side in (first, second))
+            items = fitted.items
         return dataclasses.replace(
             questions,
             first=first,
             second=second,
             annotator=annotator,
-            items=fitted.items,
+            items=items,
             annotators=fitted.annotators,
             **_side_features(model, questions, fitted),
         )
     unit, items = questions.unit, questions.items
-    if any("item" in site.dims for site in latent_sites(model, fitted).values()):
-        # Parameters of items are those of the items that were fitted.
+    if _of_items(model, fitted):
         unit, items = _frame.match(unit, items, fitted.items, "item"), fitted.items
     codes = {}
     for role in ("label", "truth"):
@@ -225,6 +225,11 @@ def recode(model: Model, questions: Any, fitted: Any) -> Any:
         record=fitted.record,
         **_features_as(model, questions, fitted),
     )
+
+
+def _of_items(model: Model, fitted: Any) -> bool:
+    """Whether there are parameters of items, which are those of the items that were fitted."""
+    return any("item" in site.dims for site in latent_sites(model, fitted).values())
 
 
 def _side_features(model: Model, questions: Comparisons, fitted: Comparisons) -> dict[str, Any]:

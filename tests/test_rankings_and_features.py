@@ -283,7 +283,11 @@ def test_rows_of_ties_that_are_dropped_take_their_features_along():
         ({"xa": [1, 2, np.nan]}, SIDES, ("column 'xa' (for x, one side=) has 1 missing value(s), first in row 2",)),
         ({"xa": [1, np.inf, 2]}, SIDES, ("column 'xa' (for x, one side=) must hold finite numbers; row 1", "holds inf")),
         ({"xa": [1, 2]}, SIDES, ("the columns differ in length: {'xa': 2, 'xb': 3}",)),
-        ({"ya": [1, 2], "yb": [1, 2]}, SIDES | {"y": ("ya", "yb")}, ("the features differ in length from the 3 votes: {'y': 2}",)),
+        (
+            {"ya": [1, 2], "yb": [1, 2]},
+            SIDES | {"y": ("ya", "yb")},
+            ("the features differ in length from the 3 votes: {'y': 2}",),
+        ),
     ],
 )
 def test_features_of_comparisons_that_cannot_be_read(change, features, parts):

@@ -235,6 +235,9 @@ def test_annotators_of_a_mixture_are_audited_by_their_type(fit_quietly) -> None:
     accuracy = found.table["accuracy"].values
     assert accuracy[:4].max() < accuracy[4:].min()
     assert float(found.table["agreement"][4:].min()) > 0.6
+    result, said = quiet_fit(model, votes, rt.PGEM(draws=20))
+    assert any("entries of 'competence' may lie nearly anywhere" in text for _, text in said)
+    assert np.isfinite(result["sample_stats"]["log_p"]).all()
     with pytest.raises(SettingError, match="has no competences to audit"):
         rt.audit(MODEL, fit_quietly(MODEL, votes, rt.PGEM(draws=20)))
 
@@ -263,6 +266,17 @@ def test_features_of_questions_are_matched_by_name(bandit, fit_quietly) -> None:
         rt.predict(model, result, bare)
     with pytest.raises(DataError, match="lack 9 of them"):
         rt.suggest(model, result, bare)
+
+
+def test_new_responses_are_judged_by_their_features(bandit, fit_quietly) -> None:
+    """A model without parameters of items takes items that it has never seen."""
+    model = rt.ContextualBTL(coefficient_scale=1.0)
+    result = fit_quietly(model, bandit.votes, rt.PGEM(draws=20))
+    asked = bandit.votes.take(slice(0, 5)).without_outcomes()
+    renamed = dataclasses.replace(asked, items=("new 1", "new 2", "new 3"))
+    chances = rt.predict(model, result, renamed)
+    np.testing.assert_allclose(chances, rt.predict(model, result, asked), atol=1e-6)
+    assert str(chances["first"].values[0]).startswith("new")
 
 
 def test_features_that_say_little_are_warned_of(tiny) -> None:

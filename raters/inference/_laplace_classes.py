@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any
 
@@ -10,9 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 from jax.flatten_util import ravel_pytree
+from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 from scipy.stats import norm
 
+from raters.errors import ConvergenceWarning
 from raters.inference import _classes, _polyagamma, _sweep
 from raters.inference._trace import latent_sites, log_joint
 from raters.model import Values
@@ -21,8 +24,13 @@ from raters.model import Values
 # many rows times parameters, it is computed.
 _DENSE_LIMIT = 1500
 _WORK_LIMIT = 2e8
-# Steps of Gibbs sampling after the normal draw.
+# Steps of Gibbs sampling after the normal draw; none beyond so many rows times classes, in all draws.
 _MOVES = 3
+_MOVE_LIMIT = 5e8
+# A coordinate of a bounded site is kept within this distance of 0, where rounding does not yet put the site on its bound.
+_FARTHEST = 30.0
+# A normal in unconstrained coordinates that is wider than this does not describe a bounded site.
+_WIDEST = 2.0
 
 
 def around_classes(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng: np.random.Generator):
@@ -57,13 +65,30 @@ def around_classes(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng:
     points = best + (standard * deviation) @ turn.T
     log_q = norm.logpdf(standard).sum(1) - np.log(deviation).sum()
     places = jax.vmap(unravel)(jnp.asarray(points))
+    counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")
+    bounded = {name for name in start if isinstance(supports[name], constraints.interval) and name not in counted}
+    _warn_of_wide(bounded, unravel(jnp.asarray(np.sqrt(((turn * deviation) ** 2).sum(1)))))
+    places |= {name: jnp.clip(places[name], -_FARTHEST, _FARTHEST) for name in bounded}
     log_p = np.asarray(_densities(plan, data, held, places))
     draws = {name: np.asarray(biject_to(supports[name])(place)) for name, place in places.items()}
     draws |= {name: np.repeat(np.asarray(value)[None], number, 0) for name, value in held.items()}
-    if counted := tuple(block.sites[0] for block in plan.blocks if block.kind == "counts"):
+    classes = _classes.expected(plan.model, data, mode)[0].shape[-1]
+    if counted and number * _MOVES * data.annotator.shape[0] * classes <= _MOVE_LIMIT:
         keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
         draws = {name: np.asarray(value) for name, value in _moved(plan, data, draws, keys, counted).items()}
     return draws, {"log_p": log_p[None], "log_q": log_q[None]}
+
+
+def _warn_of_wide(bounded: set[str], deviations: Values) -> None:
+    """Warn of bounded sites around whose mode a normal is no likeness of the posterior."""
+    for name in sorted(bounded):
+        if wide := int(np.sum(np.asarray(deviations[name]) > _WIDEST)):
+            warnings.warn(
+                f"{wide} of {np.size(deviations[name])} entries of {name!r} may lie nearly anywhere within their bounds, which "
+                "draws around the mode show badly; use PGGibbs() for their intervals and for LOO",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
 
 
 def _log_density(plan: _sweep.Plan, data: Any, held: Values, place: Values) -> jax.Array:

@@ -29,6 +29,8 @@ _LEAST_TOLD = 0.3
 
 def check_settings(model: Any) -> None:
     """The settings that all models of types have."""
+    if isinstance(model.num_types, np.integer):
+        object.__setattr__(model, "num_types", int(model.num_types))
     whole("num_types", model.num_types)
     one_of("type_prior", model.type_prior, ("dirichlet", "stick_breaking"))
     positive("concentration", model.concentration)
@@ -153,8 +155,9 @@ def doubts(result: Any) -> tuple[str, ...]:
     share = responsibility.mean("annotator")
     whole, left = (float(entr(part).sum("type").mean()) for part in (share, responsibility))
     if len(empty) < len(names) - 1 and whole - left < _LEAST_TOLD * whole:
+        told = max(whole - left, 0.0) / whole
         found.append(
-            f"types are not separated: the votes tell {(whole - left) / whole:.0%} of what there is to know about who is of "
+            f"types are not separated: the votes tell {told:.0%} of what there is to know about who is of "
             "which type. More votes by each annotator, or fewer types, would tell them apart"
         )
     return tuple(found)
