@@ -282,8 +282,8 @@ def change(group, variable, amount) -> None:
         (lambda tree: tree.__delitem__("constant_data"), "no group"),
     ],
 )
-def test_a_spoilt_result_is_refused(spoil, sentence, tiny) -> None:
-    result = rt.fit(Sound(), tiny, FromPrior(), seed=0, progress=False)
+def test_a_spoilt_result_is_refused(spoil, sentence, tiny, fit_quietly) -> None:
+    result = fit_quietly(Sound(), tiny, FromPrior())
     check_result(result, Sound(), tiny)
     spoil(result)
     with pytest.raises(AssertionError, match=sentence):
