@@ -10,7 +10,7 @@ demo: $(VENV)/.installed
 	$(BIN)/raters audit raters/datasets/anesthesia.csv --item patient --rating rating --annotator rater
 
 test: $(VENV)/.tested lint
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .

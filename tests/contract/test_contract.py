@@ -44,7 +44,12 @@ BACKENDS = (
     rt.PGEM(draws=40),
 )
 PAIRS = [(model, backend) for backend in BACKENDS for model in (MODELS if isinstance(backend, rt.PGGibbs) else FEW_MODELS)]
-TYPE_PAIRS = [(model, backend) for backend in BACKENDS for model in (TYPE_MODELS[:2] + TYPE_MODELS[3:])]
+# With competences, which are slow to compile, on the back-ends that read the program.
+TYPE_PAIRS = [
+    (model, backend)
+    for backend in BACKENDS
+    for model in (TYPE_MODELS[:2] if isinstance(backend, (rt.PGGibbs, rt.PGEM)) else TYPE_MODELS[:1]) + TYPE_MODELS[3:]
+]
 # Every kind of block goes through NUTS and SVI.
 LABEL_PAIRS = [
     (model, backend)
