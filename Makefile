@@ -4,13 +4,16 @@ PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12,\
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint benchmark docs clean
+.PHONY: demo test thorough lint benchmark docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/raters audit raters/datasets/anesthesia.csv --item patient --rating rating --annotator rater
 
 test: $(VENV)/.tested lint
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25
+
+thorough: $(VENV)/.tested
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal -m thorough
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .

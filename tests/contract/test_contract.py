@@ -55,7 +55,7 @@ LABEL_PAIRS = [
     (model, backend)
     for model in LABEL_MODELS
     for backend in BACKENDS
-    if isinstance(backend, (rt.PGGibbs, rt.PGEM)) or isinstance(model, (rt.DawidSkene, rt.Raykar))
+    if isinstance(backend, (rt.PGGibbs, rt.PGEM)) or isinstance(model, rt.DawidSkene)
 ]
 
 

@@ -94,7 +94,7 @@ def tastes() -> rt.Comparisons:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", _TYPE_MODELS)
+@pytest.mark.parametrize("model", ["MixtureBTL", pytest.param("ContextualBTL", marks=pytest.mark.thorough)])
 def test_back_ends_agree_on_types(model: str, tastes, fit_quietly) -> None:
     """Gibbs and NUTS: means of every parameter, of its square, and of the probability of each question; false-alarm rate 1e-4
     for each (|z| > 4.5, as errors are estimated). PGEM and SVI: as the models without types, within 0.6 and 2.5."""
@@ -131,7 +131,9 @@ _LABEL_MODELS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", _LABEL_MODELS)
+@pytest.mark.parametrize(
+    "model", ["DawidSkene", "Raykar", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("ItemDifficulty", "Yan"))]
+)
 def test_gibbs_agrees_with_nuts_on_labels(model: str, fit_quietly) -> None:
     """Means of every parameter, of its square, and of the probability of each class of each item; false-alarm rate 1e-4 for
     each (|z| > 4.5, as errors are estimated)."""
