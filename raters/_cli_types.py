@@ -126,19 +126,14 @@ def _read(options: Options, source: Source) -> rt.Comparisons:
 
 
 def _in_options(action) -> Any:
-    """What the action gives; settings of types in its errors are named as options."""
+    """What the action gives; places in its errors are named as options."""
     try:
         return action()
     except RatersError as error:
         text = re.sub(r"\bplaces=\[[^\]]*\]", "--place first --place second", str(error))
         text = re.sub(r"\bplace \d+=(?:'([^']*)')?", lambda found: f"--place {found[1] or ''}".rstrip(), text)
-        text = re.sub(r"\b(places|num_types|type_prior|concentration)=['\"]?([-\w.]*)['\"]?", _option, text)
+        text = text.replace("places=", "--place")
         raise type(error)(text) from error
-
-
-def _option(match: re.Match[str]) -> str:
-    name, value = match.groups()
-    return f"--{ {'places': 'place'}.get(name, name.replace('_', '-')) } {value}".rstrip()
 
 
 # ---------------------------------------------------------------- what a fit says

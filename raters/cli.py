@@ -111,13 +111,8 @@ Concentration = Annotated[float, _option("Types", help="Of that prior; the small
 Compare = Annotated[str | None, _option("Types", help="Also compare these numbers of types, by LOO.", metavar="1,2,...")]
 FIRST_LOOK = "em takes seconds and suits a first look; gibbs and nuts are exact."
 TypeBackend = Annotated[Literal["em", "gibbs", "nuts", "svi"], _option("Fit", "--backend", help=FIRST_LOOK)]
-TypesFolder = Annotated[
-    Path, typer.Option("--out", help="Folder for result.nc, summary.json, tables and figures.", metavar="DIR")
-]
 BatchSize = Annotated[int, typer.Option(min=1, help="Questions to suggest.")]
-AuditFolder = Annotated[
-    Path, typer.Option("--out", help="Folder for result.nc, summary.json, tables and figures.", metavar="DIR")
-]
+Folder = Annotated[Path, typer.Option("--out", help="Folder for result.nc, summary.json, tables and figures.", metavar="DIR")]
 Rows = Annotated[int, typer.Option(min=2, help="Most rows of a printed table; of more, both ends are shown.")]
 
 
@@ -193,7 +188,7 @@ def audit(
     cost_review: Review = 0.2,
     drop: Refit = False,
     batch_size: BatchSize = 10,
-    out: AuditFolder = Path("raters-audit"),
+    out: Folder = Path("raters-audit"),
     rows: Rows = 20,
 ) -> None:
     """Rank or label the items, audit the annotators, and say what to ask next."""
@@ -232,7 +227,7 @@ def types(
     quiet: Quiet = False,
     progress: Progress = True,
     level: Annotated[float, typer.Option(help="Posterior probability of the intervals.")] = 0.9,
-    out: TypesFolder = Path("raters-types"),
+    out: Folder = Path("raters-types"),
 ) -> None:
     """Find types of annotators who want different things: what each prefers, and who is of which."""
     from raters import _cli_types

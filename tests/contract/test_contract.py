@@ -44,19 +44,21 @@ BACKENDS = (
     rt.PGEM(draws=40),
 )
 PAIRS = [(model, backend) for backend in BACKENDS for model in (MODELS if isinstance(backend, rt.PGGibbs) else FEW_MODELS)]
-# With competences, which are slow to compile, on the back-ends that read the program.
-TYPE_PAIRS = [
-    (model, backend)
-    for backend in BACKENDS
-    for model in (TYPE_MODELS[:2] if isinstance(backend, (rt.PGGibbs, rt.PGEM)) else TYPE_MODELS[:1]) + TYPE_MODELS[3:]
-]
-# Every kind of block goes through NUTS and SVI.
-LABEL_PAIRS = [
-    (model, backend)
-    for model in LABEL_MODELS
-    for backend in BACKENDS
-    if isinstance(backend, (rt.PGGibbs, rt.PGEM)) or isinstance(model, rt.DawidSkene)
-]
+
+
+def _every_pair(models, in_every_run) -> list:
+    """Every model on every back-end; NUTS and SVI, which are slow to compile, in every run only for some models."""
+    pairs = [(model, backend) for model in models for backend in BACKENDS]
+    return [
+        pair
+        if isinstance(pair[1], (rt.PGGibbs, rt.PGEM)) or pair[0] in in_every_run
+        else pytest.param(*pair, marks=pytest.mark.thorough)
+        for pair in pairs
+    ]
+
+
+TYPE_PAIRS = _every_pair((*TYPE_MODELS[:2], TYPE_MODELS[3]), (TYPE_MODELS[0], TYPE_MODELS[3]))
+LABEL_PAIRS = _every_pair(LABEL_MODELS, (rt.DawidSkene(),))
 
 
 def _name(case) -> str:

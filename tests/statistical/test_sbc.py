@@ -38,6 +38,7 @@ _LABEL_CASES = {
 
 _TYPE_CASES = {
     "MixtureBTL by Gibbs": (rt.MixtureBTL(), _FEW_GIBBS),
+    "MixtureBTL with competence by Gibbs": (rt.MixtureBTL(competence="unit"), _FEW_GIBBS),
     "ContextualBTL by Gibbs": (rt.ContextualBTL(num_types=2), _FEW_GIBBS),
     "MixtureBTL by NUTS": (rt.MixtureBTL(), rt.NUTS(draws=200, warmup=200, chains=1)),
 }
@@ -49,6 +50,7 @@ _THOROUGH = {
     "HierarchicalDawidSkene by Gibbs",
     "ItemDifficulty by Gibbs",
     "Raykar by Gibbs",
+    "MixtureBTL with competence by Gibbs",
     "ContextualBTL by Gibbs",
     "MixtureBTL by NUTS",
 }
