@@ -22,6 +22,15 @@ def positive(name: str, value: float | None, *, optional: bool = False) -> None:
         raise SettingError(f"{name}={value!r} is not possible; it must be a number above 0{also}")
 
 
+def plain_positive(model: Any, *names: str, optional: bool = False) -> None:
+    """Check settings, and write them as Python numbers: a NumPy number has a repr that `from_repr` does not read."""
+    for name in names:
+        value = getattr(model, name)
+        positive(name, value, optional=optional)
+        if value is not None:
+            object.__setattr__(model, name, float(value))
+
+
 def whole(name: str, value: int, least: int = 1) -> None:
     """A whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:

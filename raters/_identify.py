@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from raters.inference._trace import trace
 from raters.inference.base import Draws
-from raters.model import Model, Permute, Values, identify, renumbered
+from raters.model import Model, Permute, Values, identify, renumbered, unit_of
+from raters.predict import responsibility
 
 # Responsibilities are compared on as many annotators, evenly spaced, as stay below this many numbers in all draws.
 _COMPARED = 20_000_000
@@ -36,10 +36,9 @@ def identified(model: Model, data: Any, draws: Draws) -> Draws:
 def _numbered(model: Model, data: Any, symmetry: Permute, values: Values, mode: Values) -> tuple[Values, Values]:
     sizes = values[symmetry.share].shape[:2]
     flat = {name: np.asarray(value).reshape(-1, *np.shape(value)[2:]) for name, value in values.items()}
-    numbers, groups = flat[symmetry.share].size, data.num_annotators
+    numbers, groups = flat[symmetry.share].size, unit_of(model, data)[1]
     compared = np.linspace(0, groups - 1, int(np.clip(_COMPARED // numbers, 1, groups))).astype(int)
-    responsibility = _responsibilities(model, data, flat, compared)
-    order, mean = _agreeing(responsibility)
+    order, mean = _agreeing(_responsibilities(model, data, flat, compared))
     by_share = np.argsort(-np.take_along_axis(flat[symmetry.share], order, axis=-1).mean(0), kind="stable")
     moved = renumbered(symmetry, flat, order[:, by_share])
     values = values | {name: value.reshape(*sizes, *value.shape[1:]) for name, value in moved.items()}
@@ -50,22 +49,22 @@ def _numbered(model: Model, data: Any, symmetry: Permute, values: Values, mode: 
     return values, mode
 
 
-def _agreeing(responsibility: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _agreeing(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The order of the classes of each draw, shape (draw, class), and the mean responsibilities under these orders."""
-    order = np.tile(np.arange(responsibility.shape[-1]), (len(responsibility), 1))
-    mean = responsibility[-1].astype(np.float64)
+    order = np.tile(np.arange(shares.shape[-1]), (len(shares), 1))
+    mean = shares[-1].astype(np.float64)
     for _ in range(_ROUNDS):
-        before, order = order, _best(responsibility, mean)
-        mean = np.take_along_axis(responsibility, order[:, None], axis=-1).mean(0, dtype=np.float64)
+        before, order = order, _best(shares, mean)
+        mean = np.take_along_axis(shares, order[:, None], axis=-1).mean(0, dtype=np.float64)
         if np.array_equal(order, before):
             break
     return order, mean
 
 
-def _best(responsibility: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def _best(shares: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """For each draw the order of its classes that makes its responsibilities likeliest under the mean."""
     soft = 0.99 * mean + 0.01 / mean.shape[-1]  # A class that nobody was ever in must not cost infinitely much.
-    gain = np.einsum("dgk,gl->dlk", responsibility, np.log(soft), optimize=True)
+    gain = np.einsum("dgk,gl->dlk", shares, np.log(soft), optimize=True)
     return np.stack([linear_sum_assignment(-one)[1] for one in gain])
 
 
@@ -78,8 +77,4 @@ def _responsibilities(model: Model, data: Any, flat: Values, compared: np.ndarra
 
 @partial(jax.jit, static_argnums=0)
 def _compiled(model: Model, data: Any, draws: Values, compared: jax.Array) -> jax.Array:
-    def one(values):
-        site = trace(model, data, values)[model.observed]
-        return site["fn"].responsibilities(site["value"])[compared].astype(jnp.float32)
-
-    return jax.lax.map(one, draws)
+    return jax.lax.map(lambda values: responsibility(model, data, values)[compared].astype(jnp.float32), draws)

@@ -23,7 +23,7 @@ from raters.inference import Backend, PGGibbs
 from raters.inference._trace import latent_sites
 from raters.inference.base import warn_unless_converged
 from raters.model import Model, Values, unit_of
-from raters.predict import latent_of, responsibilities
+from raters.predict import latent_of, of_items, responsibilities
 
 # Pointwise log-likelihoods are stored without being asked for up to this many numbers (240 MB).
 _STORE_LIMIT = 60_000_000
@@ -90,7 +90,7 @@ def fit(
         )
     if reason := backend.why_not(model, data):
         raise BackendError(reason)
-    if data.unit_axis == "item" or any("item" in site.dims for site in latent_sites(model, data).values()):
+    if data.unit_axis == "item" or of_items(model, data):
         data.warn()  # About items; a model without parameters of items does not mind.
     for caution in model.cautions(data):
         warnings.warn(caution, DataWarning, stacklevel=2)

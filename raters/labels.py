@@ -246,7 +246,7 @@ class Labels(Judgements):
         if self.features is None:
             raise DataError("these labels have no features to classify new items by; add them with labels.with_features(...)")
         values, names = _feature_reading.new_items(features, item, self.feature_names[1:])
-        scaled = (values - np.asarray(self.centre)[1:]) / np.asarray(self.scale)[1:]
+        design, _, _ = _feature_reading.design_like(values, self.feature_names[1:], names, self)
         none = np.zeros(0, np.int32)
         return dataclasses.replace(
             self,
@@ -256,7 +256,7 @@ class Labels(Judgements):
             count=None,
             unit=np.arange(len(names), dtype=np.int32),
             truth=None,
-            features=np.concatenate([np.ones((len(names), 1)), scaled], axis=1).astype(np.asarray(self.features).dtype),
+            features=design,
             items=names,
             most=1,
         )

@@ -125,17 +125,18 @@ def weighted_logits(model: Model, asked: Any, fitted: Any, values: Values) -> tu
     if latent_of(model, asked) is None:
         return jnp.ones(()), logits_of(model, asked, values)[:, None]
     logits = trace(model, asked, values)[model.observed]["fn"].component_distribution.logits
-    return _responsibility(model, fitted, values)[asked.annotator], logits
+    return responsibility(model, fitted, values)[asked.annotator], logits
 
 
-def _responsibility(model: Model, data: Any, values: Values) -> jax.Array:
+def responsibility(model: Model, data: Any, values: Values) -> jax.Array:
+    """Probability of each class of each unit given its judgements, under one draw, shape (unit, class)."""
     site = trace(model, data, values)[model.observed]
     return site["fn"].responsibilities(site["value"])
 
 
 @partial(jax.jit, static_argnums=0)
 def _responsibilities(model: Model, data: Any, draws: Values) -> jax.Array:
-    return jax.lax.map(lambda values: _responsibility(model, data, values).astype(jnp.float32), draws)
+    return jax.lax.map(lambda values: responsibility(model, data, values).astype(jnp.float32), draws)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -143,9 +144,9 @@ def _mean_responsibility(model: Model, data: Any, draws: Values) -> jax.Array:
     number = len(next(iter(draws.values())))
 
     def add(total, values):
-        return total + _responsibility(model, data, values), None
+        return total + responsibility(model, data, values), None
 
-    one = jax.eval_shape(lambda: _responsibility(model, data, jax.tree.map(lambda value: value[0], draws)))
+    one = jax.eval_shape(lambda: responsibility(model, data, jax.tree.map(lambda value: value[0], draws)))
     return jax.lax.scan(add, jnp.zeros(one.shape), draws)[0] / number
 
 
@@ -189,7 +190,7 @@ def recode(model: Model, questions: Any, fitted: Any) -> Any:
     annotator = _frame.match(questions.annotator, questions.annotators, fitted.annotators, "annotator")
     if isinstance(questions, Comparisons):
         first, second, items = questions.first, questions.second, questions.items
-        if _of_items(model, fitted):
+        if of_items(model, fitted):
             first, second = (_frame.match(side, items, fitted.items, "item") for side in (first, second))
             items = fitted.items
         return dataclasses.replace(
@@ -202,7 +203,7 @@ def recode(model: Model, questions: Any, fitted: Any) -> Any:
             **_side_features(model, questions, fitted),
         )
     unit, items = questions.unit, questions.items
-    if _of_items(model, fitted):
+    if of_items(model, fitted):
         unit, items = _frame.match(unit, items, fitted.items, "item"), fitted.items
     codes = {}
     for role in ("label", "truth"):
@@ -227,7 +228,7 @@ def recode(model: Model, questions: Any, fitted: Any) -> Any:
     )
 
 
-def _of_items(model: Model, fitted: Any) -> bool:
+def of_items(model: Model, fitted: Any) -> bool:
     """Whether there are parameters of items, which are those of the items that were fitted."""
     return any("item" in site.dims for site in latent_sites(model, fitted).values())
 

@@ -72,7 +72,7 @@ def around_classes(plan: _sweep.Plan, data: Any, mode: Values, number: int, rng:
     log_p = np.asarray(_densities(plan, data, held, places))
     draws = {name: np.asarray(biject_to(supports[name])(place)) for name, place in places.items()}
     draws |= {name: np.repeat(np.asarray(value)[None], number, 0) for name, value in held.items()}
-    classes = _classes.expected(plan.model, data, mode)[0].shape[-1]
+    classes = jax.eval_shape(partial(_classes.expected, plan.model), data, mode)[0].shape[-1]
     if counted and number * _MOVES * data.annotator.shape[0] * classes <= _MOVE_LIMIT:
         keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
         draws = {name: np.asarray(value) for name, value in _moved(plan, data, draws, keys, counted).items()}

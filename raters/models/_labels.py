@@ -12,7 +12,7 @@ import xarray as xr
 from scipy.optimize import linear_sum_assignment, minimize
 from scipy.special import logsumexp
 
-from raters._check import positive
+from raters._check import plain_positive
 from raters.distributions import GroupedMixture
 from raters.labels import Labels
 
@@ -155,15 +155,6 @@ def why_not_features(data: Labels, name: str) -> str | None:
     if data.features is not None:
         return None
     return f"{name} learns a classifier, and these labels have no features; add them with labels.with_features(...)"
-
-
-def plain_positive(model: Any, *names: str, optional: bool = False) -> None:
-    """Check settings, and write them as Python numbers: a NumPy number has a repr that `from_repr` does not read."""
-    for name in names:
-        value = getattr(model, name)
-        positive(name, value, optional=optional)
-        if value is not None:
-            object.__setattr__(model, name, float(value))
 
 
 def check_concentrations(model: Any) -> None:

@@ -13,7 +13,7 @@ import scipy.sparse
 from scipy.cluster.vq import kmeans2
 from scipy.special import entr
 
-from raters._check import one_of, positive, whole
+from raters._check import one_of, plain_positive, whole
 from raters.data import Comparisons
 from raters.distributions import GroupedMixture, StickBreaking, Votes
 from raters.model import Permute
@@ -33,8 +33,7 @@ def check_settings(model: Any) -> None:
         object.__setattr__(model, "num_types", int(model.num_types))
     whole("num_types", model.num_types)
     one_of("type_prior", model.type_prior, ("dirichlet", "stick_breaking"))
-    positive("concentration", model.concentration)
-    object.__setattr__(model, "concentration", float(model.concentration))
+    plain_positive(model, "concentration")
 
 
 def permute(model: Any, site: str) -> tuple[Permute, ...]:

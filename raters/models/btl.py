@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
-from raters._check import boolean, positive
+from raters._check import boolean, plain_positive
 from raters.data import Comparisons
 from raters.model import Model, Shift, Symmetry, Values
 from raters.models import _votes
@@ -60,11 +60,8 @@ class BTL(Model[Comparisons]):
     )
 
     def __post_init__(self) -> None:
-        positive("reward_scale", self.reward_scale, optional=True)
+        plain_positive(self, "reward_scale", optional=True)
         boolean("position_bias", self.position_bias)
-        if self.reward_scale is not None:
-            # A NumPy number has a repr that `from_repr` does not read.
-            object.__setattr__(self, "reward_scale", float(self.reward_scale))
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:

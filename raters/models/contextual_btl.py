@@ -10,7 +10,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters._check import positive
+from raters._check import plain_positive
 from raters.data import Comparisons
 from raters.model import Model, Symmetry, Values
 from raters.models import _types
@@ -79,10 +79,7 @@ class ContextualBTL(Model[Comparisons]):
 
     def __post_init__(self) -> None:
         _types.check_settings(self)
-        positive("coefficient_scale", self.coefficient_scale, optional=True)
-        if self.coefficient_scale is not None:
-            # A NumPy number has a repr that `from_repr` does not read.
-            object.__setattr__(self, "coefficient_scale", float(self.coefficient_scale))
+        plain_positive(self, "coefficient_scale", optional=True)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:

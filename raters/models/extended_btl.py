@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
-from raters._check import boolean, one_of, positive
+from raters._check import boolean, one_of, plain_positive, positive
 from raters.data import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
 from raters.models import _votes
@@ -88,11 +88,8 @@ class ExtendedBTL(Model[Comparisons]):
 
     def __post_init__(self) -> None:
         one_of("competence", self.competence, _LOW)
-        positive("reward_scale", self.reward_scale, optional=True)
+        plain_positive(self, "reward_scale", optional=True)
         boolean("position_bias", self.position_bias)
-        if self.reward_scale is not None:
-            # A NumPy number has a repr that `from_repr` does not read.
-            object.__setattr__(self, "reward_scale", float(self.reward_scale))
         if isinstance(self.competence_spread, str):
             one_of("competence_spread", self.competence_spread, ("auto", "learned"))
         else:

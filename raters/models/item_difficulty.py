@@ -10,6 +10,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
+from raters._check import plain_positive
 from raters.distributions import RightOrWrongLabel
 from raters.labels import Labels
 from raters.model import Model, Scale, Symmetry, Values
@@ -63,7 +64,7 @@ class ItemDifficulty(Model[Labels]):
     )
 
     def __post_init__(self) -> None:
-        _labels.plain_positive(self, "prevalence")
+        plain_positive(self, "prevalence")
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:

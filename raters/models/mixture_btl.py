@@ -10,7 +10,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters._check import one_of, positive
+from raters._check import one_of, plain_positive
 from raters.data import Comparisons
 from raters.model import Model, Scale, Shift, Symmetry, Values
 from raters.models import _types, _votes
@@ -94,10 +94,7 @@ class MixtureBTL(Model[Comparisons]):
         _types.check_settings(self)
         if self.competence is not None:
             one_of("competence", self.competence, _HIGH)
-        positive("reward_scale", self.reward_scale, optional=True)
-        if self.reward_scale is not None:
-            # A NumPy number has a repr that `from_repr` does not read.
-            object.__setattr__(self, "reward_scale", float(self.reward_scale))
+        plain_positive(self, "reward_scale", optional=True)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
+from raters._check import plain_positive
 from raters.distributions import RightOrWrongLabel
 from raters.labels import Labels
 from raters.model import Model, Values
@@ -56,7 +57,7 @@ class OneCoin(Model[Labels]):
     )
 
     def __post_init__(self) -> None:
-        _labels.plain_positive(self, "right", "wrong", "prevalence")
+        plain_positive(self, "right", "wrong", "prevalence")
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:

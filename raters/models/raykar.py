@@ -10,7 +10,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters._check import whole
+from raters._check import plain_positive, whole
 from raters.distributions import ConfusedLabel
 from raters.labels import Labels
 from raters.model import Model, Values
@@ -81,7 +81,7 @@ class Raykar(Model[Labels]):
 
     def __post_init__(self) -> None:
         _labels.check_concentrations(self)
-        _labels.plain_positive(self, "coefficient_scale", optional=True)
+        plain_positive(self, "coefficient_scale", optional=True)
         whole("hidden", self.hidden, least=0)
 
     @property

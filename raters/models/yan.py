@@ -10,6 +10,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
+from raters._check import plain_positive
 from raters.distributions import RightOrWrongLabel
 from raters.labels import Labels
 from raters.model import Model, Values
@@ -64,7 +65,7 @@ class Yan(Model[Labels]):
     )
 
     def __post_init__(self) -> None:
-        _labels.plain_positive(self, "coefficient_scale", optional=True)
+        plain_positive(self, "coefficient_scale", optional=True)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
