@@ -15,9 +15,10 @@ import numpy as np
 import xarray as xr
 from numpyro import handlers
 
+from raters._frame import shorten
 from raters._identify import identified
-from raters._judgements import Judgements
-from raters._result import as_tree, check_data, check_model, pointwise
+from raters._judgements import Judgements, names_from_json
+from raters._result import as_tree, check_data, check_model, data_of, pointwise
 from raters.errors import BackendError, ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference import Backend, PGGibbs
 from raters.inference._trace import latent_sites
@@ -35,6 +36,7 @@ def fit(
     backend: Backend | None = None,
     *,
     seed: int,
+    start: xr.DataTree | None = None,
     progress: bool = True,
     log_likelihood: bool | None = None,
 ) -> xr.DataTree:
@@ -49,6 +51,10 @@ def fit(
         ``rt.PGGibbs()`` by default; or ``rt.NUTS()``, ``rt.SVI()``, ``rt.PGEM()``.
     seed : int
         The same seed gives the same draws.
+    start : xarray.DataTree, optional
+        An earlier result of the same model, fitted to data of the same items, annotators and classes (fewer votes, say), by
+        any back-end: chains set out from its last draws, optimisers from its mode or mean. Saves warm-up, and changes
+        nothing of what is estimated.
     progress : bool
         Show a progress bar on standard error.
     log_likelihood : bool, optional
@@ -78,6 +84,10 @@ def fit(
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
     >>> sorted(result.posterior.data_vars)
     ['reward', 'reward_scale']
+
+    Once more, without a new warm-up:
+
+    >>> again = rt.fit(rt.BTL(), votes, rt.PGGibbs(warmup=20), seed=1, start=result, progress=False)
     """
     backend = PGGibbs() if backend is None else backend
     _check_types(model, data, backend, seed)
@@ -92,10 +102,11 @@ def fit(
         raise BackendError(reason)
     if data.unit_axis == "item" or of_items(model, data):
         data.warn()  # About items; a model without parameters of items does not mind.
+    earlier = {} if start is None else {"start": _earlier_draws(model, data, backend, start)}
     for caution in model.cautions(data):
         warnings.warn(caution, DataWarning, stacklevel=2)
     begin = time.perf_counter()
-    draws = identified(model, data, backend.run(model, data, jax.random.key(seed), progress=progress))
+    draws = identified(model, data, backend.run(model, data, jax.random.key(seed), progress=progress, **earlier))
     mixed = warn_unless_converged(draws.values, draws.facts.get("divergences", 0)) if backend.exact else {}
     facts = (
         draws.facts
@@ -104,6 +115,7 @@ def fit(
             "model": repr(model),
             "backend": repr(backend),
             "seed": seed,
+            "warm_start": int(start is not None),
             "seconds": time.perf_counter() - begin,
             **{f"{name}_version": version(name) for name in ("raters", "numpyro", "jax")},
         }
@@ -127,6 +139,38 @@ def _check_types(model, data, backend, seed) -> None:
         raise SettingError(f"the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is {name}")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
         raise SettingError(f"seed={seed!r} is not possible; it must be a whole number from 0 to 2**32 - 1, such as seed=0")
+
+
+def _earlier_draws(model: Model, data: Judgements, backend: Backend, start: Any) -> Values:
+    """Draws of an earlier result to set out from, shape (chain, draw, ...); its mode for what climbs to one."""
+    fitted = data_of(start)
+    if start.attrs.get("model", repr(model)) != repr(model):
+        raise SettingError(
+            f"start= is a result of {start.attrs['model']}, not of {model!r}; pass an earlier result of this model, or none"
+        )
+    if type(fitted) is not type(data):
+        raise DataError(f"start= was fitted to {type(fitted).__name__}, and these are {type(data).__name__}; leave it out")
+    now = data.flags()
+    for role in ("items", "annotators", "classes", "feature_names"):
+        before, names = (names_from_json(flags.get(role, "[]")) for flags in (start.attrs, now))
+        if before != names:
+            raise DataError(f"start= was fitted to other {role.replace('_', ' ')}: {_difference(before, names)}")
+    sites = latent_sites(model, data)
+    group = "mode" if "mode" in start.children and not backend.exact else "posterior"
+    if missing := [name for name in sites if name not in start[group]]:
+        raise SettingError(f"start= has no draws of {', '.join(missing)}; pass what rt.fit returned")
+    values = {name: np.asarray(start[group][name].values, np.float64) for name in sites}
+    return {name: value[None, None] for name, value in values.items()} if group == "mode" else values
+
+
+def _difference(before: tuple[Any, ...], now: tuple[Any, ...]) -> str:
+    """What differs between two lists of names, and what to do about it."""
+    new, gone = ([name for name in one if name not in set(other)] for one, other in ((now, before), (before, now)))
+    said = [f"{shorten(names)} {verb}" for names, verb in ((new, "only in these data"), (gone, "only in the earlier")) if names]
+    return (
+        f"{'; '.join(said) or 'the same in another order'}. Read these data with the names of the earlier ones (items=..., "
+        "annotators=...), or leave start= out"
+    )
 
 
 class Simulated(NamedTuple):

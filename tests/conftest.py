@@ -64,10 +64,10 @@ def labelled() -> rt.Labels:
 def fit_quietly():
     """`raters.fit` without progress, and without warnings about chains that a test keeps short on purpose."""
 
-    def run(model, data, backend, seed=0):
+    def run(model, data, backend, seed=0, **options):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", DataWarning)
-            return rt.fit(model, data, backend, seed=seed, progress=False)
+            return rt.fit(model, data, backend, seed=seed, progress=False, **options)
 
     return run

@@ -14,6 +14,9 @@ from numpyro.distributions import constraints
 
 from raters.model import Model, Values, unit_of
 
+# How far a start in unconstrained coordinates is kept from the edge of a support, as a share of its width.
+_EDGE = 1e-6
+
 
 class Site(NamedTuple):
     """One ``sample`` statement: its shape, the names of its axes (its plates), its support and its distribution."""
@@ -125,6 +128,21 @@ def scattered(values: Values, supports: dict[str, constraints.Constraint], rng: 
             # An accuracy stays above chance.
             low, high = ((1 + least) / 2, 1.0) if supports[name] is constraints.unit_interval else (least, 1.1)
             found[name] = value * rng.uniform(low, high, np.shape(value))
+    return found
+
+
+def inside(values: Values, supports: dict[str, constraints.Constraint]) -> Values:
+    """Values a little inside their supports, so that unconstrained coordinates are finite: draws may lie on an edge."""
+    found = {}
+    for name, value in values.items():
+        value, support = np.asarray(value, np.float64), supports[name]
+        if support is constraints.simplex:
+            found[name] = (1 - _EDGE) * value + _EDGE / value.shape[-1]
+            continue
+        low, high = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))
+        if low is not None:
+            value = np.maximum(value, low + _EDGE * (1.0 if high is None else high - low))
+        found[name] = value if high is None else np.minimum(value, high - _EDGE * (1.0 if low is None else high - low))
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from raters.errors import ConvergenceWarning
-from raters.model import Model
+from raters.model import Model, Permute, Values
 
 
 class Draws(NamedTuple):
@@ -43,8 +43,29 @@ class Backend(abc.ABC):
         return model.why_not(data)
 
     @abc.abstractmethod
-    def run(self, model: Model, data: Any, key: jax.Array, *, progress: bool = False) -> Draws:
-        """Fit, and return draws."""
+    def run(self, model: Model, data: Any, key: jax.Array, *, start: Values | None = None, progress: bool = False) -> Draws:
+        """Fit, and return draws. `start` holds draws of each latent site, shape (chain, draw, ...), to set out from."""
+
+
+def last_draws(start: Values, chains: int) -> list[Values]:
+    """Where each chain sets out from: the last draw of the earlier chain of its number, counted round.
+
+    Chains that share an earlier one set out from draws evenly spaced along it, so that they do not all begin at one point.
+    """
+    earlier, number = next(iter(start.values())).shape[:2]
+    sharing = -(-chains // earlier)
+    found = []
+    for chain in range(chains):
+        draw = number - 1 - (chain // earlier) * number // sharing
+        found.append({name: np.asarray(value[chain % earlier, draw], np.float64) for name, value in start.items()})
+    return found
+
+
+def centre(model: Model, start: Values) -> Values:
+    """One point in the middle of draws: their mean; for a model whose numbering of types has no meaning, the last draw."""
+    if any(isinstance(symmetry, Permute) for symmetry in model.symmetries):
+        return last_draws(start, 1)[0]
+    return {name: np.asarray(value, np.float64).mean((0, 1)) for name, value in start.items()}
 
 
 def progress_bar(total: int, what: str, shown: bool) -> tqdm:

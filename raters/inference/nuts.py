@@ -13,9 +13,9 @@ import numpyro.infer
 from numpyro.distributions.transforms import biject_to
 
 from raters._check import boolean, share, whole
-from raters.inference._trace import latent_sites
-from raters.inference.base import Backend, Draws, progress_bar
-from raters.model import Model
+from raters.inference._trace import inside, latent_sites
+from raters.inference.base import Backend, Draws, last_draws, progress_bar
+from raters.model import Model, Values
 
 # Steps between two updates of the progress bar.
 _BLOCK = 100
@@ -79,13 +79,13 @@ class NUTS(Backend):
         whole("max_tree_depth", self.max_tree_depth)
         boolean("dense_mass", self.dense_mass)
 
-    def run(self, model: Model, data: Any, key: jax.Array, *, progress: bool = False) -> Draws:
-        """Run the chains."""
+    def run(self, model: Model, data: Any, key: jax.Array, *, start: Values | None = None, progress: bool = False) -> Draws:
+        """Run the chains, from the model's start, or each from the last draw of an earlier chain."""
         total = self.warmup + self.draws
         with jax.enable_x64(True), progress_bar(total, "NUTS", progress) as bar:
             data = jax.tree.map(jnp.asarray, data)
-            start = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
-            states = _begin(self, model, data, jax.random.split(key, self.chains), _unconstrained(model, data, start))
+            starts = _unconstrained(model, data, start, self.chains)
+            states = _begin(self, model, data, jax.random.split(key, self.chains), starts)
             pieces = []
             # Warm-up ends at the end of a block, so that no draw shares one with it.
             for begin, end in ((0, self.warmup), (self.warmup, total)):
@@ -109,9 +109,14 @@ def _kernel(settings: NUTS, model: Model) -> numpyro.infer.NUTS:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _begin(settings: NUTS, model: Model, data: Any, keys: jax.Array, start: dict[str, jax.Array]) -> Any:
+def _begin(settings: NUTS, model: Model, data: Any, keys: jax.Array, starts: Values) -> Any:
     """The state of each chain before its first step."""
-    return jax.lax.map(lambda key: _kernel(settings, model).init(key, settings.warmup, start, (data,), {}), keys)
+
+    def one(entry):
+        key, start = entry
+        return _kernel(settings, model).init(key, settings.warmup, start, (data,), {})
+
+    return jax.lax.map(one, (keys, starts))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -146,7 +151,12 @@ def _advance(settings: NUTS, model: Model, data: Any, states: Any, steps: jax.Ar
     return jax.lax.map(chain, states)
 
 
-def _unconstrained(model: Model, data: Any, start: dict[str, jax.Array]) -> dict[str, jax.Array]:
-    """The start in NumPyro's unconstrained coordinates."""
-    sites = latent_sites(model, data)
-    return {name: biject_to(sites[name].support).inv(value) for name, value in start.items()}
+def _unconstrained(model: Model, data: Any, start: Values | None, chains: int) -> Values:
+    """Where each chain sets out from, in NumPyro's unconstrained coordinates, with a leading axis of chains."""
+    supports = {name: site.support for name, site in latent_sites(model, data).items()}
+    if start is None:
+        points = [{name: jnp.asarray(value, float) for name, value in model.start(data).items()}] * chains
+    else:
+        points = [inside(point, supports) for point in last_draws(start, chains)]
+    transforms = {name: biject_to(support) for name, support in supports.items()}
+    return {name: jnp.stack([transform.inv(point[name]) for point in points]) for name, transform in transforms.items()}

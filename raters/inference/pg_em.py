@@ -18,7 +18,7 @@ from raters.errors import ConvergenceWarning
 from raters.inference import _classes, _polyagamma, _sweep
 from raters.inference._laplace import laplace
 from raters.inference._trace import latent_sites, likelihood_of, prior_of, scattered
-from raters.inference.base import Backend, Draws, numpy_seeds, progress_bar
+from raters.inference.base import Backend, Draws, centre, numpy_seeds, progress_bar
 from raters.inference.pg_gibbs import gibbs_sweep
 from raters.model import Model, Permute, Values
 
@@ -111,21 +111,29 @@ class PGEM(Backend):
         """The model must declare blocks, and the observed distribution and priors must be ones that augmentation covers."""
         return model.why_not(data) or _sweep.why_not(model, data)
 
-    def run(self, model: Model, data: Any, key: jax.Array, *, progress: bool = False) -> Draws:
-        """Settle the hyper-parameters, climb from each start, keep the best end, and draw around it."""
+    def run(self, model: Model, data: Any, key: jax.Array, *, start: Values | None = None, progress: bool = False) -> Draws:
+        """Settle the hyper-parameters, climb from each start, keep the best end, and draw around it.
+
+        The first start is the model's own, or the middle of earlier draws where these are given; from there the
+        hyper-parameters need no sweeps to settle in.
+        """
         with jax.enable_x64(True), threadpool_limits(1, user_api="blas"), progress_bar(1, "PGEM", progress) as bar:
-            start = {name: np.asarray(value, np.float64) for name, value in model.start(data).items()}
-            plan = _sweep.plan(model, data, start)
+            first = {name: np.asarray(value, np.float64) for name, value in model.start(data).items()}
+            plan = _sweep.plan(model, data, first)
             starts = self.starts or _usual_starts(plan)
             seeds = numpy_seeds(key, starts + 2)
             bar.reset(starts)
             # Starts select rows, which compiled functions would be compiled for each time.
             host, data = data, _sweep.on_device(data)
-            hyper, start = self._empirical_bayes(plan, data, start, seeds[-1])
+            if start is None:
+                hyper, first = self._empirical_bayes(plan, data, first, seeds[-1], settle=_GIBBS_SWEEPS // 3)
+            else:
+                first = centre(model, start)
+                hyper, _ = self._empirical_bayes(plan, data, first, seeds[-1], settle=0)
             supports = {name: site.support for name, site in latent_sites(model, data).items()}
             climbs = []
             for number, seed in enumerate(seeds[:starts]):
-                values = start if number == 0 else _another(model, host, start, supports, np.random.default_rng(seed))
+                values = first if number == 0 else _another(model, host, first, supports, np.random.default_rng(seed))
                 climbs.append(self._climb(plan, data, values | hyper, bar))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
@@ -134,15 +142,15 @@ class PGEM(Backend):
         mode = {name: np.asarray(value) for name, value in best.values.items()}
         return Draws(draws, stats, {"log_joint": best.objective}, facts, mode)
 
-    def _empirical_bayes(self, plan: _sweep.Plan, data: Any, values: Values, seed) -> tuple[Values, Values]:
+    def _empirical_bayes(self, plan: _sweep.Plan, data: Any, values: Values, seed, settle: int) -> tuple[Values, Values]:
         """Hyper-parameters averaged over a short Gibbs run, in unconstrained coordinates; and where the run ended."""
         rng = np.random.default_rng(seed)
         row = data.take(slice(0, 1))
         supports = {name: site.support for name, site in latent_sites(plan.model, row).items()}
         kept: dict[str, list[np.ndarray]] = {name: [] for name in plan.hyper}
-        for number in range(_GIBBS_SWEEPS if plan.hyper else 0):
+        for number in range(settle + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3 if plan.hyper else 0):
             values = gibbs_sweep(plan, row, data, values, rng)
-            for name in plan.hyper if number >= _GIBBS_SWEEPS // 3 else ():
+            for name in plan.hyper if number >= settle else ():
                 kept[name].append(np.asarray(biject_to(supports[name]).inv(values[name])))
         hyper = {name: np.asarray(biject_to(supports[name])(np.mean(draws, 0))) for name, draws in kept.items()}
         return hyper, {name: np.asarray(value) for name, value in values.items()}

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 from raters._check import whole
 from raters.inference import _classes, _polyagamma, _sweep
 from raters.inference._trace import latent_sites, scattered
-from raters.inference.base import Backend, Draws, numpy_seeds, progress_bar
+from raters.inference.base import Backend, Draws, last_draws, numpy_seeds, progress_bar
 from raters.model import Model, Values
 
 
@@ -84,22 +84,25 @@ class PGGibbs(Backend):
             return f"PGGibbs would take a slice step for each of the {number:,} entries of {names}; use PGEM() or SVI()"
         return None
 
-    def run(self, model: Model, data: Any, key: jax.Array, *, progress: bool = False) -> Draws:
-        """Run the chains."""
+    def run(self, model: Model, data: Any, key: jax.Array, *, start: Values | None = None, progress: bool = False) -> Draws:
+        """Run the chains, from the model's start scattered, or each from the last draw of an earlier chain."""
         with jax.enable_x64(True):
-            start = {name: np.asarray(value, np.float64) for name, value in model.start(data).items()}
-            plan = _sweep.plan(model, data, start)
+            cold = {name: np.asarray(value, np.float64) for name, value in model.start(data).items()}
+            plan = _sweep.plan(model, data, cold)
             supports = {name: site.support for name, site in latent_sites(model, data).items()}
         total = self.warmup + self.draws * self.thin
         stop = Event()
-        seeds = numpy_seeds(key, self.chains)
+        rngs = [np.random.default_rng(seed) for seed in numpy_seeds(key, self.chains)]
+        starts = [scattered(cold, supports, rng) for rng in rngs] if start is None else last_draws(start, self.chains)
         # BLAS threads of their own would only fight with those of the chains: six times the CPU seconds on two cores.
         with (
             threadpool_limits(1, user_api="blas"),
             progress_bar(total * self.chains, "PGGibbs", progress) as bar,
             ThreadPoolExecutor(self.chains) as pool,
         ):
-            futures = [pool.submit(self._chain, plan, data, start, seed, supports, bar, stop) for seed in seeds]
+            futures = [
+                pool.submit(self._chain, plan, data, values, rng, bar, stop) for values, rng in zip(starts, rngs, strict=True)
+            ]
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:
@@ -108,19 +111,17 @@ class PGGibbs(Backend):
         values = {name: np.stack([chain[name] for chain in chains]) for name in supports}
         return Draws(values, {})
 
-    def _chain(self, plan, data, start, seed, supports, bar: tqdm, stop: Event) -> Values:
+    def _chain(self, plan, data, values: Values, rng, bar: tqdm, stop: Event) -> Values:
         with jax.enable_x64(True):
-            rng = np.random.default_rng(seed)
             data = _sweep.on_device(data)
             row = data.take(slice(0, 1))
-            values = scattered(start, supports, rng)
-            kept: dict[str, list[np.ndarray]] = {name: [] for name in supports}
+            kept: dict[str, list[np.ndarray]] = {name: [] for name in values}
             for number in range(self.warmup + self.draws * self.thin):
                 if stop.is_set():
                     break
                 values = gibbs_sweep(plan, row, data, values, rng)
                 if number >= self.warmup and (number - self.warmup) % self.thin == 0:
-                    for name in supports:
+                    for name in kept:
                         kept[name].append(np.asarray(values[name]))
                 bar.update()
             return {name: np.stack(draws) for name, draws in kept.items()}

@@ -20,9 +20,9 @@ from numpyro.primitives import Messenger
 
 from raters._check import one_of, positive, whole
 from raters.errors import ConvergenceWarning
-from raters.inference._trace import latent_sites, log_joint
-from raters.inference.base import Backend, Draws, progress_bar
-from raters.model import Model, unit_of
+from raters.inference._trace import inside, latent_sites, log_joint
+from raters.inference.base import Backend, Draws, centre, progress_bar
+from raters.model import Model, Values, unit_of
 
 Guide = Literal["mean_field", "low_rank", "full_rank"]
 _GUIDES = {
@@ -116,17 +116,21 @@ class SVI(Backend):
             )
         return model.why_not(data)
 
-    def run(self, model: Model, data: Any, key: jax.Array, *, progress: bool = False) -> Draws:
-        """Optimise, then draw from the approximation."""
+    def run(self, model: Model, data: Any, key: jax.Array, *, start: Values | None = None, progress: bool = False) -> Draws:
+        """Optimise, from the model's start or from the middle of earlier draws, then draw from the approximation."""
         rows = data.num_units
         whole = rows <= _ALL_ROWS or unit_of(model, data)[0] != data.unit_axis
         batch = min(self.batch_size or (rows if whole else _MINI_BATCH), rows)
+        location = model.start(data)
+        if start is not None:
+            supports = {name: site.support for name, site in latent_sites(model, data).items()}
+            location = {name: jnp.asarray(value, float) for name, value in inside(centre(model, start), supports).items()}
         data = jax.tree.map(jnp.asarray, data)
         row = data.take(slice(0, 1))
         init_key, step_key, draw_key = jax.random.split(key, 3)
         svi = _svi(self, model, rows, batch, jax.tree.structure(data))
         # The guide of an earlier run on data of this shape is kept for its compiled steps; its start is not.
-        svi.guide.init_loc_fn = init_to_value(values=model.start(data))
+        svi.guide.init_loc_fn = init_to_value(values=location)
         svi.guide.prototype_trace = None
         state = svi.init(init_key, row)
         elbo = []
