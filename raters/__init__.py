@@ -1,7 +1,7 @@
 """Bayesian models of human judgement: who can be trusted, what people prefer, and what to ask next."""
 
-from raters import alignment, calibration, datasets, errors, testing
-from raters.acquisition import Candidates, suggest
+from raters import acquisition, alignment, calibration, datasets, errors, testing
+from raters.acquisition import Candidates, Policy, suggest
 from raters.agreement import agreement
 from raters.audit import Audit, Costs, audit, drop
 from raters.cite import cite
@@ -49,9 +49,11 @@ __all__ = [
     "Model",
     "OneCoin",
     "PGGibbs",
+    "Policy",
     "Pooled",
     "Raykar",
     "Yan",
+    "acquisition",
     "agreement",
     "alignment",
     "audit",

@@ -83,7 +83,7 @@ def predict(model: Model, result: xr.DataTree, questions: Comparisons | Labels |
                 f"are {number:.2g} numbers; thin the draws first, as in result.sel(draw=result['posterior']['draw'][::10]), "
                 "or read the mean over draws from result['classes']['responsibility']"
             )
-        table = np.asarray(_responsibilities(model, jax.tree.map(jnp.asarray, asked), values))
+        table = np.asarray(class_probabilities(model, jax.tree.map(jnp.asarray, asked), values))
         return xr.DataArray(
             table.reshape(*sizes, *table.shape[1:]),
             dims=("chain", "draw", "item", "true_class"),
@@ -121,11 +121,18 @@ def _chances(model: Model, asked: Any, fitted: Any, draws: Values) -> jax.Array:
 def weighted_logits(model: Model, asked: Any, fitted: Any, values: Values) -> tuple[jax.Array, jax.Array]:
     """Log-odds that the first item wins for each type that the annotator may be of, and the probability of each type given
     the `fitted` votes, both of shape (comparison, type). A model without types has one, and needs no `fitted` votes."""
+    logits = logits_of_types(model, asked, values)
+    if latent_of(model, asked) is None:
+        return jnp.ones(()), logits
+    return responsibility(model, fitted, values)[asked.annotator], logits
+
+
+def logits_of_types(model: Model, asked: Any, values: Values) -> jax.Array:
+    """Log-odds that the first item wins for each type, shape (comparison, type); one type where the model has none."""
     asked = dataclasses.replace(asked, wins=jnp.zeros(asked.num_comparisons))  # No answer is drawn where none is given.
     if latent_of(model, asked) is None:
-        return jnp.ones(()), logits_of(model, asked, values)[:, None]
-    logits = trace(model, asked, values)[model.observed]["fn"].component_distribution.logits
-    return responsibility(model, fitted, values)[asked.annotator], logits
+        return logits_of(model, asked, values)[:, None]
+    return trace(model, asked, values)[model.observed]["fn"].component_distribution.logits
 
 
 def responsibility(model: Model, data: Any, values: Values) -> jax.Array:
@@ -135,7 +142,8 @@ def responsibility(model: Model, data: Any, values: Values) -> jax.Array:
 
 
 @partial(jax.jit, static_argnums=0)
-def _responsibilities(model: Model, data: Any, draws: Values) -> jax.Array:
+def class_probabilities(model: Model, data: Any, draws: Values) -> jax.Array:
+    """Probability of each class of each unit given its judgements, shape (draw, unit, class)."""
     return jax.lax.map(lambda values: responsibility(model, data, values).astype(jnp.float32), draws)
 
 

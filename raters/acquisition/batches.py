@@ -1,0 +1,318 @@
+"""Batches: which questions to ask together, given the score of each."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from raters._check import positive, whole
+from raters.acquisition.posterior import Posterior, rows_of
+from raters.data import Comparisons
+from raters.errors import SettingError
+from raters.labels import Labels
+
+# Batches that look at the answers to all candidates together look at so many, the best by score.
+_SHORTLIST = 20_000
+
+
+class Chooser:
+    """Chooses one question after another: `best` names the best of those still `allowed`, `take` says which was taken.
+
+    This one takes the highest score, and lets a question come again to another annotator.
+    """
+
+    def __init__(self, score: np.ndarray) -> None:
+        self.score = np.array(score, float)
+        self.open = np.ones(len(score), bool)
+
+    def best(self, allowed: np.ndarray) -> int:
+        """The row to take next; −1 when none is left."""
+        usable = allowed & self.open
+        return int(np.where(usable, self.score, -np.inf).argmax()) if usable.any() else -1
+
+    def take(self, row: int) -> None:
+        """Note that this row is in the batch."""
+        self.open[row] = False
+
+
+@dataclass(frozen=True)
+class Batch(abc.ABC):
+    """How a batch is put together."""
+
+    @abc.abstractmethod
+    def chooser(self, score: np.ndarray, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Chooser:
+        """What chooses among these questions."""
+
+
+@dataclass(frozen=True)
+class Top(Batch):
+    """The highest scores. A pair, or an item to label, may come more than once, put to several annotators."""
+
+    def chooser(self, score, posterior, questions, rng):
+        """By score alone."""
+        return Chooser(score)
+
+
+@dataclass(frozen=True)
+class Unique(Batch):
+    """The highest scores, each pair (or item to label) once."""
+
+    def chooser(self, score, posterior, questions, rng):
+        """By score, once each."""
+        return _Once(score, asked_about(questions))
+
+
+@dataclass(frozen=True)
+class Power(Batch):
+    r"""Stochastic batches: each pair (or item) once, drawn without replacement with probability proportional to
+    :math:`\mathrm{score}^{\alpha}` (Kirsch et al. 2023, Stochastic Batch Acquisition, TMLR).
+
+    Parameters
+    ----------
+    exponent : float
+        α; 1 is a fair draw, large ones are `Unique`.
+    """
+
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("exponent", self.exponent)
+
+    def chooser(self, score, posterior, questions, rng):
+        """By score and Gumbel noise."""
+        if (score < 0).any():
+            raise SettingError("Power() needs scores of at least 0, and this criterion gives negative ones; use Unique()")
+        noisy = self.exponent * np.log(np.maximum(score, 1e-30)) + rng.gumbel(size=len(score))
+        return _Once(noisy, asked_about(questions))
+
+
+@dataclass(frozen=True)
+class SpanningTree(Batch):
+    """Pairs that close no circle, best score first: the batch connects as many items as it can. When a tree spans all items,
+    the next is begun (Mikhailiuk et al. 2020, ASAP)."""
+
+    def chooser(self, score, posterior, questions, rng):
+        """By score, without circles."""
+        if not isinstance(questions, Comparisons):
+            raise SettingError("SpanningTree() connects items by comparisons, and these questions are labels; use Unique()")
+        return _Tree(score, questions)
+
+
+@dataclass(frozen=True)
+class BatchBald(Batch):
+    r"""Greedy BatchBALD: each next question is the one whose answer, together with those chosen, tells most.
+
+    .. math:: I(y_1, \dots, y_B; \theta) = H(y_1, \dots, y_B) - \sum_b \mathbb{E}_\theta\, H(y_b \mid \theta)
+
+    Exact while the answers to the batch have at most `configurations` configurations, and beyond that estimated from as many
+    random ones. Looks at the 20,000 candidates of highest score. With draws that sum out a class, each item is asked about
+    once.
+
+    Parameters
+    ----------
+    configurations : int
+
+    References
+    ----------
+    Kirsch, van Amersfoort and Gal (2019), NeurIPS, arXiv:1906.08158.
+    """
+
+    configurations: int = 1024
+
+    def __post_init__(self) -> None:
+        whole("configurations", self.configurations, least=2)
+
+    def chooser(self, score, posterior, questions, rng):
+        """By joint information."""
+        return _Joint(score, posterior, questions, self.configurations, rng)
+
+
+@dataclass(frozen=True)
+class SparseSubset(Batch):
+    r"""A batch whose expected log-likelihood is near that of all candidates together (Frank–Wolfe; Pinsler et al. 2019).
+
+    Each question is a vector: its expected log-likelihood under every draw, centred. Steps of Frank and Wolfe's algorithm
+    move a sparse weighted sum of questions towards the sum of all; a question enters the batch when it is first stepped to.
+    Scores are not used, but to shorten the list to 20,000 candidates.
+
+    References
+    ----------
+    Pinsler, Gordon, Nalisnick and Hernández-Lobato (2019), NeurIPS, arXiv:1908.02144.
+    """
+
+    def chooser(self, score, posterior, questions, rng):
+        """By Frank–Wolfe steps."""
+        return _Sparse(score, posterior, questions)
+
+
+def asked_about(questions: Any) -> np.ndarray:
+    """A number for what each question is about: the pair in either order, or the item."""
+    if isinstance(questions, Labels):
+        return np.asarray(questions.item).astype(np.int64)
+    first, second = np.asarray(questions.first), np.asarray(questions.second)
+    return np.minimum(first, second).astype(np.int64) * questions.num_items + np.maximum(first, second)
+
+
+class _Once(Chooser):
+    def __init__(self, score, about):
+        super().__init__(score)
+        self.about = about
+
+    def take(self, row):
+        self.open &= self.about != self.about[row]
+
+
+class _Tree(Chooser):
+    def __init__(self, score, questions):
+        super().__init__(score)
+        self.first, self.second = np.asarray(questions.first), np.asarray(questions.second)
+        self.about = asked_about(questions)
+        self.component = np.arange(questions.num_items)
+        self.number = questions.num_items
+
+    def best(self, allowed):
+        joins = self.component[self.first] != self.component[self.second]
+        row = super().best(allowed & joins)
+        if row < 0 and (allowed & self.open).any():
+            self.component = np.arange(self.number)
+            row = super().best(allowed)
+        return row
+
+    def take(self, row):
+        self.open &= self.about != self.about[row]
+        one, other = self.component[self.first[row]], self.component[self.second[row]]
+        self.component[self.component == one] = other
+
+
+class _Short(Chooser):
+    """Chooses from the candidates of highest score, whose chances are held together."""
+
+    def __init__(self, score, posterior, questions):
+        super().__init__(score)
+        number = min(len(self.score), _SHORTLIST)
+        self.rows = np.sort(np.argpartition(-self.score, number - 1)[:number])
+        self.place = np.full(len(self.score), -1)
+        self.place[self.rows] = np.arange(number)
+        short = rows_of(questions, self.rows)
+        parts = [(posterior.chances(piece), count) for piece, count in posterior.pieces(short)]
+        table = np.concatenate([np.asarray(part.table)[..., :count] for part, count in parts], -1)
+        self.chances = table.reshape(-1, *table.shape[2:])
+        self.weight = np.asarray(parts[0][0].weight).ravel()
+
+    def best(self, allowed):
+        usable = (allowed & self.open)[self.rows]
+        return int(self.rows[np.where(usable, self.gain(), -np.inf).argmax()]) if usable.any() else -1
+
+    def gain(self) -> np.ndarray:
+        """What each of the short list would add."""
+        raise NotImplementedError
+
+    def take(self, row):
+        self.open[row] = False
+        if self.place[row] >= 0:
+            self.add(self.place[row])
+
+    def add(self, place: int) -> None:
+        """Note what was taken."""
+        raise NotImplementedError
+
+
+class _Joint(_Short):
+    def __init__(self, score, posterior, questions, most, rng):
+        super().__init__(score, posterior, questions)
+        self.most, self.rng = most, rng
+        self.about = asked_about(questions) if isinstance(questions, Labels) else None
+        self.noise = self._noise(posterior, rows_of(questions, self.rows))
+        self.joint = np.ones((len(self.weight), 1), np.float32)  # probability of each configuration under each draw
+        self.sampled = False
+        self.known = 0.0  # joint entropy of what was taken
+
+    @staticmethod
+    def _noise(posterior, short):
+        """Mean entropy of the answer once everything is known, the class included."""
+        parts = []
+        for piece, count in posterior.pieces(short):
+            chances = posterior.chances(piece, by_class=True)
+            each = -jax.scipy.special.xlogy(chances.table, chances.table).sum(2)
+            weight = chances.weight if chances.weight.ndim == 3 else chances.weight[..., None]
+            parts.append(np.asarray((weight * each).sum((0, 1)))[:count])
+        return np.concatenate(parts) / np.log(2.0)
+
+    def gain(self):
+        return self._entropy() - self.known - self.noise
+
+    def _entropy(self) -> np.ndarray:
+        """Joint entropy of the answers taken and that of each candidate, in bits."""
+        return np.asarray(_joint_entropy(self.joint, self.weight, self.chances, self.sampled))
+
+    def add(self, place):
+        self.known = float(self._entropy()[place])
+        if self.about is not None:
+            self.open &= self.about != self.about[self.rows[place]]
+        answers = self.chances.shape[1]
+        taken = self.chances[:, :, place]
+        if self.joint.shape[1] * answers > self.most and not self.sampled:
+            # From here on configurations are a sample from their predictive distribution.
+            chance = self.weight @ self.joint
+            self.joint = self.joint[:, self.rng.choice(len(chance), self.most, p=chance / chance.sum())]
+            self.sampled = True
+        if not self.sampled:
+            self.joint = (self.joint[:, :, None] * taken[:, None, :]).reshape(len(self.weight), -1)
+            return
+        # The next answer of each configuration, given the answers that it has.
+        posterior = self.weight[:, None] * self.joint
+        chance = (taken.T @ posterior) / posterior.sum(0)
+        answer = (self.rng.random(self.joint.shape[1]) > np.cumsum(chance, 0)[:-1]).sum(0)
+        self.joint = self.joint * taken[:, answer]
+
+
+@partial(jax.jit, static_argnums=3)
+def _joint_entropy(joint, weight, chances, sampled):
+    """Entropy of a configuration and one more answer, shape (question,)."""
+    weighted = joint * weight[:, None]
+    old = weighted.sum(0)
+
+    def one(answer):
+        both = weighted.T @ answer  # (configuration, question)
+        if sampled:
+            # Configurations came up with probability `old`: the mean of −Σ_y p(y | old) log p(y, old).
+            return -(both / old[:, None] * jnp.log(jnp.maximum(both, 1e-38))).mean(0)
+        return -jax.scipy.special.xlogy(both, both).sum(0)
+
+    return sum(one(chances[:, answer]) for answer in range(chances.shape[1])) / jnp.log(2.0)
+
+
+class _Sparse(_Short):
+    def __init__(self, score, posterior, questions):
+        super().__init__(score, posterior, questions)
+        mean = np.tensordot(self.weight, self.chances, 1)
+        log = (mean * np.log(np.maximum(self.chances, 1e-12))).sum(1)  # (draw, question)
+        centred = log - self.weight @ log
+        self.vectors = (np.sqrt(self.weight)[:, None] * centred).T
+        self.size = np.linalg.norm(self.vectors, axis=1) + 1e-12
+        self.all = self.vectors.sum(0)
+        self.sum = np.zeros_like(self.all)
+
+    def gain(self):
+        return self.vectors @ (self.all - self.sum) / self.size
+
+    def best(self, allowed):
+        # A step may lead to a question that is in the batch already; it counts all the same, up to a limit.
+        for _ in range(100):
+            place = int(self.gain().argmax())
+            if self.open[self.rows[place]]:
+                break
+            self.add(place)
+        return super().best(allowed)
+
+    def add(self, place):
+        corner = self.size.sum() / self.size[place] * self.vectors[place]
+        way = corner - self.sum
+        share = np.clip(way @ (self.all - self.sum) / max(way @ way, 1e-30), 0.0, 1.0)
+        self.sum = self.sum + share * way

@@ -1,0 +1,219 @@
+"""A policy: what is wanted, how questions are scored, put together in batches, and given to annotators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from raters import _frame
+from raters._check import one_of, whole
+from raters.acquisition.batches import Batch, Top, Unique, asked_about
+from raters.acquisition.criteria import Bald, Criterion, Epig, TruthVariance, VarianceReduction
+from raters.acquisition.posterior import Posterior
+from raters.acquisition.whom import Joint, Whom, by_annotator
+from raters.errors import DataError, SettingError
+from raters.labels import Labels
+
+Target = Literal["ranking", "reward", "top_k", "truth", "competence", "predictive", "everything"]
+_TARGETS = ("ranking", "reward", "top_k", "truth", "competence", "predictive", "everything")
+_OF: dict[str, Any] = {"ranking": "rank", "reward": "reward", "competence": "competence", "top_k": "top_k"}
+
+
+class Chosen(NamedTuple):
+    """Rows of the candidates, in the order in which they were chosen, and their scores."""
+
+    rows: np.ndarray
+    score: np.ndarray
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How the next questions are chosen.
+
+    What is good for one end is bad for another: asking for the *ranking* goes to the annotators who are best already and
+    leaves the others unknown; asking for the *competence* spends votes on everybody. Say what the answers are for.
+
+    Parameters
+    ----------
+    target : str, optional
+        ``"ranking"`` (the order of the items; the default for comparisons), ``"reward"`` (their rewards), ``"top_k"`` (which
+        are the `k` best), ``"truth"`` (the classes of the items; the default for labels), ``"competence"`` (who can be
+        trusted), ``"predictive"`` (the answers to the other questions), or ``"everything"`` (all parameters alike: BALD).
+    score : Criterion, optional
+        In place of a target: a criterion such as ``Bald()`` or ``OrderEntropy()``.
+    batch : Batch, optional
+        ``Unique()`` by default: each pair, or item to label, once in a batch; with ``target="competence"``, ``Top()``.
+    annotator : Whom, optional
+        ``Joint()`` by default: whoever scores highest.
+    costs : mapping, optional
+        What an answer of each annotator costs, 1 where nothing is said. Scores are then divided by costs.
+    quota : int or mapping, optional
+        The most answers that each annotator may be asked for, counting those that they gave.
+    least_share : float
+        The share of all answers that every annotator gets at least, so that all can be audited; at most one divided by the
+        number of annotators.
+    k : int
+        With ``target="top_k"``.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> policy = rt.Policy(target="competence", costs={"expert": 5.0}, least_share=0.05)
+    >>> policy.costs
+    (('expert', 5.0),)
+    """
+
+    target: Target | None = None
+    score: Criterion | None = None
+    batch: Batch | None = None
+    annotator: Whom | None = None
+    costs: Any = None
+    quota: Any = None
+    least_share: float = 0.0
+    k: int = 1
+
+    def __post_init__(self) -> None:
+        if self.target is not None:
+            one_of("target", self.target, _TARGETS)
+        for name, kind, such in (
+            ("score", Criterion, "rt.acquisition.Bald()"),
+            ("batch", Batch, "rt.acquisition.Unique()"),
+            ("annotator", Whom, "rt.acquisition.BestMean()"),
+        ):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise SettingError(f"{name}={value!r} is not possible; it must be an object such as {such}")
+        if self.target is not None and self.score is not None:
+            raise SettingError(f"target={self.target!r} and score={self.score!r} both say what is wanted; give one of them")
+        whole("k", self.k)
+        object.__setattr__(self, "costs", _pairs("costs", self.costs, positive=True))
+        if isinstance(self.quota, (int, np.integer)) and not isinstance(self.quota, bool):
+            whole("quota", int(self.quota), least=0)
+            object.__setattr__(self, "quota", int(self.quota))
+        else:
+            object.__setattr__(self, "quota", _pairs("quota", self.quota, positive=False))
+        share = self.least_share
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
+            raise SettingError(f"least_share={share!r} is not possible; it must lie between 0 and 1, such as 0.02")
+
+    def criterion(self, posterior: Posterior) -> Criterion:
+        """What scores the questions."""
+        if self.score is not None:
+            return self.score
+        match self._target(posterior):
+            case "truth":
+                return TruthVariance()
+            case "predictive":
+                return Epig()
+            case "everything":
+                return Bald()
+            case target:
+                return VarianceReduction(_OF[target], k=self.k)
+
+    def _target(self, posterior: Posterior) -> str:
+        if self.target is not None:
+            return self.target
+        if isinstance(posterior.data, Labels):
+            return "truth"
+        return "ranking" if "reward" in posterior.draws else "everything"
+
+    def choose(self, posterior: Posterior, candidates: Any, number: int, *, seed: int, asked: Any = None) -> Chosen:
+        """Choose questions.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        candidates : Comparisons or Labels
+            Questions in the codes of ``posterior.data``.
+        number : int
+            How many to choose; there are fewer when no more are left.
+        seed : int
+        asked : int array, shape (annotator,), optional
+            Answers that each annotator was asked for so far; by default those of ``posterior.data``.
+
+        Returns
+        -------
+        Chosen
+        """
+        if not len(candidates.annotator):
+            raise DataError("there are no candidates to choose from; give at least one question")
+        rng = np.random.default_rng(seed)
+        names = posterior.data.annotators
+        cost = np.ones(len(names)) if self.costs is None else by_annotator("costs", self.costs, names, 1.0)
+        asked = np.array(posterior.data.votes_by_annotator() if asked is None else asked, float)
+        who = np.asarray(candidates.annotator)
+        score = self.criterion(posterior)(posterior, candidates, seed=seed)
+        value = score if self.costs is None else self._per_cost(score, cost[who])
+        whom = self.annotator or Joint()
+        batch = self.batch or (Top() if self.target == "competence" else Unique())
+        chooser = batch.chooser(value, posterior, candidates, rng)
+        about = asked_about(candidates)
+        limit = self._limits(names)
+        rows: list[int] = []
+        for _ in range(number):
+            allowed = self._allowed(who, asked, limit)
+            row = chooser.best(allowed)
+            if row < 0:
+                break
+            preference = whom.preference(posterior, rng)
+            if preference is not None:
+                same = np.flatnonzero(allowed & chooser.open & (about == about[row]))
+                row = int(same[preference[who[same]].argmax()])
+            chooser.take(row)
+            asked[who[row]] += 1
+            rows.append(row)
+        chosen = np.array(rows, int)
+        return Chosen(chosen, score[chosen])
+
+    def _per_cost(self, score: np.ndarray, cost: np.ndarray) -> np.ndarray:
+        if (score < 0).any():
+            raise SettingError(f"costs need scores of at least 0, and {self.score!r} gives negative ones; leave the costs out")
+        return score / cost
+
+    def _limits(self, names: tuple[Any, ...]) -> np.ndarray:
+        if self.quota is None:
+            return np.full(len(names), np.inf)
+        if isinstance(self.quota, int):
+            return np.full(len(names), self.quota)
+        return by_annotator("quota", self.quota, names, np.inf)
+
+    def _allowed(self, who: np.ndarray, asked: np.ndarray, limit: np.ndarray) -> np.ndarray:
+        """Rows whose annotator may be asked: below the quota, and, while somebody is short of the least share, only those."""
+        free = asked < limit
+        if self.least_share:
+            if self.least_share * len(asked) > 1:
+                raise SettingError(
+                    f"least_share={self.least_share:g} is not possible with {len(asked)} annotators; "
+                    f"it must be at most {1 / len(asked):.3g}"
+                )
+            short = free & (asked < self.least_share * (asked.sum() + 1)) & (np.bincount(who, minlength=len(asked)) > 0)
+            if short.any():
+                free = short & (asked == asked[short].min())
+        return free[who]
+
+
+def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ...] | None:
+    """A mapping from names to numbers as a tuple of pairs, which can be hashed."""
+    if given is None:
+        return None
+    if not isinstance(given, (Mapping, tuple)):
+        raise SettingError(f"{what}={given!r} is not possible; it must map names to numbers, such as {what}={{'ann': 2}}")
+    pairs = tuple(dict(given).items())
+    for name, number in pairs:
+        right = isinstance(number, (int, float, np.integer, np.floating)) and not isinstance(number, bool)
+        if not right or not np.isfinite(number) or number < 0 or (positive and number == 0):
+            raise SettingError(
+                f"{what} has {number!r} for {name!r}; it must be a number {'above' if positive else 'of at least'} 0"
+            )
+    return tuple((name, float(number)) for name, number in pairs)
+
+
+def check_names(policy: Policy, annotators: tuple[Any, ...]) -> None:
+    """`DataError` when the policy names annotators that there are none of."""
+    for given in (policy.costs, policy.quota if not isinstance(policy.quota, int) else None):
+        if given:
+            names = tuple(name for name, _ in given)
+            _frame.match(np.arange(len(names)), names, annotators, "annotator")

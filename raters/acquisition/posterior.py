@@ -1,0 +1,230 @@
+"""What is known when the next question is chosen: weighted posterior draws, and the judgements behind them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jax.scipy.special import expit
+from numpyro import handlers
+
+from raters._result import check_model, data_of, draws_of
+from raters.data import Comparisons
+from raters.errors import SettingError
+from raters.inference._trace import latent_sites, pointwise_log_likelihood, trace
+from raters.labels import Labels
+from raters.model import Model, Values
+from raters.predict import class_probabilities, latent_of, logits_of_types
+
+# Chances of as many questions are computed at once as keep a table below this many numbers (64 MB).
+_NUMBERS = 1 << 24
+_MOST_ROWS, _FEWEST_ROWS = 1 << 14, 1 << 8
+# Probabilities of classes are kept for all draws up to this many numbers (0.8 GB).
+_MOST_UNITS = 200_000_000
+
+
+class Chances(NamedTuple):
+    """What the draws say of the answers to some questions.
+
+    `table` has axes (chain, draw, answer, question); `weight` has axes (chain, draw) or (chain, draw, question), and sums to 1
+    over the draws.
+    """
+
+    table: jax.Array
+    weight: jax.Array
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Weighted draws of a model's parameters, and the judgements that they were fitted to.
+
+    Parameters
+    ----------
+    model : Model
+    data : Comparisons or Labels
+        What was fitted; questions are read in its codes.
+    draws : mapping
+        Values of each site, shape (chain, draw, ...).
+    weight : array, shape (chain, draw)
+        Sums to 1.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> from raters.acquisition import Posterior, scores
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=200), seed=0, progress=False)
+    >>> posterior = Posterior.of(rt.BTL(), result, draws=100)
+    >>> chances = posterior.chances(rt.Candidates.pairs(votes))
+    >>> chances.table.shape
+    (1, 100, 2, 18)
+    >>> scores.bald(chances.table, chances.weight).shape
+    (18,)
+    """
+
+    model: Model
+    data: Comparisons | Labels
+    draws: Values
+    weight: np.ndarray
+
+    @classmethod
+    def of(cls, model: Model, result: xr.DataTree, *, draws: int = 200, seed: int = 0) -> Posterior:
+        """From a result of `raters.fit`, its draws thinned at random to `draws` in one chain."""
+        check_model(model)
+        values, _ = draws_of(model, result, draws, seed)
+        return cls._equal(model, data_of(result), {name: value[None] for name, value in values.items()})
+
+    @classmethod
+    def prior(cls, model: Model, questions: Comparisons | Labels, *, draws: int = 200, seed: int = 0) -> Posterior:
+        """Before any answer: draws from the prior. `questions` have the names of all items and annotators."""
+        check_model(model)
+        one = dataclasses.replace(questions.take(slice(0, 1)).without_outcomes(), count=None)
+        sites = tuple(latent_sites(model, one))
+        table = _prior_draws(model, jax.tree.map(jnp.asarray, one), jax.random.split(jax.random.key(seed), draws), sites)
+        nothing = rows_of(questions, np.zeros(0, int)).with_outcomes(np.zeros(0, np.float32))
+        return cls._equal(model, nothing, {name: np.asarray(table[name])[None] for name in sites})
+
+    @classmethod
+    def _equal(cls, model, data, values) -> Posterior:
+        shape = next(iter(values.values())).shape[:2]
+        values = {name: np.asarray(value, np.float32) for name, value in values.items()}
+        return cls(model, data, values, np.full(shape, 1.0 / (shape[0] * shape[1]), np.float32))
+
+    @property
+    def effective_draws(self) -> float:
+        """How many equal draws the weighted ones are worth, :math:`1 / \\sum w^2`."""
+        return float(1.0 / np.square(self.weight).sum())
+
+    def after(self, data: Comparisons | Labels) -> Posterior:
+        """The same draws weighted by the likelihood of what came since.
+
+        Parameters
+        ----------
+        data : Comparisons or Labels
+            *All* judgements so far, those that were fitted among them, with the same names.
+        """
+        gain = self._log_likelihood(data) - self._log_likelihood(self.data)
+        log = np.log(np.maximum(self.weight, 1e-300)) + gain.reshape(self.weight.shape)
+        weight = np.exp(log - log.max())
+        return dataclasses.replace(self, data=data, weight=(weight / weight.sum()).astype(np.float32))
+
+    def _log_likelihood(self, data) -> np.ndarray:
+        if not len(data.annotator):
+            return np.zeros(self.weight.size)
+        return np.asarray(_log_likelihoods(self.model, jax.tree.map(jnp.asarray, data), self._flat), np.float64)
+
+    @property
+    def _flat(self) -> Values:
+        return {name: jnp.asarray(value.reshape(-1, *value.shape[2:])) for name, value in self.draws.items()}
+
+    @cached_property
+    def _responsibilities(self) -> jax.Array | None:
+        """Probability of each class of each unit under each draw, shape (draw, unit, class); None for a model without."""
+        latent = latent_of(self.model, self.data)
+        if latent is None:
+            return None
+        number = self.weight.size * len(self.data.coords[latent.axes[0]])
+        if number > _MOST_UNITS:
+            raise SettingError(
+                f"{self.weight.size} draws of the classes of {number // self.weight.size:,} {latent.axes[0]}s do not fit in "
+                f"memory; write draws={max(2, self.weight.size * _MOST_UNITS // number)}"
+            )
+        if not len(self.data.annotator):
+            return _shares(self.model, jax.tree.map(jnp.asarray, self.data), self._flat)
+        return class_probabilities(self.model, jax.tree.map(jnp.asarray, self.data), self._flat)
+
+    def site(self, name: str, why: str) -> jax.Array:
+        """Draws of a site, shape (chain, draw, ...); `SettingError` with `why` for a model that has none of that name."""
+        if name not in self.draws:
+            kind = type(self.model).__name__
+            raise SettingError(f"{kind} has no {name}, {why}; it has {sorted(self.draws)}. Write target='everything'")
+        return jnp.asarray(self.draws[name])
+
+    def chances(self, questions: Comparisons | Labels, *, by_class: bool = False) -> Chances:
+        """What the draws say of the answers: to a comparison, that the first or the second wins; to an item, each class.
+
+        Where a likelihood sums out a class (the true class of an item, the type of an annotator), so do the chances; or,
+        `by_class`, the axis draw holds each draw once for each class, weighted by its probability.
+        """
+        chains = len(self.weight)
+        of = _label_chances if isinstance(questions, Labels) else _vote_chances
+        asked = jax.tree.map(jnp.asarray, questions.without_outcomes())
+        table, share = of(self.model, asked, self._flat, self._responsibilities)
+        weight = jnp.asarray(self.weight)
+        if share is None:
+            table = table[:, 0]
+        elif by_class:
+            weight = (weight.reshape(-1, 1, 1) * share).reshape(chains, -1, share.shape[-1])
+        else:
+            table = (share[:, :, None, :] * table).sum(1)
+        return Chances(table.reshape(chains, -1, *table.shape[-2:]), weight)
+
+    def pieces(self, questions: Comparisons | Labels) -> Iterator[tuple[Any, int]]:
+        """Questions in pieces whose chances fit in memory, all of one shape, and how many of each piece are questions."""
+        answers = len(self.data.classes) ** 2 if isinstance(self.data, Labels) else 2
+        rows = int(np.clip(_NUMBERS // (self.weight.size * answers), _FEWEST_ROWS, _MOST_ROWS))
+        total = len(questions.annotator)
+        rows = min(rows, max(_FEWEST_ROWS, 1 << (total - 1).bit_length()))
+        for begin in range(0, total, rows):
+            row = np.arange(begin, begin + rows)
+            yield rows_of(questions, np.minimum(row, total - 1)), min(rows, total - begin)
+
+
+def rows_of(questions: Any, rows: np.ndarray) -> Any:
+    """Some of the questions, by row (`take` goes by unit, which may be an item)."""
+    if isinstance(questions, Comparisons):
+        return questions.take(rows)
+    group, annotator = np.asarray(questions.group)[rows], np.asarray(questions.annotator)[rows]
+    return dataclasses.replace(questions, group=group, annotator=annotator, label=None, count=None, most=1)
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _prior_draws(model: Model, data: Any, keys: jax.Array, sites: tuple[str, ...]) -> Values:
+    def one(key):
+        drawn = handlers.trace(handlers.seed(model.generate, key)).get_trace(data)
+        return {name: drawn[name]["value"] for name in sites}
+
+    return jax.lax.map(one, keys)
+
+
+@partial(jax.jit, static_argnums=0)
+def _log_likelihoods(model: Model, data: Any, draws: Values) -> jax.Array:
+    return jax.lax.map(lambda values: pointwise_log_likelihood(model, data, values).sum(), draws)
+
+
+@partial(jax.jit, static_argnums=0)
+def _shares(model: Model, data: Any, draws: Values) -> jax.Array:
+    """Probability of each class of each unit before any judgement, shape (draw, unit, class)."""
+    return jax.lax.map(lambda values: jnp.exp(trace(model, data, values)[model.observed]["fn"].log_weights()), draws)
+
+
+@partial(jax.jit, static_argnums=0)
+def _vote_chances(model: Model, asked: Any, draws: Values, types: jax.Array | None):
+    """Chances of shape (draw, type, answer, question), and the probability of the type, (draw, type, question)."""
+
+    def one(values):
+        logits = logits_of_types(model, asked, values).T
+        return jnp.stack([expit(logits), expit(-logits)], 1)
+
+    share = None if types is None else types[:, asked.annotator].transpose(0, 2, 1)
+    return jax.lax.map(one, draws), share
+
+
+@partial(jax.jit, static_argnums=0)
+def _label_chances(model: Model, asked: Any, draws: Values, classes: jax.Array):
+    """Chances of shape (draw, true class, answer, question), and the probability of the class, (draw, class, question)."""
+    shown = dataclasses.replace(asked, label=jnp.zeros(asked.num_rows, int))
+
+    def one(values):
+        component = trace(model, shown, values)[model.observed]["fn"].component_distribution
+        log = [component.log_prob(jnp.full((asked.num_rows, 1), label)) for label in range(asked.num_classes)]
+        return jnp.exp(jnp.stack(log)).transpose(2, 0, 1)
+
+    return jax.lax.map(one, draws), classes[:, asked.group].transpose(0, 2, 1)
