@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from raters.errors import DataError
+from raters._check import whole
+from raters.errors import DataError, SettingError
 
 
 class Judgements(abc.ABC):
@@ -61,6 +62,14 @@ class Judgements(abc.ABC):
         """These questions with answers, in the order of the rows."""
 
     @abc.abstractmethod
+    def padded(self, rows: int) -> Self:
+        """The same judgements in so many rows, those added with a count of 0."""
+
+    @abc.abstractmethod
+    def unpadded(self) -> Self:
+        """The judgements without rows of count 0."""
+
+    @abc.abstractmethod
     def warn(self) -> None:
         """Warn about what these data cannot tell."""
 
@@ -76,6 +85,18 @@ class Judgements(abc.ABC):
     @abc.abstractmethod
     def from_result(cls, result: Any) -> Self:
         """The data that a result was fitted to."""
+
+
+def check_padding(rows: Any, there: int) -> None:
+    """As many rows as there are, or more."""
+    whole("rows", rows)
+    if rows < there:
+        raise SettingError(f"rows={rows} is not possible; there are {there} rows already, such as rows={pad_to(there)}")
+
+
+def pad_to(rows: int, least: int = 64) -> int:
+    """The power of two that holds so many rows: compiled functions see few shapes while data grow."""
+    return max(least, 1 << (rows - 1).bit_length()) if rows > 1 else least
 
 
 def check_result(result: Any) -> None:

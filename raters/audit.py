@@ -313,8 +313,8 @@ def _accuracy(competence: np.ndarray, reward: np.ndarray, of_type: np.ndarray, d
     """For each draw and annotator, the mean of σ(β |r_i − r_j|) over random pairs of different items, with the rewards (draw,
     item, type) of the annotator's type; where the comparisons
     fall into components, over random pairs that were compared, because nobody can tell the others apart."""
-    rng = np.random.default_rng(0)
-    if len(data.components()) == 1:
+    rng, data = np.random.default_rng(0), data.unpadded()
+    if len(data.components()) == 1 or not data.num_comparisons:
         one = rng.integers(data.num_items, size=_PAIRS)
         other = (one + rng.integers(1, data.num_items, size=_PAIRS)) % data.num_items
     else:

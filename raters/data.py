@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from raters import _feature_reading, _frame, _outcomes, _reading
-from raters._judgements import Judgements, check_result, names_from_json, names_to_json, staying
+from raters._judgements import Judgements, check_padding, check_result, names_from_json, names_to_json, staying
 from raters.errors import DataError, DataWarning
 
 # Rows at a time where a pass over all of them would need arrays as large as the data.
@@ -397,7 +397,8 @@ class Comparisons(Judgements):
         """
         label = np.arange(self.num_items)
         for piece in self.chunks(_PIECE):
-            ends = label[np.asarray(piece.first)], label[np.asarray(piece.second)]
+            real = slice(None) if piece.count is None else np.asarray(piece.count) > 0
+            ends = label[np.asarray(piece.first)[real]], label[np.asarray(piece.second)[real]]
             graph = scipy.sparse.coo_array((np.ones(len(ends[0]), bool), ends), shape=(self.num_items, self.num_items))
             label = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][label]
         groups: dict[int, list[Any]] = {}
@@ -487,7 +488,7 @@ class Comparisons(Judgements):
         ('ann',)
         """
         stays = staying(self.annotators, names)
-        if not stays[np.asarray(self.annotator)].any():
+        if not self.votes_by_annotator()[stays].any():
             raise DataError("dropping these annotators would leave no vote; keep at least one who voted")
         code = np.cumsum(stays) - 1
         part = self.take(stays[np.asarray(self.annotator)])
@@ -505,12 +506,54 @@ class Comparisons(Judgements):
         """These questions with votes for the first item."""
         return dataclasses.replace(self, wins=np.asarray(outcomes, np.float32))
 
+    def padded(self, rows: int) -> Comparisons:
+        """The same votes in so many rows: those added are copies of the last one with a count of 0.
+
+        A fit does not see them. Functions are compiled once for each number of rows, so data that grow, as in a campaign, are
+        fitted faster where their number of rows is one of a few, such as the powers of two. The result of a fit keeps the
+        rows added, with a log-likelihood of 0; `unpadded` and `aggregate` leave them out.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_frame({"w": ["tea", "milk"], "l": ["milk", "beer"]}, winner="w", loser="l")
+        >>> votes.padded(64).num_comparisons, votes.padded(64).num_votes
+        (64, 2)
+        """
+        there = self.num_comparisons
+        check_padding(rows, there)
+        if there == 0:
+            if self.num_items < 2 or not self.num_annotators:
+                raise DataError("padding without votes needs the names of two items and an annotator")
+            zero = np.zeros(rows, np.int32)
+            features = None if self.features is None else np.zeros((rows, len(self.feature_names)))
+            none = np.zeros(rows, np.float32)
+            wins = None if self.wins is None else none
+            return dataclasses.replace(
+                self, first=zero, second=zero + 1, annotator=zero, wins=wins, count=none, features=features
+            )
+        found = jax.tree.map(np.asarray, self).take(np.minimum(np.arange(rows), there - 1))
+        real = np.arange(rows) < there
+        count = np.where(real, 1.0 if found.count is None else found.count, 0.0).astype(np.float32)
+        wins = None if found.wins is None else np.where(real, found.wins, 0.0).astype(np.float32)
+        return dataclasses.replace(found, wins=wins, count=count)
+
+    def unpadded(self) -> Comparisons:
+        """The votes without rows of count 0."""
+        if self.count is None or (np.asarray(self.count) > 0).all():
+            return self
+        return jax.tree.map(np.asarray, self).take(np.asarray(self.count) > 0)._slim()
+
     def aggregate(self) -> Comparisons:
         """Equal (pair, annotator) rows as one row with a count; the likelihood does not change but for a constant.
 
         Rows come out sorted by pair and annotator. When the order of presentation is unknown each pair is first
-        written with the smaller code in front. Rows with different features stay apart.
+        written with the smaller code in front. Rows with different features stay apart; rows of count 0 are left out.
         """
+        if self.unpadded() is not self:
+            return self.unpadded().aggregate()
+        if self.num_comparisons == 0:
+            return self
         first, second, annotator = (np.asarray(codes) for codes in (self.first, self.second, self.annotator))
         wins, count = (None if column is None else np.asarray(column) for column in (self.wins, self.count))
         if count is not None and np.all(count == 1):

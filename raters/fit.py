@@ -102,8 +102,9 @@ def fit(
         raise BackendError(reason)
     if data.unit_axis == "item" or of_items(model, data):
         data.warn()  # About items; a model without parameters of items does not mind.
+    judged = data.unpadded()
     earlier = {} if start is None else {"start": _earlier_draws(model, data, backend, start)}
-    for caution in model.cautions(data):
+    for caution in model.cautions(judged) if judged.votes_by_annotator().any() else ():
         warnings.warn(caution, DataWarning, stacklevel=2)
     begin = time.perf_counter()
     draws = identified(model, data, backend.run(model, data, jax.random.key(seed), progress=progress, **earlier))

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from raters import _feature_reading, _frame, _label_reading, _reading
-from raters._judgements import Judgements, check_result, names_from_json, names_to_json, staying
+from raters._judgements import Judgements, check_padding, check_result, names_from_json, names_to_json, pad_to, staying
 from raters.errors import DataError, DataWarning
 
 
@@ -47,7 +47,9 @@ class Labels(Judgements):
     items, annotators, classes, feature_names : tuple
         The names, in code order.
     most : int
-        The largest number of rows of an item.
+        The largest number of rows of an item, or more.
+    even : bool
+        Whether each item of a part of the data has `most` rows, those that it lacks with a count of 0, as `padded` makes it.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class Labels(Judgements):
     classes: tuple[Any, ...] = dataclasses.field(metadata={"static": True})
     feature_names: tuple[Any, ...] = dataclasses.field(default=(), metadata={"static": True})
     most: int = dataclasses.field(default=1, metadata={"static": True})
+    even: bool = dataclasses.field(default=False, metadata={"static": True})
 
     unit_axis: ClassVar[str] = "item"
 
@@ -376,7 +379,8 @@ class Labels(Judgements):
         if self.label is not None:
             codes["label"] = self.classes, self.label
         table = {role: pd.Index(names).take(np.asarray(code)) for role, (names, code) in codes.items()}
-        return pd.DataFrame(table | {"count": np.asarray(self.weight).astype(np.int64)})
+        count = np.asarray(self.weight).astype(np.int64)
+        return pd.DataFrame(table | {"count": count})[count > 0].reset_index(drop=True)
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: items without labels, annotators without labels, classes never said."""
@@ -410,7 +414,8 @@ class Labels(Judgements):
 
     def flags(self) -> dict[str, Any]:
         """What a result stores of the data as attributes: the names."""
-        return {name: names_to_json(getattr(self, name)) for name in ("items", "annotators", "classes", "feature_names")}
+        names = ("items", "annotators", "classes", "feature_names")
+        return {name: names_to_json(getattr(self, name)) for name in names} | {"even": int(self.even)}
 
     @classmethod
     def from_result(cls, result: Any) -> Labels:
@@ -423,7 +428,7 @@ class Labels(Judgements):
 
         names = {name: names_from_json(result.attrs[name]) for name in ("items", "annotators", "classes", "feature_names")}
         label = np.asarray(result["observed_data"]["label_code"].values)
-        return _whole(
+        labels = _whole(
             kept("item_code"),
             kept("annotator_code"),
             label,
@@ -433,14 +438,15 @@ class Labels(Judgements):
             kept("record"),
             **names,
         )
+        return labels._evened() if result.attrs.get("even", 0) else labels
 
     # ---------------------------------------------------------------- parts
 
     def take(self, units: Any) -> Labels:
         """The given items with their labels (a slice, or an integer index); all names are kept.
 
-        With a traced index, every item comes with the same number of rows, those that it lacks with a count of 0, so that
-        shapes do not depend on which items are taken.
+        With a traced index, and of `padded` labels, every item comes with the same number of rows, those that it lacks with a
+        count of 0, so that shapes do not depend on which items are taken.
         """
         if not isinstance(units, jax.core.Tracer):
             units = np.arange(self.num_units)[units]  # also for places counted from the end
@@ -450,11 +456,12 @@ class Labels(Judgements):
         units = xp.asarray(units)
         begin = xp.searchsorted(group, units)
         number = xp.searchsorted(group, units, side="right") - begin
-        place = xp.arange(self.most if traced else int(number.max(initial=0)))
+        even = traced or self.even
+        place = xp.arange(self.most if even else int(number.max(initial=0)))
         rows, there = begin[:, None] + place, place < number[:, None]
         new_group = xp.broadcast_to(xp.arange(len(units), dtype=group.dtype)[:, None], rows.shape)
         count = self.count
-        if traced:
+        if even:
             rows, new_group = xp.minimum(rows, self.num_rows - 1).ravel(), new_group.ravel()
             count = xp.where(there.ravel(), 1.0 if count is None else xp.asarray(count)[rows], 0.0)
         else:
@@ -492,7 +499,7 @@ class Labels(Judgements):
         """
         stays = staying(self.annotators, names)
         keep = stays[np.asarray(self.annotator)]
-        if not keep.any():
+        if not self.votes_by_annotator()[stays].any():
             raise DataError("dropping these annotators would leave no label; keep at least one who gave some")
         code = (np.cumsum(stays) - 1).astype(np.int32)
         return dataclasses.replace(
@@ -512,14 +519,73 @@ class Labels(Judgements):
             rows = np.repeat(rows, np.asarray(self.count).astype(int))
         group, annotator = np.asarray(self.group)[rows], np.asarray(self.annotator)[rows]
         most = int(np.bincount(group, minlength=1).max(initial=1))
-        return dataclasses.replace(self, group=group, annotator=annotator, label=None, count=None, most=most)
+        return dataclasses.replace(self, group=group, annotator=annotator, label=None, count=None, most=most, even=False)
 
     def with_outcomes(self, outcomes: np.ndarray) -> Labels:
         """These questions with the code of a label for each row."""
         return dataclasses.replace(self, label=np.asarray(outcomes, np.int32))
 
+    def padded(self, rows: int) -> Labels:
+        """The same labels in so many rows: those added are copies of the last one with a count of 0.
+
+        A fit does not see them. Functions are compiled once for each number of rows, so data that grow, as in a campaign, are
+        fitted faster where their number of rows is one of a few, such as the powers of two; `most` becomes one too. The
+        result of a fit keeps the rows added; `unpadded` and `aggregate` leave them out.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> labels, _ = rt.datasets.label_crowd(20, 5, 3, seed=0)
+        >>> labels.padded(64).num_rows, labels.padded(64).num_labels
+        (64, 60)
+        """
+        there = self.num_rows
+        check_padding(rows, there)
+        if not there and not (self.num_units and self.num_annotators):
+            raise DataError("padding without labels needs the names of an item and an annotator")
+        real = np.arange(rows) < there
+
+        def more(column: Any) -> Any:
+            if column is None:
+                return None
+            return np.zeros(rows, np.int32) if not there else np.asarray(column)[np.minimum(np.arange(rows), there - 1)]
+
+        count = np.ones(max(there, 1)) if self.count is None else self.count
+        found = dataclasses.replace(
+            self,
+            group=more(self.group),
+            annotator=more(self.annotator),
+            label=more(self.label),
+            count=np.where(real, more(count), 0.0).astype(np.float32),
+        )
+        return found._evened()
+
+    def _evened(self) -> Labels:
+        """With `most` as a power of two that the rows that count keep to."""
+        number = np.bincount(np.asarray(self.group)[np.asarray(self.weight) > 0], minlength=1).max()
+        return dataclasses.replace(self, most=pad_to(int(number), least=4), even=True)
+
+    def unpadded(self) -> Labels:
+        """The labels without rows of count 0."""
+        if self.count is None or (not self.even and (np.asarray(self.count) > 0).all()):
+            return self
+        keep = np.asarray(self.count) > 0
+        group, count = np.asarray(self.group)[keep], np.asarray(self.count)[keep]
+        return dataclasses.replace(
+            self,
+            group=group,
+            annotator=np.asarray(self.annotator)[keep],
+            label=None if self.label is None else np.asarray(self.label)[keep],
+            count=None if np.all(count == 1) else count,
+            most=int(np.bincount(group, minlength=1).max(initial=1)),
+            even=False,
+        )
+
     def aggregate(self) -> Labels:
-        """Equal (item, annotator, label) rows as one row with a count, sorted; the likelihood does not change."""
+        """Equal (item, annotator, label) rows as one row with a count, sorted; the likelihood does not change. Rows of count 0
+        are left out."""
+        if self.unpadded() is not self:
+            return self.unpadded().aggregate()
         if self.num_rows == 0:
             return self
         codes = [np.asarray(code) for code in (self.group, self.annotator, self.label) if code is not None]

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import raters as rt
-from raters.errors import DataError, DataWarning
+from raters.errors import DataError, DataWarning, SettingError
 
 
 def refuses(*parts: str):
@@ -426,3 +426,63 @@ def test_annotators_that_cannot_be_left_out(names, parts):
     votes = rt.Comparisons.from_frame(table, winner="w", loser="l", annotator="k")
     with refuses(*parts):
         votes.without_annotators(names)
+
+
+# ------------------------------------------------------------------ padding
+
+
+def small(count=None, **options) -> rt.Comparisons:
+    """Three votes on two pairs, one of them between items of another component."""
+    table = {"w": ["a", "b", "x"], "l": ["b", "a", "y"], "k": ["ann", "bob", "bob"]}
+    table |= {} if count is None else {"n": count}
+    return rt.Comparisons.from_frame(table, winner="w", loser="l", annotator="k", count=count and "n", **options)
+
+
+@pytest.mark.parametrize("count", [None, [2, 3, 1]])
+def test_padding_adds_rows_that_count_for_nothing(count):
+    votes = small(count, annotators=["ann", "bob", "eve"])
+    padded = votes.padded(64)
+    assert padded.num_comparisons == 64
+    assert padded.wins[3:].tolist() == padded.count[3:].tolist() == [0.0] * 61
+    assert padded.num_votes == votes.num_votes
+    assert padded.votes_by_item().tolist() == votes.votes_by_item().tolist()
+    assert padded.votes_by_annotator().tolist() == votes.votes_by_annotator().tolist()
+    assert padded.components() == votes.components() == [("a", "b"), ("x", "y")]
+    for bare in (padded.unpadded(), padded.aggregate(), padded.padded(128).unpadded()):
+        assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(bare), jax.tree.leaves(votes), strict=True))
+        assert (bare.count is None) == (count is None)
+    assert votes.unpadded() is votes
+
+
+def test_padded_shapes_are_the_same_whatever_the_counts():
+    one, other = small().padded(8), small([2, 1, 1], annotators=["ann", "bob"]).padded(8)
+    shapes = [
+        [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(data)] for data in (one, other, small().padded(3).padded(8))
+    ]
+    assert shapes[0] == shapes[1] == shapes[2]
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_padding_from_nothing(answered):
+    empty = small().with_features(np.eye(4)).take(slice(0, 0))
+    padded = (empty if answered else empty.without_outcomes()).padded(4)
+    assert (padded.first.tolist(), padded.second.tolist(), padded.annotator.tolist()) == ([0] * 4, [1] * 4, [0] * 4)
+    assert padded.answered == answered
+    assert padded.features.shape == (4, 4)
+    assert padded.num_votes == 0
+    assert [len(part) for part in padded.components()] == [1] * 4  # the pair of the padding is no edge
+    assert padded.aggregate().num_comparisons == padded.unpadded().num_comparisons == 0
+    with pytest.warns(DataWarning, match=r"4 item\(s\) are never compared"):
+        padded.warn()
+
+
+def test_padding_that_cannot_be():
+    with pytest.raises(SettingError, match=re.escape("rows=2 is not possible; there are 3 rows already, such as rows=64")):
+        small().padded(2)
+    with pytest.raises(SettingError, match=re.escape("rows=64.0 is not possible; it must be a whole number")):
+        small().padded(64.0)
+    with refuses("padding without votes needs the names of two items and an annotator"):
+        rt.Comparisons(*(np.zeros(0, np.int32),) * 3, np.zeros(0), None, ("a",), ("ann",)).padded(4)
+    with refuses("would leave no vote"):
+        small(annotators=["ann", "bob", "eve"]).padded(8).without_annotators(["ann", "bob"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import jax
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import raters as rt
-from raters.errors import DataError, DataWarning
+from raters.errors import DataError, DataWarning, SettingError
 from raters.labels import Labels
 from tests.real import data_folder
 
@@ -804,3 +805,62 @@ def test_labelme_features():
     np.testing.assert_allclose(labels.features[:, 1:].std(0), 1, rtol=1e-4)
     # The file has the recorded classes beside the features: its rows are in the order of the items.
     assert np.array_equal(np.array(labels.classes)[labels.truth], truth)
+
+
+# ------------------------------------------------------------------ padding
+
+
+@pytest.mark.parametrize("count", [None, [2, 3, 1, 1, 1]])
+def test_padding_adds_rows_that_count_for_nothing(count):
+    table = TABLE if count is None else TABLE | {"n": count}
+    labels = read(table, count=count and "n", annotators=["ann", "bob", "eve"]).with_truth({9: "ham"})
+    padded = labels.padded(64)
+    assert padded.num_rows == 64
+    assert np.count_nonzero(padded.count) == labels.num_rows
+    assert padded.num_labels == labels.num_labels
+    assert (np.diff(padded.group) >= 0).all()
+    assert padded.votes().tolist() == labels.votes().tolist()
+    assert padded.votes_by_annotator().tolist() == labels.votes_by_annotator().tolist()
+    assert rows(padded) == rows(labels)
+    for bare in (padded.unpadded(), padded.aggregate(), padded.padded(128).unpadded()):
+        assert same(bare, labels)
+    assert labels.unpadded() is labels
+
+
+def test_parts_of_padded_labels_have_one_shape():
+    labels = many()
+    full = labels.padded(512)
+    assert full.most == 32  # a power of two, at least the most that an item has
+    assert labels.most <= 32 < 2 * labels.most
+    for units in (slice(0, 1), slice(3, 4), np.array([39])):
+        part = full.take(units)
+        assert (part.num_units, part.num_rows) == (1, 32)
+        np.testing.assert_array_equal(part.votes()[part.unit], labels.votes()[part.unit])
+    assert same(full.take(slice(None)).unpadded(), labels.padded(len(labels.group)).unpadded())
+
+
+def test_padding_from_nothing():
+    empty = dataclasses.replace(
+        read(), group=np.zeros(0, np.int32), annotator=np.zeros(0, np.int32), label=np.zeros(0, np.int32), most=1
+    )
+    padded = empty.padded(4)
+    assert (padded.group.tolist(), padded.annotator.tolist(), padded.label.tolist()) == ([0] * 4, [0] * 4, [0] * 4)
+    assert (padded.num_labels, padded.votes().sum(), len(padded.to_frame())) == (0, 0.0, 0)
+    assert padded.aggregate().num_rows == 0
+    with pytest.warns(DataWarning) as caught:
+        padded.warn()
+    assert "3 item(s) have no label" in str(caught[0].message)
+
+
+def test_padding_that_cannot_be():
+    with pytest.raises(SettingError, match=re.escape("rows=4 is not possible; there are 5 rows already, such as rows=64")):
+        read().padded(4)
+    nobody = dataclasses.replace(read(), **dict.fromkeys(("group", "annotator", "label"), np.zeros(0, np.int32)), annotators=())
+    with refuses("padding without labels needs the names of an item and an annotator"):
+        nobody.padded(4)
+    with refuses("would leave no label"):
+        read(annotators=["ann", "bob", "eve"]).padded(8).without_annotators(["ann", "bob"])
+
+
+def test_questions_lose_the_padding():
+    assert same(read().padded(16).without_outcomes(), dataclasses.replace(read().without_outcomes(), most=2))

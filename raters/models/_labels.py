@@ -108,7 +108,7 @@ def start_coefficient(data: Labels, scale: float | None) -> np.ndarray:
     """
     features, shares = np.asarray(data.features, float), vote_shares(data)
     seen = np.zeros(data.num_units)
-    seen[np.asarray(data.group)] = 1.0
+    seen[np.asarray(data.group)[np.asarray(data.weight) > 0]] = 1.0
     precision = 1 / np.asarray(coefficient_scales(scale, data)) ** 2
 
     def loss(flat):
@@ -184,7 +184,7 @@ def _share_of_labels(result: Any) -> xr.DataArray:
     count = constant["count"].values if "count" in constant else None
     names = result["posterior"]["annotator"]
     given = np.bincount(constant["annotator_code"].values, count, names.size)
-    return xr.DataArray(given / given.sum(), dims="annotator", coords={"annotator": names})
+    return xr.DataArray(given / max(float(given.sum()), 1.0), dims="annotator", coords={"annotator": names})
 
 
 CHANCE = (
