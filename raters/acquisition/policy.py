@@ -142,11 +142,10 @@ class Policy:
             raise DataError("there are no candidates to choose from; give at least one question")
         rng = np.random.default_rng(seed)
         names = posterior.data.annotators
-        cost = np.ones(len(names)) if self.costs is None else by_annotator("costs", self.costs, names, 1.0)
         asked = np.array(posterior.data.votes_by_annotator() if asked is None else asked, float)
         who = np.asarray(candidates.annotator)
         score = self.criterion(posterior)(posterior, candidates, seed=seed)
-        value = score if self.costs is None else self._per_cost(score, cost[who])
+        value = score if self.costs is None else self._per_cost(score, self.cost_of(names)[who])
         whom = self.annotator or Joint()
         batch = self.batch or (Top() if self.target == "competence" else Unique())
         chooser = batch.chooser(value, posterior, candidates, rng)
@@ -167,6 +166,10 @@ class Policy:
             rows.append(row)
         chosen = np.array(rows, int)
         return Chosen(chosen, score[chosen])
+
+    def cost_of(self, annotators: tuple[Any, ...]) -> np.ndarray:
+        """What an answer of each annotator costs, shape (annotator,)."""
+        return by_annotator("costs", self.costs or (), annotators, 1.0)
 
     def _per_cost(self, score: np.ndarray, cost: np.ndarray) -> np.ndarray:
         if (score < 0).any():

@@ -140,6 +140,12 @@ class Posterior:
             return _shares(self.model, jax.tree.map(jnp.asarray, self.data), self._flat)
         return class_probabilities(self.model, jax.tree.map(jnp.asarray, self.data), self._flat)
 
+    def responsibility(self) -> np.ndarray:
+        """Posterior probability of each class of each unit, shape (unit, class), for a model that sums classes out."""
+        if self._responsibilities is None:
+            raise SettingError(f"{type(self.model).__name__} sums out no classes")
+        return np.tensordot(self.weight.ravel(), np.asarray(self._responsibilities), 1)
+
     def site(self, name: str, why: str) -> jax.Array:
         """Draws of a site, shape (chain, draw, ...); `SettingError` with `why` for a model that has none of that name."""
         if name not in self.draws:

@@ -94,7 +94,7 @@ def suggest(
         raise SettingError(f"policy={policy!r} is not possible; it must be one such as rt.Policy(target='ranking')")
     if target is not None and policy is not None:
         raise SettingError(
-            f"target={target!r} is short for a policy, and there is one; write rt.Policy(target={target!r}, ...)"
+            f"target={target!r} and policy= both say what is wanted; write policy=rt.Policy(target={target!r}, ...)"
         )
     policy = policy or Policy(target=target)
     posterior = Posterior.of(model, result, draws=draws, seed=seed)

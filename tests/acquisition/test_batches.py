@@ -1,0 +1,148 @@
+"""Batches: identities of BatchBALD, trees without circles, subsets that spread out."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import xlogy
+
+import raters as rt
+from raters.acquisition import Bald, BatchBald, Policy, Posterior, Power, SpanningTree, SparseSubset, Top, Unique
+from raters.acquisition.batches import asked_about
+from raters.errors import SettingError
+from tests.acquisition.crowd import MODEL, PAIRS, POSTERIOR, VOTES, wins
+
+SCORE = np.asarray(Bald()(POSTERIOR, PAIRS))
+
+
+def choose(batch, number=6, candidates=PAIRS, posterior=POSTERIOR, seed=0):
+    return Policy(score=Bald(), batch=batch).choose(posterior, candidates, number, seed=seed).rows
+
+
+def joint_information(rows) -> float:
+    """I(y_1, …, y_B; θ) by brute force, in bits."""
+    p = wins()[:, list(rows)]
+    each = -(xlogy(p, p) + xlogy(1 - p, 1 - p)).mean(0).sum()
+    entropy = 0.0
+    for answers in itertools.product([True, False], repeat=len(rows)):
+        chance = np.where(answers, p, 1 - p).prod(1).mean()
+        entropy -= xlogy(chance, chance)
+    return (entropy - each) / np.log(2)
+
+
+def test_top_is_by_score():
+    assert choose(Top(), 60).tolist() == np.argsort(-SCORE, kind="stable").tolist()
+
+
+def test_unique_asks_about_each_pair_once():
+    rows = choose(Unique(), 100)
+    assert len(rows) == len(set(asked_about(PAIRS)[rows])) == 15
+    assert (np.diff(SCORE[rows]) <= 0).all()
+
+
+def test_power_draws_in_proportion_to_the_score():
+    """The first question of 600 batches; the largest of 60 shares is off by 5 standard errors with probability 4e-5."""
+    first = np.bincount([choose(Power(), 1, seed=seed)[0] for seed in range(600)], minlength=60)
+    share = SCORE / SCORE.sum()
+    assert (np.abs(first / 600 - share) < 5 * np.sqrt(share * (1 - share) / 600) + 1e-9).all()
+    assert choose(Power(exponent=1e6), 5).tolist() == choose(Unique(), 5).tolist()
+
+
+def test_batch_bald_is_greedy_on_the_joint_information():
+    rows = choose(BatchBald(), 4).tolist()
+    for number in range(1, 5):
+        best = max(set(range(60)) - set(rows[: number - 1]), key=lambda row: joint_information([*rows[: number - 1], row]))
+        assert joint_information(rows[:number]) == pytest.approx(joint_information([*rows[: number - 1], best]), abs=1e-4)
+
+
+def test_batch_bald_is_at_most_the_sum_and_equal_for_independent_questions():
+    """Two annotators with draws of their own about known rewards are independent; the same question twice is not."""
+    rows = choose(BatchBald(), 5)
+    assert joint_information(rows) <= SCORE[rows].sum() + 1e-6
+    rng = np.random.default_rng(0)
+    grid = np.stack(np.meshgrid(rng.random(20), rng.random(20)), -1).reshape(-1, 2)
+    competence = np.concatenate([grid, np.zeros((400, 2))], 1)
+    reward = np.broadcast_to(np.arange(6.0), (400, 6))
+    draws = {"reward": reward[None].astype(np.float32), "competence": competence[None].astype(np.float32)}
+    posterior = Posterior(MODEL, VOTES, draws, np.full((1, 400), 1 / 400, np.float32))
+    of_two = PAIRS.take(np.flatnonzero((np.asarray(PAIRS.annotator) < 2) & (asked_about(PAIRS) == asked_about(PAIRS)[0])))
+    chooser = BatchBald().chooser(Bald()(posterior, of_two), posterior, of_two, rng)
+    alone = chooser.gain()
+    chooser.take(0)
+    assert chooser.gain()[1] == pytest.approx(alone[1], abs=1e-5)
+    assert chooser.gain()[0] < alone[0] - 3e-4  # the duplicate tells less
+
+
+def test_a_duplicate_of_a_sure_answer_adds_nothing():
+    """When the answer has no noise, asking again tells nothing."""
+    reward = np.where(np.arange(40)[:, None] % 2, [50.0, -50.0], [-50.0, 50.0])
+    posterior = Posterior(rt.BTL(reward_scale=1.0), VOTES, {"reward": reward[None]}, np.full((1, 40), 1 / 40, np.float32))
+    question = replace(PAIRS.take(np.zeros(2, int)), items=("a", "b"))
+    chooser = BatchBald().chooser(np.ones(2), posterior, question, np.random.default_rng(0))
+    np.testing.assert_allclose(chooser.gain(), 1.0, atol=1e-6)
+    chooser.take(0)
+    np.testing.assert_allclose(chooser.gain(), 0.0, atol=1e-6)
+
+
+def test_sampled_configurations_come_near_the_exact_ones():
+    """With 4,096 sampled configurations the joint entropy of 5 answers is within .05 bits (about 5 standard errors)."""
+    exact = BatchBald(configurations=4096).chooser(SCORE, POSTERIOR, PAIRS, np.random.default_rng(0))
+    sampled = BatchBald(configurations=4096).chooser(SCORE, POSTERIOR, PAIRS, np.random.default_rng(0))
+    sampled.joint, sampled.sampled = np.ones((200, 4096), np.float32), True
+    for row in choose(BatchBald(), 4):
+        exact.take(row)
+        sampled.take(row)
+    np.testing.assert_allclose(sampled._entropy(), exact._entropy(), atol=0.05)
+
+
+def test_long_batches_go_on_with_samples():
+    rows = choose(BatchBald(configurations=16), 20)
+    assert len(set(rows.tolist())) == 20
+
+
+def test_a_spanning_tree_connects_all_items_before_it_closes_a_circle():
+    rows = choose(SpanningTree(), 5)
+    votes = replace(PAIRS.take(rows), wins=np.ones(5, np.float32))
+    assert len(votes.components()) == 1
+    assert choose(SpanningTree(), 5).tolist() == rows.tolist()
+    assert len(choose(SpanningTree(), 12)) == 12  # and the next tree after it
+    assert rows[0] == SCORE.argmax()
+
+
+def test_a_sparse_subset_spreads_out():
+    """ERRATA row 001-24: as vectors of what the draws say, such questions are farther apart than the top ones."""
+    p = wins()
+    vectors = (p - p.mean(0)).T
+
+    def nearest(rows):
+        distance = np.linalg.norm(vectors[rows][:, None] - vectors[rows][None], axis=-1) + 9 * np.eye(len(rows))
+        return distance.min(1).mean()
+
+    assert nearest(choose(SparseSubset(), 8)) > 1.5 * nearest(choose(Top(), 8))
+
+
+def test_a_sparse_subset_steps_where_the_rest_of_the_pool_is():
+    """Each step of Frank and Wolfe lowers the distance to the sum of all questions."""
+    chooser = SparseSubset().chooser(SCORE, POSTERIOR, PAIRS, np.random.default_rng(0))
+    everything, distance = np.ones(60, bool), [np.linalg.norm(chooser.all)]
+    for _ in range(8):
+        chooser.take(chooser.best(everything))
+        distance.append(np.linalg.norm(chooser.all - chooser.sum))
+    assert (np.diff(distance) < 0).all()
+    assert distance[-1] < 0.5 * distance[0]
+
+
+def test_batches_that_cannot_be():
+    labels, _ = rt.datasets.label_crowd(5, 3, 2, seed=0)
+    with pytest.raises(SettingError, match="connects items by comparisons"):
+        SpanningTree().chooser(np.ones(3), POSTERIOR, rt.Candidates.labels(labels), np.random.default_rng(0))
+    with pytest.raises(SettingError, match=re.escape("exponent=-1 is not possible")):
+        Power(exponent=-1)
+    with pytest.raises(SettingError, match=re.escape("configurations=1 is not possible")):
+        BatchBald(configurations=1)
+    with pytest.raises(SettingError, match="needs scores of at least 0"):
+        Power().chooser(np.array([-1.0, 2.0]), POSTERIOR, PAIRS, np.random.default_rng(0))

@@ -1,0 +1,225 @@
+"""Criteria: what they read of a posterior, for every kind of model."""
+
+from __future__ import annotations
+
+import re
+
+import jax
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import raters as rt
+from raters.acquisition import (
+    About,
+    Bald,
+    CommitteeDivergence,
+    Entropy,
+    Epig,
+    ErrorReduction,
+    ExpectedImprovement,
+    LeastConfidence,
+    Margin,
+    OrderEntropy,
+    OrderInformation,
+    Posterior,
+    Random,
+    Thompson,
+    TruthVariance,
+    VarianceReduction,
+    VoteEntropy,
+)
+from raters.acquisition.batches import asked_about
+from raters.errors import SettingError
+from tests.acquisition.crowd import COMPETENCE, MODEL, PAIRS, POSTERIOR, REWARD, VOTES, wins
+
+EVERY = [
+    Bald(),
+    Entropy(),
+    LeastConfidence(),
+    Margin(),
+    VoteEntropy(),
+    CommitteeDivergence(),
+    OrderEntropy(),
+    About("reward"),
+    About("competence"),
+    Epig(),
+    ErrorReduction(),
+    OrderInformation(),
+    VarianceReduction("rank"),
+    VarianceReduction("reward"),
+    VarianceReduction("competence"),
+    VarianceReduction("top_k", k=2),
+    ExpectedImprovement(),
+    Thompson(),
+    Random(),
+]
+
+
+@pytest.fixture(scope="module")
+def labels():
+    return rt.datasets.label_crowd(12, 4, 3, 3, seed=0).labels
+
+
+@pytest.fixture(scope="module")
+def by_label(labels, fit_quietly):
+    result = fit_quietly(rt.DawidSkene(), labels, rt.PGEM(draws=60))
+    return result, Posterior.of(rt.DawidSkene(), result, draws=50)
+
+
+@pytest.mark.parametrize("criterion", EVERY, ids=repr)
+def test_one_finite_score_for_each_question(criterion):
+    score = criterion(POSTERIOR, PAIRS, seed=0)
+    assert score.shape == (60,)
+    assert np.isfinite(score).all()
+    np.testing.assert_array_equal(score, criterion(POSTERIOR, PAIRS, seed=0))
+
+
+def test_the_default_criterion_by_brute_force():
+    """Expected fall of the summed variances of the ranks."""
+    rank = REWARD.argsort(1).argsort(1)
+    p = wins()
+    expected = np.full(60, float(rank.var(0).sum()))
+    for question in range(60):
+        for chance in (p[:, question], 1 - p[:, question]):
+            weight = chance / chance.sum()
+            expected[question] -= chance.mean() * (weight @ (rank - weight @ rank) ** 2).sum()
+    np.testing.assert_allclose(VarianceReduction("rank")(POSTERIOR, PAIRS), expected, atol=1e-4)
+
+
+def test_order_entropy_of_all_draws():
+    above = (REWARD[:, PAIRS.first] > REWARD[:, PAIRS.second]).mean(0)
+    expected = -(above * np.log2(above) + (1 - above) * np.log2(1 - above))
+    found = np.mean([OrderEntropy(draws=150)(POSTERIOR, PAIRS, seed=seed) for seed in range(20)], 0)
+    np.testing.assert_allclose(found, expected, atol=0.02)
+
+
+def test_information_about_some_parameters_is_part_of_that_about_all():
+    """Draws of rewards and competences that are independent and on one scale, crossed in full: no approximation is left."""
+    rng = np.random.default_rng(1)
+    reward = rng.normal(size=(12, 6))
+    reward /= np.sqrt((reward**2).mean(1, keepdims=True))
+    competence = rng.random((12, 4))
+    draws = {
+        "reward": np.repeat(reward, 12, 0)[None].astype(np.float32),
+        "competence": np.tile(competence, (12, 1))[None].astype(np.float32),
+    }
+    posterior = Posterior(MODEL, VOTES, draws, np.full((1, 144), 1 / 144, np.float32))
+    p = expit(competence[None, :, PAIRS.annotator] * (reward[:, PAIRS.first] - reward[:, PAIRS.second])[:, None])
+
+    def bits(p):
+        return -(p * np.log2(p) + (1 - p) * np.log2(1 - p))
+
+    of_all, by_reward = bits(p.mean((0, 1))), bits(p.mean((0, 1))) - bits(p.mean(1)).mean(0)
+    found = np.mean([About("reward", draws=60)(posterior, PAIRS, seed=seed) for seed in range(30)], 0)
+    np.testing.assert_allclose(found, by_reward, atol=0.01)
+    np.testing.assert_allclose(Bald()(posterior, PAIRS), of_all - bits(p).mean((0, 1)), atol=1e-5)
+    # The chain rule: what is told of both is told of the rewards, and of the competences once the rewards are known.
+    given_reward = bits(p.mean(1)).mean(0) - bits(p).mean((0, 1))
+    np.testing.assert_allclose(by_reward + given_reward, Bald()(posterior, PAIRS), atol=1e-5)
+
+
+def test_one_scale_before_draws_are_crossed():
+    """Draws along the orbit of the scale predict the same; crossed as they are, they would not."""
+    factor = np.exp(np.random.default_rng(2).normal(size=(1, 200, 1)))
+    draws = {
+        "reward": (factor * REWARD[0]).astype(np.float32),
+        "competence": (np.abs(COMPETENCE[0]) / factor).astype(np.float32),
+    }
+    posterior = Posterior(MODEL, VOTES, draws, np.full((1, 200), 1 / 200, np.float32))
+    np.testing.assert_allclose(About("reward")(posterior, PAIRS), 0.0, atol=1e-5)
+
+
+def test_thompson_names_the_best_of_two_draws():
+    """The pair of highest score, over seeds, comes up as often as two draws name its items best."""
+    named = np.bincount(REWARD.argmax(1), minlength=6) / len(REWARD)
+    one = PAIRS.take(np.flatnonzero(np.asarray(PAIRS.annotator) == 0))
+    chance = 2 * named[one.first] * named[one.second]
+    top = np.bincount([Thompson()(POSTERIOR, one, seed=seed).argmax() for seed in range(500)], minlength=15) / 500
+    share = chance / chance.sum()
+    # The largest of 15 shares is off by 5 standard errors with probability 9e-6.
+    assert (np.abs(top - share) < 5 * np.sqrt(share * (1 - share) / 500) + 1e-9).all()
+
+
+def test_chances_of_labels_by_hand(by_label, labels):
+    """p(y | θ) = Σ_t p(t | labels, θ) π[t, y], and the same with the classes apart."""
+    _, posterior = by_label
+    questions = rt.Candidates.labels(labels, again=True)
+    prevalence, confusion = (np.asarray(posterior.draws[name][0], float) for name in ("prevalence", "confusion"))
+    truth = np.log(prevalence)[:, None, :].repeat(12, 1)
+    for item, who, said in zip(labels.item, labels.annotator, labels.label, strict=True):
+        truth[:, item] += np.log(confusion[:, who, :, said])
+    truth = np.exp(truth - truth.max(-1, keepdims=True))
+    truth /= truth.sum(-1, keepdims=True)
+    p = confusion[:, np.asarray(questions.annotator)]  # (draw, question, class, label)
+    share = truth[:, np.asarray(questions.item)]
+    expected = np.einsum("sqc,sqcy->syq", share, p)
+    np.testing.assert_allclose(posterior.chances(questions).table[0], expected, atol=2e-5)
+
+    def bits(p, axis):
+        return -(p * np.log2(np.maximum(p, 1e-12))).sum(axis)
+
+    bald = bits(expected.mean(0), 0) - np.einsum("sqc,sqc->q", share, bits(p, -1)) / 50
+    np.testing.assert_allclose(Bald()(posterior, questions), bald, atol=1e-4)
+    assert (TruthVariance()(posterior, questions) >= 0).all()
+
+
+def test_labels_are_asked_where_the_class_is_open(by_label, labels):
+    """Items that nobody has labelled tell most of the truth; a policy for the truth asks about each item once."""
+    _, posterior = by_label
+    questions = rt.Candidates.labels(labels)
+    chosen = rt.Policy().choose(posterior, questions, 6, seed=0)
+    assert isinstance(rt.Policy().criterion(posterior), TruthVariance)
+    assert len(set(asked_about(questions)[chosen.rows].tolist())) == 6
+    assert (rt.Policy(target="competence").choose(posterior, questions, 3, seed=0).score > 0).all()
+
+
+def test_types_are_weighted_by_the_votes(fit_quietly):
+    """One type's rewards for each annotator: chances by type, weighted by responsibilities."""
+    votes = rt.datasets.preference_types(num_items=5, num_annotators=6, votes_each=8, num_types=2, seed=0).votes
+    model = rt.MixtureBTL(num_types=2)
+    posterior = Posterior.of(model, fit_quietly(model, votes, rt.PGEM(draws=40)), draws=40)
+    questions = rt.Candidates.pairs(votes)
+    reward = posterior.draws["reward"][0]
+    gap = reward[:, questions.first] - reward[:, questions.second]
+    share = np.asarray(posterior._responsibilities)[:, questions.annotator]
+    np.testing.assert_allclose(posterior.chances(questions).table[0, :, 0], (share * expit(gap)).sum(-1), atol=1e-5)
+    for target in ("ranking", "everything", "predictive"):
+        assert (rt.Policy(target=target).choose(posterior, questions, 4, seed=0).score > 0).all()
+
+
+def test_prior_draws_before_any_answer():
+    prior = Posterior.prior(MODEL, PAIRS, draws=400, seed=0)
+    assert prior.data.num_comparisons == 0
+    assert prior.draws["reward"].shape == (1, 400, 6)
+    # Normal(0, 1): the largest of 6 means over 400 draws is off by .25 with probability 3e-6.
+    assert np.abs(prior.draws["reward"][0].mean(0)).max() < 0.25
+    assert rt.Policy().choose(prior, PAIRS, 5, seed=0).rows.shape == (5,)
+
+
+def test_weights_after_further_answers_are_their_likelihood():
+    more = rt.Comparisons(
+        np.array([0, 1]), np.array([5, 2]), np.array([0, 3]), np.array([1.0, 0.0]), None, VOTES.items, VOTES.annotators
+    )
+    both = {
+        name: np.concatenate([getattr(VOTES, name), getattr(more, name)]) for name in ("first", "second", "annotator", "wins")
+    }
+    count = np.concatenate([VOTES.count, np.ones(2)])
+    with jax.enable_x64(True):
+        after = POSTERIOR.after(rt.Comparisons(**both, count=count, items=VOTES.items, annotators=VOTES.annotators))
+    p = wins(more)
+    likelihood = p[:, 0] * (1 - p[:, 1])
+    np.testing.assert_allclose(after.weight[0], likelihood / likelihood.sum(), rtol=1e-3)
+    assert after.effective_draws < POSTERIOR.effective_draws
+
+
+def test_models_without_what_is_asked(by_label):
+    _, posterior = by_label
+    with pytest.raises(SettingError, match=re.escape("DawidSkene has no reward, so items have no order of their own")):
+        VarianceReduction("rank")(posterior, rt.Candidates.labels(posterior.data))
+    with pytest.raises(SettingError, match=re.escape("names ['skill']; ExtendedBTL has ['competence', 'reward']")):
+        About("skill")(POSTERIOR, PAIRS)
+    votes = POSTERIOR.data
+    btl = Posterior(rt.BTL(reward_scale=1.0), votes, {"reward": POSTERIOR.draws["reward"]}, POSTERIOR.weight)
+    with pytest.raises(SettingError, match="BTL has no competence, so nothing is to be learned of annotators"):
+        VarianceReduction("competence")(btl, PAIRS)

@@ -1,0 +1,186 @@
+"""Policies: what each target asks and whom, costs, quotas and least shares."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import raters as rt
+from raters.acquisition import (
+    Bald,
+    BestMean,
+    Entropy,
+    Joint,
+    Oracle,
+    OrderEntropy,
+    Random,
+    ThompsonAnnotator,
+    Top,
+    Unique,
+    UpperBound,
+)
+from raters.acquisition.batches import asked_about
+from raters.errors import DataError, SettingError
+from tests.acquisition.crowd import ANNOTATORS, COMPETENCE, MODEL, PAIRS, POSTERIOR, RESULT
+
+WHO = np.asarray(PAIRS.annotator)
+
+
+def choose(number=10, seed=0, asked=None, **settings):
+    return rt.Policy(**settings).choose(POSTERIOR, PAIRS, number, seed=seed, asked=asked)
+
+
+def test_entropy_asks_the_worst_annotators_and_the_default_does_not():
+    """With the protocol's crowd: competences of .05 to .95 known to ±.05, rewards known to ±1."""
+    rng = np.random.default_rng(0)
+    competence = np.clip(np.linspace(0.05, 0.95, 10) + 0.05 * rng.normal(size=(200, 10)), 0, 1)
+    reward = rng.uniform(0, 8, 20) + rng.normal(size=(200, 20))
+    votes, _ = rt.datasets.paper(20, 10, 50, seed=0)
+    draws = {"reward": reward[None].astype(np.float32), "competence": competence[None].astype(np.float32)}
+    model = rt.ExtendedBTL(reward_scale=2.5, competence_spread=10.0)
+    posterior = rt.acquisition.Posterior(model, votes, draws, np.full((1, 200), 1 / 200, np.float32))
+    pairs = rt.Candidates.pairs(votes)
+
+    def asked(policy):
+        rows = policy.choose(posterior, pairs, 19, seed=0).rows
+        return np.linspace(0.05, 0.95, 10)[np.asarray(pairs.annotator)[rows]].mean()
+
+    assert asked(rt.Policy(score=Entropy(), batch=Top())) < 0.4
+    assert asked(rt.Policy()) > 0.8
+    assert asked(rt.Policy(target="everything")) > 0.7
+
+
+def test_what_is_good_for_the_ranking_is_bad_for_the_audit():
+    """Annotator 0 is known well and competent, annotator 3 is hardly known."""
+    ranking, audit = (
+        np.bincount(WHO[choose(20, target=target, batch=Top()).rows], minlength=4) for target in ("ranking", "competence")
+    )
+    assert audit[3] > ranking[3]
+    assert ranking[0] > audit[0]
+
+
+@pytest.mark.parametrize("target", ["ranking", "reward", "top_k", "competence", "predictive", "everything"])
+def test_every_target_chooses(target):
+    rows, score = choose(5, target=target, k=2)
+    assert len(set(rows.tolist())) == 5
+    assert np.isfinite(score).all()
+    assert (np.diff(score) <= 1e-9).all()
+    assert not (WHO[rows] == 2).any()  # the guesser
+
+
+def test_the_top_k_concern_the_items_at_the_border():
+    """Item 5, of the widest draws, is in or out of the best one most often."""
+    rows, _ = choose(5, target="top_k", k=1)
+    assert all(5 in (PAIRS.first[row], PAIRS.second[row]) for row in rows)
+
+
+def test_best_by_mean_by_quantile_by_draw_and_by_oracle():
+    mean = COMPETENCE.mean(0).argmax()
+    for whom, expected in (
+        (BestMean(), mean),
+        (UpperBound(0.95), np.quantile(COMPETENCE, 0.95, axis=0).argmax()),
+        (Oracle(dict(zip(range(ANNOTATORS), [0.1, 0.2, 0.9, 0.3], strict=True))), 2),
+    ):
+        rows = choose(8, score=OrderEntropy(), annotator=whom).rows
+        assert set(WHO[rows].tolist()) == {expected}
+        assert len(set(asked_about(PAIRS)[rows].tolist())) == 8
+    drawn = np.concatenate(
+        [WHO[choose(10, score=OrderEntropy(), annotator=ThompsonAnnotator(), seed=seed).rows] for seed in range(40)]
+    )
+    share = np.bincount(COMPETENCE.argmax(1), minlength=4) / len(COMPETENCE)
+    # 400 draws: a share is off by 5 standard errors with probability 6e-7.
+    assert (np.abs(np.bincount(drawn, minlength=4) / 400 - share) < 5 * np.sqrt(share * (1 - share) / 400) + 1e-9).all()
+
+
+def test_costs_divide_the_score():
+    free = choose(60, target="everything", batch=Top())
+    dear = choose(60, target="everything", batch=Top(), costs={0: 1000.0})
+    assert (WHO[free.rows[:10]] == 0).any()
+    others = dear.rows[WHO[dear.rows] != 0]
+    usable = others[free.score[np.argsort(free.rows)][others] > 1e-3]
+    assert not (WHO[dear.rows[: len(usable)]] == 0).any()
+    np.testing.assert_allclose(np.sort(dear.score), np.sort(free.score))  # scores are given without the costs
+
+
+def test_quotas_count_what_was_asked():
+    asked = np.array([5, 0, 0, 0])
+    rows = choose(30, target="everything", batch=Top(), quota={0: 7, 1: 3}, asked=asked).rows
+    count = np.bincount(WHO[rows], minlength=4)
+    assert count[0] == 2
+    assert count[1] == 3
+    assert len(choose(60, quota=0, asked=asked).rows) == 0
+    assert len(choose(60, batch=Top(), quota=6, asked=asked).rows) == 1 + 6 * 3
+
+
+def test_everybody_gets_the_least_share():
+    asked = np.array([90, 10, 0, 0])
+    rows = choose(20, batch=Top(), least_share=0.05, asked=asked).rows
+    count = asked + np.bincount(WHO[rows], minlength=4)
+    assert (count >= 0.05 * (count.sum() - 1)).all()
+    assert set(WHO[rows[:4]].tolist()) == {2, 3}  # those who are short come first
+
+
+def test_draws_of_no_weight_do_not_count():
+    posterior = rt.acquisition.Posterior.of(MODEL, RESULT, draws=200)
+    half = np.zeros((1, 200), np.float32)
+    half[0, :100] = 0.01
+    rest = {name: value[:, :100] for name, value in posterior.draws.items()}
+    few = rt.acquisition.Posterior(MODEL, posterior.data, rest, np.full((1, 100), 0.01, np.float32))
+    weighted = rt.acquisition.Posterior(MODEL, posterior.data, posterior.draws, half)
+    assert weighted.effective_draws == pytest.approx(100, rel=1e-4)
+    for target in ("ranking", "competence", "predictive", "everything"):
+        policy = rt.Policy(target=target, batch=Unique())
+        one, other = (policy.choose(of, PAIRS, 15, seed=0) for of in (few, weighted))
+        np.testing.assert_allclose(one.score, other.score, rtol=2e-3, atol=1e-6)
+
+
+def test_the_same_seed_gives_the_same_questions():
+    for score in (Random(), OrderEntropy()):
+        one, other, third = (choose(10, seed=seed, score=score) for seed in (1, 1, 2))
+        assert one.rows.tolist() == other.rows.tolist() != third.rows.tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"target": "rankings"}, "target='rankings' is unknown; choose one of 'ranking'"),
+        ({"target": "ranking", "score": Bald()}, "both say what is wanted"),
+        ({"score": Bald}, "it must be an object such as rt.acquisition.Bald()"),
+        ({"batch": "top"}, "it must be an object such as rt.acquisition.Unique()"),
+        ({"annotator": Joint}, "it must be an object such as rt.acquisition.BestMean()"),
+        ({"costs": {"ann": -1.0}}, "costs has -1.0 for 'ann'; it must be a number above 0"),
+        ({"costs": {"ann": 0}}, "costs has 0 for 'ann'; it must be a number above 0"),
+        ({"costs": {"ann": float("nan")}}, "costs has nan for 'ann'"),
+        ({"costs": 3}, "costs=3 is not possible; it must map names to numbers"),
+        ({"quota": -1}, "quota=-1 is not possible"),
+        ({"quota": {"ann": "two"}}, "quota has 'two' for 'ann'"),
+        ({"least_share": 2}, "least_share=2 is not possible; it must lie between 0 and 1"),
+        ({"k": 0}, "k=0 is not possible"),
+    ],
+)
+def test_settings_that_cannot_be(settings, message):
+    with pytest.raises(SettingError, match=re.escape(message)):
+        rt.Policy(**settings)
+
+
+def test_what_only_the_crowd_can_say():
+    with pytest.raises(
+        SettingError, match=re.escape("least_share=0.3 is not possible with 4 annotators; it must be at most 0.25")
+    ):
+        choose(3, least_share=0.3)
+    with pytest.raises(DataError, match="are not among the 4 annotators known"):
+        rt.suggest(MODEL, RESULT, PAIRS, policy=rt.Policy(costs={"eve": 2.0}))
+    with pytest.raises(SettingError, match=re.escape("competence names 1 of 4 annotators; add 1, 2, 3")):
+        choose(3, annotator=Oracle({0: 1.0}))
+    with pytest.raises(SettingError, match="k=6 is not possible with 6 items"):
+        choose(3, target="top_k", k=6)
+    with pytest.raises(SettingError, match="ExtendedBTL has no true classes"):
+        choose(3, target="truth")
+    with pytest.raises(SettingError, match="costs need scores of at least 0"):
+        choose(3, score=rt.acquisition.ErrorReduction(), costs={0: 2.0})
+    with pytest.raises(DataError, match="no candidates to choose from"):
+        rt.Policy().choose(POSTERIOR, PAIRS.take(slice(0, 0)), 3, seed=0)
+    with pytest.raises(SettingError, match="both say what is wanted"):
+        rt.suggest(MODEL, RESULT, PAIRS, target="ranking", policy=rt.Policy())

@@ -1,0 +1,201 @@
+"""Scores against brute force, their identities, and the formula that picks the wrong question."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.special import xlogy
+from scipy.stats import norm
+
+from raters.acquisition import scores
+from tests.acquisition.crowd import chances, wins
+
+
+def bits(*probabilities: np.ndarray) -> np.ndarray:
+    return -sum(xlogy(p, p) for p in probabilities) / np.log(2)
+
+
+def table_of(seed: int, answers: int, draws: int = 30, questions: int = 7) -> np.ndarray:
+    """Random chances, some draws sure of themselves."""
+    rng = np.random.default_rng(seed)
+    table = rng.dirichlet(np.full(answers, 0.3), size=(1, draws, questions))
+    return np.moveaxis(table, -1, -2)
+
+
+def weight_of(seed: int, draws: int = 30) -> np.ndarray:
+    return np.random.default_rng(seed).dirichlet(np.ones(draws))[None]
+
+
+def test_bald_is_the_mutual_information():
+    """I(y; θ) = Σ p(y, θ) log p(y, θ) / (p(y) p(θ)) over both answers and all draws."""
+    p = wins()
+    joint = np.stack([p, 1 - p]) / len(p)
+    independent = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
+    expected = np.sum(xlogy(joint, joint / independent), axis=(0, 1)) / np.log(2)
+    np.testing.assert_allclose(scores.bald(chances(p)), expected, atol=1e-5)
+
+
+@given(st.integers(0, 1000), st.integers(2, 5))
+@settings(max_examples=30, deadline=None)
+def test_both_forms_of_bald_agree(seed, answers):
+    with jax.enable_x64(True):
+        table, weight = table_of(seed, answers), weight_of(seed)
+        one, other = scores.bald(table, weight), scores.bald_divergence(table, weight)
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@given(st.integers(0, 1000), st.integers(2, 5))
+@settings(max_examples=30, deadline=None)
+def test_bounds(seed, answers):
+    """0 ≤ BALD ≤ min(log C, H); EPIG ≤ H(y); information about some parameters ≤ about all."""
+    with jax.enable_x64(True):
+        table, weight = table_of(seed, answers), weight_of(seed)
+        bald, entropy = (np.asarray(of(table, weight)) for of in (scores.bald, scores.entropy))
+        assert (bald >= 0).all()
+        assert (bald <= np.minimum(np.log2(answers), entropy) + 1e-9).all()
+        assert (np.asarray(scores.epig(table, table, weight)) <= entropy + 1e-9).all()
+        nested = table.reshape(5, 6, answers, -1)
+        assert (np.asarray(scores.bald_about(nested)) <= np.asarray(scores.bald(table)) + 1e-9).all()
+
+
+@pytest.mark.parametrize(("mean", "variance", "known"), [(0, 1, 0.2789), (1, 0.5, 0.1327), (2, 4, 0.3801)])
+def test_probit_gaussian(mean, variance, known):
+    """A latent normal seen through Φ: the values that ERRATA row 001-22 of the sources gives, and quadrature.
+
+    Houlsby et al. (2011), equation 3, come near with a closed form.
+    """
+    spread = variance**0.5
+
+    def entropy(p):
+        return bits(p, 1 - p)
+
+    mean_entropy, _ = quad(lambda z: norm.pdf(z) * entropy(norm.cdf(mean + spread * z)), -10, 10)
+    of_mean = entropy(norm.cdf(mean / np.sqrt(1 + variance)))
+    c = np.sqrt(np.pi * np.log(2) / 2)
+    closed_form = of_mean - c * np.exp(-(mean**2) / (2 * (variance + c**2))) / np.sqrt(variance + c**2)
+    assert closed_form == pytest.approx(known, abs=2e-3)
+    latent = mean + spread * norm.ppf((np.arange(4000) + 0.5) / 4000)
+    score = scores.bald(chances(norm.cdf(latent)[:, None]))
+    assert score[0] == pytest.approx(of_mean - mean_entropy, abs=1e-4)
+    assert score[0] == pytest.approx(known, abs=1e-3)  # which was found by Monte Carlo
+
+
+def test_two_answers_have_one_order_of_uncertainty():
+    """Entropy, least confidence and margin rank questions with two answers alike, and fall in the modal probability."""
+    table = chances(np.linspace(0.02, 0.5, 9)[None])
+    for of in (scores.entropy, scores.least_confidence, scores.margin):
+        assert (np.diff(np.asarray(of(table))) > 0).all()
+
+
+def test_committees_that_agree_score_0():
+    table = np.broadcast_to(table_of(0, 3)[:, :1], (1, 30, 3, 7))
+    for of in (scores.vote_entropy, scores.committee_divergence, scores.bald, scores.bald_divergence):
+        np.testing.assert_allclose(of(table), 0.0, atol=1e-6)
+
+
+def test_committee_divergence_is_a_mean_over_pairs():
+    table, weight = table_of(3, 3)[:, :8], weight_of(3, 8)
+    expected = np.zeros(7)
+    for c in range(8):
+        for j in range(8):
+            kl = (table[0, c] * (np.log(table[0, c]) - np.log(np.maximum(table[0, j], 1e-12)))).sum(0)
+            expected += weight[0, c] * weight[0, j] * kl / np.log(2)
+    np.testing.assert_allclose(scores.committee_divergence(table, weight), expected, rtol=1e-3)
+
+
+def test_weights_are_repeated_draws():
+    """A draw with twice the weight counts as two draws."""
+    table = table_of(1, 3)
+    count = np.random.default_rng(1).integers(1, 4, 30)
+    repeated, weight = np.repeat(table, count, axis=1), (count / count.sum())[None]
+    targets = table_of(2, 3)
+    again = np.repeat(targets, count, axis=1)
+    quantity = np.random.default_rng(2).normal(size=(1, 30, 4))
+    for name in ("bald", "bald_divergence", "entropy", "vote_entropy", "committee_divergence"):
+        np.testing.assert_allclose(getattr(scores, name)(table, weight), getattr(scores, name)(repeated), atol=2e-5)
+    np.testing.assert_allclose(scores.epig(table, targets, weight), scores.epig(repeated, again), atol=2e-5)
+    one = scores.variance_reduction(table, quantity, weight)
+    np.testing.assert_allclose(one, scores.variance_reduction(repeated, np.repeat(quantity, count, 1)), rtol=1e-4)
+
+
+# ------------------------------------------------------------------ what an answer would change
+
+
+def updated(table: np.ndarray, question: int, answer: int) -> np.ndarray:
+    """Weights of the draws once the question is answered."""
+    weight = table[0, :, answer, question]
+    return weight / weight.sum()
+
+
+def test_epig_and_error_reduction_by_brute_force():
+    table, targets = table_of(4, 3), table_of(5, 2, questions=4)
+    gain, loss, printed = np.zeros(7), np.zeros(7), np.zeros(7)
+    before = targets[0].mean(0)
+    for question in range(7):
+        for answer in range(3):
+            chance = table[0, :, answer, question].mean()
+            after = np.tensordot(updated(table, question, answer), targets[0], 1)
+            gain[question] += chance * (bits(*before) - bits(*after)).mean()
+            loss[question] += chance * -bits(*after).mean()
+            printed[question] += chance * (before * np.log2(after)).sum(0).mean()
+    np.testing.assert_allclose(scores.epig(table, targets), gain, atol=1e-5)
+    np.testing.assert_allclose(scores.error_reduction(table, targets), loss, atol=1e-5)
+    np.testing.assert_allclose(scores.error_reduction(table, targets, printed=True), printed, atol=1e-4)
+
+
+def test_the_printed_error_reduction_asks_what_changes_nothing():
+    """ERRATA row 001-18: under the old model's expectation the order of questions is turned round."""
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(400, 2))  # draws of a logistic regression
+    features = rng.normal(size=(40, 2))
+    table = chances(1 / (1 + np.exp(-weights @ features.T)))
+    epig = np.asarray(scores.epig(table, table))
+    right = np.asarray(scores.error_reduction(table, table))
+    printed = np.asarray(scores.error_reduction(table, table, printed=True))
+    assert np.corrcoef(epig, right)[0, 1] > 0.9999
+    assert np.corrcoef(epig, printed)[0, 1] < -0.98
+    assert epig[printed.argmax()] == epig.min()
+
+
+def test_variance_reduction_by_brute_force():
+    table = table_of(6, 3)
+    quantity = np.random.default_rng(6).normal(size=(1, 30, 5))
+    expected = np.full(7, quantity[0].var(0).sum())
+    for question in range(7):
+        for answer in range(3):
+            weight = updated(table, question, answer)
+            centred = quantity[0] - weight @ quantity[0]
+            expected[question] -= table[0, :, answer, question].mean() * (weight @ centred**2).sum()
+    np.testing.assert_allclose(scores.variance_reduction(table, quantity), expected, rtol=1e-4)
+
+
+def test_class_variance_reduction_by_brute_force():
+    """One item, two classes, draws that differ about both the class and the annotator."""
+    rng = np.random.default_rng(7)
+    share, confusion = rng.dirichlet(np.ones(2), 20), rng.dirichlet(np.ones(3), (20, 2))
+    joint = (share[:, :, None] * confusion).mean(0)  # (class, label)
+    expected = (joint.sum(1) * (1 - joint.sum(1))).sum()
+    for label in range(3):
+        truth = joint[:, label] / joint[:, label].sum()
+        expected -= joint[:, label].sum() * (truth * (1 - truth)).sum()
+    weight = (share / 20).reshape(1, 40, 1)
+    found = scores.class_variance_reduction(confusion.reshape(1, 40, 3, 1), weight, 2)
+    assert found[0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_event_information_of_an_event_that_the_answer_is():
+    rng = np.random.default_rng(8)
+    event = (rng.random((1, 50, 3)) < 0.4).astype(np.float32)
+    table = chances(event[0, :, :1])
+    share = event[0, :, 0].mean()
+    assert scores.event_information(table, event[:, :, :1])[0] == pytest.approx(bits(share, 1 - share), abs=1e-5)
+
+
+def test_expected_improvement_is_0_where_the_best_is_sure():
+    reward = np.array([[[5.0, 1.0, 0.0], [5.0, 2.0, 1.0]]])
+    found = scores.expected_improvement(reward[..., [0, 1]], reward[..., [1, 2]], reward[..., 0])
+    np.testing.assert_allclose(found, 0.0)
