@@ -1,0 +1,87 @@
+"""The fits of a campaign between batches: few, short, and started where the last one ended."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from raters.acquisition._pool import Data, num_rows
+from raters.acquisition.posterior import Posterior
+from raters.errors import ConvergenceWarning, DataWarning
+from raters.fit import fit
+from raters.inference import Backend
+from raters.model import Model
+
+_DRAWS = 200
+# Draws re-weighted by new answers are used until they are worth less than this share of equal ones.
+_LEAST_SHARE = 0.25
+# JAX compiles for every new number of rows, so rows are filled up to a power of two, and this many at least.
+_LEAST_ROWS = 64
+
+
+class Refits:
+    """Gives the posterior of the answers so far, from weighted draws of the last fit where those suffice.
+
+    Answers are an array of shape (question,), NaN where there is none, which gets longer and fuller from call to call.
+    """
+
+    def __init__(self, model: Model, backend: Backend, pool: Data, seed: int) -> None:
+        self.number = 0
+        self.max_rhat, self.min_ess = math.nan, math.nan
+        self._model, self._backend, self._pool, self._seed = model, backend, pool, seed
+        self._result: xr.DataTree | None = None
+        # The posterior of the last fit with the answers that it has seen, and that of the last call.
+        self._fitted: tuple[np.ndarray, Posterior] | None = None
+        self._current: tuple[np.ndarray, Posterior] | None = None
+
+    def posterior(self, answers: np.ndarray, data: Data, batch_size: int) -> Posterior:
+        """Draws given these answers; `data` holds them together with all earlier judgements."""
+        if self._current is None or not np.array_equal(self._current[0], answers, equal_nan=True):
+            posterior = self._weighted(answers, data, batch_size)
+            self._current = answers, self._refit(answers, data) if posterior is None else posterior
+        return self._current[1]
+
+    def _weighted(self, answers: np.ndarray, data: Data, batch_size: int) -> Posterior | None:
+        """The draws of the last fit, weighted; None when it is time for another."""
+        if self._fitted is None:
+            if num_rows(data) > np.isfinite(answers).sum():  # there are earlier judgements
+                return None
+            self._fitted = np.zeros(0), Posterior.prior(self._model, self._pool, draws=_DRAWS, seed=self._seed_of(0))
+        seen, posterior = self._fitted
+        before = np.full(len(answers), np.nan)
+        before[: len(seen)] = seen
+        new = np.isfinite(answers) & np.isnan(before)
+        corrected = np.isfinite(before) & (before != answers)
+        if corrected.any() or new.sum() >= batch_size:
+            return None
+        if not new.any():
+            return posterior
+        weighted = posterior.after(padded(data))
+        return weighted if weighted.effective_draws >= _LEAST_SHARE * weighted.weight.size else None
+
+    def _refit(self, answers: np.ndarray, data: Data) -> Posterior:
+        seed = self._seed_of(1 + int(np.isfinite(answers).sum()))
+        settings: dict[str, Any] = {"seed": seed, "progress": False, "log_likelihood": False, "start": self._result}
+        with warnings.catch_warnings():
+            # Short fits have not converged to the second digit, and early data fall into pieces: `Campaign.status` says so.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", DataWarning)
+            self._result = fit(self._model, padded(data), self._backend, **settings)
+        self.number += 1
+        rhat, ess = (float(self._result.attrs.get(name, math.nan)) for name in ("max_rhat", "min_ess"))
+        self.max_rhat, self.min_ess = float(np.fmax(self.max_rhat, rhat)), float(np.fmin(self.min_ess, ess))
+        posterior = Posterior.of(self._model, self._result, draws=_DRAWS, seed=seed)
+        self._fitted = answers, posterior
+        return posterior
+
+    def _seed_of(self, number: int) -> int:
+        return int(np.random.SeedSequence([self._seed, 1, number]).generate_state(1)[0])
+
+
+def padded(data: Data) -> Data:
+    """With rows of count 0 up to a power of two, so that fits of growing data share what was compiled."""
+    return data.padded(max(_LEAST_ROWS, 1 << (num_rows(data) - 1).bit_length()))

@@ -1,0 +1,600 @@
+"""Campaigns: what is asked, what becomes of answers, when it is done, and that a journal is all that it takes to go on."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import threading
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import raters as rt
+from raters.acquisition import (
+    About,
+    BatchBald,
+    Budget,
+    ExpectedAccuracy,
+    GainBelow,
+    Oracle,
+    Policy,
+    Random,
+    SpanningTree,
+    Top,
+    Unique,
+)
+from raters.acquisition._rebuild import rebuilt
+from raters.acquisition.campaign import Campaign
+from raters.errors import BackendError, DataError, SettingError
+from tests.acquisition import crashing
+
+BY_CHANCE = Policy(score=Random(), batch=Top())
+# Where syncing costs nothing.
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+@pytest.fixture(scope="module")
+def votes() -> rt.Comparisons:
+    """Nine votes about three drinks, by two people."""
+    rows = [("tea", "milk", "ann"), ("tea", "beer", "ann"), ("milk", "beer", "bob")] * 3
+    return rt.Comparisons.from_frame(
+        {"w": [row[0] for row in rows], "l": [row[1] for row in rows], "who": [row[2] for row in rows]},
+        winner="w",
+        loser="l",
+        annotator="who",
+    )
+
+
+@pytest.fixture(scope="module")
+def labels() -> rt.Labels:
+    """Four labels of three pages, by two people."""
+    table = {"page": [1, 1, 2, 3], "who": ["ann", "bob", "ann", "bob"], "says": ["ham", "spam", "ham", "spam"]}
+    return rt.Labels.from_frame(table, item="page", annotator="who", label="says")
+
+
+@pytest.fixture
+def folder():
+    """A folder for journals."""
+    with tempfile.TemporaryDirectory(dir=MEMORY) as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def start(folder, votes):
+    """A campaign that chooses at random, of the six questions about three drinks."""
+
+    def made(pool=None, path="campaign.db", model=None, **given) -> Campaign:
+        pool = rt.Candidates.pairs(votes) if pool is None else pool
+        model = rt.BTL() if model is None else model
+        return Campaign(folder / path, model, pool, **({"policy": BY_CHANCE, "batch_size": 2} | given))
+
+    return made
+
+
+def ids(table) -> list[str]:
+    return table["id"].values.tolist()
+
+
+def triplets(table) -> list[tuple]:
+    return list(zip(*(table[name].values.tolist() for name in ("first", "second", "by")), strict=True))
+
+
+def same(one, other) -> bool:
+    return jax.tree.all(jax.tree.map(np.array_equal, one, other)) and jax.tree.structure(one) == jax.tree.structure(other)
+
+
+# ---------------------------------------------------------------- ask
+
+
+def test_a_batch_is_in_the_journal_when_it_is_handed_out(start):
+    campaign = start()
+    asked = campaign.ask()
+    assert dict(asked.sizes) == {"id": 2}
+    assert triplets(Campaign.open(campaign.path).outstanding()) == triplets(asked)
+    assert ids(campaign.ask(3)) == [f"{ids(asked)[0][:4]}-{number}" for number in (3, 4, 5)]
+
+
+def test_an_open_question_is_not_handed_out_again(start):
+    campaign = start(again=True)
+    asked = [one for _ in range(4) for one in triplets(campaign.ask())]
+    assert len(asked) == len(set(asked)) == 6
+    assert campaign.why_done == (
+        "all questions of the pool have been asked, or the quotas of the annotators are used up; 6 wait for an answer"
+    )
+    campaign.tell({ids(campaign.outstanding())[0]: "first"})
+    assert campaign.why_done is None
+    assert triplets(campaign.ask()) == [asked[0]]
+
+
+def test_answered_questions_come_again_if_they_may(start, votes, labels):
+    once = start(again=False)
+    once.tell(dict.fromkeys(ids(once.ask(6)), "first"))
+    assert once.done
+    assert once.ask().sizes["id"] == 0
+    assert not once.outstanding().sizes["id"]
+    before = start(again=False, votes=votes, path="before.db")
+    assert set(triplets(before.ask(6))) == {("milk", "tea", "bob"), ("beer", "tea", "bob"), ("beer", "milk", "ann")}
+    of_labels = start(rt.Candidates.labels(labels), model=rt.DawidSkene(), path="labels.db", votes=labels)
+    asked = of_labels.ask(6)
+    assert set(zip(asked["item"].values.tolist(), asked["by"].values, strict=True)) == {(2, "bob"), (3, "ann")}
+
+
+def test_only_those_who_are_there_are_asked(start):
+    campaign = start()
+    assert set(campaign.ask(6, annotator="bob")["by"].values) == {"bob"}
+    assert campaign.ask(annotator=["bob"]).sizes["id"] == 0
+    assert not campaign.done
+    assert campaign.outstanding(annotator="ann").sizes["id"] == 0
+    assert campaign.outstanding(annotator="bob").sizes["id"] == 3
+    with pytest.raises(DataError, match=r"'bobby'.*did you mean 'bob'"):
+        campaign.ask(annotator="bobby")
+
+
+def test_two_processes_do_not_ask_the_same(start, votes):
+    """Each has read the journal before the other writes to it."""
+    one, other = start(again=False), start(again=False)
+    choose = one._choose
+
+    def slowly(*arguments):
+        found = choose(*arguments)
+        one._choose = choose
+        asked.extend(triplets(other.ask(3)))
+        return found
+
+    asked: list[tuple] = []
+    one._choose = slowly
+    asked.extend(triplets(one.ask(3)))
+    assert len(set(asked)) == 6
+
+
+def test_threads_may_share_a_campaign(start):
+    campaign, asked = start(again=False), []
+    threads = [threading.Thread(target=lambda: asked.extend(triplets(campaign.ask(1)))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(asked)) == 6
+
+
+def test_rows_that_come_twice_in_the_pool_are_one_question(start, votes):
+    pairs = rt.Candidates.pairs(votes)
+    assert start(pairs.take([0, 1, 0, 1])).ask(6).sizes["id"] == 2
+    turned = rt.Comparisons(pairs.second, pairs.first, pairs.annotator, None, None, pairs.items, pairs.annotators)
+    both = jax.tree.map(lambda *parts: np.concatenate(parts), pairs, turned)
+    assert start(both, path="both.db").ask(20).sizes["id"] == 6
+    ordered = dataclasses.replace(both, ordered=True)
+    assert start(ordered, path="ordered.db").ask(20).sizes["id"] == 12
+
+
+# ---------------------------------------------------------------- tell
+
+
+@pytest.mark.parametrize(
+    ("said", "wins"),
+    [("milk", 0.0), ("beer", 1.0), ("first", 1.0), ("Second", 0.0), (" left", 1.0), ("right", 0.0), ("tie", 0.5)],
+)
+def test_words_for_an_answer(start, votes, said, wins):
+    campaign = start(rt.Candidates.pairs(votes, items=["beer", "milk"], annotators=["ann"]))
+    (one,) = ids(campaign.ask())
+    assert campaign.tell(one, said).new == (one,)
+    assert campaign.data.wins.tolist() == [wins]
+    assert campaign.tell(one, said).again == (one,)
+
+
+def test_a_word_that_is_also_a_name(start):
+    pool = rt.Comparisons([0, 0], [1, 2], [0, 0], None, None, ("second", "tie", "3"), ("ann",))
+    campaign = start(pool)
+    one, other = sorted(ids(campaign.ask()), key=lambda one: campaign.outstanding().sel(id=one)["second"].item() != "tie")
+    with pytest.raises(DataError, match="write 'left' for 'second' or 'right' for 'tie'"):
+        campaign.tell(one, "second")
+    campaign.tell({one: "right", other: 3})
+    assert campaign.data.wins.tolist() == [0.0, 0.0]
+
+
+def test_labels_are_told_by_class(start, labels):
+    campaign = start(rt.Candidates.labels(labels, again=True), model=rt.DawidSkene())
+    asked = ids(campaign.ask(3))
+    with pytest.raises(DataError, match=r"the answer 'egg' to question .* is no class; it must be one of 'ham', 'spam'"):
+        campaign.tell({asked[0]: "ham", asked[1]: "egg"})
+    assert campaign.data.num_rows == 0
+    campaign.tell(dict.fromkeys(asked, "spam"))
+    assert campaign.data.votes().sum(0).tolist() == [0, 3]
+    assert same(Campaign.open(campaign.path).data, campaign.data)
+
+
+@pytest.mark.parametrize("wrong", ["wine", "", None, True, 1.5, ["tea"], float("nan")])
+def test_answers_that_are_none(start, wrong):
+    campaign = start()
+    one, other = ids(campaign.ask())
+    with pytest.raises(DataError, match=r"is neither of its items; write '|takes an id and an answer"):
+        campaign.tell({one: "first", other: wrong}) if wrong is not None else campaign.tell(one, wrong)
+    assert not campaign.data.num_votes
+
+
+def test_calls_that_cannot_be_meant(start):
+    campaign = start()
+    (one, _), told = ids(campaign.ask()), campaign.tell
+    for action in (lambda: told(3, "first"), lambda: told({one: "first"}, "second"), lambda: told([one])):
+        with pytest.raises(DataError, match="tell takes"):
+            action()
+    with pytest.raises(DataError, match="comes twice"):
+        told({one: "first", f" {one}": "second"})
+    with pytest.raises(SettingError, match="correct='yes'"):
+        told(one, "first", correct="yes")
+    with pytest.raises(DataError, match="it is of another campaign"):
+        told(f"zz{one[2:]}", "first")
+
+
+def test_an_answer_that_contradicts_one_told_before(start, votes):
+    campaign = start(rt.Candidates.pairs(votes, items=["beer", "milk"], annotators=["ann"]))
+    (one,) = ids(campaign.ask())
+    campaign.tell(one, "beer")
+    with pytest.raises(DataError, match=rf"question {one} has the answer 'beer' \(told .*\), and now 'tie'.*correct=True"):
+        campaign.tell(one, "tie")
+    assert campaign.tell(one, "tie", correct=True).corrected == (one,)
+    assert campaign.data.wins.tolist() == [0.5]
+
+
+def test_a_withdrawn_question_may_be_asked_anew_and_answered_late(start):
+    campaign = start(again=False, budget=6.0)
+    first = ids(campaign.ask(6))
+    assert campaign.withdraw(first[:2]) == tuple(first[:2])
+    assert campaign.withdraw(first[0]) == ()
+    second = ids(campaign.ask(6))
+    assert len(second) == 2
+    told = campaign.tell(dict.fromkeys([first[0], *second], "first"))
+    assert told.late == (first[0],)
+    assert (campaign.data.num_votes, campaign.spent) == (3, 3.0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_however_answers_arrive_the_data_are_the_same(data):
+    """In any order, one by one or together, twice, before or after other batches, after they were withdrawn."""
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        path = Path(folder) / "campaign.db"
+        campaign = crashing.campaign(path)
+        expected = {one: crashing.answer_to(one) for one in ids(campaign.ask(5))}
+        campaign.withdraw(data.draw(st.lists(st.sampled_from(sorted(expected)), unique=True)))
+        more = ids(campaign.ask(3))
+        expected |= {one: crashing.answer_to(one) for one in more}
+        plain = {one.partition("-")[2]: answer for one, answer in expected.items()}
+
+        arrivals = data.draw(st.permutations(sorted(expected) * 2))
+        cuts = sorted(data.draw(st.sets(st.integers(1, len(arrivals) - 1), max_size=4)))
+        told = []
+        for begin, end in zip([0, *cuts], [*cuts, len(arrivals)], strict=True):
+            if data.draw(st.booleans()):
+                campaign = Campaign.open(path)  # as after a crash
+            told.append(campaign.tell({one: expected[one] for one in arrivals[begin:end]}))
+        assert sorted(one for part in told for one in part.new) == sorted(expected)
+
+        found = campaign.data
+        values = {"first": 1.0, "second": 0.0, "tie": 0.5}
+        assert found.wins.tolist() == [values[plain[str(number)]] for number in range(1, 9)]
+        seen = campaign._journal.read()
+        assert same(found, campaign.pool.take(seen.row).with_outcomes(found.wins) if found.count is None else found)
+        assert np.array_equal(found.first, np.asarray(campaign.pool.first)[seen.row])
+        assert campaign.spent == 8.0
+
+
+# ---------------------------------------------------------------- what is known
+
+
+def test_answers_are_added_to_earlier_votes(start, votes):
+    campaign = start(votes=votes)
+    assert same(campaign.data, votes)
+    campaign.tell(dict.fromkeys(ids(campaign.ask(2)), "first"))
+    found = campaign.data
+    assert (found.num_votes, found.items, found.annotators) == (11, votes.items, votes.annotators)
+    assert same(found.take(slice(0, votes.num_comparisons)), votes)
+    resumed = start()  # the votes are in the journal
+    assert same(resumed.data, found)
+    assert same(Campaign.open(campaign.path).data, found)
+
+
+def test_everything_that_labels_carry_is_kept(start, labels):
+    known = labels.with_truth({1: "ham"}).with_features(np.arange(6.0).reshape(3, 2))
+    campaign = start(rt.Candidates.labels(known), model=rt.Raykar(), votes=known, backend=rt.PGEM(draws=50))
+    campaign.tell(dict.fromkeys(ids(campaign.ask(1)), "spam"))
+    found = Campaign.open(campaign.path).data
+    assert found.num_labels == 5
+    assert np.array_equal(found.truth, known.truth)
+    assert np.array_equal(found.features, known.features)
+    assert found.feature_names == known.feature_names
+
+
+def test_features_of_comparisons_tell_questions_apart(start, votes):
+    described = votes.with_features(np.arange(3.0)[:, None], names=["warmth"])
+    pool = rt.Candidates.pairs(votes).with_features(np.arange(3.0)[:, None], names=["warmth"])
+    campaign = start(pool, model=rt.ContextualBTL(), votes=described, again=False)
+    assert campaign.ask(10).sizes["id"] == 3
+    campaign.tell(dict.fromkeys(ids(campaign.outstanding()), "first"))
+    assert Campaign.open(campaign.path).data.features.shape == (6, 1)
+
+
+def test_the_result_is_fitted_once_for_each_state(start, votes):
+    campaign = start(votes=votes, backend=rt.PGEM(draws=50))
+    first = campaign.result
+    assert campaign.result is first
+    assert first.attrs["backend"] == repr(rt.PGEM(draws=50))
+    campaign.tell(dict.fromkeys(ids(campaign.ask(1)), "first"))
+    assert rt.Comparisons.from_result(campaign.result).num_votes == 10
+
+
+def test_there_is_no_result_of_nothing(start):
+    with pytest.raises(DataError, match="there is no answer yet"):
+        _ = start().result
+
+
+def test_fits_are_made_when_enough_is_new(start, votes):
+    campaign = start(policy=Policy(target="everything", batch=Top()), backend=rt.PGEM(draws=100), batch_size=3)
+    fits = lambda: campaign._refits.number  # noqa: E731
+    first = ids(campaign.ask(5))
+    assert fits() == 0  # from the prior
+    campaign.tell(first[0], "first")
+    prior = campaign.posterior
+    assert fits() == 0
+    assert prior.effective_draws < 200
+    assert campaign.posterior is prior
+    campaign.tell(dict.fromkeys(first[1:3], "first"))
+    campaign.ask(1)
+    assert fits() == 1
+    assert campaign.posterior.effective_draws == pytest.approx(100)
+    campaign.tell(first[3], "second")
+    assert campaign.posterior.effective_draws < 100
+    assert fits() == 1
+    campaign.tell(first[0], "second", correct=True)  # what was fitted was wrong
+    campaign.ask(1)
+    assert fits() == 2
+
+
+def test_weighted_draws_that_are_worth_little_are_replaced(start, votes, monkeypatch):
+    campaign = start(policy=Policy(target="everything", batch=Top()), backend=rt.PGEM(draws=100), batch_size=5, votes=votes)
+    campaign.tell(ids(campaign.ask(2))[0], "first")
+    monkeypatch.setattr("raters.acquisition._refits._LEAST_SHARE", 1.1)
+    assert campaign._refits.number == 1
+    assert campaign.posterior.effective_draws == pytest.approx(100)
+    assert campaign._refits.number == 2
+
+
+# ---------------------------------------------------------------- when it is done
+
+
+def test_a_budget_is_never_passed(start):
+    campaign = start(policy=Policy(score=Random(), batch=Top(), costs={"ann": 2.0, "bob": 0.5}), budget=3.5, again=False)
+    while not campaign.done:
+        campaign.tell(dict.fromkeys(ids(campaign.ask(4)), "first"))
+    assert campaign.spent in (2.0 + 1.5, 2 * 0.5 + 2.0)
+    status = campaign.status(probability=False)
+    assert (status.spent, status.committed, status.budget) == (campaign.spent, 0.0, 3.5)
+    assert status.why_done == campaign.why_done
+    more = Campaign.open(campaign.path, budget=100.0)
+    assert not more.done
+    assert campaign.budget == 100.0
+
+
+def test_a_budget_of_many_small_costs(start):
+    campaign = start(policy=Policy(score=Random(), batch=Top(), costs={"ann": 0.1, "bob": 0.1}), budget=0.6)
+    assert campaign.ask(10).sizes["id"] == 6
+
+
+def test_open_questions_count_against_the_budget(start):
+    campaign = start(budget=3.0)
+    asked = ids(campaign.ask(10))
+    assert len(asked) == 3
+    assert campaign.why_done == "the budget is used up: 3 of 3, open questions included"
+    campaign.withdraw(asked[:1])
+    assert campaign.ask(10).sizes["id"] == 1
+
+
+def test_quotas_end_a_campaign(start):
+    campaign = start(policy=Policy(score=Random(), batch=Top(), quota=1))
+    asked = campaign.ask(10)
+    assert sorted(asked["by"].values) == ["ann", "bob"]
+    campaign.tell(dict.fromkeys(ids(asked), "first"))
+    assert campaign.done
+
+
+def test_a_rule_stops(start):
+    seen = []
+
+    def rule(posterior) -> bool:
+        seen.append(posterior.data.num_votes)
+        return seen[-1] >= 2
+
+    campaign = start(stop=rule, backend=rt.PGEM(draws=50))
+    asked = ids(campaign.ask())
+    assert seen == []
+    campaign.tell(asked[0], "first")
+    assert not campaign.done
+    campaign.tell(asked[1], "first")
+    assert campaign.why_done.startswith("the stopping rule is met")
+    assert campaign.ask().sizes["id"] == 0
+    with pytest.raises(SettingError, match=r"cannot rebuild the stop .*rt.Campaign.open\(path, stop=...\)"):
+        Campaign.open(campaign.path)
+    assert Campaign.open(campaign.path, stop=rule).done
+
+
+def test_rules_of_raters_come_back_with_the_journal(start, labels):
+    rule = ExpectedAccuracy(0.6) | Budget(100.0, costs={"ann": 2.0})
+    pool = rt.Candidates.labels(labels)
+    campaign = start(pool, model=rt.DawidSkene(), votes=labels, stop=rule, backend=rt.PGEM(draws=50))
+    assert Campaign.open(campaign.path).stop == rule
+    campaign.tell(dict.fromkeys(ids(campaign.ask(1)), "ham"))
+    status = campaign.status()
+    assert status.order_probability is status.expected_tau is None
+    assert status.why_done == campaign.why_done
+    assert ("are expected to be right" in (status.why_done or "")) == (status.expected_accuracy >= 0.6)
+
+
+def test_status_counts(start, votes):
+    campaign = start(votes=votes, backend=rt.PGGibbs(draws=40, warmup=10, chains=2))
+    asked = ids(campaign.ask(4))
+    campaign.tell({asked[0]: "first", asked[1]: "tie"})
+    campaign.withdraw(asked[2])
+    status = campaign.status()
+    assert (status.answered, status.open, status.withdrawn, status.batches) == (2, 1, 1, 1)
+    assert sum(status.by_annotator.values()) == 2
+    assert status.fits == 1
+    assert status.max_rhat > 1.0
+    assert 0 < status.order_probability <= 1
+    assert -1 < status.expected_tau <= 1
+    assert status.expected_accuracy is None
+    assert status.why_done is None
+
+
+# ---------------------------------------------------------------- going on
+
+
+def test_going_on_takes_the_path_alone(start, votes):
+    policy = Policy(target="competence", batch=Unique(), costs={"ann": 2.0}, quota={"bob": 5}, least_share=0.1)
+    campaign = start(
+        model=rt.ExtendedBTL(competence="signed", reward_scale=2.0),
+        policy=policy,
+        votes=votes,
+        budget=20.0,
+        seed=3,
+        again=False,
+    )
+    again = Campaign.open(campaign.path)
+    for name in ("model", "policy", "backend", "again", "seed", "batch_size", "budget", "stop"):
+        assert getattr(again, name) == getattr(campaign, name)
+    assert same(again.pool, campaign.pool)
+    assert same(again.data, campaign.data)
+    assert Campaign.open(campaign.path, batch_size=7).batch_size == campaign.batch_size == 7
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        rt.PGGibbs(draws=250, warmup=100, chains=2),
+        rt.DawidSkene(diagonal=2.0),
+        Policy(score=About("reward", draws=7), batch=BatchBald(configurations=64), annotator=Oracle({"ann": 0.5, 3: 1.0})),
+        GainBelow(0.01, costs={"ann": 2.0}) & ExpectedAccuracy(0.9),
+        Policy(target="top_k", k=2, batch=SpanningTree(), quota={"a'b": 2}),
+    ],
+)
+def test_settings_come_back_from_their_text(thing):
+    assert rebuilt(repr(thing), "policy") == thing
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').getcwd()",
+        "Policy(target=open('x'))",
+        "(lambda: 1)()",
+        "Policy(",
+        "Nobody()",
+        "BTL(1, 2, 3, 4, 5)",
+        "[" * 9999,
+    ],
+)
+def test_nothing_else_comes_back_from_text(text):
+    with pytest.raises(SettingError, match="cannot rebuild the model"):
+        rebuilt(text, "model")
+
+
+def test_another_campaign_is_refused(start, votes, labels):
+    start(votes=votes)
+    for changed, says in [
+        ({"model": rt.ExtendedBTL()}, r"its model is BTL\("),
+        ({"policy": Policy()}, "its policy is Policy"),
+        ({"backend": rt.PGEM()}, "its backend is PGGibbs"),
+        ({"again": False}, "its again is True, not False"),
+        ({"seed": 1}, "its seed is 0, not 1"),
+        ({"pool": rt.Candidates.pairs(votes, items=["tea", "milk"])}, r"its pool is 6 questions .* not 2 questions"),
+        ({"votes": votes.take([0])}, "its votes is 9|its votes is 3 rows"),
+        ({"pool": rt.Candidates.labels(labels), "model": rt.DawidSkene()}, "its model is"),
+    ]:
+        with pytest.raises(DataError, match=f"belongs to another campaign: {says}"):
+            start(**changed)
+
+
+# ---------------------------------------------------------------- bad input
+
+
+def test_an_empty_pool(start, votes, labels):
+    with pytest.raises(DataError, match=r"the pool is empty.*rt.Candidates.pairs\(votes\)"):
+        start(rt.Candidates.pairs(votes).take(slice(0, 0)))
+    empty = rt.Labels(
+        [], [], None, None, np.arange(3), None, None, None, None, None, labels.items, labels.annotators, labels.classes
+    )
+    with pytest.raises(DataError, match=r"the pool is empty.*rt.Candidates.labels\(labels\)"):
+        start(empty, model=rt.DawidSkene())
+
+
+def test_a_pool_that_the_data_do_not_cover(start, votes, labels):
+    other = rt.Comparisons([0], [1], [0], None, None, ("tea", "wine"), ("ann",))
+    with pytest.raises(DataError, match=r"1 item\(s\) are not among the 3 items known, e.g. 'wine'"):
+        start(other, votes=votes)
+    other = rt.Comparisons([0], [1], [0], None, None, ("tea", "milk"), ("eve",))
+    with pytest.raises(DataError, match=r"1 annotator\(s\) are not among the 2 annotators known, e.g. 'eve'"):
+        start(other, votes=votes)
+    table = {"page": [1, 2], "who": ["ann", "bob"], "says": ["ham", "egg"]}
+    other = rt.Labels.from_frame(table, item="page", annotator="who", label="says")
+    with pytest.raises(DataError, match=r"classes of votes= is \('ham', 'spam'\), and of the pool \('egg', 'ham'\)"):
+        start(other, model=rt.DawidSkene(), votes=labels)
+    part = rt.Comparisons([0], [1], [0], None, None, ("milk", "tea"), ("bob",))
+    assert triplets(start(part, votes=votes).ask()) == [("milk", "tea", "bob")]  # named in another order
+
+
+def test_pools_and_votes_that_cannot_be(start, votes, labels):
+    pool = rt.Candidates.pairs(votes)
+    for wrong, says in [
+        ({"votes": labels}, "votes= are Labels, and the pool is Comparisons"),
+        ({"votes": pool}, "votes= have no outcomes"),
+        ({"pool": rt.Comparisons([0], [9], [0], None, None, ("a", "b"), ("x",))}, "asks about item number 9"),
+        ({"pool": rt.Comparisons([0], [1], [-1], None, None, ("a", "b"), ("x",))}, "asks about annotator number -1"),
+        ({"pool": rt.Comparisons([1], [1], [0], None, None, ("a", "b"), ("x",))}, "compares 'b' with itself"),
+        ({"pool": labels, "model": rt.DawidSkene(), "votes": labels.take([0])}, "1 of 3 items"),
+    ]:
+        with pytest.raises(DataError, match=says):
+            start(**wrong)
+
+
+def test_settings_that_cannot_be(start, folder):
+    for wrong, says in [
+        ({"model": rt.BTL}, "must be a model"),
+        ({"model": rt.DawidSkene()}, "is a model of Labels"),
+        ({"pool": {"first": [1]}}, "the pool must be Comparisons or Labels"),
+        ({"backend": rt.PGEM}, "backend= takes"),
+        ({"policy": "ranking"}, "policy= takes"),
+        ({"stop": 0.95}, "stop= takes"),
+        ({"batch_size": 0}, "batch_size=0"),
+        ({"budget": -1.0}, "budget=-1.0"),
+        ({"again": 1}, "again=1"),
+        ({"seed": -1}, "seed=-1"),
+    ]:
+        with pytest.raises(SettingError, match=says):
+            start(**wrong)
+    with pytest.raises(SettingError, match="number=0"):
+        start().ask(0)
+    with pytest.raises(SettingError, match="costs has -1"):
+        Policy(costs={"ann": -1})
+    with pytest.raises(DataError, match="'eve'"):
+        start(policy=Policy(score=Random(), costs={"eve": 1.0}), path="other.db")
+    assert sorted(file.name for file in folder.iterdir()) == ["campaign.db"]
+
+
+def test_a_model_that_the_backend_cannot_run(start, votes):
+    with pytest.raises(BackendError, match="position"):
+        start(model=rt.BTL(position_bias=True))
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnScore(Random):
+    """A criterion that raters does not know."""
+
+
+def test_a_campaign_with_a_criterion_of_ones_own(start):
+    campaign = start(policy=Policy(score=OwnScore()))
+    assert start(policy=Policy(score=OwnScore())).path == campaign.path
+    with pytest.raises(SettingError, match=r"cannot rebuild the policy .*rt.Campaign\(path, model, pool, ...\)"):
+        Campaign.open(campaign.path)

@@ -1,0 +1,188 @@
+"""Label Studio and Argilla: what is written, and what is made of what people did there."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from raters.acquisition import formats
+from raters.errors import DataError
+
+PAIRS = xr.Dataset(
+    {"first": ("id", ["tea", "milk"]), "second": ("id", ['"a" & <b>', "tea"]), "by": ("id", ["ann", "bob"])},
+    {"id": np.array(["a3f1-1", "a3f1-2"], object)},
+)
+ITEMS = xr.Dataset({"item": ("id", [7, 8]), "by": ("id", [1, 2])}, {"id": ["a3f1-1", "a3f1-2"]}, {"classes": ["no", "a & b"]})
+TEXTS = {"tea": "a cup of tea", "milk": "a glass of milk", '"a" & <b>': "neither"}
+
+
+def annotation(answer, who=1, at="2026-01-01", **more):
+    """As Label Studio exports it: of a pair, or of a choice; None for nothing."""
+    kind = "pairwise" if answer in ("left", "right", "up") else "choices"
+    value = {"selected": answer} if kind == "pairwise" else {"choices": [answer]}
+    result = [] if answer is None else [{"from_name": "answer", "to_name": "first", "type": kind, "value": value, "id": "x"}]
+    return {"id": 5, "completed_by": who, "result": result, "was_cancelled": False, "updated_at": at} | more
+
+
+def task(*annotations, question="a3f1-1", by="ann"):
+    return {"id": 1, "data": {"question": question, "by": by}, "annotations": list(annotations)}
+
+
+def record(*responses, question="a3f1-1", by="ann"):
+    """As argilla 2.8 exports it with flatten=True; responses are (value, user, status)."""
+    values, users, states = (list(part) for part in zip(*responses, strict=True)) if responses else (None, None, None)
+    names = ("answer.responses", "answer.responses.users", "answer.responses.status")
+    return {"id": question, "by": by, "first": "a cup of tea"} | dict(zip(names, (values, users, states), strict=True))
+
+
+# ---------------------------------------------------------------- writing
+
+
+def test_tasks_hold_the_question_and_what_to_show():
+    tasks = json.loads(json.dumps(formats.to_label_studio(PAIRS, TEXTS)))
+    assert tasks[0]["data"] == {
+        "question": "a3f1-1",
+        "by": "ann",
+        "first_name": "tea",
+        "second_name": '"a" & <b>',
+        "first": "a cup of tea",
+        "second": "neither",
+    }
+    assert tasks[1]["meta"] == {"question": "a3f1-2"}
+    assert [one["data"]["item"] for one in formats.to_label_studio(ITEMS)] == ["7", "8"]
+    assert json.loads(json.dumps(formats.to_label_studio(ITEMS, {"7": "x", 8: "y"})))[0]["data"]["item_name"] == 7
+
+
+@pytest.mark.parametrize(
+    ("questions", "settings", "control", "options"),
+    [
+        (PAIRS, {}, "Pairwise", []),
+        (PAIRS, {"ties": True}, "Choices", ["first", "second", "tie"]),
+        (ITEMS, {}, "Choices", ["no", "a & b"]),
+        (ITEMS, {"classes": [0, 1]}, "Choices", ["0", "1"]),
+    ],
+)
+def test_the_interface_shows_what_the_tasks_hold(questions, settings, control, options):
+    interface = ET.fromstring(formats.label_studio_config(questions, **settings))
+    found = interface.find(control)
+    assert found.get("name") == "answer"
+    shown = {text.get("name"): text.get("value") for text in interface.iter("Text")}
+    assert set(found.get("toName").split(",")) <= set(shown)
+    assert [choice.get("value") for choice in interface.iter("Choice")] == options
+    data = formats.to_label_studio(questions)[0]["data"]
+    assert all(value.removeprefix("$") in data for value in shown.values())
+
+
+def test_records_and_settings_of_argilla():
+    first = json.loads(json.dumps(formats.to_argilla(PAIRS, TEXTS)))[0]
+    assert first["id"] == "a3f1-1"
+    assert first["fields"] == {"first": "a cup of tea", "second": "neither"}
+    assert first["metadata"] == {"by": "ann", "first_name": "tea", "second_name": '"a" & <b>'}
+    for questions, chosen, options, kind in [
+        (PAIRS, {}, ["first", "second"], "label_selection"),
+        (PAIRS, {"ties": True}, ["first", "second", "tie"], "label_selection"),
+        (PAIRS, {"ranking": True}, ["first", "second"], "ranking"),
+        (ITEMS, {}, ["no", "a & b"], "label_selection"),
+    ]:
+        settings = json.loads(json.dumps(formats.argilla_settings(questions, **chosen)))
+        record = formats.to_argilla(questions)[0]
+        assert {field["name"] for field in settings["fields"]} == set(record["fields"])
+        assert {one["name"] for one in settings["metadata"]} == set(record["metadata"])
+        assert settings["questions"][0]["settings"]["type"] == kind
+        assert [option["value"] for option in settings["questions"][0]["settings"]["options"]] == options
+
+
+def test_what_cannot_be_written():
+    with pytest.raises(DataError, match="texts= has none for 'tea', which question a3f1-1 is about"):
+        formats.to_label_studio(PAIRS, {"milk": "m"})
+    with pytest.raises(DataError, match=r"write classes=\['no', 'yes'\]"):
+        formats.label_studio_config(ITEMS.drop_attrs())
+    with pytest.raises(DataError, match=r"what campaign.ask\(\)"):
+        formats.to_argilla(xr.Dataset({"first": ("id", ["a"])}))
+
+
+# ---------------------------------------------------------------- reading
+
+
+@pytest.mark.parametrize(
+    ("done", "field", "expected"),
+    [
+        ([annotation("left")], "answers", {"a3f1-1": "first"}),
+        ([annotation("right")], "answers", {"a3f1-1": "second"}),
+        ([annotation("tie")], "answers", {"a3f1-1": "tie"}),
+        ([], "open", ["a3f1-1"]),
+        ([annotation(None)], "open", ["a3f1-1"]),  # submitted with nothing chosen
+        ([annotation(None, was_cancelled=True)], "skipped", ["a3f1-1"]),
+        ([annotation("left", was_cancelled=True)], "skipped", ["a3f1-1"]),  # chosen, then skipped
+        ([annotation("left", at="2"), annotation("right", at="1")], "answers", {"a3f1-1": "first"}),  # the last counts
+        ([annotation(None, was_cancelled=True, at="1"), annotation("left", at="2")], "answers", {"a3f1-1": "first"}),
+        ([annotation("left", at="1"), annotation(None, was_cancelled=True, at="2")], "skipped", ["a3f1-1"]),
+        ([annotation("left", 1), annotation("left", 2)], "answers", {"a3f1-1": "first"}),
+        ([annotation("left", 1), annotation("right", 2)], "disputed", {"a3f1-1": ["first", "second"]}),
+    ],
+)
+def test_annotations_of_one_task(done, field, expected):
+    found = formats.from_label_studio([task(*done)])
+    assert getattr(found, field) == expected
+    assert sum(len(part) for part in found) == 1
+
+
+def test_annotations_by_others_are_reported():
+    people = {7: "ann", "bob@site.org": "bob"}
+    by_bob = annotation("right", {"id": 8, "email": "bob@site.org"})
+    found = formats.from_label_studio([task(annotation("left", 7), by_bob)], people)
+    assert found == ({"a3f1-1": "first"}, [], [], [("a3f1-1", "bob", "second")], {})
+    found = formats.from_label_studio([task(annotation("left", 99)), task(by_bob, question="a3f1-2", by="bob")], people)
+    assert found == ({"a3f1-2": "second"}, [], ["a3f1-1"], [("a3f1-1", 99, "first")], {})
+
+
+@pytest.mark.parametrize(
+    ("responses", "field", "expected"),
+    [
+        ([("first", "u", "submitted")], "answers", {"a3f1-1": "first"}),
+        ([("first", "u", None)], "answers", {"a3f1-1": "first"}),
+        ([], "open", ["a3f1-1"]),
+        ([("first", "u", "draft")], "open", ["a3f1-1"]),
+        ([("first", "u", "discarded")], "skipped", ["a3f1-1"]),
+        ([(["second", "first"], "u", "submitted")], "answers", {"a3f1-1": "second"}),
+        ([([{"value": "second", "rank": 1}, {"value": "first", "rank": 1}], "u", "submitted")], "answers", {"a3f1-1": "tie"}),
+        (
+            [([{"value": "first", "rank": 2}, {"value": "second", "rank": 1}], "u", "submitted")],
+            "answers",
+            {"a3f1-1": "second"},
+        ),
+        ([("first", "u", "submitted"), ("second", "v", "submitted")], "disputed", {"a3f1-1": ["first", "second"]}),
+    ],
+)
+def test_responses_to_one_record(responses, field, expected):
+    found = formats.from_argilla([record(*responses)])
+    assert getattr(found, field) == expected
+    nested = {"id": "a3f1-1", "metadata": {"by": "ann"}, "responses": {}}
+    keys = ("value", "user_id", "status")
+    nested["responses"]["answer"] = [dict(zip(keys, response, strict=True)) for response in responses]
+    assert formats.from_argilla([nested]) == found
+
+
+def test_responses_by_others_are_reported():
+    found = formats.from_argilla([record(("first", "u", "submitted"), ("second", "v", "submitted"))], {"u": "ann", "v": "bob"})
+    assert found == ({"a3f1-1": "first"}, [], [], [("a3f1-1", "bob", "second")], {})
+
+
+@pytest.mark.parametrize(
+    ("read", "export", "says"),
+    [
+        (formats.from_label_studio, {"tasks": []}, "expected a list of tasks"),
+        (formats.from_label_studio, [{"data": {}}], "every entry needs 'annotations'"),
+        (formats.from_label_studio, [task(question=None)], "task 1 has no id of a question"),
+        (formats.from_label_studio, [task(annotation("up"))], "has selected='up'; expected 'left' or 'right'"),
+        (formats.from_argilla, "records", "expected a list of records"),
+        (formats.from_argilla, [record((3, "u", None))], "is 3; expected a label"),
+    ],
+)
+def test_exports_that_are_none(read, export, says):
+    with pytest.raises(DataError, match=says):
+        read(export)

@@ -1,0 +1,277 @@
+"""The journal: nothing acknowledged is lost, nothing counts twice, and a file that is wrong is refused in one sentence."""
+
+from __future__ import annotations
+
+import collections
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raters.acquisition.journal import Journal, Question
+from raters.errors import DataError
+from tests.acquisition import crashing
+
+IDENTITY = {"model": "BTL()", "items": '["tea", "milk"]', "pool": "2 questions (abc)"}
+PARTS = {"pool/first": np.arange(3), "votes/wins": np.zeros(0, np.float32)}
+ROOT = Path(__file__).parents[2]
+
+
+def question(row: int = 0, annotator: int = 0) -> Question:
+    return Question(row, 0, 1, annotator, 0.5, 1.0)
+
+
+@pytest.fixture
+def journal(tmp_path) -> Journal:
+    return Journal.start(tmp_path / "campaign.db", IDENTITY, {"batch_size": "3"}, PARTS)
+
+
+@pytest.fixture
+def filled(journal) -> Journal:
+    ids = journal.ask([question(row) for row in range(5)], known=0)
+    journal.tell({ids[0]: 1.0, ids[3]: 0.5})
+    journal.withdraw([ids[4]])
+    return journal
+
+
+def content(journal: Journal) -> tuple:
+    """Everything that a journal says."""
+    seen, parts = journal.read(), {name: part.tolist() for name, part in journal.parts.items()}
+    columns = (seen.row, seen.annotator, seen.batch, seen.score, seen.cost, seen.withdrawn, seen.value)
+    facts = (journal.identity, journal.settings, journal.tag, parts, seen.asked, seen.told)
+    return facts, [np.nan_to_num(column, nan=-1.0).tolist() for column in columns]
+
+
+# ---------------------------------------------------------------- asking and telling
+
+
+def test_what_was_written_is_read_back(filled):
+    again = Journal(filled.path)
+    assert content(again) == content(filled)
+    assert again.identity == IDENTITY
+    assert again.parts["pool/first"].tolist() == [0, 1, 2]
+    seen = again.read()
+    assert seen.answered.tolist() == [True, False, False, True, False]
+    assert seen.open.tolist() == [False, True, True, False, False]
+    assert seen.value[[0, 3]].tolist() == [1.0, 0.5]
+    assert [file.name for file in filled.path.parent.iterdir()] == ["campaign.db"]
+
+
+def test_an_answer_that_comes_twice_counts_once(filled):
+    one = filled.id_of(1)
+    assert filled.tell({one: 1.0}) == ((), (one,), (), ())
+    with pytest.raises(DataError, match=rf"question {one} has the answer 1.0 \(told .*\), and now 0.0.*correct=True"):
+        filled.tell({filled.id_of(2): 1.0, one: 0.0})
+    assert filled.read().answered.sum() == 2  # all or nothing
+    assert filled.tell({one: 0.0}, correct=True).corrected == (one,)
+    assert filled.read().value[0] == 0.0
+    assert Journal(filled.path).read().value[0] == 0.0
+
+
+def test_an_answer_may_come_after_its_question_was_withdrawn(filled):
+    late = filled.id_of(5)
+    assert filled.tell({late: 1.0}) == ((late,), (), (), (late,))
+    assert filled.read().value[4] == 1.0
+    assert filled.withdraw([late, filled.id_of(1)]) == ()  # answered, so there is nothing to take back
+
+
+def test_questions_are_not_handed_out_by_one_who_has_not_seen_the_last(filled):
+    assert filled.ask([question()], known=4) is None
+    assert filled.ask([question()], known=5) == [filled.id_of(6)]
+    assert filled.read().batch.tolist() == [0, 0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("{tag}-6", "5 were, {tag}-1 to {tag}-5"),
+        ("{tag}-0", "5 were"),
+        ("{tag}-01", "5 were"),
+        ("{tag}-x", "5 were"),
+        ("zzzz-1", "it is of another campaign; ids here begin with {tag}-"),
+        (3, "5 were"),
+    ],
+)
+def test_ids_that_were_not_handed_out(filled, wrong, says):
+    wrong, says = (part.format(tag=filled.tag) if isinstance(part, str) else part for part in (wrong, says))
+    for action in (lambda: filled.tell({filled.id_of(2): 1.0, wrong: 1.0}), lambda: filled.withdraw([filled.id_of(2), wrong])):
+        with pytest.raises(DataError) as error:
+            action()
+        assert f"no question {wrong!r} was handed out: {says}" in str(error.value)
+    assert filled.read().open.sum() == 2
+
+
+def test_nothing_was_asked_yet(journal):
+    with pytest.raises(DataError, match="none was yet"):
+        journal.tell({journal.id_of(1): 1.0})
+
+
+# ---------------------------------------------------------------- files that are wrong
+
+
+def test_the_journal_of_another_campaign(journal):
+    for changed, says in [
+        ({"model": "ExtendedBTL()"}, r"its model is BTL\(\), not ExtendedBTL\(\)"),
+        (
+            {"items": '["tea", "beer"]'},
+            "of the items it has 'milk', which this one has not and has not 'beer', which this one has",
+        ),
+        ({"items": '["milk", "tea"]'}, "its items come in another order, 'tea', 'milk' and not 'milk', 'tea'"),
+        ({"pool": "3 questions (abd)"}, r"its pool is 2 questions \(abc\), not 3 questions \(abd\)"),
+    ]:
+        with pytest.raises(DataError, match=f"belongs to another campaign: {says}.*Campaign.open"):
+            Journal.start(journal.path, IDENTITY | changed, {}, PARTS)
+
+
+def test_settings_may_change(journal):
+    again = Journal.start(journal.path, IDENTITY, {"batch_size": "4", "stop": ""}, {})
+    assert again.settings == {"batch_size": "4", "stop": ""}
+    assert journal.settings == again.settings
+
+
+def test_no_journal(tmp_path):
+    with pytest.raises(DataError, match=r"there is no journal .*; start one with rt.Campaign"):
+        Journal(tmp_path / "none.db")
+    with pytest.raises(DataError, match="is a folder"):
+        Journal(tmp_path)
+    with pytest.raises(DataError, match="there is no folder"):
+        Journal.start(tmp_path / "none" / "campaign.db", IDENTITY, {}, {})
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(DataError, match="is empty"):
+        Journal.start(tmp_path / "empty.db", IDENTITY, {}, {})
+    (tmp_path / "text.db").write_text("a letter to a friend\n" * 100)
+    with pytest.raises(DataError, match="is no journal of a campaign"):
+        Journal(tmp_path / "text.db")
+    with sqlite3.connect(tmp_path / "other.db") as other:
+        other.execute("CREATE TABLE question (number)")
+    other.close()
+    with pytest.raises(DataError, match="is an SQLite database, but no journal"):
+        Journal(tmp_path / "other.db")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["empty.db", "other.db", "text.db"]
+
+
+def test_a_journal_of_a_later_format(journal):
+    with sqlite3.connect(journal.path) as db:
+        db.execute("PRAGMA user_version=2")
+    db.close()
+    with pytest.raises(DataError, match="has format 2, and this raters reads 1"):
+        Journal(journal.path)
+
+
+def test_a_journal_that_has_gone_does_not_come_back_empty(filled):
+    filled.path.unlink()
+    with pytest.raises(DataError, match="cannot be read or written"):
+        filled.tell({filled.id_of(2): 1.0})
+    assert not filled.path.exists()
+
+
+def test_a_truncated_journal(filled):
+    whole = filled.path.read_bytes()
+    for share in (0.01, 0.3, 0.5, 0.9):
+        filled.path.write_bytes(whole[: int(len(whole) * share)])
+        with pytest.raises(DataError, match=r"is damaged|is no journal"):
+            content(Journal(filled.path))
+
+
+def test_any_flipped_byte_is_seen_or_harmless(filled, tmp_path):
+    """SQLite's own check sees pages that do not fit together; a digit that has changed is what the checksums are for."""
+    whole, expected = filled.path.read_bytes(), content(filled)
+    rng, seen = random.Random(0), collections.Counter()
+    used = [place for place, byte in enumerate(whole) if byte]
+    for place in rng.sample(used, 300) + rng.sample(range(len(whole)), 100):
+        broken = tmp_path / "broken.db"
+        broken.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << rng.randrange(8))]) + whole[place + 1 :])
+        try:
+            found = content(Journal(broken))
+        except DataError:
+            seen["refused"] += 1
+        else:
+            assert found == expected, place
+            seen["harmless"] += 1
+    assert seen["refused"] > 150
+
+
+def test_a_read_only_journal_can_be_read(filled):
+    filled.path.chmod(0o444)
+    if os.access(filled.path, os.W_OK):
+        pytest.skip("this user may write everything")
+    assert Journal(filled.path).read().answered.sum() == 2
+    with pytest.raises(DataError, match="cannot be read or written"):
+        filled.tell({filled.id_of(2): 1.0})
+
+
+# ---------------------------------------------------------------- several processes
+
+
+def test_a_lock_that_stays_is_reported(filled):
+    impatient = Journal(filled.path, patience=0.1)
+    other = sqlite3.connect(filled.path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(DataError, match=r"is locked: another process has been writing to it for more than 0.1 s"):
+        impatient.tell({filled.id_of(2): 1.0})
+    other.execute("ROLLBACK")
+    other.close()
+    assert impatient.tell({filled.id_of(2): 1.0}).new
+
+
+def test_threads_may_share_a_journal(filled):
+    ids = filled.ask([question(row) for row in range(20)], known=5)
+    threads = [threading.Thread(target=filled.tell, args=({one: 1.0},)) for one in ids]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert filled.read().answered.sum() == 22
+
+
+def test_of_two_that_start_one_makes_the_journal(tmp_path, monkeypatch):
+    path, make = tmp_path / "campaign.db", Journal._create
+    tags = []
+
+    def late(*arguments):
+        tags.append(Journal.start(path, IDENTITY, {}, PARTS).tag)  # meanwhile another process
+        make(*arguments)
+
+    monkeypatch.setattr(Journal, "_create", lambda *arguments: (monkeypatch.undo(), late(*arguments)))
+    assert Journal.start(path, IDENTITY, {}, PARTS).tag == tags[0]
+    assert [file.name for file in tmp_path.iterdir()] == ["campaign.db"]
+
+
+def test_killed_at_a_hundred_moments_it_loses_no_answer_and_repeats_none(tmp_path):
+    """Two processes at a time ask and tell, and are killed; the log of each says what it had been told was done."""
+    worker = [sys.executable, "-W", "ignore", "-m", "tests.acquisition.crashing", str(tmp_path), "100"]
+    done = subprocess.run(worker, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    logs = [file.read_text().splitlines() for file in tmp_path.glob("*.log")]
+    acknowledged = collections.defaultdict(list)
+    for line in (line for log in logs for line in log):
+        what, _, one = line.rpartition(" ")
+        acknowledged[what].append(one)
+    assert len(acknowledged["asked"]) == len(set(acknowledged["asked"])), "an id was handed out twice"
+
+    campaign = crashing.campaign(tmp_path / "campaign.db")
+    journal = campaign._journal
+    seen = journal.read()
+    ids = [journal.id_of(number) for number in range(1, len(seen) + 1)]
+    words = {1.0: "first", 0.0: "second", 0.5: "tie"}
+    answered = {one: words[value] for one, value in zip(ids, seen.value.tolist(), strict=True) if value == value}
+    assert set(acknowledged["asked"]) <= set(ids), "a question was lost"
+    assert set(acknowledged["told"]) <= set(answered), "an answer was lost"
+    assert set(answered) <= set(acknowledged["trying"]), "an answer came from nowhere"
+    assert all(said == crashing.answer_to(one) for one, said in answered.items())
+    assert campaign.data.num_votes == len(answered), "an answer counts twice"
+    asked_once = seen.row[~seen.withdrawn]
+    assert len(asked_once) == len(set(asked_once.tolist())), "a question was open twice"
+    with sqlite3.connect(journal.path) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    db.close()
+    # Most processes got to work, and some were killed between an answer and its acknowledgement.
+    assert len(logs) > 60
+    assert len(set(acknowledged["told"])) > 100
+    assert set(acknowledged["trying"]) > set(acknowledged["told"])
