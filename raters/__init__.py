@@ -1,7 +1,7 @@
 """Bayesian models of human judgement: who can be trusted, what people prefer, and what to ask next."""
 
 from raters import acquisition, alignment, calibration, datasets, errors, testing
-from raters.acquisition import Candidates, Policy, suggest
+from raters.acquisition import Campaign, Candidates, Policy, suggest
 from raters.agreement import agreement
 from raters.audit import Audit, Costs, audit, drop
 from raters.cite import cite
@@ -35,6 +35,7 @@ __all__ = [
     "PGEM",
     "SVI",
     "Audit",
+    "Campaign",
     "Candidates",
     "Comparisons",
     "ContextualBTL",

@@ -1,8 +1,10 @@
 """What to ask next, and whom: scores of questions, batches, campaigns and their simulation."""
 
-from raters.acquisition import scores
+from raters.acquisition import formats, scores
 from raters.acquisition.batches import Batch, BatchBald, Power, SpanningTree, SparseSubset, Top, Unique
+from raters.acquisition.campaign import Campaign, Status
 from raters.acquisition.candidates import Candidates
+from raters.acquisition.certainty import expected_share_of_right_pairs, probability_of_order, probability_of_top
 from raters.acquisition.criteria import (
     About,
     Bald,
@@ -16,6 +18,7 @@ from raters.acquisition.criteria import (
     Margin,
     OrderEntropy,
     OrderInformation,
+    OrderVariance,
     Random,
     Thompson,
     TruthVariance,
@@ -24,6 +27,7 @@ from raters.acquisition.criteria import (
 )
 from raters.acquisition.policy import Policy
 from raters.acquisition.posterior import Posterior
+from raters.acquisition.simulation import area_under_curve, replay_campaign, simulate_campaign
 from raters.acquisition.stopping import (
     AllOf,
     AnyOf,
@@ -47,6 +51,7 @@ __all__ = [
     "BatchBald",
     "BestMean",
     "Budget",
+    "Campaign",
     "Candidates",
     "CommitteeDivergence",
     "Criterion",
@@ -64,12 +69,14 @@ __all__ = [
     "OrderEntropy",
     "OrderInformation",
     "OrderIsRight",
+    "OrderVariance",
     "Policy",
     "Posterior",
     "Power",
     "Random",
     "SpanningTree",
     "SparseSubset",
+    "Status",
     "Stop",
     "Thompson",
     "ThompsonAnnotator",
@@ -81,6 +88,13 @@ __all__ = [
     "VarianceReduction",
     "VoteEntropy",
     "Whom",
+    "area_under_curve",
+    "expected_share_of_right_pairs",
+    "formats",
+    "probability_of_order",
+    "probability_of_top",
+    "replay_campaign",
     "scores",
+    "simulate_campaign",
     "suggest",
 ]

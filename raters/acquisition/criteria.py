@@ -287,6 +287,28 @@ class VarianceReduction(Criterion):
 
 
 @dataclass(frozen=True)
+class OrderVariance(Criterion):
+    """By how much an answer is expected to lower the variance of the order of its two items, under each type where there are
+    several: see `scores.order_variance_reduction`."""
+
+    def reader(self, posterior, questions, rng):
+        """Reads the rewards."""
+        reward = _rewards(posterior)
+        by_type = reward.reshape(*reward.shape[:3], -1)
+
+        def score(piece):
+            chances = posterior.chances(piece)
+            difference = by_type[:, :, piece.first] - by_type[:, :, piece.second]
+            of_type = [
+                scores.order_variance_reduction(chances.table, difference[..., column], chances.weight)
+                for column in range(difference.shape[-1])
+            ]
+            return sum(of_type)
+
+        return score
+
+
+@dataclass(frozen=True)
 class TruthVariance(Criterion):
     """By how much a label is expected to lower the posterior variance of the true class of its item (its Gini index)."""
 

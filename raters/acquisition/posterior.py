@@ -23,8 +23,8 @@ from raters.labels import Labels
 from raters.model import Model, Values
 from raters.predict import class_probabilities, latent_of, logits_of_types
 
-# Chances of as many questions are computed at once as keep a table below this many numbers (64 MB).
-_NUMBERS = 1 << 24
+# Chances of as many questions are computed at once as keep a table below this many numbers (16 MB, which caches hold).
+_NUMBERS = 1 << 22
 _MOST_ROWS, _FEWEST_ROWS = 1 << 14, 1 << 8
 # Probabilities of classes are kept for all draws up to this many numbers (0.8 GB).
 _MOST_UNITS = 200_000_000
@@ -88,7 +88,8 @@ class Posterior:
         one = dataclasses.replace(questions.take(slice(0, 1)).without_outcomes(), count=None)
         sites = tuple(latent_sites(model, one))
         table = _prior_draws(model, jax.tree.map(jnp.asarray, one), jax.random.split(jax.random.key(seed), draws), sites)
-        nothing = rows_of(questions, np.zeros(0, int)).with_outcomes(np.zeros(0, np.float32))
+        # A row that counts for nothing: a model cannot run on no rows at all.
+        nothing = rows_of(questions, np.zeros(0, int)).with_outcomes(np.zeros(0, np.float32)).padded(1)
         return cls._equal(model, nothing, {name: np.asarray(table[name])[None] for name in sites})
 
     @classmethod
@@ -116,8 +117,6 @@ class Posterior:
         return dataclasses.replace(self, data=data, weight=(weight / weight.sum()).astype(np.float32))
 
     def _log_likelihood(self, data) -> np.ndarray:
-        if not len(data.annotator):
-            return np.zeros(self.weight.size)
         return np.asarray(_log_likelihoods(self.model, jax.tree.map(jnp.asarray, data), self._flat), np.float64)
 
     @property
@@ -136,8 +135,6 @@ class Posterior:
                 f"{self.weight.size} draws of the classes of {number // self.weight.size:,} {latent.axes[0]}s do not fit in "
                 f"memory; write draws={max(2, self.weight.size * _MOST_UNITS // number)}"
             )
-        if not len(self.data.annotator):
-            return _shares(self.model, jax.tree.map(jnp.asarray, self.data), self._flat)
         return class_probabilities(self.model, jax.tree.map(jnp.asarray, self.data), self._flat)
 
     def responsibility(self) -> np.ndarray:
@@ -159,18 +156,9 @@ class Posterior:
         Where a likelihood sums out a class (the true class of an item, the type of an annotator), so do the chances; or,
         `by_class`, the axis draw holds each draw once for each class, weighted by its probability.
         """
-        chains = len(self.weight)
         of = _label_chances if isinstance(questions, Labels) else _vote_chances
         asked = jax.tree.map(jnp.asarray, questions.without_outcomes())
-        table, share = of(self.model, asked, self._flat, self._responsibilities)
-        weight = jnp.asarray(self.weight)
-        if share is None:
-            table = table[:, 0]
-        elif by_class:
-            weight = (weight.reshape(-1, 1, 1) * share).reshape(chains, -1, share.shape[-1])
-        else:
-            table = (share[:, :, None, :] * table).sum(1)
-        return Chances(table.reshape(chains, -1, *table.shape[-2:]), weight)
+        return of(self.model, by_class, asked, self._flat, jnp.asarray(self.weight), self._responsibilities)
 
     def pieces(self, questions: Comparisons | Labels) -> Iterator[tuple[Any, int]]:
         """Questions in pieces whose chances fit in memory, all of one shape, and how many of each piece are questions."""
@@ -205,27 +193,20 @@ def _log_likelihoods(model: Model, data: Any, draws: Values) -> jax.Array:
     return jax.lax.map(lambda values: pointwise_log_likelihood(model, data, values).sum(), draws)
 
 
-@partial(jax.jit, static_argnums=0)
-def _shares(model: Model, data: Any, draws: Values) -> jax.Array:
-    """Probability of each class of each unit before any judgement, shape (draw, unit, class)."""
-    return jax.lax.map(lambda values: jnp.exp(trace(model, data, values)[model.observed]["fn"].log_weights()), draws)
-
-
-@partial(jax.jit, static_argnums=0)
-def _vote_chances(model: Model, asked: Any, draws: Values, types: jax.Array | None):
-    """Chances of shape (draw, type, answer, question), and the probability of the type, (draw, type, question)."""
-
+@partial(jax.jit, static_argnums=(0, 1))
+def _vote_chances(
+    model: Model, by_class: bool, asked: Any, draws: Values, weight: jax.Array, types: jax.Array | None
+) -> Chances:
     def one(values):
         logits = logits_of_types(model, asked, values).T
         return jnp.stack([expit(logits), expit(-logits)], 1)
 
     share = None if types is None else types[:, asked.annotator].transpose(0, 2, 1)
-    return jax.lax.map(one, draws), share
+    return _of_draws(jax.lax.map(one, draws), weight, share, by_class)
 
 
-@partial(jax.jit, static_argnums=0)
-def _label_chances(model: Model, asked: Any, draws: Values, classes: jax.Array):
-    """Chances of shape (draw, true class, answer, question), and the probability of the class, (draw, class, question)."""
+@partial(jax.jit, static_argnums=(0, 1))
+def _label_chances(model: Model, by_class: bool, asked: Any, draws: Values, weight: jax.Array, classes: jax.Array) -> Chances:
     shown = dataclasses.replace(asked, label=jnp.zeros(asked.num_rows, int))
 
     def one(values):
@@ -233,4 +214,15 @@ def _label_chances(model: Model, asked: Any, draws: Values, classes: jax.Array):
         log = [component.log_prob(jnp.full((asked.num_rows, 1), label)) for label in range(asked.num_classes)]
         return jnp.exp(jnp.stack(log)).transpose(2, 0, 1)
 
-    return jax.lax.map(one, draws), classes[:, asked.group].transpose(0, 2, 1)
+    return _of_draws(jax.lax.map(one, draws), weight, classes[:, asked.group].transpose(0, 2, 1), by_class)
+
+
+def _of_draws(table: jax.Array, weight: jax.Array, share: jax.Array | None, by_class: bool) -> Chances:
+    """From chances of shape (draw, class, answer, question) and shares of the classes, (draw, class, question)."""
+    if share is None:
+        table = table[:, 0]
+    elif by_class:
+        weight = (weight.reshape(-1, 1, 1) * share).reshape(len(weight), -1, share.shape[-1])
+    else:
+        table = (share[:, :, None, :] * table).sum(1)
+    return Chances(table.reshape(len(weight), -1, *table.shape[-2:]), weight)

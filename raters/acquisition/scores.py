@@ -375,6 +375,39 @@ def variance_reduction(chances: Array, quantity: Array, weight: Array | None = N
 
 
 @jax.jit
+def order_variance_reduction(chances: Array, difference: Array, weight: Array | None = None) -> Array:
+    r"""By how much an answer is expected to lower the variance of which of its own two items is the better.
+
+    .. math:: \frac{\mathrm{Cov}(p(y \mid \theta), 1[r_i > r_j])^2}{p(y)\,(1 - p(y))}
+
+    Between 0 and the variance of that order, at most ¼. Where `order_entropy` is large and the annotator's answer depends on
+    the order, not where the answer is a coin's.
+
+    Parameters
+    ----------
+    chances : array, shape (chain, draw, answer, question)
+    difference : array, shape (chain, draw, question)
+        Reward of the first item less that of the second.
+    weight : array, shape (chain, draw), optional
+
+    Examples
+    --------
+    A sure answer to an open question, and a coin's answer to the same:
+
+    >>> import jax.numpy as jnp
+    >>> from raters.acquisition import scores
+    >>> chances = jnp.array([[[[1.0, 0.5], [0.0, 0.5]], [[0.0, 0.5], [1.0, 0.5]]]])
+    >>> scores.order_variance_reduction(chances, jnp.array([[[2.0, 2.0], [-2.0, -2.0]]])).tolist()
+    [0.25, 0.0]
+    """
+    above = (difference > 0).astype(chances.dtype)
+    wins = chances[:, :, 0]
+    chance, share = mean(wins, weight), mean(above, weight)
+    covariance = mean(wins * above, weight) - chance * share
+    return covariance**2 / jnp.maximum(chance * (1 - chance), _TINY)
+
+
+@jax.jit
 def expected_improvement(first: Array, second: Array, best: Array, weight: Array | None = None) -> Array:
     r"""By how much the better of two items is expected to exceed the item that is now thought best.
 

@@ -190,7 +190,7 @@ def test_types_are_weighted_by_the_votes(fit_quietly):
 
 def test_prior_draws_before_any_answer():
     prior = Posterior.prior(MODEL, PAIRS, draws=400, seed=0)
-    assert prior.data.num_comparisons == 0
+    assert prior.data.num_votes == 0
     assert prior.draws["reward"].shape == (1, 400, 6)
     # Normal(0, 1): the largest of 6 means over 400 draws is off by .25 with probability 3e-6.
     assert np.abs(prior.draws["reward"][0].mean(0)).max() < 0.25
