@@ -178,12 +178,17 @@ def _shape_options() -> str:
     return ", or ".join(" ".join(f"--{role} COLUMN" for role in shape) for shape in _SHAPES)
 
 
-def read_votes(table: pd.DataFrame, columns: Columns, ties: str | None, drop_bad_rows: bool) -> tuple[Comparisons, int]:
-    """The votes in a table, and how many rows were left out because no vote can be read from them."""
+def read_votes(
+    table: pd.DataFrame, columns: Columns, ties: str | None, drop_bad_rows: bool, **names: Sequence[Any]
+) -> tuple[Comparisons, int]:
+    """The votes in a table, and how many rows were left out because no vote can be read from them.
+
+    All `names` (``items``, ``annotators``) may be given, also those that the table does not mention.
+    """
     from raters.data import Comparisons
 
     table, left_out = _usable_rows(table, columns, drop_bad_rows)
-    roles: dict[str, Any] = columns.given() | ({"ties": ties} if ties else {})
+    roles: dict[str, Any] = columns.given() | ({"ties": ties} if ties else {}) | names
     read = Comparisons.from_ratings if columns.item else Comparisons.from_frame
     return read(table, **roles), left_out
 
@@ -197,15 +202,19 @@ def read_labels(
     classes: str | None,
     repeats: str | None,
     drop_bad_rows: bool,
+    **names: Sequence[Any],
 ) -> tuple[Labels, int]:
-    """The labels in a table, and how many rows were left out because no label can be read from them."""
+    """The labels in a table, and how many rows were left out because no label can be read from them.
+
+    All `names` (``items``, ``annotators``) may be given, also those that the table does not mention.
+    """
     from raters.labels import Labels
 
     table, left_out = _usable_rows(table.reset_index(drop=True), columns, drop_bad_rows)
     if truth is not None and truth in table:
         # A missing value had kept whole numbers from being read as such; the labels beside them were.
         table = table.assign(**{truth: _as_written(table[truth].dropna()).reindex(table.index)})
-    settings: dict[str, Any] = columns.given() | {"truth": truth, "repeats": repeats or "keep"}
+    settings: dict[str, Any] = columns.given() | {"truth": truth, "repeats": repeats or "keep"} | names
     if classes is not None:
         settings["classes"] = _as_written(pd.Series([name.strip() for name in classes.split(",")], dtype=str)).tolist()
     labels = Labels.from_frame(table, **settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -138,9 +139,9 @@ def model_of(options: Options, columns: _cli_files.Columns) -> rt.Model:
     return kind()
 
 
-def read(options: Options, source: Source) -> rt.Labels:
-    """The labels in the table; what was read is said on standard error."""
-    settings = {name: options[name] for name in ("truth", "classes", "repeats", "drop_bad_rows")}
+def read(options: Options, source: Source, **names: Sequence[Any]) -> rt.Labels:
+    """The labels in the table, with these `names` if they are given; what was read is said on standard error."""
+    settings = {name: options[name] for name in ("truth", "classes", "repeats", "drop_bad_rows")} | names
     labels, left_out = _cli_files.read_labels(source.table, source.columns, features=options["feature"], **settings)
     note_source(options, source, left_out)
     return labels

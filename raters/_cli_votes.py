@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -156,9 +157,9 @@ def _spread(text: str | None) -> Any:
         return text
 
 
-def read(options: Options, source: Source) -> rt.Comparisons:
-    """The votes in the table; what was read is said on standard error."""
-    votes, left_out = _cli_files.read_votes(source.table, source.columns, options["ties"], options["drop_bad_rows"])
+def read(options: Options, source: Source, **names: Sequence[Any]) -> rt.Comparisons:
+    """The votes in the table, with these `names` if they are given; what was read is said on standard error."""
+    votes, left_out = _cli_files.read_votes(source.table, source.columns, options["ties"], options["drop_bad_rows"], **names)
     note_source(options, source, left_out)
     return votes
 

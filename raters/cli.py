@@ -1,4 +1,4 @@
-"""The command line: ``raters audit``, ``types``, ``fit``, ``suggest``, ``simulate``."""
+"""The command line: ``raters audit``, ``types``, ``fit``, ``suggest``, ``campaign``, ``simulate``."""
 
 from __future__ import annotations
 
@@ -164,9 +164,11 @@ def _fitting(
 
 
 def _that_fits(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of `_fitting` before its own. Commands read all of them from the context."""
+    """The command with the options of `_fitting` before its own, which replace those of the same name. Commands read all of
+    them from the context."""
     signatures = [inspect.signature(function, eval_str=True).parameters for function in (_fitting, command)]
-    parameters = [one.replace(kind=one.KEYWORD_ONLY) for signature in signatures for one in signature.values()]
+    named = {name: one.replace(kind=one.KEYWORD_ONLY) for signature in signatures for name, one in signature.items()}
+    parameters = list(named.values())
 
     def run(**given: Any) -> None:
         command(**{name: value for name, value in given.items() if name in signatures[1]})
@@ -262,6 +264,175 @@ def suggest(
     from raters import _cli_run
 
     _cli_run.suggest(context.params)
+
+
+campaign = typer.Typer(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Ask people, question by question: what to ask next, whom, and when to stop. No answer is lost in a crash.",
+)
+app.add_typer(campaign, name="campaign")
+
+
+@campaign.callback()
+def _campaign(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def _of_campaign(help: str, *names: str, **settings: Any) -> Any:
+    return _option("Campaign", *names, help=help, **settings)
+
+
+Journal = Annotated[Path, typer.Argument(metavar="CAMPAIGN.db", help="What `raters campaign start` wrote.")]
+EarlierVotes = Annotated[
+    Path | None, typer.Argument(metavar="[FILE]", help="Votes or labels from before, as for `raters audit`; none without it.")
+]
+NAMES = "To ask {}: names separated by commas, or a file with one a line. (default: those in FILE)"
+Items = Annotated[str | None, _of_campaign(NAMES.format("about"), metavar="A,B,...")]
+Annotators = Annotated[str | None, _of_campaign(NAMES.format("whom"), metavar="A,B,...")]
+WANTED = "What the answers are for. (default: the ranking, or the true classes)"
+Target = Annotated[
+    Literal["ranking", "reward", "top_k", "truth", "competence", "predictive", "everything", "random"] | None,
+    _of_campaign(WANTED),
+]
+COST = "What an answer of this annotator costs (1 where nothing is said); may be given again."
+Cost = Annotated[list[str] | None, _of_campaign(COST, "--cost", metavar="NAME=NUMBER")]
+Quota = Annotated[int | None, _of_campaign("Most questions for one annotator.", min=1)]
+LeastShare = Annotated[float, _of_campaign("Share of all questions that every annotator gets at least.")]
+UNTIL = (
+    "Stop when the order is expected to have this tau with the true one; of labels, when this share is expected to be right."
+)
+Until = Annotated[float | None, _of_campaign(UNTIL)]
+Budget = Annotated[float | None, _of_campaign("Most that all answers may cost.")]
+AskAgain = Annotated[
+    bool | None,
+    _of_campaign("Put questions again to who answered them. (default: yes, but no for labels)", "--again/--no-again"),
+]
+Questions = Annotated[int, _of_campaign("Questions at a time.", "--batch-size", min=1)]
+Asked = Annotated[list[str] | None, typer.Option("--annotator", help="Only this one; may be given again.", metavar="NAME")]
+Correct = Annotated[bool, typer.Option("--correct", help="Let an answer take the place of another.")]
+People = Annotated[list[str] | None, typer.Option(help="Who a user of that tool is; may be given again.", metavar="USER=NAME")]
+
+
+@campaign.command("start")
+@_that_fits
+def campaign_start(
+    context: typer.Context,
+    file: EarlierVotes = None,
+    items: Items = None,
+    annotators: Annotators = None,
+    target: Target = None,
+    k: Annotated[int, _of_campaign("With --target top_k: how many.", "--top", min=1)] = 1,
+    cost: Cost = None,
+    quota: Quota = None,
+    least_share: LeastShare = 0.0,
+    budget: Budget = None,
+    until: Until = None,
+    again: AskAgain = None,
+    batch_size: Questions = 10,
+    out: Annotated[Path, typer.Option("--out", help="The journal.", metavar="CAMPAIGN.db")] = Path("campaign.db"),
+) -> None:
+    """Start a campaign: who can be asked about what, and what for. It need not be told again."""
+    from raters import _cli_campaign
+
+    _cli_campaign.start(context.params)
+
+
+@campaign.command("ask")
+def campaign_ask(
+    context: typer.Context,
+    journal: Journal,
+    number: Annotated[int | None, typer.Option(min=1, help="How many questions. (default: a batch)")] = None,
+    annotator: Asked = None,
+    budget: Annotated[float | None, typer.Option(help="A new budget.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="A table with a column for the answers.", metavar="FILE")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Hand out the next questions; with --out as a table to fill in, which `tell` reads."""
+    from raters import _cli_campaign
+
+    _cli_campaign.ask(context.params)
+
+
+@campaign.command("tell")
+def campaign_tell(
+    context: typer.Context,
+    journal: Journal,
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The table of `ask` with answers.")] = None,
+    question: Annotated[str | None, typer.Option("--id", help="One question.", metavar="ID")] = None,
+    answer: Annotated[str | None, typer.Option(help="The answer to it.", metavar="ANSWER")] = None,
+    annotator: Asked = None,
+    correct: Correct = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take answers: from a table, to one --id, or (without either) asking for them one by one."""
+    from raters import _cli_campaign
+
+    _cli_campaign.tell(context.params)
+
+
+@campaign.command("status")
+def campaign_status(
+    context: typer.Context,
+    journal: Journal,
+    quick: Annotated[bool, typer.Option("--quick", help="Fit nothing: only what can be counted.")] = False,
+) -> None:
+    """Say where a campaign stands: how much is answered and spent, and how sure the order is."""
+    from raters import _cli_campaign
+
+    _cli_campaign.status(context.params)
+
+
+@campaign.command("withdraw")
+def campaign_withdraw(
+    context: typer.Context,
+    journal: Journal,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Questions that wait for an answer.")] = None,
+    annotator: Asked = None,
+    quiet: Quiet = False,
+) -> None:
+    """Take open questions back, so that others may be asked; an answer that comes later still counts."""
+    from raters import _cli_campaign
+
+    _cli_campaign.withdraw(context.params)
+
+
+TO = "csv: a table to fill in; label-studio, argilla: open questions as JSON, and beside it the interface; votes: all answers."
+TEXTS = "Table of what to show for each item: its columns `item` and `text`."
+
+
+@campaign.command("export")
+def campaign_export(
+    context: typer.Context,
+    journal: Journal,
+    to: Annotated[Literal["csv", "label-studio", "argilla", "votes"], typer.Option(help=TO)],
+    out: Annotated[Path, typer.Option("--out", help="Where to write it.", metavar="FILE")],
+    texts: Annotated[Path | None, typer.Option(help=TEXTS, metavar="FILE")] = None,
+    ties: Annotated[bool, typer.Option("--ties", help="Let people say that two are equally good.")] = False,
+    annotator: Asked = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write the open questions for people to answer elsewhere, or all answers as a table of votes."""
+    from raters import _cli_campaign
+
+    _cli_campaign.export(context.params)
+
+
+@campaign.command("import")
+def campaign_import(
+    context: typer.Context,
+    journal: Journal,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What the tool exported.")],
+    source: Annotated[Literal["csv", "label-studio", "argilla"], typer.Option("--from", help="The tool.")],
+    people: People = None,
+    correct: Correct = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take answers from the export of Label Studio (JSON) or Argilla (records as JSON)."""
+    from raters import _cli_campaign
+
+    _cli_campaign.import_(context.params)
 
 
 DESIGN = (

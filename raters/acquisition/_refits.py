@@ -50,7 +50,7 @@ class Refits:
         if self._fitted is None:
             if num_rows(data) > np.isfinite(answers).sum():  # there are earlier judgements
                 return None
-            self._fitted = np.zeros(0), Posterior.prior(self._model, self._pool, draws=_DRAWS, seed=self._seed_of(0))
+            self._fitted = np.zeros(0), prior(self._model, self._pool, self._seed)
         seen, posterior = self._fitted
         before = np.full(len(answers), np.nan)
         before[: len(seen)] = seen
@@ -64,7 +64,7 @@ class Refits:
         return weighted if weighted.effective_draws >= _LEAST_SHARE * weighted.weight.size else None
 
     def _refit(self, answers: np.ndarray, data: Data) -> Posterior:
-        seed = self._seed_of(1 + int(np.isfinite(answers).sum()))
+        seed = _seed_of(self._seed, 1 + int(np.isfinite(answers).sum()))
         settings: dict[str, Any] = {"seed": seed, "progress": False, "log_likelihood": False, "start": self._result}
         with warnings.catch_warnings():
             # Short fits have not converged to the second digit, and early data fall into pieces: `Campaign.status` says so.
@@ -78,8 +78,15 @@ class Refits:
         self._fitted = answers, posterior
         return posterior
 
-    def _seed_of(self, number: int) -> int:
-        return int(np.random.SeedSequence([self._seed, 1, number]).generate_state(1)[0])
+
+def prior(model: Model, pool: Data, seed: int) -> Posterior:
+    """What is known before any answer."""
+    return Posterior.prior(model, pool, draws=_DRAWS, seed=_seed_of(seed, 0))
+
+
+def _seed_of(seed: int, number: int) -> int:
+    """A seed of its own for each fit."""
+    return int(np.random.SeedSequence([seed, 1, number]).generate_state(1)[0])
 
 
 def padded(data: Data) -> Data:

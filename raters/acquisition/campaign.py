@@ -17,7 +17,7 @@ from raters._check import boolean, positive, whole
 from raters._result import check_data, check_model, label_array
 from raters.acquisition import _pool
 from raters.acquisition._rebuild import rebuilt
-from raters.acquisition._refits import Refits
+from raters.acquisition._refits import Refits, prior
 from raters.acquisition.batches import Power, SpanningTree, Top, Unique
 from raters.acquisition.criteria import Random
 from raters.acquisition.journal import Journal, Question, Snapshot, Told
@@ -173,8 +173,7 @@ class Campaign:
         identity |= {"again": str(again), "seed": str(seed)}
         settings = _settings(batch_size, budget, stop)
         if not Path(path).exists():
-            _check_possible(model, backend, pool, base)
-            check_names(policy, pool.annotators)
+            _check_possible(model, backend, policy, pool, base, seed)
         elif votes is None:
             del identity["votes"]  # They are in the journal, and so need not be given again.
         parts = _pool.packed(pool, "pool") | _pool.packed(base, "votes")
@@ -271,7 +270,7 @@ class Campaign:
         -------
         xarray.Dataset
             With axis ``id``: ``first`` and ``second`` (for labels ``item``), ``by``, and ``score``. Fewer than asked for when
-            the pool or the budget runs out, and none when the campaign is `done`.
+            the pool or the budget runs out (or pairs, where the policy takes each once a batch), and none when it is `done`.
         """
         number = self.batch_size if number is None else number
         whole("number", number)
@@ -489,7 +488,8 @@ class Campaign:
             paid = float(seen.cost[seen.open | seen.answered].sum())
             return f"the budget is used up: {paid:g} of {self.budget:g}, open questions included"
         if self.stop is not None and seen.answered.any() and self.stop(posterior := self._posterior(seen, always=True)):
-            return f"the stopping rule is met: {self.stop.describe(posterior) if isinstance(self.stop, Stop) else self.stop!r}"
+            rule = self.stop.describe(posterior) if isinstance(self.stop, Stop) else repr(self.stop)
+            return f"the stopping rule is met: {rule}"
         return None
 
     def status(self, *, probability: bool = True) -> Status:
@@ -551,11 +551,14 @@ def _settings(batch_size: int, budget: float | None, stop: Rule | None) -> dict[
     }
 
 
-def _check_possible(model: Model, backend: Backend, pool: Any, base: Any) -> None:
-    """Say now what the first fit would refuse."""
+def _check_possible(model: Model, backend: Backend, policy: Policy, pool: Any, base: Any, seed: int) -> None:
+    """Say now what the first batch or the first fit would refuse."""
+    check_names(policy, pool.annotators)
     first = _pool.answers(pool, np.zeros(1, int), np.zeros(1))
     if reason := backend.why_not(model, _pool.joined(base, first)):
         raise BackendError(reason)
+    if not _looks_at_nothing(policy):
+        policy.choose(prior(model, pool, seed), _pool.take(pool, np.arange(min(2, _pool.num_rows(pool)))), 1, seed=0)
 
 
 def _looks_at_nothing(policy: Policy) -> bool:

@@ -414,7 +414,7 @@ def test_a_rule_stops(start):
     campaign.tell(asked[0], "first")
     assert not campaign.done
     campaign.tell(asked[1], "first")
-    assert campaign.why_done.startswith("the stopping rule is met")
+    assert campaign.why_done.startswith("the stopping rule is met: <function")
     assert campaign.ask().sizes["id"] == 0
     with pytest.raises(SettingError, match=r"cannot rebuild the stop .*rt.Campaign.open\(path, stop=...\)"):
         Campaign.open(campaign.path)
@@ -430,7 +430,7 @@ def test_rules_of_raters_come_back_with_the_journal(start, labels):
     status = campaign.status()
     assert status.order_probability is status.expected_tau is None
     assert status.why_done == campaign.why_done
-    assert ("are expected to be right" in (status.why_done or "")) == (status.expected_accuracy >= 0.6)
+    assert ((status.why_done or "").startswith("the stopping rule is met: ")) == (status.expected_accuracy >= 0.6)
 
 
 def test_status_counts(start, votes):
@@ -581,6 +581,12 @@ def test_settings_that_cannot_be(start, folder):
     with pytest.raises(DataError, match="'eve'"):
         start(policy=Policy(score=Random(), costs={"eve": 1.0}), path="other.db")
     assert sorted(file.name for file in folder.iterdir()) == ["campaign.db"]
+
+
+def test_a_policy_that_the_model_cannot_serve(start, labels, folder):
+    with pytest.raises(SettingError, match="DawidSkene has no reward"):
+        start(rt.Candidates.labels(labels), model=rt.DawidSkene(), policy=Policy(target="ranking"))
+    assert not list(folder.iterdir())
 
 
 def test_a_model_that_the_backend_cannot_run(start, votes):
