@@ -244,7 +244,7 @@ def test_of_two_that_start_one_makes_the_journal(tmp_path, monkeypatch):
 
 
 def test_killed_at_a_hundred_moments_it_loses_no_answer_and_repeats_none(tmp_path):
-    """Two processes at a time ask and tell, and are killed; the log of each says what it had been told was done."""
+    """Four processes at a time ask and tell, and are killed; the log of each says what it had been told was done."""
     worker = [sys.executable, "-W", "ignore", "-m", "tests.acquisition.crashing", str(tmp_path), "100"]
     done = subprocess.run(worker, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -273,5 +273,5 @@ def test_killed_at_a_hundred_moments_it_loses_no_answer_and_repeats_none(tmp_pat
     db.close()
     # Most processes got to work, and some were killed between an answer and its acknowledgement.
     assert len(logs) > 60
-    assert len(set(acknowledged["told"])) > 100
+    assert len(set(acknowledged["told"])) > 50
     assert set(acknowledged["trying"]) > set(acknowledged["told"])
