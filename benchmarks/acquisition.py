@@ -47,6 +47,12 @@ REFERENCE = {
     | {"order entropy, oracle": 0.125},
     "one": {"entropy": 0.041, "order entropy": 0.040, "BALD, trees": 0.037},
 }
+NOTE = """\
+*Gain*: area under the curve of τ (its mean over the batches) less that of random questions to random annotators, paired;
+bootstrap (BCa) over replicates. *Published*: what was measured elsewhere under this protocol. *Saved ×*: answers that random
+needs to τ = .85, over those that the policy needs. *Correlation*: of estimated and true competences after the last batch.
+*Competence asked*: mean true competence of who was asked. *Coverage*: share of pairs whose true difference of rewards lies in
+its 90 % interval, the least and the largest over the batches (means over replicates)."""
 
 
 def policies(crowd: str, competence: np.ndarray) -> dict[str, rt.Policy]:
@@ -167,13 +173,7 @@ def main() -> None:
             f"**{crowd} annotator{'s' * (crowd == 'ten')}**, {number} replicates, {seconds:.0f} s",
             section(crowd, curves),
         ]
-    parts.append(
-        "*Gain*: area under the curve of τ (its mean over the batches) less that of random questions to random annotators, paired; "
-        "percentile-free BCa bootstrap over replicates. *Published*: what was measured elsewhere under this protocol. "
-        "*Saved ×*: answers that random needs to τ = .85, over those that the policy needs. *Correlation*: of estimated and true "
-        "competences after the last batch. *Coverage*: share of pairs whose true difference of rewards lies in its 90 % interval, "
-        "the least and the largest over the batches (means over replicates)."
-    )
+    parts.append(NOTE)
     if not arguments.quick:
         RESULTS.mkdir(exist_ok=True)
         draw(found)

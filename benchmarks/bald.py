@@ -1,6 +1,6 @@
-"""Scores (BALD) of a million questions with 200 posterior draws: seconds and peak memory.
+"""Scores of a million questions with 200 posterior draws, and batches by BatchBALD: seconds and peak memory.
 
-The reference is the same score written down directly in NumPy, on the same candidates in pieces of the same size.
+The references are the same scores written down directly in NumPy, on the same candidates in pieces.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from _common import child, options, peak_megabytes, report, table, timed
 from scipy.special import entr, expit
 
 import raters as rt
-from raters.acquisition import scores
+from raters.acquisition import Bald, BatchBald, Posterior, VarianceReduction
 
 DRAWS = 200
 
@@ -35,9 +35,21 @@ def problem(number: int, seed: int) -> tuple[rt.Comparisons, dict[str, np.ndarra
     return candidates, draws
 
 
+def posterior_of(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> Posterior:
+    """The draws as raters holds them."""
+    fitted = candidates.take(slice(0, 1)).with_outcomes(np.ones(1, np.float32))
+    values = {name: value[None].astype(np.float32) for name, value in draws.items()}
+    return Posterior(rt.ExtendedBTL(), fitted, values, np.full((1, DRAWS), 1 / DRAWS, np.float32))
+
+
 def raters_scores(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np.ndarray:
     """raters' scores."""
-    return scores(rt.ExtendedBTL(), draws, candidates)[0]
+    return Bald()(posterior_of(candidates, draws), candidates)
+
+
+def raters_ranks(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np.ndarray:
+    """What asks for the ranking: the fall of the variances of 500 ranks."""
+    return VarianceReduction("rank")(posterior_of(candidates, draws), candidates)
 
 
 def numpy_scores(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np.ndarray:
@@ -52,7 +64,50 @@ def numpy_scores(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np
     return np.concatenate(found)
 
 
-SCORERS = {"raters.acquisition.scores": raters_scores, "NumPy, as defined": numpy_scores}
+def numpy_ranks(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np.ndarray:
+    """The definition, in pieces, in float32 as raters computes it."""
+    rank = draws["reward"].argsort(1).argsort(1).astype(np.float32)
+    centred = (rank - rank.mean(0)) / DRAWS
+    found = []
+    for begin in range(0, candidates.num_comparisons, 1 << 13):
+        part = candidates.take(slice(begin, begin + (1 << 13)))
+        gap = draws["reward"][:, part.first] - draws["reward"][:, part.second]
+        p = expit((draws["competence"][:, part.annotator] * gap).astype(np.float32))
+        mean = p.mean(0)
+        found.append(((p.T @ centred) ** 2).sum(1) / (mean * (1 - mean)))
+    return np.concatenate(found)
+
+
+def raters_batch(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np.ndarray:
+    """Ten of the candidates, by BatchBALD."""
+    posterior = posterior_of(candidates, draws)
+    return rt.Policy(target="everything", batch=BatchBald()).choose(posterior, candidates, 10, seed=0).rows
+
+
+def numpy_batch(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np.ndarray:
+    """Greedy BatchBALD as in the paper, every joint entropy exact."""
+    gap = draws["reward"][:, candidates.first] - draws["reward"][:, candidates.second]
+    p = expit(draws["competence"][:, candidates.annotator] * gap)
+    noise = (entr(p) + entr(1 - p)).mean(0)
+    joint, rows = np.ones((DRAWS, 1)), []
+    for _ in range(10):
+        total = sum(entr(joint.T @ answer / DRAWS).sum(0) for answer in (p, 1 - p)) - noise
+        total[rows] = -np.inf
+        row = int(total.argmax())
+        rows.append(row)
+        joint = np.concatenate([joint * p[:, [row]], joint * (1 - p[:, [row]])], 1)
+    return np.array(rows)
+
+
+SCORERS = {
+    "BALD, raters": raters_scores,
+    "BALD, NumPy as defined": numpy_scores,
+    "ranks, raters": raters_ranks,
+    "ranks, NumPy as defined": numpy_ranks,
+    "BatchBALD, raters": raters_batch,
+    "BatchBALD, NumPy as defined": numpy_batch,
+}
+BATCH_CANDIDATES = 10_000
 
 
 def measure_child(name: str, number: int, seed: int) -> None:
@@ -70,27 +125,34 @@ def main() -> None:
     if arguments.child:
         measure_child(arguments.child, number, arguments.seed)
         return
-    memory: dict[str, Any] = {
-        name: child(["--child", name, "--number", str(number), "--seed", str(arguments.seed)]) for name in SCORERS
-    }
-    candidates, draws = problem(number, arguments.seed)
-    runs = {name: timed(lambda scorer=scorer: scorer(candidates, draws), warm=True) for name, scorer in SCORERS.items()}
-    ours = runs["raters.acquisition.scores"]
-    rows = []
-    for name, run in runs.items():
-        peak = memory[name]
-        above = peak["peak"] - peak["before"] if isinstance(peak, dict) else float("nan")
-        error = float(np.max(np.abs(run.value - runs["NumPy, as defined"].value)))
-        rows.append([name, run.seconds, run.cpu, run.seconds / ours.seconds, above, error])
+    sizes = {name: min(BATCH_CANDIDATES, number) if name.startswith("BatchBALD") else number for name in SCORERS}
+    rows, values = [], {}
+    for pair in zip(*[iter(SCORERS)] * 2, strict=True):
+        runs = {}
+        for name in pair:
+            memory: Any = child(["--child", name, "--number", str(sizes[name]), "--seed", str(arguments.seed)])
+            candidates, draws = problem(sizes[name], arguments.seed)
+            runs[name] = timed(lambda name=name, c=candidates, d=draws: SCORERS[name](c, d), warm=True), memory
+            values[name] = runs[name][0].value
+        for name, (run, peak) in runs.items():
+            above = peak["peak"] - peak["before"] if isinstance(peak, dict) else float("nan")
+            off: Any = float(np.max(np.abs(run.value / values[pair[1]] - 1))) if pair[0].startswith("ranks") else ""
+            if pair[0].startswith("BALD"):
+                off = float(np.max(np.abs(run.value - values[pair[1]])))
+            elif pair[0].startswith("Batch"):
+                off = f"{len(set(run.value) & set(values[pair[1]]))} of 10 the same"
+            rows.append([name, sizes[name], run.seconds, run.cpu, run.seconds / runs[pair[0]][0].seconds, above, off])
     note = f"""\
-{number:,} candidates over 500 items × 50 annotators, {DRAWS} draws; seconds by the clock and of all cores, compiled,
-best of up to 5. *Memory* (MB): growth of the largest resident set over that with imports and candidates, compilation
-included. *Off*: largest difference from the definition in float64, in bits. Target: at most 2 s on two cores.
+Candidates over 500 items × 50 annotators, {DRAWS} draws; seconds by the clock and of all cores, compiled,
+best of up to 5. *× raters*: seconds over those of raters for the same. *Memory* (MB): growth of the largest resident set over
+that with imports and candidates, compilation included. *Off*: largest difference from the definition, in bits (BALD, float64)
+or as a ratio (ranks). Target: at most 2 s for a million questions on two cores.
 
-**The limit.** {number * DRAWS:,} logits, each with two gathers, one exponential, one division and one logarithm in
-float32: at about 5 ns a logit on one core {number * DRAWS * 5e-9:.2g} s of CPU."""
-    header = ["scorer", "seconds", "CPU-s", "× raters", "memory", "off"]
-    report("bald", "BALD over many questions", [table(header, rows), note], arguments.quick)
+**The limit.** {number * DRAWS:,} logits, each with two gathers, one exponential, one division and two logarithms in
+float32: at about 5 ns a logit on one core {number * DRAWS * 5e-9:.2g} s of CPU. Ranks add
+{number * DRAWS * 500 * 4:.2g} flops."""
+    header = ["score", "candidates", "seconds", "CPU-s", "× raters", "memory", "off"]
+    report("bald", "Scores of many questions, and BatchBALD", [table(header, rows), note], arguments.quick)
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def print_questions(out: Console, questions: pd.DataFrame, note: str) -> None:
         table = new_grid("Next labels to ask for, best first")
         for heading in ("item", "ask"):
             table.add_column(heading, overflow="fold", min_width=6)
-        table.add_column("bits", justify="right", no_wrap=True)
+        table.add_column("score", justify="right", no_wrap=True)
         table.add_column("likely answer", overflow="fold")
         table.add_column("P(answer)", justify="right", no_wrap=True)
         for row in questions.itertuples():

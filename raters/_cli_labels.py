@@ -100,7 +100,8 @@ def questions(options: Options, model: rt.Model, result: xr.DataTree, labels: rt
     again = options["again"] or alike
     candidates = rt.Candidates.labels(labels, items=options["item"] or None, annotators=who, again=again, seed=options["seed"])
     settings = {name: options[name] for name in ("batch_size", "draws", "seed")}
-    found = rt.suggest(model, result, candidates, **settings).to_dataframe().reset_index(drop=True)
+    policy = rt.Policy(target=options["target"], k=options["k"])
+    found = rt.suggest(model, result, candidates, policy=policy, **settings).to_dataframe().reset_index(drop=True)
     if alike and not options["annotator"]:
         found["by"] = "anyone"
     return found
@@ -165,7 +166,14 @@ def _next_questions(model, result, labels: rt.Labels, found, options: Options) -
     who = [name for name in labels.annotators if str(name) not in flagged]
     if not who:
         return nothing, "Everybody is flagged: there is nobody to ask."
-    settings = {"annotator": who if flagged else None, "item": None, "again": False, "draws": 200}
+    settings = {
+        "annotator": who if flagged else None,
+        "item": None,
+        "again": False,
+        "draws": 200,
+        "target": "everything",
+        "k": 1,
+    }
     try:
         chosen = questions(dict(options) | settings, model, result, labels)
     except DataError:

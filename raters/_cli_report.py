@@ -135,7 +135,7 @@ def print_questions(out: Console, questions: pd.DataFrame, note: str) -> None:
     grid = new_grid("Next questions, most informative first")
     for heading in ("first", "second", "ask"):
         grid.add_column(heading, overflow="fold", min_width=6)
-    grid.add_column("bits", justify="right", no_wrap=True)
+    grid.add_column("score", justify="right", no_wrap=True)
     grid.add_column("P(first wins)", justify="right", no_wrap=True)
     for row in questions.itertuples():
         names = (escape(str(name)) for name in (row.first, row.second, row.by))

@@ -93,7 +93,8 @@ def questions(options: Options, model: rt.Model, result: xr.DataTree, votes: rt.
         who = [votes.annotators[0]]
     candidates = rt.Candidates.pairs(votes, items=options["item"] or None, annotators=who, seed=options["seed"])
     settings = {name: options[name] for name in ("batch_size", "draws", "seed")}
-    chosen = rt.suggest(model, result, candidates, **settings).to_dataframe().reset_index(drop=True)
+    policy = rt.Policy(target=options["target"], k=options["k"])
+    chosen = rt.suggest(model, result, candidates, policy=policy, **settings).to_dataframe().reset_index(drop=True)
     if isinstance(model, rt.BTL) and not options["annotator"]:
         chosen["by"] = "anyone"
     return chosen
@@ -177,7 +178,7 @@ def _next_questions(model, result, votes, found, options: Options) -> tuple[pd.D
             columns=["first", "second", "by", "score", "p_win"]
         ), "Everybody is flagged: there is nobody to ask."
     candidates = rt.Candidates.pairs(votes, annotators=who, seed=options["seed"])
-    chosen = rt.suggest(model, result, candidates, batch_size=options["batch_size"], seed=options["seed"])
+    chosen = rt.suggest(model, result, candidates, target="everything", batch_size=options["batch_size"], seed=options["seed"])
     questions = chosen.to_dataframe().reset_index(drop=True)
     if alike:
         questions["by"] = "anyone"

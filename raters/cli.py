@@ -112,6 +112,8 @@ Compare = Annotated[str | None, _option("Types", help="Also compare these number
 FIRST_LOOK = "em takes seconds and suits a first look; gibbs and nuts are exact."
 TypeBackend = Annotated[Literal["em", "gibbs", "nuts", "svi"], _option("Fit", "--backend", help=FIRST_LOOK)]
 BatchSize = Annotated[int, typer.Option(min=1, help="Questions to suggest.")]
+WANTED = "What the answers are for. (default: the ranking, or the true classes)"
+TargetName = Literal["ranking", "reward", "top_k", "truth", "competence", "predictive", "everything"]
 Folder = Annotated[Path, typer.Option("--out", help="Folder for result.nc, summary.json, tables and figures.", metavar="DIR")]
 Rows = Annotated[int, typer.Option(min=2, help="Most rows of a printed table; of more, both ends are shown.")]
 
@@ -256,11 +258,13 @@ def suggest(
     annotator: Annotated[list[str] | None, typer.Option(help="Ask only this one; may be given again.", metavar="NAME")] = None,
     item: Annotated[list[str] | None, typer.Option(help="Ask only about these; may be given again.", metavar="NAME")] = None,
     again: Annotated[bool, typer.Option("--again", help="Of labels: annotators may be asked about an item again.")] = False,
+    target: Annotated[TargetName | None, typer.Option(help=WANTED)] = None,
+    k: Annotated[int, typer.Option("--top", min=1, help="With --target top_k: how many.")] = 1,
     draws: Annotated[int, typer.Option(min=2, help="Posterior draws to score with.")] = 200,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option("--out", help="Also write the questions as a table.", metavar="FILE")] = None,
 ) -> None:
-    """Say which questions, put to whom, would tell most (BALD)."""
+    """Say which questions, put to whom, would tell most of what is wanted."""
     from raters import _cli_run
 
     _cli_run.suggest(context.params)
@@ -291,11 +295,8 @@ EarlierVotes = Annotated[
 NAMES = "To ask {}: names separated by commas, or a file with one a line. (default: those in FILE)"
 Items = Annotated[str | None, _of_campaign(NAMES.format("about"), metavar="A,B,...")]
 Annotators = Annotated[str | None, _of_campaign(NAMES.format("whom"), metavar="A,B,...")]
-WANTED = "What the answers are for. (default: the ranking, or the true classes)"
-Target = Annotated[
-    Literal["ranking", "reward", "top_k", "truth", "competence", "predictive", "everything", "random"] | None,
-    _of_campaign(WANTED),
-]
+# A union of two Literals is more than Typer reads; a Literal of a Literal is one.
+Target = Annotated[Literal[TargetName, "random"] | None, _of_campaign(WANTED)]
 COST = "What an answer of this annotator costs (1 where nothing is said); may be given again."
 Cost = Annotated[list[str] | None, _of_campaign(COST, "--cost", metavar="NAME=NUMBER")]
 Quota = Annotated[int | None, _of_campaign("Most questions for one annotator.", min=1)]

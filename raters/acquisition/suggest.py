@@ -110,7 +110,7 @@ def suggest(
 
 def in_codes_of(posterior: Posterior, candidates: Comparisons | Labels) -> Any:
     """Candidates in the codes of what was fitted; `DataError` for names that were not."""
-    fitted = posterior.data
+    fitted: Any = posterior.data
     if isinstance(candidates, Comparisons):
         return recode(posterior.model, candidates.without_outcomes(), fitted)
     item = _frame.match(np.asarray(candidates.item), candidates.items, fitted.items, "item")
