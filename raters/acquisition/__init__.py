@@ -1,7 +1,7 @@
 """What to ask next, and whom: scores of questions, batches, campaigns and their simulation."""
 
 from raters.acquisition import formats, scores
-from raters.acquisition.batches import Batch, BatchBald, Power, SpanningTree, SparseSubset, Top, Unique
+from raters.acquisition.batches import Batch, BatchBald, Power, Sequential, SpanningTree, SparseSubset, Top, Unique
 from raters.acquisition.campaign import Campaign, Status
 from raters.acquisition.candidates import Candidates
 from raters.acquisition.certainty import expected_share_of_right_pairs, probability_of_order, probability_of_top
@@ -74,6 +74,7 @@ __all__ = [
     "Posterior",
     "Power",
     "Random",
+    "Sequential",
     "SpanningTree",
     "SparseSubset",
     "Status",

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from raters._check import positive, whole
+from raters._check import boolean, positive, whole
+from raters.acquisition.criteria import Criterion, OfVariance
 from raters.acquisition.posterior import Posterior, rows_of
 from raters.data import Comparisons
 from raters.errors import SettingError
@@ -24,8 +25,11 @@ _SHORTLIST = 20_000
 class Chooser:
     """Chooses one question after another: `best` names the best of those still `allowed`, `take` says which was taken.
 
-    This one takes the highest score, and lets a question come again to another annotator.
+    This one takes the highest score, and lets a question come again to another annotator. Scores are per cost; `price` says
+    what each question costs to those that score as they go.
     """
+
+    price: np.ndarray | None = None
 
     def __init__(self, score: np.ndarray) -> None:
         self.score = np.array(score, float)
@@ -46,7 +50,9 @@ class Batch(abc.ABC):
     """How a batch is put together."""
 
     @abc.abstractmethod
-    def chooser(self, score: np.ndarray, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Chooser:
+    def chooser(
+        self, criterion: Criterion, score: np.ndarray, posterior: Posterior, questions: Any, rng: np.random.Generator
+    ) -> Chooser:
         """What chooses among these questions."""
 
 
@@ -54,7 +60,7 @@ class Batch(abc.ABC):
 class Top(Batch):
     """The highest scores. A pair, or an item to label, may come more than once, put to several annotators."""
 
-    def chooser(self, score, posterior, questions, rng):
+    def chooser(self, criterion, score, posterior, questions, rng):
         """By score alone."""
         return Chooser(score)
 
@@ -63,7 +69,7 @@ class Top(Batch):
 class Unique(Batch):
     """The highest scores, each pair (or item to label) once."""
 
-    def chooser(self, score, posterior, questions, rng):
+    def chooser(self, criterion, score, posterior, questions, rng):
         """By score, once each."""
         return _Once(score, asked_about(questions))
 
@@ -84,7 +90,7 @@ class Power(Batch):
     def __post_init__(self) -> None:
         positive("exponent", self.exponent)
 
-    def chooser(self, score, posterior, questions, rng):
+    def chooser(self, criterion, score, posterior, questions, rng):
         """By score and Gumbel noise."""
         if (score < 0).any():
             raise SettingError("Power() needs scores of at least 0, and this criterion gives negative ones; use Unique()")
@@ -97,11 +103,41 @@ class SpanningTree(Batch):
     """Pairs that close no circle, best score first: the batch connects as many items as it can. When a tree spans all items,
     the next is begun (Mikhailiuk et al. 2020, ASAP)."""
 
-    def chooser(self, score, posterior, questions, rng):
+    def chooser(self, criterion, score, posterior, questions, rng):
         """By score, without circles."""
         if not isinstance(questions, Comparisons):
             raise SettingError("SpanningTree() connects items by comparisons, and these questions are labels; use Unique()")
         return _Tree(score, questions)
+
+
+@dataclass(frozen=True)
+class Sequential(Batch):
+    r"""Each next question is scored as if the answers to those chosen were known, and not yet what they are.
+
+    For scores that are expected falls of a variance. What the answers y to the batch so far leave open of a quantity q is the
+    variance around its best linear predictor: covariances with the next answer become
+    :math:`\mathrm{Cov}(p, q) - \mathrm{Cov}(p, y)\,\mathrm{Cov}(y, y)^{-1}\,\mathrm{Cov}(y, q)`. Looks at the 20,000
+    candidates of highest score.
+
+    Parameters
+    ----------
+    once : bool
+        Whether each pair comes once in a batch.
+    """
+
+    once: bool = True
+
+    def __post_init__(self) -> None:
+        boolean("once", self.once)
+
+    def chooser(self, criterion, score, posterior, questions, rng):
+        """By what is left of the covariances."""
+        if not isinstance(criterion, OfVariance) or not isinstance(questions, Comparisons):
+            raise SettingError(
+                "Sequential() needs comparisons and the score of a variance, such as OrderVariance() or VarianceReduction(); "
+                f"with {criterion!r} use Unique()"
+            )
+        return _InTurn(criterion, score, posterior, questions, self.once)
 
 
 @dataclass(frozen=True)
@@ -128,7 +164,7 @@ class BatchBald(Batch):
     def __post_init__(self) -> None:
         whole("configurations", self.configurations, least=2)
 
-    def chooser(self, score, posterior, questions, rng):
+    def chooser(self, criterion, score, posterior, questions, rng):
         """By joint information."""
         return _Joint(score, posterior, questions, self.configurations, rng)
 
@@ -146,7 +182,7 @@ class SparseSubset(Batch):
     Pinsler, Gordon, Nalisnick and Hernández-Lobato (2019), NeurIPS, arXiv:1908.02144.
     """
 
-    def chooser(self, score, posterior, questions, rng):
+    def chooser(self, criterion, score, posterior, questions, rng):
         """By Frank–Wolfe steps."""
         return _Sparse(score, posterior, questions)
 
@@ -207,7 +243,11 @@ class _Short(Chooser):
 
     def best(self, allowed):
         usable = (allowed & self.open)[self.rows]
-        return int(self.rows[np.where(usable, self.gain(), -np.inf).argmax()]) if usable.any() else -1
+        return int(self.rows[np.where(usable, self.worth(), -np.inf).argmax()]) if usable.any() else -1
+
+    def worth(self) -> np.ndarray:
+        """What each of the short list would add, per cost."""
+        return self.gain() if self.price is None else self.gain() / self.price[self.rows]
 
     def gain(self) -> np.ndarray:
         """What each of the short list would add."""
@@ -221,6 +261,46 @@ class _Short(Chooser):
     def add(self, place: int) -> None:
         """Note what was taken."""
         raise NotImplementedError
+
+
+class _InTurn(_Short):
+    def __init__(self, criterion, score, posterior, questions, once):
+        super().__init__(score, posterior, questions)
+        self.about = asked_about(questions) if once else np.arange(len(score))
+        wins = self.chances[:, 0]
+        chance = self.weight @ wins
+        self.own = np.maximum(chance * (1 - chance), 1e-9)  # variance of each answer, given those taken
+        self.centred = wins - chance  # (draw, question)
+        wanted = criterion.wanted(posterior, rows_of(questions, self.rows))  # (draw, quantity, question), or 1 for the last
+        self.wanted = wanted - np.tensordot(self.weight, wanted, 1)
+        self.left = self._covariance(self.wanted, self.centred)
+        self.taken: list[tuple[np.ndarray, np.ndarray, float]] = []
+
+    def _covariance(self, wanted, centred):
+        """Covariances of what is wanted with answers, shape (quantity, question)."""
+        weighted = self.weight[:, None] * centred
+        if wanted.shape[2] == 1:
+            return wanted[:, :, 0].T @ weighted
+        return np.einsum("sqn,sn->qn", wanted, np.broadcast_to(weighted, wanted[:, 0].shape))
+
+    def gain(self):
+        return (self.left**2).sum(0) / self.own
+
+    def take(self, row):
+        self.open &= self.about != self.about[row]
+        if self.place[row] >= 0:
+            self.add(self.place[row])
+
+    def add(self, place):
+        with_answers = (self.weight * self.centred[:, place]) @ self.centred
+        with_wanted = self._covariance(self.wanted, self.centred[:, [place]])
+        for answers, wanted, variance in self.taken:
+            with_answers = with_answers - answers * (answers[place] / variance)
+            with_wanted = with_wanted - wanted * (answers[place] / variance)
+        variance = float(self.own[place])
+        self.taken.append((with_answers, with_wanted, variance))
+        self.left = self.left - with_wanted * (with_answers / variance)
+        self.own = np.maximum(self.own - with_answers**2 / variance, 1e-9)
 
 
 class _Joint(_Short):
@@ -305,7 +385,7 @@ class _Sparse(_Short):
     def best(self, allowed):
         # A step may lead to a question that is in the batch already; it counts all the same, up to a limit.
         for _ in range(100):
-            place = int(self.gain().argmax())
+            place = int(self.worth().argmax())
             if self.open[self.rows[place]]:
                 break
             self.add(place)

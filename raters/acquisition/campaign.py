@@ -317,7 +317,7 @@ class Campaign:
     def _free(self, seen: Snapshot) -> np.ndarray:
         """Rows of the pool that may be asked now."""
         taken = seen.row[seen.open if self.again else seen.open | seen.answered]
-        below_quota = self._asked(seen) < self.policy._limits(self.pool.annotators)
+        below_quota = self._asked(seen) < self.policy.quota_of(self.pool.annotators)
         free = below_quota[np.asarray(self.pool.annotator)] & ~self._done_before
         return np.flatnonzero(free & ~np.isin(self._keys, self._keys[taken]))
 

@@ -240,11 +240,21 @@ class OrderInformation(Criterion):
         return score
 
 
+@dataclass(frozen=True)
+class OfVariance(Criterion):
+    """Criteria that are the expected fall of the variance of something."""
+
+    @abc.abstractmethod
+    def wanted(self, posterior: Posterior, questions: Any) -> np.ndarray:
+        """What is wanted, under each draw, shape (draw, quantity, question), or (draw, quantity, 1) if it is the same for all
+        questions."""
+
+
 Quantity = Literal["rank", "reward", "competence", "top_k"]
 
 
 @dataclass(frozen=True)
-class VarianceReduction(Criterion):
+class VarianceReduction(OfVariance):
     r"""By how much an answer is expected to lower the posterior variance of what is wanted: see `scores.variance_reduction`.
 
     Parameters
@@ -272,6 +282,11 @@ class VarianceReduction(Criterion):
 
         return score
 
+    def wanted(self, posterior, questions):
+        """The quantity."""
+        quantity = self.quantity(posterior)
+        return np.asarray(quantity, np.float32).reshape(-1, quantity.shape[-1], 1)
+
     def quantity(self, posterior: Posterior) -> jax.Array:
         """What is wanted, under each draw, shape (chain, draw, quantity)."""
         if self.of == "competence":
@@ -287,9 +302,15 @@ class VarianceReduction(Criterion):
 
 
 @dataclass(frozen=True)
-class OrderVariance(Criterion):
+class OrderVariance(OfVariance):
     """By how much an answer is expected to lower the variance of the order of its two items, under each type where there are
     several: see `scores.order_variance_reduction`."""
+
+    def wanted(self, posterior, questions):
+        """Whether the first item is the better."""
+        reward = np.asarray(_rewards(posterior), np.float32)
+        by_type = reward.reshape(-1, *reward.shape[2:3], int(np.prod(reward.shape[3:]))).transpose(0, 2, 1)
+        return (by_type[:, :, np.asarray(questions.first)] > by_type[:, :, np.asarray(questions.second)]).astype(np.float32)
 
     def reader(self, posterior, questions, rng):
         """Reads the rewards."""

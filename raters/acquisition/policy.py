@@ -10,8 +10,8 @@ import numpy as np
 
 from raters import _frame
 from raters._check import one_of, whole
-from raters.acquisition.batches import Batch, Top, Unique, asked_about
-from raters.acquisition.criteria import Bald, Criterion, Epig, TruthVariance, VarianceReduction
+from raters.acquisition.batches import Batch, Sequential, Unique, asked_about
+from raters.acquisition.criteria import Bald, Criterion, Epig, OfVariance, OrderVariance, TruthVariance, VarianceReduction
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.whom import Joint, Whom, by_annotator
 from raters.errors import DataError, SettingError
@@ -19,7 +19,6 @@ from raters.labels import Labels
 
 Target = Literal["ranking", "reward", "top_k", "truth", "competence", "predictive", "everything"]
 _TARGETS = ("ranking", "reward", "top_k", "truth", "competence", "predictive", "everything")
-_OF: dict[str, Any] = {"ranking": "rank", "reward": "reward", "competence": "competence", "top_k": "top_k"}
 
 
 class Chosen(NamedTuple):
@@ -45,7 +44,9 @@ class Policy:
     score : Criterion, optional
         In place of a target: a criterion such as ``Bald()`` or ``OrderEntropy()``.
     batch : Batch, optional
-        ``Unique()`` by default: each pair, or item to label, once in a batch; with ``target="competence"``, ``Top()``.
+        By default each pair, or item to label, comes once in a batch, and scores that are falls of a variance allow for the
+        answers to the questions chosen before: ``Sequential()`` for those, otherwise ``Unique()``. With
+        ``target="competence"`` a pair may be put to several annotators: ``Sequential(once=False)``.
     annotator : Whom, optional
         ``Joint()`` by default: whoever scores highest.
     costs : mapping, optional
@@ -110,8 +111,10 @@ class Policy:
                 return Epig()
             case "everything":
                 return Bald()
+            case "ranking":
+                return OrderVariance()
             case target:
-                return VarianceReduction(_OF[target], k=self.k)
+                return VarianceReduction(target, k=self.k)  # type: ignore[arg-type]
 
     def _target(self, posterior: Posterior) -> str:
         if self.target is not None:
@@ -144,13 +147,16 @@ class Policy:
         names = posterior.data.annotators
         asked = np.array(posterior.data.votes_by_annotator() if asked is None else asked, float)
         who = np.asarray(candidates.annotator)
-        score = self.criterion(posterior)(posterior, candidates, seed=seed)
-        value = score if self.costs is None else self._per_cost(score, self.cost_of(names)[who])
+        criterion = self.criterion(posterior)
+        score = criterion(posterior, candidates, seed=seed)
+        price = None if self.costs is None else self.cost_of(names)[who]
+        value = score if price is None else self._per_cost(score, price)
         whom = self.annotator or Joint()
-        batch = self.batch or (Top() if self.target == "competence" else Unique())
-        chooser = batch.chooser(value, posterior, candidates, rng)
+        batch = self.batch or self._batch(criterion, candidates)
+        chooser = batch.chooser(criterion, value, posterior, candidates, rng)
+        chooser.price = price
         about = asked_about(candidates)
-        limit = self._limits(names)
+        limit = self.quota_of(names)
         rows: list[int] = []
         for _ in range(number):
             allowed = self._allowed(who, asked, limit)
@@ -167,6 +173,11 @@ class Policy:
         chosen = np.array(rows, int)
         return Chosen(chosen, score[chosen])
 
+    def _batch(self, criterion: Criterion, candidates: Any) -> Batch:
+        if isinstance(criterion, OfVariance) and not isinstance(candidates, Labels):
+            return Sequential(once=self.target != "competence")
+        return Unique()
+
     def cost_of(self, annotators: tuple[Any, ...]) -> np.ndarray:
         """What an answer of each annotator costs, shape (annotator,)."""
         return by_annotator("costs", self.costs or (), annotators, 1.0)
@@ -176,7 +187,8 @@ class Policy:
             raise SettingError(f"costs need scores of at least 0, and {self.score!r} gives negative ones; leave the costs out")
         return score / cost
 
-    def _limits(self, names: tuple[Any, ...]) -> np.ndarray:
+    def quota_of(self, names: tuple[Any, ...]) -> np.ndarray:
+        """The most answers that each annotator may be asked for, shape (annotator,)."""
         if self.quota is None:
             return np.full(len(names), np.inf)
         if isinstance(self.quota, int):
@@ -204,7 +216,8 @@ def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ..
         return None
     if not isinstance(given, (Mapping, tuple)):
         raise SettingError(f"{what}={given!r} is not possible; it must map names to numbers, such as {what}={{'ann': 2}}")
-    pairs = tuple(dict(given).items())
+    # Names of NumPy have a repr of their own, which a journal could not read back.
+    pairs = tuple((name.item() if isinstance(name, np.generic) else name, number) for name, number in dict(given).items())
     for name, number in pairs:
         right = isinstance(number, (int, float, np.integer, np.floating)) and not isinstance(number, bool)
         if not right or not np.isfinite(number) or number < 0 or (positive and number == 0):

@@ -11,10 +11,23 @@ import pytest
 from scipy.special import xlogy
 
 import raters as rt
-from raters.acquisition import Bald, BatchBald, Policy, Posterior, Power, SpanningTree, SparseSubset, Top, Unique
+from raters.acquisition import (
+    Bald,
+    BatchBald,
+    OrderVariance,
+    Policy,
+    Posterior,
+    Power,
+    Sequential,
+    SpanningTree,
+    SparseSubset,
+    Top,
+    Unique,
+    VarianceReduction,
+)
 from raters.acquisition.batches import asked_about
 from raters.errors import SettingError
-from tests.acquisition.crowd import MODEL, PAIRS, POSTERIOR, VOTES, wins
+from tests.acquisition.crowd import MODEL, PAIRS, POSTERIOR, REWARD, VOTES, wins
 
 SCORE = np.asarray(Bald()(POSTERIOR, PAIRS))
 
@@ -52,6 +65,59 @@ def test_power_draws_in_proportion_to_the_score():
     assert choose(Power(exponent=1e6), 5).tolist() == choose(Unique(), 5).tolist()
 
 
+def explained(wanted: np.ndarray, rows: list[int]) -> float:
+    """Variance of quantities, shape (draw, quantity), that the best linear predictor from the answers to `rows` explains."""
+    p = wins()[:, rows]
+    answers = np.cov(p.T, bias=True).reshape(len(rows), len(rows))
+    answers[np.diag_indices(len(rows))] = p.mean(0) * (1 - p.mean(0))
+    both = (p - p.mean(0)).T @ (wanted - wanted.mean(0)) / len(p)
+    return float(np.einsum("nq,nm,mq->", both, np.linalg.inv(answers), both))
+
+
+def test_sequential_batches_add_to_the_best_linear_predictor():
+    """Each next question raises what the answers explain of the ranks by what `gain` says, and by the most."""
+    rank = REWARD.argsort(1).argsort(1).astype(float)
+    criterion = VarianceReduction("rank")
+    score = criterion(POSTERIOR, PAIRS)
+    chooser = Sequential(once=False).chooser(criterion, score, POSTERIOR, PAIRS, np.random.default_rng(0))
+    rows: list[int] = []
+    for _ in range(6):
+        before = explained(rank, rows) if rows else 0.0
+        open_rows = np.flatnonzero(chooser.open)
+        gain = np.array([explained(rank, [*rows, row]) - before for row in open_rows])
+        np.testing.assert_allclose(chooser.gain()[open_rows], gain, rtol=1e-3, atol=1e-5)
+        row = chooser.best(np.ones(60, bool))
+        assert gain[open_rows == row] >= gain.max() - 1e-4
+        chooser.take(row)
+        rows.append(row)
+
+
+def test_sequential_batches_for_the_order_of_the_own_items():
+    """The default: after two questions, what a third would tell of the order of its own two items, by brute force."""
+    score = OrderVariance()(POSTERIOR, PAIRS)
+    chooser = Sequential().chooser(OrderVariance(), score, POSTERIOR, PAIRS, np.random.default_rng(0))
+    rows = []
+    for _ in range(2):
+        rows.append(chooser.best(np.ones(60, bool)))
+        chooser.take(rows[-1])
+    above = (REWARD[:, PAIRS.first] > REWARD[:, PAIRS.second]).astype(float)
+    for row in np.flatnonzero(chooser.open)[:20].tolist():
+        own = above[:, [row]]
+        assert chooser.gain()[row] == pytest.approx(explained(own, [*rows, row]) - explained(own, rows), rel=1e-3, abs=1e-6)
+    chosen = Policy().choose(POSTERIOR, PAIRS, 15, seed=0).rows
+    assert chosen[:2].tolist() == rows
+    assert len(set(asked_about(PAIRS)[chosen])) == 15
+
+
+def test_costs_count_in_every_batch():
+    """An annotator who is a thousand times as dear is asked last."""
+    for batch, score in ((Sequential(), OrderVariance()), (BatchBald(), Bald()), (Unique(), Bald())):
+        free = Policy(score=score, batch=batch).choose(POSTERIOR, PAIRS, 3, seed=0).rows
+        who = int(PAIRS.annotator[free[0]])
+        dear = Policy(score=score, batch=batch, costs={who: 1000.0}).choose(POSTERIOR, PAIRS, 3, seed=0).rows
+        assert who not in PAIRS.annotator[dear]
+
+
 def test_batch_bald_is_greedy_on_the_joint_information():
     rows = choose(BatchBald(), 4).tolist()
     for number in range(1, 5):
@@ -70,7 +136,7 @@ def test_batch_bald_is_at_most_the_sum_and_equal_for_independent_questions():
     draws = {"reward": reward[None].astype(np.float32), "competence": competence[None].astype(np.float32)}
     posterior = Posterior(MODEL, VOTES, draws, np.full((1, 400), 1 / 400, np.float32))
     of_two = PAIRS.take(np.flatnonzero((np.asarray(PAIRS.annotator) < 2) & (asked_about(PAIRS) == asked_about(PAIRS)[0])))
-    chooser = BatchBald().chooser(Bald()(posterior, of_two), posterior, of_two, rng)
+    chooser = BatchBald().chooser(Bald(), Bald()(posterior, of_two), posterior, of_two, rng)
     alone = chooser.gain()
     chooser.take(0)
     assert chooser.gain()[1] == pytest.approx(alone[1], abs=1e-5)
@@ -82,7 +148,7 @@ def test_a_duplicate_of_a_sure_answer_adds_nothing():
     reward = np.where(np.arange(40)[:, None] % 2, [50.0, -50.0], [-50.0, 50.0])
     posterior = Posterior(rt.BTL(reward_scale=1.0), VOTES, {"reward": reward[None]}, np.full((1, 40), 1 / 40, np.float32))
     question = replace(PAIRS.take(np.zeros(2, int)), items=("a", "b"))
-    chooser = BatchBald().chooser(np.ones(2), posterior, question, np.random.default_rng(0))
+    chooser = BatchBald().chooser(Bald(), np.ones(2), posterior, question, np.random.default_rng(0))
     np.testing.assert_allclose(chooser.gain(), 1.0, atol=1e-6)
     chooser.take(0)
     np.testing.assert_allclose(chooser.gain(), 0.0, atol=1e-6)
@@ -90,8 +156,8 @@ def test_a_duplicate_of_a_sure_answer_adds_nothing():
 
 def test_sampled_configurations_come_near_the_exact_ones():
     """With 4,096 sampled configurations the joint entropy of 5 answers is within .05 bits (about 5 standard errors)."""
-    exact = BatchBald(configurations=4096).chooser(SCORE, POSTERIOR, PAIRS, np.random.default_rng(0))
-    sampled = BatchBald(configurations=4096).chooser(SCORE, POSTERIOR, PAIRS, np.random.default_rng(0))
+    exact = BatchBald(configurations=4096).chooser(Bald(), SCORE, POSTERIOR, PAIRS, np.random.default_rng(0))
+    sampled = BatchBald(configurations=4096).chooser(Bald(), SCORE, POSTERIOR, PAIRS, np.random.default_rng(0))
     sampled.joint, sampled.sampled = np.ones((200, 4096), np.float32), True
     for row in choose(BatchBald(), 4):
         exact.take(row)
@@ -127,7 +193,7 @@ def test_a_sparse_subset_spreads_out():
 
 def test_a_sparse_subset_steps_where_the_rest_of_the_pool_is():
     """Each step of Frank and Wolfe lowers the distance to the sum of all questions."""
-    chooser = SparseSubset().chooser(SCORE, POSTERIOR, PAIRS, np.random.default_rng(0))
+    chooser = SparseSubset().chooser(Bald(), SCORE, POSTERIOR, PAIRS, np.random.default_rng(0))
     everything, distance = np.ones(60, bool), [np.linalg.norm(chooser.all)]
     for _ in range(8):
         chooser.take(chooser.best(everything))
@@ -139,10 +205,14 @@ def test_a_sparse_subset_steps_where_the_rest_of_the_pool_is():
 def test_batches_that_cannot_be():
     labels, _ = rt.datasets.label_crowd(5, 3, 2, seed=0)
     with pytest.raises(SettingError, match="connects items by comparisons"):
-        SpanningTree().chooser(np.ones(3), POSTERIOR, rt.Candidates.labels(labels), np.random.default_rng(0))
+        SpanningTree().chooser(Bald(), np.ones(3), POSTERIOR, rt.Candidates.labels(labels), np.random.default_rng(0))
     with pytest.raises(SettingError, match=re.escape("exponent=-1 is not possible")):
         Power(exponent=-1)
     with pytest.raises(SettingError, match=re.escape("configurations=1 is not possible")):
         BatchBald(configurations=1)
+    with pytest.raises(SettingError, match="needs comparisons and the score of a variance"):
+        choose(Sequential())
+    with pytest.raises(SettingError, match="once='no' is not possible"):
+        Sequential(once="no")
     with pytest.raises(SettingError, match="needs scores of at least 0"):
-        Power().chooser(np.array([-1.0, 2.0]), POSTERIOR, PAIRS, np.random.default_rng(0))
+        Power().chooser(Bald(), np.array([-1.0, 2.0]), POSTERIOR, PAIRS, np.random.default_rng(0))

@@ -22,6 +22,7 @@ from raters.acquisition import (
     Margin,
     OrderEntropy,
     OrderInformation,
+    OrderVariance,
     Posterior,
     Random,
     Thompson,
@@ -46,6 +47,7 @@ EVERY = [
     Epig(),
     ErrorReduction(),
     OrderInformation(),
+    OrderVariance(),
     VarianceReduction("rank"),
     VarianceReduction("reward"),
     VarianceReduction("competence"),
@@ -76,7 +78,19 @@ def test_one_finite_score_for_each_question(criterion):
 
 
 def test_the_default_criterion_by_brute_force():
-    """Expected fall of the summed variances of the ranks."""
+    """Expected fall of the variance of which of the two items is the better."""
+    above = REWARD[:, PAIRS.first] > REWARD[:, PAIRS.second]
+    p, expected = wins(), above.mean(0) * (1 - above.mean(0))
+    for question in range(60):
+        for chance in (p[:, question], 1 - p[:, question]):
+            share = above[:, question] @ chance / chance.sum()
+            expected[question] -= chance.mean() * share * (1 - share)
+    np.testing.assert_allclose(OrderVariance()(POSTERIOR, PAIRS), expected, atol=1e-5)
+    assert isinstance(rt.Policy().criterion(POSTERIOR), OrderVariance)
+
+
+def test_the_fall_of_the_variance_of_ranks_by_brute_force():
+    """Summed over the items."""
     rank = REWARD.argsort(1).argsort(1)
     p = wins()
     expected = np.full(60, float(rank.var(0).sum()))
