@@ -1,6 +1,6 @@
 """What to ask next, and whom: scores of questions, batches, campaigns and their simulation."""
 
-from raters.acquisition import formats, scores
+from raters.acquisition import formats, noisy_labels, scores
 from raters.acquisition.batches import Batch, BatchBald, Power, Sequential, SpanningTree, SparseSubset, Top, Unique
 from raters.acquisition.campaign import Campaign, Status
 from raters.acquisition.candidates import Candidates
@@ -92,6 +92,7 @@ __all__ = [
     "area_under_curve",
     "expected_share_of_right_pairs",
     "formats",
+    "noisy_labels",
     "probability_of_order",
     "probability_of_top",
     "replay_campaign",
