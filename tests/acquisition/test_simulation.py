@@ -1,0 +1,169 @@
+"""Simulated campaigns: common random numbers, answers as the truth has them, a record that is used up once."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import kendalltau
+
+import raters as rt
+from raters.acquisition import Random, Top, area_under_curve, replay_campaign, simulate_campaign, simulation
+from raters.errors import DataError, SettingError
+
+TRUTH = {"reward": np.array([-1.5, -0.5, 0.0, 0.5, 1.5]), "competence": np.array([0.9, 0.2, 0.0])}
+MODEL = rt.ExtendedBTL(competence_spread=10.0)
+POOL = rt.Candidates.pairs(items=range(5), annotators=["ann", "bob", "eve"])
+RANDOM = rt.Policy(score=Random(), batch=Top())
+QUICK = rt.PGGibbs(draws=60, warmup=20, chains=1)
+
+
+def simulate(policy, truth=TRUTH, model=MODEL, pool=POOL, **options):
+    settings = {"backend": QUICK, "batch_size": 20, "batches": 3, "seed": 0, "progress": False} | options
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return simulate_campaign(model, truth, pool, policy, **settings)
+
+
+def test_answers_follow_the_truth():
+    """3,000 answers to one question: the share is off by 5 standard errors with probability 6e-7."""
+    chances = simulation._chances(MODEL, TRUTH, POOL)
+    gap = TRUTH["reward"][POOL.first] - TRUTH["reward"][POOL.second]
+    expected = expit(TRUTH["competence"][POOL.annotator] * gap)
+    np.testing.assert_allclose(chances, [expected, 1 - expected], atol=1e-6)
+    answers = simulation.Simulated(POOL, chances, seed=0)
+    row = int(np.abs(gap * (POOL.annotator == 0)).argmax())
+    share = np.mean([answers.answer(row, number) for number in range(3000)])
+    assert abs(share - expected[row]) < 5 * np.sqrt(expected[row] * (1 - expected[row]) / 3000)
+
+
+def test_labels_and_types_are_answered_by_their_class():
+    questions = rt.datasets.label_crowd(6, 3, 2, 2, seed=0).labels
+    model = rt.DawidSkene()
+    truth = rt.simulate(model, questions, seed=1).truth
+    pool = rt.Candidates.labels(questions, again=True)
+    found = simulation._chances(model, truth, pool)
+    expected = truth["confusion"][pool.annotator, truth["true_class"][pool.item]]
+    np.testing.assert_allclose(found.T, expected, atol=1e-6)
+    with pytest.raises(SettingError, match="truth needs 'true_class'"):
+        simulation._chances(model, {"confusion": truth["confusion"]}, pool)
+    votes = rt.datasets.preference_types(4, 5, 6, 2, seed=0).votes
+    types = rt.MixtureBTL(num_types=2)
+    truth = rt.simulate(types, votes, seed=1).truth
+    pool = rt.Candidates.pairs(votes)
+    reward = truth["reward"][:, truth["type"]]
+    expected = expit(reward[pool.first, pool.annotator] - reward[pool.second, pool.annotator])
+    np.testing.assert_allclose(simulation._chances(types, truth, pool)[0], expected, atol=1e-6)
+
+
+def test_every_policy_gets_the_same_answers():
+    """The n-th answer to a question does not depend on when it was asked, nor on what else was."""
+    answers = [simulation.Simulated(POOL, simulation._chances(MODEL, TRUTH, POOL), seed) for seed in (0, 0, 1)]
+    rng = np.random.default_rng(0)
+    asked = rng.permutation([(row, number) for row in range(30) for number in range(4)]).tolist()
+    one, other, third = ([of.answer(row, number) for row, number in sorted(asked)] for of in answers)
+    assert one == other
+    assert one != third
+    backwards = {(row, number): answers[0].answer(row, number) for row, number in asked}
+    assert [backwards[row, number] for row, number in sorted(asked)] == one
+
+
+def test_curves_of_several_policies():
+    curves = simulate({"random": RANDOM, "ranking": rt.Policy()})
+    assert curves["answers"].values.tolist()[0] == [20, 40, 60]
+    assert curves["answers"].values[1, -1] == 30  # ten pairs, each once in a batch
+    assert np.isfinite(curves["tau"]).all()
+    assert ((curves["coverage"] >= 0) & (curves["coverage"] <= 1)).all()
+    assert curves["competence_asked"].sel(policy="ranking").mean() > curves["competence_asked"].sel(policy="random").mean()
+    np.testing.assert_allclose(area_under_curve(curves), curves["tau"].mean("batch"))
+    again = simulate({"random": RANDOM})
+    np.testing.assert_array_equal(again["tau"].values[0], curves["tau"].sel(policy="random").values)
+
+
+def test_costs_and_quotas_hold_to_the_end():
+    policy = rt.Policy(costs={"ann": 3.0}, quota={"bob": 4}, least_share=0.2)
+    curve = simulate(policy, batch_size=8)
+    assert curve["cost"].values[0, -1] > curve["answers"].values[0, -1]
+
+
+def test_measures_by_hand():
+    posterior = rt.acquisition.Posterior.prior(MODEL, POOL, draws=300)
+    found = simulation.measures(posterior, TRUTH)
+    mean = posterior.draws["reward"].mean((0, 1))
+    assert found["tau"] == pytest.approx(kendalltau(mean, TRUTH["reward"]).statistic)
+    gap = posterior.draws["reward"][0][:, :, None] - posterior.draws["reward"][0][:, None]
+    real = TRUTH["reward"][:, None] - TRUTH["reward"][None]
+    low, high = np.quantile(gap, [0.05, 0.95], axis=0)
+    first, second = np.triu_indices(5, 1)
+    assert found["coverage"] == pytest.approx(((low < real) & (real < high))[first, second].mean())
+
+
+def test_a_replay_uses_every_answer_once():
+    votes = rt.datasets.paper(5, 3, 60, seed=0).votes
+    record = simulation.Recorded(votes, seed=0)
+    assert record.total == 60
+    total = dict.fromkeys(range(len(record.queues)), 0.0)
+    for row, queue in enumerate(record.queues):
+        total[row] = sum(queue)
+    assert sum(len(queue) for queue in record.queues) == votes.num_votes
+    asked = np.zeros(len(record.queues), int)
+    while record.left(asked).any():
+        row = int(np.flatnonzero(record.left(asked))[0])
+        total[row] -= record.answer(row, int(asked[row]))
+        asked[row] += 1
+    assert not any(total.values())
+    assert asked.sum() == 60
+
+
+def test_a_replay_ends_where_the_fit_of_the_record_does():
+    """Whatever the order of the answers, the last posterior is that of all of them."""
+    votes = rt.datasets.separated(5, 3, 60, seed=0).votes
+    truth = {"reward": np.arange(5.0)}
+    settings = {"truth": truth, "backend": QUICK, "batch_size": 20, "progress": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        curves = replay_campaign(MODEL, votes, {"random": RANDOM, "ranking": rt.Policy(batch=Top())}, **settings)
+    assert curves["answers"].values[:, -1].tolist() == [60, 60]
+    last = curves["tau"].values[:, -1]
+    assert abs(last[0] - last[1]) <= 0.21  # one neighbouring pair at most
+
+
+def test_ties_and_turned_rows_in_a_record():
+    """A vote for the second of (b, a) is one for the first of (a, b); half a vote stays half."""
+    votes = rt.Comparisons(
+        np.array([0, 1, 0]),
+        np.array([1, 0, 2]),
+        np.zeros(3, int),
+        np.array([0.5, 0.0, 2.0]),
+        np.array([1.0, 1.0, 3.0]),
+        "abc",
+        "k",
+    )
+    record = simulation.Recorded(votes, seed=0)
+    assert sorted(map(sorted, record.queues)) == [[0.0, 1.0, 1.0], [0.5, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"truth": {"skill": 1}}, "truth has ['skill'], none of the sites of ExtendedBTL"),
+        ({"truth": {"reward": np.zeros(3)}}, "truth has 'reward' of shape (3,); the model needs (5,)"),
+        ({"policy": {}}, "there is no policy to try"),
+        ({"policy": {"a": "random"}}, "policy 'a' must be one such as rt.Policy"),
+        ({"batches": 0}, "batches=0 is not possible"),
+        ({"batch_size": 0}, "batch_size=0 is not possible"),
+    ],
+)
+def test_what_cannot_be_simulated(change, message):
+    with pytest.raises(SettingError, match=re.escape(message)):
+        simulate(**({"policy": RANDOM} | change))
+
+
+def test_what_cannot_be_replayed():
+    with pytest.raises(DataError, match="there are no answers to replay"):
+        replay_campaign(MODEL, POOL, RANDOM, progress=False)
+    with pytest.raises(DataError, match="are not among the 3 annotators known"):
+        simulate(rt.Policy(costs={"zoe": 2.0}))
