@@ -268,7 +268,7 @@ class GroupedMixture(dist.Distribution):
     def log_joint(self, value):
         """Log-probability of each class together with the group's rows, shape (group, class)."""
         weights = self.log_weights()
-        rows = jax.ops.segment_sum(self._log_rows(value), self.group, self.num_groups, indices_are_sorted=True)
+        rows = jax.ops.segment_sum(self._log_rows(value), self.group, self.num_groups)
         return jnp.where(self._allowed(weights.shape[-1]), weights + rows, -jnp.inf)
 
     def log_prob(self, value):

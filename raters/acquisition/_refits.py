@@ -64,6 +64,9 @@ class Refits:
         return weighted if weighted.effective_draws >= _LEAST_SHARE * weighted.weight.size else None
 
     def _refit(self, answers: np.ndarray, data: Data) -> Posterior:
+        if self._backend.why_not(self._model, data):
+            # A mixture needs as many annotators as types: until they have answered, the prior's draws must do.
+            return prior(self._model, self._pool, self._seed).after(padded(data))
         seed = _seed_of(self._seed, 1 + int(np.isfinite(answers).sum()))
         settings: dict[str, Any] = {"seed": seed, "progress": False, "log_likelihood": False, "start": self._result}
         with warnings.catch_warnings():

@@ -554,8 +554,9 @@ def _settings(batch_size: int, budget: float | None, stop: Rule | None) -> dict[
 def _check_possible(model: Model, backend: Backend, policy: Policy, pool: Any, base: Any, seed: int) -> None:
     """Say now what the first batch or the first fit would refuse."""
     check_names(policy, pool.annotators)
-    first = _pool.answers(pool, np.zeros(1, int), np.zeros(1))
-    if reason := backend.why_not(model, _pool.joined(base, first)):
+    # One answer by everybody: some models need several annotators, and get by with the prior until they have them.
+    _, first = np.unique(np.asarray(pool.annotator), return_index=True)
+    if reason := backend.why_not(model, _pool.joined(base, _pool.answers(pool, np.sort(first), np.zeros(len(first))))):
         raise BackendError(reason)
     if not _looks_at_nothing(policy):
         policy.choose(prior(model, pool, seed), _pool.take(pool, np.arange(min(2, _pool.num_rows(pool)))), 1, seed=0)

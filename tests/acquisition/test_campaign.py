@@ -604,3 +604,16 @@ def test_a_campaign_with_a_criterion_of_ones_own(start):
     assert start(policy=Policy(score=OwnScore())).path == campaign.path
     with pytest.raises(SettingError, match=r"cannot rebuild the policy .*rt.Campaign\(path, model, pool, ...\)"):
         Campaign.open(campaign.path)
+
+
+def test_a_mixture_begins_with_its_prior(tmp_path):
+    """Types cannot be fitted before as many annotators have voted; until then questions come from draws of the prior."""
+    pool = rt.Candidates.pairs(items=range(4), annotators=range(3))
+    campaign = rt.Campaign(tmp_path / "types.db", rt.MixtureBTL(num_types=2), pool, backend=rt.PGEM(draws=50), batch_size=2)
+    first = campaign.ask(1)
+    campaign.tell(first["id"].values[0], "first")
+    for _ in range(3):
+        questions = campaign.ask(4)
+        campaign.tell(dict.fromkeys(questions["id"].values, "first"))
+    assert campaign.data.num_votes == 13
+    assert campaign.status(probability=False).fits >= 1
