@@ -322,8 +322,9 @@ class Campaign:
         return np.flatnonzero(free & ~np.isin(self._keys, self._keys[taken]))
 
     def _asked(self, seen: Snapshot) -> np.ndarray:
-        """Questions put to each annotator, shape (annotator,)."""
-        return np.bincount(seen.annotator[seen.open | seen.answered], minlength=len(self.pool.annotators))
+        """Answers that each annotator gave or is asked for, earlier judgements counted, shape (annotator,)."""
+        asked = np.bincount(seen.annotator[seen.open | seen.answered], minlength=len(self.pool.annotators))
+        return asked + self._base.votes_by_annotator()
 
     def _left(self, seen: Snapshot) -> float:
         """What is left of the budget, open questions paid."""

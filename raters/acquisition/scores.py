@@ -343,8 +343,7 @@ def variance_reduction(chances: Array, quantity: Array, weight: Array | None = N
     .. math:: \sum_n \bigl(\mathrm{Var}\, q_n - \mathbb{E}_y\, \mathrm{Var}(q_n \mid y)\bigr)
               = \sum_n \sum_a \frac{\mathrm{Cov}(p(y = a \mid \theta), q_n(\theta))^2}{p(y = a)}
 
-    This is expected error reduction under squared loss, without an approximation beyond that of the draws. With the rank of
-    each item for quantity, it is what asking by ``target="ranking"`` maximises.
+    This is expected error reduction under squared loss, without an approximation beyond that of the draws.
 
     Parameters
     ----------
@@ -380,8 +379,8 @@ def order_variance_reduction(chances: Array, difference: Array, weight: Array | 
 
     .. math:: \frac{\mathrm{Cov}(p(y \mid \theta), 1[r_i > r_j])^2}{p(y)\,(1 - p(y))}
 
-    Between 0 and the variance of that order, at most ¼. Where `order_entropy` is large and the annotator's answer depends on
-    the order, not where the answer is a coin's.
+    Between 0 and the variance of that order, at most ¼. It is large where `order_entropy` is and the annotator's answer goes
+    with the order, and 0 where the answer is a coin's. Asking by ``target="ranking"`` maximises it.
 
     Parameters
     ----------

@@ -35,14 +35,14 @@ def suggest(
     r"""The questions that are most worth asking, and whom.
 
     By default the answers are wanted for the ranking of the items: the score is by how much an answer is expected to lower
-    the posterior variance of their ranks,
+    the posterior variance of which of its two items is the better,
 
-    .. math:: \sum_i \bigl(\mathrm{Var}\,\rho_i - \mathbb{E}_y\,\mathrm{Var}(\rho_i \mid y)\bigr)
-              = \sum_i \frac{\mathrm{Cov}(p(y \mid \theta), \rho_i(\theta))^2}{p(y)\,(1 - p(y))}
+    .. math:: \frac{\mathrm{Cov}(p(y \mid \theta), 1[r_i > r_j])^2}{p(y)\,(1 - p(y))},
 
-    with the rank ρ_i of item i, averaged over posterior draws of rewards and competences alike. A guesser's answer is
-    uncertain but tells nothing: it scores 0. For labels the answers are wanted for the true classes. `Policy` says what else
-    can be wanted, how batches are put together, and who is asked.
+    over posterior draws θ of rewards and competences alike, so that questions and annotators are chosen together. A guesser's
+    answer is uncertain but tells nothing: it scores 0. Within a batch the score allows for the answers to the questions chosen
+    before. For labels the answers are wanted for the true classes. `Policy` says what else can be wanted, how batches are put
+    together, and who is asked.
 
     Parameters
     ----------
