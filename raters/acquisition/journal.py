@@ -34,6 +34,8 @@ _SCHEMA = (
     """CREATE TABLE answer (question INTEGER NOT NULL REFERENCES question, revision INTEGER NOT NULL, value REAL NOT NULL,
        told TEXT NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (question, revision)) WITHOUT ROWID""",
 )
+# The columns that tell rows apart, the first of each table.
+_KEYS = {"fact": ("name",), "part": ("name",), "question": ("number",), "answer": ("question", "revision")}
 
 
 class Question(NamedTuple):
@@ -293,7 +295,6 @@ class Journal:
             now = _now()
             for place, question in enumerate(questions, 1):
                 row, first, second, annotator, score, cost = question
-                # SQLite would write NaN as NULL, and the checksum would not fit.
                 known_score = None if np.isnan(score) else float(score)
                 _insert(
                     db,
@@ -425,8 +426,20 @@ class Journal:
 
 
 def _insert(db: sqlite3.Connection, table: str, *values: Any) -> None:
+    """Write a row, and read it back: one that would not pass its checksum later is refused before it is there."""
+    # SQLite gives -0.0 back as 0.0, which + 0.0 makes of it, and NaN as NULL.
+    values = tuple(value + 0.0 if isinstance(value, float) else value for value in values)
     row = (*values, _checksum(values))
-    db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+    if not any(isinstance(value, float) and np.isnan(value) for value in values):
+        db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        key = _KEYS[table]
+        where = " AND ".join(f"{name} = ?" for name in key)
+        if db.execute(f"SELECT * FROM {table} WHERE {where}", values[: len(key)]).fetchall() == [row]:
+            return
+    raise DataError(
+        f"the journal cannot keep the {table} {shorten(map(repr, values))}: it would not come back as it is; expected plain "
+        "numbers and text, such as an answer of 0.0, 0.5 or 1.0. Nothing was written"
+    )
 
 
 def _checksum(values: Sequence[Any]) -> int:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from raters.acquisition.journal import Journal, Question
 from raters.errors import DataError
@@ -49,6 +51,29 @@ def content(journal: Journal) -> tuple:
 
 
 # ---------------------------------------------------------------- asking and telling
+
+
+@given(st.floats(width=64), st.floats(0, 1e300), st.floats(allow_nan=False))
+@example(-0.0, -0.0, -0.0)
+@example(np.inf, np.inf, np.inf)
+@example(np.nan, 5e-324, -np.inf)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_number_that_is_written_is_read_back(journal, score, cost, value):
+    known = len(journal.read())
+    (asked,) = journal.ask([Question(0, 0, 1, 0, score, cost)], known=known)
+    journal.tell({asked: value})
+    seen = Journal(journal.path).read()
+    np.testing.assert_array_equal([seen.score[-1], seen.cost[-1], seen.value[-1]], [score, cost, value])
+
+
+def test_an_answer_that_would_not_come_back_is_refused_before_it_is_written(journal):
+    (asked,) = journal.ask([question()], known=0)
+    with pytest.raises(DataError, match="cannot keep the answer .*nan.*Nothing was written"):
+        journal.tell({asked: np.nan})
+    with pytest.raises(DataError, match="cannot keep the question"):
+        journal.ask([question()._replace(cost=np.nan)], known=1)
+    assert len(Journal(journal.path).read()) == 1
+    assert not Journal(journal.path).read().answered.any()
 
 
 def test_what_was_written_is_read_back(filled):
