@@ -14,10 +14,12 @@ from xml.sax.saxutils import quoteattr
 
 import xarray as xr
 
-from raters._frame import text
+from raters._frame import shorten, text
 from raters.errors import DataError
 
 _SIDES = {"left": "first", "right": "second"}
+# What only records of Argilla have, flat or not.
+_ARGILLA = {"responses", "answer.responses", "suggestions", "answer.suggestion", "status", "_server_id"}
 _TITLE_OF_PAIR = "Which of the two is better?"
 _TITLE_OF_ITEM = "Which class is it?"
 
@@ -166,37 +168,44 @@ def from_label_studio(export: Sequence[Mapping[str, Any]], people: Mapping[Any, 
 
 def _tasks(export: Any, people: Mapping[Any, Any] | None) -> Iterator[tuple[str, Any, list[_Said]]]:
     for place, task in enumerate(_listed(export, "annotations", "tasks, as Label Studio exports them under JSON")):
-        data = task.get("data") or {}
-        question = data.get("question") or (task.get("meta") or {}).get("question")
+        name = f"task {task.get('id', place)}"
+        data, meta = (_mapping(task.get(part), f"{part!r} of {name}") for part in ("data", "meta"))
+        question = data.get("question") or meta.get("question")
         if question is None:
-            raise DataError(
-                f"task {task.get('id', place)} has no id of a question in data['question']; export the tasks that raters made"
-            )
+            raise DataError(f"{name} has no id of a question in data['question']; export the tasks that raters made")
         found = []
         annotations = sorted(
-            task["annotations"] or [], key=lambda one: str(one.get("updated_at") or one.get("created_at") or "")
+            _mappings(task["annotations"], f"'annotations' of {name}"),
+            key=lambda one: str(one.get("updated_at") or one.get("created_at") or ""),
         )
         for annotation in annotations:
-            answer = None if annotation.get("was_cancelled") else _of_annotation(annotation.get("result") or [], question)
+            answer = None if annotation.get("was_cancelled") else _of_annotation(annotation.get("result"), question)
             if answer is not None or annotation.get("was_cancelled"):
                 found.append(_Said(_person(annotation.get("completed_by"), people), answer))
         yield str(question), data.get("by"), found
 
 
-def _of_annotation(result: Sequence[Mapping[str, Any]], question: Any) -> Any:
+def _of_annotation(result: Any, question: Any) -> Any:
     """The answer in the regions of one annotation; None when nothing was chosen."""
-    for region in result:
-        value = region.get("value") or {}
+    regions = _mappings(result, f"the annotation of question {question!r}")
+    for region in regions:
+        value = _mapping(region.get("value"), f"'value' in the annotation of question {question!r}")
         if region.get("type") == "pairwise":
             side = value.get("selected")
-            if side not in _SIDES:
+            if not isinstance(side, str) or side not in _SIDES:
                 raise DataError(f"the annotation of question {question!r} has selected={side!r}; expected 'left' or 'right'")
             return _SIDES[side]
         if region.get("type") == "choices":
             chosen = value.get("choices") or []
-            if len(chosen) != 1:
+            if not isinstance(chosen, (list, tuple)) or len(chosen) != 1 or not isinstance(chosen[0], str):
                 raise DataError(f"the annotation of question {question!r} has the choices {chosen!r}; expected one of them")
             return chosen[0]
+    if regions:
+        kinds = ", ".join(sorted({repr(region.get("type")) for region in regions}))
+        raise DataError(
+            f"the annotation of question {question!r} holds {kinds}; expected 'pairwise' or 'choices', as the interface of "
+            "formats.label_studio_config(questions) gives them"
+        )
     return None
 
 
@@ -317,12 +326,23 @@ def from_argilla(records: Sequence[Mapping[str, Any]], people: Mapping[Any, Any]
 
 def _records(records: Any, people: Mapping[Any, Any] | None) -> Iterator[tuple[str, Any, list[_Said]]]:
     for record in _listed(records, "id", "records, as dataset.records.to_list(flatten=True) gives them"):
+        name = f"record {record['id']!r}"
+        if not isinstance(record["id"], str):
+            raise DataError(f"{name} has no id of a question, such as 'a3f1-1', in 'id'; export the records that raters made")
         if "responses" in record:
-            responses = [(one.get("value"), one.get("user_id"), one.get("status")) for one in _answers_of(record["responses"])]
-            by = (record.get("metadata") or {}).get("by")
+            answers = _mapping(record["responses"], f"'responses' of {name}").get("answer")
+            given = _mappings(answers, f"the answers to {name}")
+            responses = [(one.get("value"), one.get("user_id"), one.get("status")) for one in given]
+            by = _mapping(record.get("metadata"), f"'metadata' of {name}").get("by")
         else:
             values = record.get("answer.responses") or []
-            users, states = (record.get(f"answer.responses.{name}") or [None] * len(values) for name in ("users", "status"))
+            users, states = (record.get(f"answer.responses.{part}") or [None] * len(values) for part in ("users", "status"))
+            sizes = [len(part) if isinstance(part, (list, tuple)) else part for part in (values, users, states)]
+            if len(set(map(repr, sizes))) > 1 or not isinstance(values, (list, tuple)):
+                raise DataError(
+                    f"answer.responses, .users and .status of {name} have the lengths {', '.join(map(repr, sizes))}; expected "
+                    "three lists of one length, as dataset.records.to_list(flatten=True) gives them"
+                )
             responses, by = list(zip(values, users, states, strict=True)), record.get("by")
         found = []
         for value, user, state in responses:
@@ -333,10 +353,6 @@ def _records(records: Any, people: Mapping[Any, Any] | None) -> Iterator[tuple[s
         yield str(record["id"]), by, found
 
 
-def _answers_of(responses: Any) -> list[Mapping[str, Any]]:
-    return list((responses or {}).get("answer") or []) if isinstance(responses, Mapping) else []
-
-
 def _of_response(value: Any, question: Any) -> Any:
     """A label as it is; of a ranking, the one in the first place, or a tie."""
     if isinstance(value, str):
@@ -344,7 +360,9 @@ def _of_response(value: Any, question: Any) -> Any:
     if isinstance(value, (list, tuple)) and len(value) == 2:
         places = [one if isinstance(one, Mapping) else {"value": one, "rank": place} for place, one in enumerate(value, 1)]
         ranks = [one.get("rank") or place for place, one in enumerate(places, 1)]
-        return "tie" if ranks[0] == ranks[1] else places[ranks.index(min(ranks))]["value"]
+        names = [one.get("value") for one in places]
+        if all(isinstance(rank, int) for rank in ranks) and all(isinstance(name, str) for name in names):
+            return "tie" if ranks[0] == ranks[1] else names[ranks.index(min(ranks))]
     raise DataError(f"the response to question {question!r} is {value!r}; expected a label, or a ranking of two")
 
 
@@ -381,9 +399,30 @@ def _classes(questions: xr.Dataset, classes: Sequence[Any] | None) -> list[str]:
 
 
 def _listed(export: Any, key: str, what: str) -> Sequence[Mapping[str, Any]]:
-    if not isinstance(export, (list, tuple)) or not all(isinstance(one, Mapping) and key in one for one in export):
+    entries = [one for one in export if isinstance(one, Mapping)] if isinstance(export, (list, tuple)) else []
+    if key == "annotations" and any("id" in one and "annotations" not in one and _ARGILLA & set(one) for one in entries):
+        raise DataError(
+            f"expected a list of {what}; these are records of Argilla: read them with formats.from_argilla(records)"
+        )
+    if key == "id" and any("annotations" in one for one in entries):
+        raise DataError(f"expected a list of {what}; these are tasks of Label Studio: read them with formats.from_label_studio")
+    if not isinstance(export, (list, tuple)) or len(entries) < len(export) or not all(key in one for one in entries):
         raise DataError(f"expected a list of {what}; this is none (every entry needs {key!r})")
-    return export
+    return entries
+
+
+def _mapping(part: Any, what: str) -> Mapping[str, Any]:
+    """A dictionary in an export; an empty one for nothing."""
+    if part is not None and not isinstance(part, Mapping):
+        raise DataError(f"{what} is {shorten([repr(part)])}; expected a dictionary")
+    return part or {}
+
+
+def _mappings(part: Any, what: str) -> list[Mapping[str, Any]]:
+    """A list of dictionaries in an export; an empty one for nothing."""
+    if part is not None and not (isinstance(part, (list, tuple)) and all(isinstance(one, Mapping) for one in part)):
+        raise DataError(f"{what} is {shorten([repr(part)])}; expected a list of dictionaries")
+    return list(part or [])
 
 
 def _collected(entries: Iterable[tuple[str, Any, list[_Said]]], people: Mapping[Any, Any] | None) -> Imported:

@@ -107,6 +107,8 @@ def test_what_cannot_be_written():
 
 # ---------------------------------------------------------------- reading
 
+RATED = {"completed_by": 7, "result": [{"type": "rating", "value": {"rating": 4}}]}
+
 
 @pytest.mark.parametrize(
     ("done", "field", "expected"),
@@ -180,6 +182,16 @@ def test_responses_by_others_are_reported():
         (formats.from_label_studio, [task(question=None)], "task 1 has no id of a question"),
         (formats.from_label_studio, [task(annotation("up"))], "has selected='up'; expected 'left' or 'right'"),
         (formats.from_argilla, "records", "expected a list of records"),
+        (formats.from_label_studio, [task(RATED)], "'a3f1-1' holds 'rating'; expected 'pairwise' or 'choices'"),
+        (formats.from_label_studio, [{"annotations": [], "data": "x"}], "'data' of task 0 is 'x'; expected a dictionary"),
+        (formats.from_label_studio, [{"annotations": "x", "data": {"question": "q"}}], "expected a list of dictionaries"),
+        (formats.from_label_studio, [record()], "records of Argilla: read them with formats.from_argilla"),
+        (formats.from_label_studio, formats.to_argilla(PAIRS), "records of Argilla"),
+        (formats.from_argilla, [task()], "tasks of Label Studio: read them with formats.from_label_studio"),
+        (formats.from_argilla, [{"id": 3}], "record 3 has no id of a question"),
+        (formats.from_argilla, [{"id": "a3f1-1", "responses": "x"}], "'responses' of record 'a3f1-1' is 'x'"),
+        (formats.from_argilla, [record(("first", "u", None)) | {"answer.responses.users": ["u", "v"]}], "lengths 1, 2, 1"),
+        (formats.from_argilla, [record(([{"rank": 1}, {"rank": 2}], "u", None))], "expected a label, or a ranking"),
         (formats.from_argilla, [record((3, "u", None))], "is 3; expected a label"),
     ],
 )
