@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -17,6 +16,7 @@ from raters.acquisition.posterior import Posterior, rows_of
 from raters.data import Comparisons
 from raters.errors import SettingError
 from raters.labels import Labels
+from raters.predict import latent_of
 
 # Batches that look at the answers to all candidates together look at so many, the best by score.
 _SHORTLIST = 20_000
@@ -137,18 +137,20 @@ class Sequential(Batch):
                 "Sequential() needs comparisons and the score of a variance, such as OrderVariance() or VarianceReduction(); "
                 f"with {criterion!r} use Unique()"
             )
+        without_types(posterior, "Sequential()")
         return _InTurn(criterion, score, posterior, questions, self.once)
 
 
 @dataclass(frozen=True)
 class BatchBald(Batch):
-    r"""Greedy BatchBALD: each next question is the one whose answer, together with those chosen, tells most.
+    r"""Greedy BatchBALD: each next question is the one whose answer tells most beyond the answers to those chosen.
 
-    .. math:: I(y_1, \dots, y_B; \theta) = H(y_1, \dots, y_B) - \sum_b \mathbb{E}_\theta\, H(y_b \mid \theta)
+    .. math:: I(y_1, \dots, y_B; \theta)
+              = \sum_b \bigl[H(y_b \mid y_1, \dots, y_{b-1}) - \mathbb{E}_\theta\, H(y_b \mid \theta)\bigr]
 
     Exact while the answers to the batch have at most `configurations` configurations, and beyond that estimated from as many
-    random ones. Looks at the 20,000 candidates of highest score. With draws that sum out a class, each item is asked about
-    once.
+    random ones. Looks at the 20,000 candidates of highest score. Each item is labelled once in a batch, and there is none for
+    models of types: answers that share a class which draws do not fix are not independent given a draw.
 
     Parameters
     ----------
@@ -166,6 +168,7 @@ class BatchBald(Batch):
 
     def chooser(self, criterion, score, posterior, questions, rng):
         """By joint information."""
+        without_types(posterior, "BatchBald()")
         return _Joint(score, posterior, questions, self.configurations, rng)
 
 
@@ -185,6 +188,15 @@ class SparseSubset(Batch):
     def chooser(self, criterion, score, posterior, questions, rng):
         """By Frank–Wolfe steps."""
         return _Sparse(score, posterior, questions)
+
+
+def without_types(posterior: Posterior, what: str) -> None:
+    """`SettingError` for models whose annotators are of types: two answers of one annotator tell of the same type."""
+    if isinstance(posterior.data, Comparisons) and latent_of(posterior.model, posterior.data):
+        raise SettingError(
+            f"{what} takes answers as independent given a draw, and those of one annotator share a type in "
+            f"{type(posterior.model).__name__}; use Unique()"
+        )
 
 
 def asked_about(questions: Any) -> np.ndarray:
@@ -247,7 +259,8 @@ class _Short(Chooser):
 
     def worth(self) -> np.ndarray:
         """What each of the short list would add, per cost."""
-        return self.gain() if self.price is None else self.gain() / self.price[self.rows]
+        gain = self.gain()
+        return gain if self.price is None else np.maximum(gain, 0.0) / self.price[self.rows]
 
     def gain(self) -> np.ndarray:
         """What each of the short list would add."""
@@ -309,9 +322,9 @@ class _Joint(_Short):
         self.most, self.rng = most, rng
         self.about = asked_about(questions) if isinstance(questions, Labels) else None
         self.noise = self._noise(posterior, rows_of(questions, self.rows))
-        self.joint = np.ones((len(self.weight), 1), np.float32)  # probability of each configuration under each draw
-        self.sampled = False
-        self.known = 0.0  # joint entropy of what was taken
+        # Configurations of the answers taken: how probable each is, and the draws given it, shape (draw, configuration).
+        self.chance = np.ones(1)
+        self.given = self.weight[:, None].astype(np.float64)
 
     @staticmethod
     def _noise(posterior, short):
@@ -325,47 +338,36 @@ class _Joint(_Short):
         return np.concatenate(parts) / np.log(2.0)
 
     def gain(self):
-        return self._entropy() - self.known - self.noise
-
-    def _entropy(self) -> np.ndarray:
-        """Joint entropy of the answers taken and that of each candidate, in bits."""
-        return np.asarray(_joint_entropy(self.joint, self.weight, self.chances, self.sampled))
+        left = _conditional_entropy(self.chance.astype(np.float32), self.given.astype(np.float32), self.chances)
+        return np.maximum(np.asarray(left) - self.noise, 0.0)
 
     def add(self, place):
-        self.known = float(self._entropy()[place])
         if self.about is not None:
             self.open &= self.about != self.about[self.rows[place]]
-        answers = self.chances.shape[1]
-        taken = self.chances[:, :, place]
-        if self.joint.shape[1] * answers > self.most and not self.sampled:
-            # From here on configurations are a sample from their predictive distribution.
-            chance = self.weight @ self.joint
-            self.joint = self.joint[:, self.rng.choice(len(chance), self.most, p=chance / chance.sum())]
-            self.sampled = True
-        if not self.sampled:
-            self.joint = (self.joint[:, :, None] * taken[:, None, :]).reshape(len(self.weight), -1)
-            return
-        # The next answer of each configuration, given the answers that it has.
-        posterior = self.weight[:, None] * self.joint
-        chance = (taken.T @ posterior) / posterior.sum(0)
-        answer = (self.rng.random(self.joint.shape[1]) > np.cumsum(chance, 0)[:-1]).sum(0)
-        self.joint = self.joint * taken[:, answer]
+        taken = self.chances[:, :, place].astype(np.float64)
+        number, answers = len(self.chance), taken.shape[1]
+        answer_given = taken.T @ self.given  # (answer, configuration)
+        if number * answers <= self.most:
+            self.chance = (answer_given * self.chance).ravel()
+            self.given = (taken.T[:, :, None] * self.given).transpose(1, 0, 2).reshape(len(taken), -1)
+        else:
+            # From here on configurations are drawn, and count alike; each draws its next answer given those that it has.
+            kept = self.rng.choice(number, self.most, p=self.chance / self.chance.sum())
+            answer = (self.rng.random(self.most) > np.cumsum(answer_given[:, kept], 0)[:-1]).sum(0)
+            self.chance, self.given = np.full(self.most, 1 / self.most), self.given[:, kept] * taken[:, answer]
+        possible = self.chance > 0
+        self.chance, self.given = self.chance[possible], self.given[:, possible]
+        self.given = self.given / self.given.sum(0)
 
 
-@partial(jax.jit, static_argnums=3)
-def _joint_entropy(joint, weight, chances, sampled):
-    """Entropy of a configuration and one more answer, shape (question,)."""
-    weighted = joint * weight[:, None]
-    old = weighted.sum(0)
-
-    def one(answer):
-        both = weighted.T @ answer  # (configuration, question)
-        if sampled:
-            # Configurations came up with probability `old`: the mean of −Σ_y p(y | old) log p(y, old).
-            return -(both / old[:, None] * jnp.log(jnp.maximum(both, 1e-38))).mean(0)
-        return -jax.scipy.special.xlogy(both, both).sum(0)
-
-    return sum(one(chances[:, answer]) for answer in range(chances.shape[1])) / jnp.log(2.0)
+@jax.jit
+def _conditional_entropy(chance, given, chances):
+    """Entropy of each question's answer once the configuration is known, in bits, shape (question,)."""
+    entropy = 0.0
+    for answer in range(chances.shape[1]):
+        likely = given.T @ chances[:, answer]  # (configuration, question)
+        entropy = entropy - chance @ jax.scipy.special.xlogy(likely, likely)
+    return entropy / jnp.log(2.0)
 
 
 class _Sparse(_Short):

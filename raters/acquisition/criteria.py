@@ -18,6 +18,7 @@ from raters.errors import SettingError
 from raters.inference._trace import latent_sites
 from raters.labels import Labels
 from raters.model import Scale
+from raters.predict import latent_of
 
 # With more items, the order of a random sample of their pairs stands for that of all.
 _MOST_PAIRS = 500
@@ -110,7 +111,7 @@ class OrderEntropy(Criterion):
 
     def reader(self, posterior, questions, rng):
         """Reads the rewards."""
-        reward = _rewards(posterior)
+        reward = _one_order(posterior, self)
         flat = reward.reshape(-1, *reward.shape[2:])
         committee = jnp.asarray(flat[rng.choice(len(flat), self.draws, p=_flat_weight(posterior))])[None]
 
@@ -154,7 +155,7 @@ class About(Criterion):
         """Crosses the draws."""
         if not self.sites or (unknown := sorted(set(self.sites) - set(posterior.draws))):
             raise SettingError(
-                f"About({', '.join(map(repr, self.sites))}) names {unknown if self.sites else 'nothing'}; "
+                f"{self!r} names {f'{unknown}, which are none of its sites' if self.sites else 'nothing'}; "
                 f"{type(posterior.model).__name__} has {sorted(posterior.draws)}"
             )
         values = _on_one_scale(posterior)
@@ -182,6 +183,11 @@ class _Predictive(Criterion):
 
     def reader(self, posterior, questions, rng):
         """Samples the targets."""
+        if latent := latent_of(posterior.model, posterior.data):
+            raise SettingError(
+                f"{type(self).__name__}() takes answers as independent given a draw, and in {type(posterior.model).__name__} "
+                f"those about one {latent.axes[0]} share a {latent.axes[1].replace('_', ' ')}; write target='everything'"
+            )
         total = len(questions.annotator)
         rows = rng.choice(total, min(self.targets, total), replace=False)
         targets = posterior.chances(rows_of(questions, np.sort(rows))).table
@@ -222,7 +228,7 @@ class OrderInformation(Criterion):
 
     def reader(self, posterior, questions, rng):
         """Reads the rewards."""
-        reward = _rewards(posterior)
+        reward = _one_order(posterior, self)
         first, second = np.triu_indices(reward.shape[2], 1)
         if len(first) > _MOST_PAIRS:
             rows = rng.choice(len(first), _MOST_PAIRS, replace=False)
@@ -351,7 +357,7 @@ class ExpectedImprovement(Criterion):
 
     def reader(self, posterior, questions, rng):
         """Reads the rewards."""
-        reward, weight = _rewards(posterior), jnp.asarray(posterior.weight)
+        reward, weight = _one_order(posterior, self), jnp.asarray(posterior.weight)
         best = reward[:, :, jnp.tensordot(weight, reward, 2).argmax()]
         return lambda piece: scores.expected_improvement(reward[:, :, piece.first], reward[:, :, piece.second], best, weight)
 
@@ -366,7 +372,7 @@ class Thompson(Criterion):
 
     def reader(self, posterior, questions, rng):
         """Reads the rewards."""
-        reward = _rewards(posterior)
+        reward = _one_order(posterior, self)
         named = np.bincount(np.asarray(reward.argmax(2)).ravel(), _flat_weight(posterior), reward.shape[2])
 
         def score(piece):
@@ -388,6 +394,17 @@ class Random(Criterion):
 def _rewards(posterior: Posterior) -> jax.Array:
     """Rewards of the items, shape (chain, draw, item, ...)."""
     return posterior.site("reward", "so items have no order of their own")
+
+
+def _one_order(posterior: Posterior, criterion: Criterion) -> jax.Array:
+    """Rewards of the items, shape (chain, draw, item); `SettingError` where there are those of several types."""
+    reward = _rewards(posterior)
+    if reward.ndim > 3:
+        raise SettingError(
+            f"{criterion!r} needs one order of the items, and {type(posterior.model).__name__} has one for each type; "
+            "write target='ranking'"
+        )
+    return reward
 
 
 def competence_site(posterior: Posterior) -> str:

@@ -12,10 +12,11 @@ from raters import _frame
 from raters._check import one_of, whole
 from raters.acquisition.batches import Batch, Sequential, Unique, asked_about
 from raters.acquisition.criteria import Bald, Criterion, Epig, OfVariance, OrderVariance, TruthVariance, VarianceReduction
-from raters.acquisition.posterior import Posterior
-from raters.acquisition.whom import Joint, Whom, by_annotator
+from raters.acquisition.posterior import Posterior, both
+from raters.acquisition.whom import Joint, Whom, by_annotator, plain
 from raters.errors import DataError, SettingError
 from raters.labels import Labels
+from raters.predict import latent_of
 
 Target = Literal["ranking", "reward", "top_k", "truth", "competence", "predictive", "everything"]
 _TARGETS = ("ranking", "reward", "top_k", "truth", "competence", "predictive", "everything")
@@ -90,6 +91,10 @@ class Policy:
         if self.target is not None and self.score is not None:
             raise SettingError(f"target={self.target!r} and score={self.score!r} both say what is wanted; give one of them")
         whole("k", self.k)
+        if self.k != 1 and self.target != "top_k":
+            raise SettingError(
+                f"k={self.k} belongs to target='top_k', and target={self.target!r} does not read it; leave it out"
+            )
         object.__setattr__(self, "costs", _pairs("costs", self.costs, positive=True))
         if isinstance(self.quota, (int, np.integer)) and not isinstance(self.quota, bool):
             whole("quota", int(self.quota), least=0)
@@ -97,8 +102,9 @@ class Policy:
         else:
             object.__setattr__(self, "quota", _pairs("quota", self.quota, positive=False))
         share = self.least_share
-        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
+        if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0 <= share <= 1:
             raise SettingError(f"least_share={share!r} is not possible; it must lie between 0 and 1, such as 0.02")
+        object.__setattr__(self, "least_share", float(share))
 
     def criterion(self, posterior: Posterior) -> Criterion:
         """What scores the questions."""
@@ -123,7 +129,9 @@ class Policy:
             return "truth"
         return "ranking" if "reward" in posterior.draws else "everything"
 
-    def choose(self, posterior: Posterior, candidates: Any, number: int, *, seed: int, asked: Any = None) -> Chosen:
+    def choose(
+        self, posterior: Posterior, candidates: Any, number: int, *, seed: int, asked: Any = None, pending: Any = None
+    ) -> Chosen:
         """Choose questions.
 
         Parameters
@@ -136,6 +144,8 @@ class Policy:
         seed : int
         asked : int array, shape (annotator,), optional
             Answers that each annotator was asked for so far; by default those of ``posterior.data``.
+        pending : Comparisons or Labels, optional
+            Questions that wait for an answer. The batch allows for them as for its own.
 
         Returns
         -------
@@ -146,35 +156,45 @@ class Policy:
         rng = np.random.default_rng(seed)
         names = posterior.data.annotators
         asked = np.array(posterior.data.votes_by_annotator() if asked is None else asked, float)
+        waiting = 0 if pending is None else len(pending.annotator)
+        if waiting:
+            candidates = both(pending, candidates)
         who = np.asarray(candidates.annotator)
         criterion = self.criterion(posterior)
         score = criterion(posterior, candidates, seed=seed)
-        price = None if self.costs is None else self.cost_of(names)[who]
+        cost = self.cost_of(names)
+        price = None if self.costs is None else cost[who]
         value = score if price is None else self._per_cost(score, price)
         whom = self.annotator or Joint()
-        batch = self.batch or self._batch(criterion, candidates)
+        batch = self.batch or self._batch(criterion, posterior)
         chooser = batch.chooser(criterion, value, posterior, candidates, rng)
         chooser.price = price
         about = asked_about(candidates)
+        for row in range(waiting):
+            chooser.take(row)
+        if not (np.arange(len(who)) >= waiting)[chooser.open].any():
+            # Every pair is among those that wait: a new batch of them begins.
+            chooser.open[waiting:] = True
+        chooser.open[:waiting] = False
         limit = self.quota_of(names)
         rows: list[int] = []
         for _ in range(number):
-            allowed = self._allowed(who, asked, limit)
+            allowed = self._allowed(who, chooser.open, asked, limit)
             row = chooser.best(allowed)
             if row < 0:
                 break
             preference = whom.preference(posterior, rng)
             if preference is not None:
                 same = np.flatnonzero(allowed & chooser.open & (about == about[row]))
-                row = int(same[preference[who[same]].argmax()])
+                row = int(same[(preference / cost)[who[same]].argmax()])
             chooser.take(row)
             asked[who[row]] += 1
             rows.append(row)
         chosen = np.array(rows, int)
-        return Chosen(chosen, score[chosen])
+        return Chosen(chosen - waiting, score[chosen])
 
-    def _batch(self, criterion: Criterion, candidates: Any) -> Batch:
-        if isinstance(criterion, OfVariance) and not isinstance(candidates, Labels):
+    def _batch(self, criterion: Criterion, posterior: Posterior) -> Batch:
+        if isinstance(criterion, OfVariance) and latent_of(posterior.model, posterior.data) is None:
             return Sequential(once=self.target != "competence")
         return Unique()
 
@@ -195,16 +215,18 @@ class Policy:
             return np.full(len(names), self.quota)
         return by_annotator("quota", self.quota, names, np.inf)
 
-    def _allowed(self, who: np.ndarray, asked: np.ndarray, limit: np.ndarray) -> np.ndarray:
+    def _allowed(self, who: np.ndarray, is_open: np.ndarray, asked: np.ndarray, limit: np.ndarray) -> np.ndarray:
         """Rows whose annotator may be asked: below the quota, and, while somebody is short of the least share, only those."""
         free = asked < limit
         if self.least_share:
-            if self.least_share * len(asked) > 1:
+            there = np.bincount(who, minlength=len(asked)) > 0
+            if self.least_share * there.sum() > 1:
                 raise SettingError(
-                    f"least_share={self.least_share:g} is not possible with {len(asked)} annotators; "
-                    f"it must be at most {1 / len(asked):.3g}"
+                    f"least_share={self.least_share:g} is not possible with {there.sum()} annotators to ask; "
+                    f"it must be at most {1 / there.sum():.3g}"
                 )
-            short = free & (asked < self.least_share * (asked.sum() + 1)) & (np.bincount(who, minlength=len(asked)) > 0)
+            can = np.bincount(who[is_open], minlength=len(asked)) > 0
+            short = free & can & (asked < self.least_share * (asked.sum() + 1))
             if short.any():
                 free = short & (asked == asked[short].min())
         return free[who]
@@ -216,8 +238,7 @@ def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ..
         return None
     if not isinstance(given, (Mapping, tuple)):
         raise SettingError(f"{what}={given!r} is not possible; it must map names to numbers, such as {what}={{'ann': 2}}")
-    # Names of NumPy have a repr of their own, which a journal could not read back.
-    pairs = tuple((name.item() if isinstance(name, np.generic) else name, number) for name, number in dict(given).items())
+    pairs = tuple((plain(name), number) for name, number in dict(given).items())
     for name, number in pairs:
         right = isinstance(number, (int, float, np.integer, np.floating)) and not isinstance(number, bool)
         if not right or not np.isfinite(number) or number < 0 or (positive and number == 0):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -17,11 +18,11 @@ from numpyro import handlers
 
 from raters._result import check_model, data_of, draws_of
 from raters.data import Comparisons
-from raters.errors import SettingError
+from raters.errors import DataError, SettingError
 from raters.inference._trace import latent_sites, pointwise_log_likelihood, trace
 from raters.labels import Labels
 from raters.model import Model, Values
-from raters.predict import class_probabilities, latent_of, logits_of_types
+from raters.predict import class_probabilities, latent_of, logits_of_types, of_items
 
 # Chances of as many questions are computed at once as keep a table below this many numbers (16 MB, which caches hold).
 _NUMBERS = 1 << 22
@@ -54,6 +55,8 @@ class Posterior:
         Values of each site, shape (chain, draw, ...).
     weight : array, shape (chain, draw)
         Sums to 1.
+    independent : float, optional
+        How many independent draws these are worth at most, by the diagnostics of the fit.
 
     Examples
     --------
@@ -73,6 +76,7 @@ class Posterior:
     data: Comparisons | Labels
     draws: Values
     weight: np.ndarray
+    independent: float = math.inf
 
     @classmethod
     def of(cls, model: Model, result: xr.DataTree, *, draws: int = 200, seed: int = 0) -> Posterior:
@@ -103,6 +107,11 @@ class Posterior:
         """How many equal draws the weighted ones are worth, :math:`1 / \\sum w^2`."""
         return float(1.0 / np.square(self.weight).sum())
 
+    @property
+    def independent_draws(self) -> float:
+        """How many independent draws they are worth, weights and the fit's diagnostics considered."""
+        return min(self.effective_draws, self.independent)
+
     def after(self, data: Comparisons | Labels) -> Posterior:
         """The same draws weighted by the likelihood of what came since.
 
@@ -111,13 +120,27 @@ class Posterior:
         data : Comparisons or Labels
             *All* judgements so far, those that were fitted among them, with the same names.
         """
+        self._check_names(data)
         gain = self._log_likelihood(data) - self._log_likelihood(self.data)
-        log = np.log(np.maximum(self.weight, 1e-300)) + gain.reshape(self.weight.shape)
+        log = np.log(np.maximum(self.weight.astype(np.float64), 1e-300)) + gain.reshape(self.weight.shape)
         weight = np.exp(log - log.max())
         return dataclasses.replace(self, data=data, weight=(weight / weight.sum()).astype(np.float32))
 
     def _log_likelihood(self, data) -> np.ndarray:
         return np.asarray(_log_likelihoods(self.model, jax.tree.map(jnp.asarray, data), self._flat), np.float64)
+
+    def _check_names(self, data: Comparisons | Labels) -> None:
+        for role in ("items", "annotators") if self._of_items else ("annotators",):
+            here, there = tuple(getattr(data, role)), tuple(getattr(self.data, role))
+            if here != there:
+                raise DataError(
+                    f"these are in codes of other {role} ({len(here)}) than what was fitted ({len(there)}); make them from the "
+                    "same table, or use rt.suggest, which goes by name"
+                )
+
+    @cached_property
+    def _of_items(self) -> bool:
+        return of_items(self.model, self.data)
 
     @property
     def _flat(self) -> Values:
@@ -156,6 +179,7 @@ class Posterior:
         Where a likelihood sums out a class (the true class of an item, the type of an annotator), so do the chances; or,
         `by_class`, the axis draw holds each draw once for each class, weighted by its probability.
         """
+        self._check_names(questions)
         of = _label_chances if isinstance(questions, Labels) else _vote_chances
         asked = jax.tree.map(jnp.asarray, questions.without_outcomes())
         return of(self.model, by_class, asked, self._flat, jnp.asarray(self.weight), self._responsibilities)
@@ -177,6 +201,15 @@ def rows_of(questions: Any, rows: np.ndarray) -> Any:
         return questions.take(rows)
     group, annotator = np.asarray(questions.group)[rows], np.asarray(questions.annotator)[rows]
     return dataclasses.replace(questions, group=group, annotator=annotator, label=None, count=None, most=1)
+
+
+def both(one: Any, other: Any) -> Any:
+    """The questions of two tables in the same codes, one after the other."""
+    columns = ("group", "annotator") if isinstance(one, Labels) else ("first", "second", "annotator")
+    joined = {name: np.concatenate([np.asarray(getattr(part, name)) for part in (one, other)]) for name in columns}
+    if isinstance(one, Comparisons) and one.features is not None:
+        joined["features"] = np.concatenate([np.asarray(part.features) for part in (one, other)])
+    return dataclasses.replace(one.without_outcomes(), **joined, count=None)
 
 
 @partial(jax.jit, static_argnums=(0, 3))

@@ -28,8 +28,8 @@ def mean(values: Array, weight: Array | None) -> Array:
 
 
 def _bits(chances: Array, axis: int = -2) -> Array:
-    """Entropy over the answers."""
-    return -xlogy(chances, chances).sum(axis) / jnp.log(2.0)
+    """Entropy over the answers; rounding does not take it below 0."""
+    return jnp.maximum(-xlogy(chances, chances).sum(axis) / jnp.log(2.0), 0.0)
 
 
 @jax.jit
@@ -146,7 +146,7 @@ def least_confidence(chances: Array, weight: Array | None = None) -> Array:
     >>> float(scores.least_confidence(jnp.array([[[[0.75], [0.25]]]]))[0])
     0.25
     """
-    return 1.0 - mean(chances, weight).max(-2)
+    return jnp.maximum(1.0 - mean(chances, weight).max(-2), 0.0)
 
 
 @jax.jit
@@ -161,7 +161,7 @@ def margin(chances: Array, weight: Array | None = None) -> Array:
     0.5
     """
     best, second = jax.lax.top_k(jnp.moveaxis(mean(chances, weight), -2, -1), 2)[0].T
-    return 1.0 - (best - second)
+    return jnp.maximum(1.0 - (best - second), 0.0)
 
 
 @jax.jit

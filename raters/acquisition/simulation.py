@@ -23,6 +23,7 @@ from raters.acquisition.scores import mean
 from raters.data import Comparisons
 from raters.errors import DataError, SettingError
 from raters.inference import Backend, PGGibbs
+from raters.inference._trace import latent_sites
 from raters.inference.base import progress_bar
 from raters.labels import Labels
 from raters.model import Model
@@ -235,14 +236,20 @@ class Recorded(Answers):
 def _chances(model: Model, truth: Mapping[str, Any], pool: Any) -> np.ndarray:
     """Chances of the answers under the truth, shape (answer, row)."""
     prior = Posterior.prior(model, pool, draws=1)
+    sites = latent_sites(model, prior.data)
+    if not isinstance(truth, Mapping) or (unknown := sorted(set(map(str, truth)) - set(sites) - {"true_class", "type"})):
+        what = f"has {unknown}" if isinstance(truth, Mapping) else f"is {truth!r}"
+        raise SettingError(f"truth {what}; it maps sites of {type(model).__name__} to values: {sorted(sites)}")
     values = {}
     for name, drawn in prior.draws.items():
         # Sites that only govern others, such as scales, need not be known.
+        if name not in truth and {"item", "annotator"} & set(sites[name].dims):
+            raise SettingError(f"truth says nothing of {name!r}, which answers depend on; add it, shape {drawn.shape[2:]}")
         values[name] = np.asarray(truth.get(name, drawn[0, 0]), np.float32)[None, None]
         if values[name].shape != drawn.shape:
             raise SettingError(f"truth has {name!r} of shape {values[name].shape[2:]}; the model needs {drawn.shape[2:]}")
-    if not any(name in truth for name in prior.draws):
-        raise SettingError(f"truth has {sorted(truth)}, none of the sites of {type(model).__name__}: {sorted(prior.draws)}")
+        if not np.isfinite(values[name]).all():
+            raise SettingError(f"truth has {name!r} with values that are no numbers; all must be finite")
     known = Posterior(model, prior.data, values, np.ones((1, 1), np.float32))
     parts = []
     for piece, number in known.pieces(pool):
@@ -308,6 +315,8 @@ def _campaign(model, answers: Answers, truth, policy: Policy, settings: _Setting
             found["competence_asked"] = float(np.asarray(truth["competence"])[who[batch]].mean())
         measured.append(found)
         bar.update()
+    if not measured:
+        raise SettingError(f"there is nothing to ask under {policy!r}: no question is left, or nobody may be asked")
     table = {name: ("batch", [one[name] for one in measured]) for name in measured[0]}
     return xr.Dataset(table, {"batch": np.arange(1, len(measured) + 1)})
 
@@ -354,4 +363,6 @@ def area_under_curve(curves: xr.Dataset, name: str = "tau") -> xr.DataArray:
     >>> float(area_under_curve(xr.Dataset({"tau": ("batch", [0.5, 0.7])})))
     0.6
     """
+    if name not in curves:
+        raise SettingError(f"there is no curve of {name!r}; there are {sorted(map(str, curves))}")
     return curves[name].mean("batch")

@@ -18,7 +18,10 @@ from raters.errors import SettingError
 
 @dataclass(frozen=True)
 class Whom(abc.ABC):
-    """Prefers some annotators to others, whatever the question."""
+    """Prefers some annotators to others, whatever the question; per cost, where annotators have costs.
+
+    Competences count by their size: an adversary's answer tells as much as that of a friend.
+    """
 
     @abc.abstractmethod
     def preference(self, posterior: Posterior, rng: np.random.Generator) -> np.ndarray | None:
@@ -41,7 +44,7 @@ class BestMean(Whom):
     def preference(self, posterior, rng):
         """Posterior means."""
         weight = np.asarray(posterior.weight).ravel()
-        return weight @ _competence(posterior)
+        return np.abs(weight @ _competence(posterior))
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class ThompsonAnnotator(Whom):
     def preference(self, posterior, rng):
         """One draw."""
         weight = np.asarray(posterior.weight, float).ravel()
-        return _competence(posterior)[rng.choice(len(weight), p=weight / weight.sum())]
+        return np.abs(_competence(posterior)[rng.choice(len(weight), p=weight / weight.sum())])
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class UpperBound(Whom):
     def preference(self, posterior, rng):
         """Posterior quantiles."""
         weight = np.asarray(posterior.weight, float).ravel()
-        competence = _competence(posterior)
+        competence = np.abs(_competence(posterior))
         return np.quantile(competence, self.level, axis=0, weights=weight / weight.sum(), method="inverted_cdf")
 
 
@@ -88,11 +91,16 @@ class Oracle(Whom):
     competence: tuple[tuple[Any, float], ...] = ()
 
     def __init__(self, competence: Mapping[Any, float] | tuple[tuple[Any, float], ...]) -> None:
-        object.__setattr__(self, "competence", tuple((name, float(value)) for name, value in dict(competence).items()))
+        object.__setattr__(self, "competence", tuple((plain(name), float(value)) for name, value in dict(competence).items()))
 
     def preference(self, posterior, rng):
         """The truth."""
-        return by_annotator("competence", self.competence, posterior.data.annotators)
+        return np.abs(by_annotator("competence", self.competence, posterior.data.annotators))
+
+
+def plain(name: Any) -> Any:
+    """A name as Python has it: those of NumPy have a repr of their own, which a journal could not read back."""
+    return name.item() if isinstance(name, np.generic) else name
 
 
 def by_annotator(what: str, pairs: tuple[tuple[Any, float], ...], annotators: tuple[Any, ...], default=None) -> np.ndarray:

@@ -31,7 +31,7 @@ from raters.acquisition import (
     VoteEntropy,
 )
 from raters.acquisition.batches import asked_about
-from raters.errors import SettingError
+from raters.errors import DataError, SettingError
 from tests.acquisition.crowd import COMPETENCE, MODEL, PAIRS, POSTERIOR, REWARD, VOTES, wins
 
 EVERY = [
@@ -198,8 +198,20 @@ def test_types_are_weighted_by_the_votes(fit_quietly):
     gap = reward[:, questions.first] - reward[:, questions.second]
     share = np.asarray(posterior._responsibilities)[:, questions.annotator]
     np.testing.assert_allclose(posterior.chances(questions).table[0, :, 0], (share * expit(gap)).sum(-1), atol=1e-5)
-    for target in ("ranking", "everything", "predictive"):
+    for target in ("ranking", "everything"):
         assert (rt.Policy(target=target).choose(posterior, questions, 4, seed=0).score > 0).all()
+    for criterion in EVERY:
+        if isinstance(criterion, (OrderEntropy, OrderInformation, ExpectedImprovement, Thompson)):
+            with pytest.raises(SettingError, match="needs one order of the items"):
+                criterion(posterior, questions)
+        elif isinstance(criterion, (Epig, ErrorReduction)):
+            with pytest.raises(SettingError, match="those about one annotator share a type"):
+                criterion(posterior, questions)
+        elif "competence" not in repr(criterion):
+            assert np.isfinite(criterion(posterior, questions)).all()
+    for batch in (rt.acquisition.Sequential(), rt.acquisition.BatchBald()):
+        with pytest.raises(SettingError, match="those of one annotator share a type in MixtureBTL; use Unique"):
+            rt.Policy(target="ranking", batch=batch).choose(posterior, questions, 2, seed=0)
 
 
 def test_prior_draws_before_any_answer():
@@ -227,11 +239,21 @@ def test_weights_after_further_answers_are_their_likelihood():
     assert after.effective_draws < POSTERIOR.effective_draws
 
 
+def test_names_of_something_else():
+    other = rt.Candidates.pairs(items=range(9), annotators=range(7))
+    with pytest.raises(DataError, match=re.escape("these are in codes of other items (9) than what was fitted (6)")):
+        POSTERIOR.chances(other)
+
+
 def test_models_without_what_is_asked(by_label):
     _, posterior = by_label
+    with pytest.raises(SettingError, match="those about one item share a true class"):
+        Epig()(posterior, rt.Candidates.labels(posterior.data))
     with pytest.raises(SettingError, match=re.escape("DawidSkene has no reward, so items have no order of their own")):
         VarianceReduction("rank")(posterior, rt.Candidates.labels(posterior.data))
-    with pytest.raises(SettingError, match=re.escape("names ['skill']; ExtendedBTL has ['competence', 'reward']")):
+    with pytest.raises(
+        SettingError, match=re.escape("names ['skill'], which are none of its sites; ExtendedBTL has ['competence', 'reward']")
+    ):
         About("skill")(POSTERIOR, PAIRS)
     votes = POSTERIOR.data
     btl = Posterior(rt.BTL(reward_scale=1.0), votes, {"reward": POSTERIOR.draws["reward"]}, POSTERIOR.weight)

@@ -63,7 +63,7 @@ def test_what_is_good_for_the_ranking_is_bad_for_the_audit():
 
 @pytest.mark.parametrize("target", ["ranking", "reward", "top_k", "competence", "predictive", "everything"])
 def test_every_target_chooses(target):
-    rows, score = choose(5, target=target, k=2)
+    rows, score = choose(5, target=target, k=2 if target == "top_k" else 1)
     assert len(set(rows.tolist())) == 5
     assert np.isfinite(score).all()
     assert score[0] == max(score)
@@ -77,10 +77,10 @@ def test_the_top_k_concern_the_items_at_the_border():
 
 
 def test_best_by_mean_by_quantile_by_draw_and_by_oracle():
-    mean = COMPETENCE.mean(0).argmax()
+    mean = np.abs(COMPETENCE.mean(0)).argmax()
     for whom, expected in (
         (BestMean(), mean),
-        (UpperBound(0.95), np.quantile(COMPETENCE, 0.95, axis=0).argmax()),
+        (UpperBound(0.95), np.quantile(np.abs(COMPETENCE), 0.95, axis=0).argmax()),
         (Oracle(dict(zip(range(ANNOTATORS), [0.1, 0.2, 0.9, 0.3], strict=True))), 2),
     ):
         rows = choose(8, score=OrderEntropy(), annotator=whom).rows
@@ -89,9 +89,52 @@ def test_best_by_mean_by_quantile_by_draw_and_by_oracle():
     drawn = np.concatenate(
         [WHO[choose(10, score=OrderEntropy(), annotator=ThompsonAnnotator(), seed=seed).rows] for seed in range(40)]
     )
-    share = np.bincount(COMPETENCE.argmax(1), minlength=4) / len(COMPETENCE)
+    share = np.bincount(np.abs(COMPETENCE).argmax(1), minlength=4) / len(COMPETENCE)
     # 400 draws: a share is off by 5 standard errors with probability 6e-7.
     assert (np.abs(np.bincount(drawn, minlength=4) / 400 - share) < 5 * np.sqrt(share * (1 - share) / 400) + 1e-9).all()
+
+
+def test_an_adversary_is_worth_asking():
+    """Competences of .3, −3 and .1 that are known: everybody's choice is the adversary, whose answers tell most."""
+    draws = {
+        "reward": POSTERIOR.draws["reward"],
+        "competence": np.broadcast_to(np.array([0.3, -3.0, 0.1, 0.0], np.float32), (1, 200, 4)),
+    }
+    posterior = rt.acquisition.Posterior(MODEL, POSTERIOR.data, draws, POSTERIOR.weight)
+    for whom in (Joint(), BestMean(), UpperBound(), ThompsonAnnotator(), Oracle(dict(enumerate([0.3, -3.0, 0.1, 0.0])))):
+        rows = rt.Policy(annotator=whom, score=Bald()).choose(posterior, PAIRS, 4, seed=0).rows
+        assert set(WHO[rows].tolist()) == {1}
+
+
+def test_costs_count_in_the_choice_of_annotators():
+    """The best is a thousand times as dear as the second best."""
+    whom = Oracle(dict(enumerate([0.3, 0.9, 0.8, 0.2])))
+    rows = choose(4, score=OrderEntropy(), annotator=whom, costs={1: 1000.0}).rows
+    assert set(WHO[rows].tolist()) == {2}
+
+
+def test_questions_that_wait_count_as_part_of_the_batch():
+    """One at a time with the earlier ones waiting, or all at once: six different pairs, and for sequential batches the same."""
+    once = choose(6).rows.tolist()
+    one_by_one: list[int] = []
+    for _ in range(6):
+        rest = np.setdiff1d(np.arange(60), one_by_one)
+        pending = PAIRS.take(np.array(one_by_one, int))
+        chosen = rt.Policy().choose(POSTERIOR, PAIRS.take(rest), 1, seed=0, pending=pending)
+        one_by_one.append(int(rest[chosen.rows[0]]))
+    assert one_by_one == once
+    waiting = PAIRS.take(np.flatnonzero(WHO == 0))  # every pair waits for annotator 0: others may still be asked
+    assert len(rt.Policy().choose(POSTERIOR, PAIRS.take(np.flatnonzero(WHO != 0)), 3, seed=0, pending=waiting).rows) == 3
+
+
+def test_a_share_for_somebody_who_cannot_be_asked_more_stops_nobody():
+    """Annotator 3 can judge one pair only, and is short of their share for ever."""
+    rows = np.flatnonzero((WHO != 3) | (asked_about(PAIRS) == asked_about(PAIRS)[0]))
+    few = PAIRS.take(rows)
+    policy = rt.Policy(score=Bald(), least_share=0.25)
+    assert len(policy.choose(POSTERIOR, few, 8, seed=0, asked=np.array([10, 10, 10, 0])).rows) == 8
+    three = PAIRS.take(np.flatnonzero(WHO < 3))
+    assert len(rt.Policy(least_share=0.3).choose(POSTERIOR, three, 3, seed=0).rows) == 3  # of those who are there
 
 
 def test_costs_divide_the_score():
@@ -158,6 +201,7 @@ def test_the_same_seed_gives_the_same_questions():
         ({"quota": {"ann": "two"}}, "quota has 'two' for 'ann'"),
         ({"least_share": 2}, "least_share=2 is not possible; it must lie between 0 and 1"),
         ({"k": 0}, "k=0 is not possible"),
+        ({"target": "ranking", "k": 3}, "k=3 belongs to target='top_k'"),
     ],
 )
 def test_settings_that_cannot_be(settings, message):
@@ -167,7 +211,7 @@ def test_settings_that_cannot_be(settings, message):
 
 def test_what_only_the_crowd_can_say():
     with pytest.raises(
-        SettingError, match=re.escape("least_share=0.3 is not possible with 4 annotators; it must be at most 0.25")
+        SettingError, match=re.escape("least_share=0.3 is not possible with 4 annotators to ask; it must be at most 0.25")
     ):
         choose(3, least_share=0.3)
     with pytest.raises(DataError, match="are not among the 4 annotators known"):

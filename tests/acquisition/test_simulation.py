@@ -89,6 +89,11 @@ def test_costs_and_quotas_hold_to_the_end():
     assert curve["cost"].values[0, -1] > curve["answers"].values[0, -1]
 
 
+def test_a_curve_that_is_not_there():
+    with pytest.raises(SettingError, match="there is no curve of 'accuracy'"):
+        area_under_curve(simulate(RANDOM, batches=1), "accuracy")
+
+
 def test_measures_by_hand():
     posterior = rt.acquisition.Posterior.prior(MODEL, POOL, draws=300)
     found = simulation.measures(posterior, TRUTH)
@@ -149,8 +154,18 @@ def test_ties_and_turned_rows_in_a_record():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"truth": {"skill": 1}}, "truth has ['skill'], none of the sites of ExtendedBTL"),
-        ({"truth": {"reward": np.zeros(3)}}, "truth has 'reward' of shape (3,); the model needs (5,)"),
+        ({"truth": TRUTH | {"skill": 1}}, "truth has ['skill']; it maps sites of ExtendedBTL to values"),
+        ({"truth": [1, 2]}, "truth is [1, 2]; it maps sites of ExtendedBTL to values"),
+        ({"truth": {"reward": np.zeros(5)}}, "truth says nothing of 'competence', which answers depend on"),
+        (
+            {"truth": {"reward": np.full(5, np.nan), "competence": np.ones(3)}},
+            "truth has 'reward' with values that are no numbers",
+        ),
+        ({"policy": rt.Policy(quota=0)}, "there is nothing to ask under"),
+        (
+            {"truth": {"reward": np.zeros(3), "competence": np.ones(3)}},
+            "truth has 'reward' of shape (3,); the model needs (5,)",
+        ),
         ({"policy": {}}, "there is no policy to try"),
         ({"policy": {"a": "random"}}, "policy 'a' must be one such as rt.Policy"),
         ({"batches": 0}, "batches=0 is not possible"),
