@@ -139,7 +139,8 @@ def _drawn(rng: np.random.Generator, total: int, limit: int, keep) -> np.ndarray
     for _ in range(-(-min(total, max(_MOST, 4 * limit)) // _CHUNK)):
         number = rng.integers(total, size=_CHUNK)
         fresh.append(number if keep is None else number[keep(number)])
-        if sum(map(len, fresh)) >= min(_CHUNK, limit - len(found)):
+        # So many that numbers drawn twice seldom call for another round: each sorts everything found.
+        if sum(map(len, fresh)) >= limit - len(found) + limit // 4:
             found, fresh = np.unique(np.concatenate([found, *fresh])), []
             if len(found) >= limit:
                 return np.sort(rng.choice(found, limit, replace=False))

@@ -35,6 +35,9 @@ class Candidates:
     ) -> Comparisons:
         """Every pair of items, put to every annotator.
 
+        Of votes whose order of presentation counts (``votes.ordered``), each pair comes both ways round, as two questions, so
+        that a liking for what comes first can be told from one for an item.
+
         Parameters
         ----------
         votes : Comparisons, optional
@@ -93,17 +96,21 @@ class Candidates:
         if len(chosen) < 2:
             raise DataError("a question needs two items; give at least two")
         can = _abilities(available, chosen, who, votes.items, votes.annotators)
+        mask = _boolean(mask, len(listed))
         if mask is None or callable(mask) or (isinstance(mask, np.ndarray) and mask.dtype == bool):
             pool: Pairs | Listed = Pairs.of(can)
             allowed = _mask_of(mask, listed, votes.num_items)
         else:
             pool = Listed(*_listed_pairs(mask, chosen, votes.items), who)
             allowed = None if available is None else can.both
-        keep = None if allowed is None else lambda number: allowed(*pool.of_numbers(number))
-        number = sample(np.random.default_rng(seed), pool.total, limit, keep)
+        ways = 2 if votes.ordered else 1
+        keep = None if allowed is None else lambda number: allowed(*pool.of_numbers(number // ways))
+        number = sample(np.random.default_rng(seed), ways * pool.total, limit, keep)
         if not len(number):
             raise DataError(_nothing_left(mask, available, "pair"))
-        return _questions(votes, *pool.of_numbers(number))
+        first, second, by = pool.of_numbers(number // ways)
+        turned = number % ways == 1
+        return _questions(votes, np.where(turned, second, first), np.where(turned, first, second), by)
 
     @staticmethod
     def annotators(votes: Comparisons, first: Any, second: Any) -> Comparisons:
@@ -236,6 +243,8 @@ def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
     names = tuple(names)
     if not names:
         raise DataError(f"{role}s= names nobody and nothing; give at least one {role}, or leave it out for all")
+    if missing := [name for name in names if name is None or (isinstance(name, (float, np.floating)) and np.isnan(name))]:
+        raise DataError(f"{role}s= has {missing[0]!r} among the names; leave out what has no name, such as by table.dropna()")
     return names
 
 
@@ -280,6 +289,12 @@ def _judged(name: Any, items: Any) -> tuple[Any, ...]:
     if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
         raise DataError(f"available= takes a list of items for {name!r}, such as [{items!r}], not {items!r} alone")
     return tuple(items)
+
+
+def _boolean(mask: Any, number: int) -> Any:
+    """An array of zeros and ones, a row and a column for each item, as one of booleans."""
+    of_numbers = isinstance(mask, np.ndarray) and mask.dtype.kind in "iuf" and mask.shape == (number, number)
+    return mask.astype(bool) if of_numbers and np.isin(mask, (0, 1)).all() else mask
 
 
 def _mask_of(mask: Any, listed: np.ndarray, number: int) -> Callable[..., np.ndarray] | None:

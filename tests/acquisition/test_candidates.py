@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 import tracemalloc
@@ -63,6 +64,19 @@ def test_a_sample_of_candidates_is_distinct_and_uniform():
     again = rt.Candidates.pairs(votes, limit=5000, seed=1)
     assert np.array_equal(found.first, again.first)
     assert not np.array_equal(found.first, rt.Candidates.pairs(votes, limit=5000, seed=2).first)
+
+
+def test_both_ways_where_the_order_counts():
+    ordered = dataclasses.replace(VOTES, ordered=True)
+    found = asked(rt.Candidates.pairs(ordered, items=[5, 2, 0], annotators=[3], mask=lambda i, j: j - i > 2))
+    assert found == {(0, 5, 3), (5, 0, 3), (2, 5, 3), (5, 2, 3)}
+    assert rt.Candidates.pairs(ordered).num_comparisons == 2 * PAIRS.num_comparisons
+    assert rt.Candidates.pairs(ordered, limit=7).num_comparisons == 7
+
+
+def test_a_mask_of_zeros_and_ones():
+    mask = np.triu(np.ones((6, 6), int), 4)
+    assert asked(rt.Candidates.pairs(VOTES, annotators=[3], mask=mask)) == {(0, 4, 3), (1, 5, 3), (0, 5, 3)}
 
 
 def test_a_sample_from_very_many_candidates_is_made_of_pairs():
@@ -218,6 +232,8 @@ LABELS = rt.datasets.label_crowd(20, 5, 5, seed=0).labels
     [
         (lambda: ONE(VOTES, items=[0]), "a question needs two items; give at least two"),
         (lambda: ONE(VOTES, items=[]), "items= names nobody and nothing"),
+        (lambda: ONE(items=["a", float("nan"), "b"], annotators=[1]), "items= has nan among the names; leave out"),
+        (lambda: ONE(items=["a", "b"], annotators=["x", None]), "annotators= has None among the names; leave out"),
         (lambda: ONE(VOTES, annotators=[]), "annotators= names nobody and nothing"),
         (lambda: ONE(VOTES, items=[0, 1, 77]), "1 item(s) are not among the 6 items known, e.g. 77"),
         (lambda: ONE(VOTES, annotators=["eve"]), "1 annotator(s) are not among the 4 annotators known"),
