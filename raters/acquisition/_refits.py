@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from typing import Any
@@ -78,8 +79,16 @@ class Refits:
         rhat, ess = (float(self._result.attrs.get(name, math.nan)) for name in ("max_rhat", "min_ess"))
         self.max_rhat, self.min_ess = float(np.fmax(self.max_rhat, rhat)), float(np.fmin(self.min_ess, ess))
         posterior = Posterior.of(self._model, self._result, draws=_DRAWS, seed=seed)
+        if ess > 0:  # neither unknown nor that of draws that are not finite
+            posterior = dataclasses.replace(posterior, independent=ess)
         self._fitted = answers, posterior
         return posterior
+
+
+def most_draws(backend: Backend) -> int:
+    """The draws of a posterior, which a fit by this back-end may have fewer of."""
+    draws, chains = (getattr(backend, name, None) for name in ("draws", "chains"))
+    return min(_DRAWS, draws * (chains if isinstance(chains, int) else 1)) if isinstance(draws, int) else _DRAWS
 
 
 def prior(model: Model, pool: Data, seed: int) -> Posterior:

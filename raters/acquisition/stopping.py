@@ -2,7 +2,7 @@
 
 A share of draws says nothing finer than one draw. The rules on probabilities count one disagreeing draw beside those that there
 are, so that a demand that the draws cannot bear out is not met by accident: ``OrderIsRight(0.999)`` takes a thousand effective
-draws.
+draws. Draws of a chain that mixes slowly count for as few as its diagnostics say.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from raters.acquisition.policy import Policy
 from raters.acquisition.posterior import Posterior
 from raters.errors import DataError, SettingError
 from raters.labels import Labels
+from raters.predict import latent_of
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ class Stop(abc.ABC):
     @abc.abstractmethod
     def met(self, value: float) -> bool:
         """Whether to stop at this value."""
+
+    def check(self, posterior: Posterior, draws: int) -> None:  # noqa: B027
+        """`SettingError` when the rule has no meaning for this model and data, or asks for more than so many draws can show."""
 
     def __call__(self, posterior: Posterior) -> bool:
         """Whether to stop."""
@@ -81,6 +85,11 @@ class OrderIsRight(Stop):
         """The probability, one draw that disagrees counted in."""
         return _cautious(probability_of_order(_rewards(posterior), posterior.weight).probability, posterior)
 
+    def check(self, posterior: Posterior, draws: int) -> None:
+        """`SettingError` for a model without one order, and for a probability that so many draws cannot show."""
+        _rewards(posterior)
+        _check_shown(self, self.probability, draws)
+
     def describe(self, posterior: Posterior) -> str:
         """The value and what is asked of it, in words."""
         number = _rewards(posterior).shape[-1]
@@ -113,6 +122,11 @@ class TopIsRight(Stop):
         """The probability, one draw that disagrees counted in."""
         return _cautious(probability_of_top(_rewards(posterior), posterior.weight, k=self.k).probability, posterior)
 
+    def check(self, posterior: Posterior, draws: int) -> None:
+        """`SettingError` for a model without one order, fewer items, and for a probability that so many draws cannot show."""
+        probability_of_top(_rewards(posterior), posterior.weight, k=self.k)
+        _check_shown(self, self.probability, draws)
+
     def describe(self, posterior: Posterior) -> str:
         """The value and what is asked of it, in words."""
         return f"the {self.k} best items are known with probability {_against(self, self.probability, posterior)}"
@@ -140,6 +154,10 @@ class ExpectedTau(Stop):
     def value(self, posterior: Posterior) -> float:
         """Expected τ."""
         return 2 * expected_share_of_right_pairs(_rewards(posterior), posterior.weight) - 1
+
+    def check(self, posterior: Posterior, draws: int) -> None:
+        """`SettingError` for a model without one order."""
+        _rewards(posterior)
 
     def describe(self, posterior: Posterior) -> str:
         """The value and what is asked of it, in words."""
@@ -169,9 +187,17 @@ class ExpectedAccuracy(Stop):
 
     def value(self, posterior: Posterior) -> float:
         """The mean over items of the probability of the most probable class."""
+        self.check(posterior, 0)
+        return float(posterior.responsibility().max(-1).mean())
+
+    def check(self, posterior: Posterior, draws: int) -> None:
+        """`SettingError` for comparisons, and for a model without classes."""
         if not isinstance(posterior.data, Labels):
             raise SettingError("ExpectedAccuracy is for labels; for comparisons use ExpectedTau(at_least=...)")
-        return float(posterior.responsibility().max(-1).mean())
+        if latent_of(posterior.model, posterior.data) is None:
+            raise SettingError(
+                f"{type(posterior.model).__name__} sums out no classes, which ExpectedAccuracy looks at; use GainBelow(0.01)"
+            )
 
     def describe(self, posterior: Posterior) -> str:
         """The value and what is asked of it, in words."""
@@ -284,6 +310,11 @@ class AnyOf(Stop):
         """How many rules say so."""
         return float(sum(rule(posterior) for rule in self.rules))
 
+    def check(self, posterior: Posterior, draws: int) -> None:
+        """`SettingError` for the first rule that cannot be."""
+        for rule in self.rules:
+            rule.check(posterior, draws)
+
     def describe(self, posterior: Posterior) -> str:
         """All rules in words."""
         return "; or ".join(rule.describe(posterior) for rule in self.rules)
@@ -305,6 +336,11 @@ class AllOf(Stop):
     def value(self, posterior: Posterior) -> float:
         """How many rules say so."""
         return float(sum(rule(posterior) for rule in self.rules))
+
+    def check(self, posterior: Posterior, draws: int) -> None:
+        """`SettingError` for the first rule that cannot be."""
+        for rule in self.rules:
+            rule.check(posterior, draws)
 
     def describe(self, posterior: Posterior) -> str:
         """All rules in words."""
@@ -336,15 +372,25 @@ def _rewards(posterior: Posterior) -> np.ndarray:
     return reward
 
 
+def _check_shown(rule: OrderIsRight | TopIsRight, probability: float, draws: int) -> None:
+    """`SettingError` for a probability that is never met, though all of so many draws agreed."""
+    most = 1 - 1 / (draws + 1)
+    if probability > most:
+        raise SettingError(
+            f"{rule!r} would never be met: the {draws} draws of a fit show at most {np.floor(1e3 * most) / 1e3:g}; ask for "
+            f"probability={np.floor(1e2 * most) / 1e2:g}, or use ExpectedTau(0.99)"
+        )
+
+
 def _cautious(probability: float, posterior: Posterior) -> float:
     """A share of draws with one more that disagrees."""
-    number = posterior.effective_draws
+    number = posterior.independent_draws
     return probability * number / (number + 1)
 
 
 def _against(rule: OrderIsRight | TopIsRight, probability: float, posterior: Posterior) -> str:
     """A probability, what is asked of it, and what the draws can tell."""
-    number = posterior.effective_draws
+    number = posterior.independent_draws
     most = 1 - 1 / (number + 1)
     said = f"{rule.value(posterior):.3f} (asked for {probability:g}; {number:.0f} draws tell at most {most:.4g})"
     return said if most >= probability else f"{said}: never met, use more draws"

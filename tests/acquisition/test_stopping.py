@@ -141,6 +141,13 @@ def test_draws_cannot_tell_more_than_their_number():
     assert TopIsRight(2, 0.9).describe(SURE).startswith("the 2 best items are known with probability 0.995 (asked for 0.9;")
 
 
+def test_draws_that_depend_on_each_other_tell_less():
+    slow = dataclasses.replace(SURE, independent=9.0)
+    assert OrderIsRight(0.9).value(slow) == pytest.approx(0.9)
+    assert TopIsRight(1, 0.95).describe(slow).endswith("9 draws tell at most 0.9): never met, use more draws")
+    assert ExpectedTau(0.99)(slow)
+
+
 def test_a_budget():
     votes = VOTES.votes_by_annotator()
     assert Budget(60).value(POSTERIOR) == votes.sum() == 60
