@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 from rich.markup import escape
 
@@ -206,7 +205,7 @@ def _from_table(options: Options) -> tuple[rt.Model, Any, Any]:
     if found.of_labels:
         again = options["again"] or False
         return model, Candidates.labels(data, **asked, again=again, seed=options["seed"]), data
-    return model, _mixed(Candidates.pairs(data, **asked, seed=options["seed"]), options["seed"]), data
+    return model, Candidates.pairs(data, **asked, seed=options["seed"]), data
 
 
 def _from_names(options: Options) -> tuple[rt.Model, Any, None]:
@@ -249,17 +248,7 @@ def _from_names(options: Options) -> tuple[rt.Model, Any, None]:
     if of_labels:
         classes = _names(options["classes"])
         return model, Candidates.labels(**names, classes=classes, again=bool(options["again"]), seed=options["seed"]), None
-    return model, _mixed(Candidates.pairs(**names, seed=options["seed"]), options["seed"]), None
-
-
-def _mixed(pool: rt.Comparisons, seed: int) -> rt.Comparisons:
-    """The pairs with either item first, by chance: people favour what they see first."""
-    if pool.ordered:
-        return pool
-    swap = np.random.default_rng(seed).random(pool.num_comparisons) < 0.5
-    first, second = (np.asarray(side) for side in (pool.first, pool.second))
-    sides = np.where(swap, second, first), np.where(swap, first, second)
-    return rt.Comparisons(*sides, pool.annotator, None, None, pool.items, pool.annotators)
+    return model, Candidates.pairs(**names, seed=options["seed"]), None
 
 
 def _policy(options: Options) -> Policy:
@@ -325,7 +314,7 @@ _TRANSLATED = {
     r"start one with rt\.Campaign\([^)]*\)": "write it with raters campaign start --out CAMPAIGN.db",
     r"or go on with that campaign by rt\.Campaign\.open\([^)]*\)": "or go on with that campaign",
     r"rt\.Campaign(\.open)?\(path, (stop=|model, pool, )\.\.\.\)": "go on in Python, where it was started",
-    r"[Ww]rite correct=True when": "write --correct when",
+    r"\b([Ww]rite) correct=True when": r"\1 --correct when",
     r"\b(budget|least_share|quota|target|number|again|items|annotators)=(?:'([^']*)'|([-\w.]+))": r"--\1 \2\3",
     r"costs has": "--cost has",
     r"\bat_least=": "--until ",

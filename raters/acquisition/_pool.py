@@ -62,6 +62,23 @@ def prepared(pool: Data, votes: Data | None) -> tuple[Data, Data]:
     return _each_once(without_outcomes(recoded)), votes
 
 
+def mixed(pool: Data, seed: int) -> Data:
+    """The pairs with either item first, by chance: people favour what they see first. Ordered ones stay as they are.
+
+    Pairs that were mixed come out as they went in.
+    """
+    if isinstance(pool, Labels) or pool.ordered:
+        return pool
+    one, two = (np.asarray(side) for side in (pool.first, pool.second))
+    low, high = np.minimum(one, two), np.maximum(one, two)
+    swap = np.random.default_rng(seed).random(len(low)) < 0.5
+    sides: dict[str, Any] = {"first": np.where(swap, high, low), "second": np.where(swap, low, high)}
+    if pool.features is not None:  # differences: of the first item less the second
+        turned = (sides["first"] != one)[:, None]
+        sides["features"] = np.where(turned, -np.asarray(pool.features), np.asarray(pool.features)) + np.float32(0)
+    return dataclasses.replace(pool, **sides)
+
+
 def _plain_names(data: Data) -> Data:
     """Columns and names as the journal gives them back."""
     columns = {name.removeprefix("/"): column for name, column in packed(data, "").items()}
@@ -118,12 +135,14 @@ def keys(data: Data, other: Data | None = None) -> np.ndarray:
         item = np.concatenate([np.asarray(part.item) for part in parts])
         return who * data.num_items + item
     one, two = (np.concatenate([np.asarray(getattr(part, side)) for part in parts]) for side in ("first", "second"))
-    if not data.ordered:
-        one, two = np.minimum(one, two), np.maximum(one, two)
+    turned = np.zeros(len(one), bool) if data.ordered else one > two
+    one, two = np.where(turned, two, one), np.where(turned, one, two)
     key = (who * data.num_items + one) * data.num_items + two
     if data.features is None:
         return key
     features = np.concatenate([np.asarray(part.features, np.float64) for part in parts if not isinstance(part, Labels)])
+    # Features are differences: of the first item less the second.
+    features = np.where(turned[:, None], -features, features) + 0.0
     _, described = np.unique(features, axis=0, return_inverse=True)
     return np.unique(np.stack([key, described.ravel()]), axis=1, return_inverse=True)[1].ravel()
 
@@ -197,7 +216,8 @@ def _counts(*parts: Data) -> np.ndarray | None:
 def value_of(pool: Data, row: int, answer: Any, question: str) -> float:
     """An answer in words as the journal holds it; `DataError` when it is none of those possible."""
     said = _frame.text(answer).strip() if isinstance(answer, (str, int, float, np.integer, np.floating)) else None
-    said = None if isinstance(answer, bool) else said
+    if isinstance(answer, (bool, np.bool_)):  # a class may be called True, and no item is
+        said = _frame.text(answer) if isinstance(pool, Labels) else None
     if isinstance(pool, Labels):
         names = [_frame.text(name) for name in pool.classes]
         if said not in names:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -17,7 +17,7 @@ from raters._check import boolean, positive, whole
 from raters._result import check_data, check_model, label_array
 from raters.acquisition import _pool
 from raters.acquisition._rebuild import rebuilt
-from raters.acquisition._refits import Refits, prior
+from raters.acquisition._refits import Refits, most_draws, prior
 from raters.acquisition.batches import Power, SpanningTree, Top, Unique
 from raters.acquisition.criteria import Random
 from raters.acquisition.journal import Journal, Question, Snapshot, Told
@@ -36,6 +36,8 @@ Rule = Callable[[Posterior], bool]
 
 # Fits between batches are short: they choose questions, and `Campaign.result` is what to report.
 _QUICK = PGGibbs(draws=250, warmup=100, chains=2)
+# What a new journal says where nothing is given.
+_UNLESS_GIVEN = {"batch_size": "10", "budget": "", "stop": ""}
 # What `status` says of certainty is what these rules look at.
 _CERTAINTIES: dict[str, Stop] = {
     "order_probability": OrderIsRight(0.5),
@@ -103,25 +105,29 @@ class Campaign:
     ----------
     path : path
         The journal, one SQLite file; made when it is not there. When it is, everything below must be as it was (but for
-        `batch_size`, `budget` and `stop`, which may change); ``Campaign.open(path)`` takes all from the file.
+        `batch_size`, `budget` and `stop`, which may change, and are kept where they are not given); ``Campaign.open(path)``
+        takes all from the file.
     model : Model
     pool : Comparisons or Labels
-        The questions that may be asked: ``rt.Candidates.pairs(votes)``, ``rt.Candidates.labels(labels)``.
+        The questions that may be asked: ``rt.Candidates.pairs(votes)``, ``rt.Candidates.labels(labels)``. Which item of a pair
+        comes first is drawn by the seed, unless the pairs are ordered.
     backend : Backend, optional
         For the fits between batches, and for `result`. By default those are short, and `result` is ``rt.PGGibbs()``.
     policy : Policy, optional
         What to ask next, and whom; costs and quotas of annotators.
-    batch_size : int
-        Questions that `ask` hands out when no number is given.
+    batch_size : int, optional
+        Questions that `ask` hands out when no number is given; 10 by default.
     votes : Comparisons or Labels, optional
         Judgements from before the campaign. They are kept in the journal too.
     budget : float, optional
-        Most that the questions may cost in all; a question costs 1 where the policy does not say.
+        Most that the questions may cost in all; a question costs 1 where the policy does not say. ``math.inf`` for no bound,
+        which takes that of the journal away.
     again : bool, optional
         Whether an annotator may be asked a question again that they have answered. By default True for comparisons and False
         for labels. A question that is open is never handed out a second time.
     stop : callable, optional
         A rule such as ``rt.acquisition.ExpectedTau(0.9)``: from a `Posterior`, whether to stop. Of budgets use `budget`.
+        False for no rule, which takes that of the journal away.
     seed : int
 
     Raises
@@ -131,6 +137,8 @@ class Campaign:
         another campaign (the message says in what they differ), or locked.
     BackendError
         When the back-end cannot run this model.
+    SettingError
+        When the policy or the rule has no meaning for the model, or the rule asks for more than the draws can show.
 
     Examples
     --------
@@ -156,31 +164,35 @@ class Campaign:
         *,
         backend: Backend | None = None,
         policy: Policy | None = None,
-        batch_size: int = 10,
+        batch_size: int | None = None,
         votes: Comparisons | Labels | None = None,
         budget: float | None = None,
         again: bool | None = None,
-        stop: Rule | None = None,
+        stop: Rule | Literal[False] | None = None,
         seed: int = 0,
     ) -> None:
         backend = _QUICK if backend is None else backend
         policy = Policy() if policy is None else policy
-        _check_settings(model, pool, backend, policy, stop, seed)
+        seed = _plain(seed)
+        _check_settings(model, pool, backend, policy, seed)
         again = isinstance(pool, Comparisons) if again is None else again
         boolean("again", again)
         pool, base = _pool.prepared(pool, votes)
-        identity = {"model": repr(model), "policy": repr(policy), "backend": repr(backend)} | _pool.identity(pool, base)
-        identity |= {"again": str(again), "seed": str(seed)}
+        pool = _pool.mixed(pool, seed)
+        identity = {"model": repr(model), "policy": repr(policy), "backend": repr(backend), "again": str(again)}
+        identity |= {"seed": str(seed)} | _pool.identity(pool, base)
         settings = _settings(batch_size, budget, stop)
+        _check_rule(stop, model, backend, pool, seed)
         if not Path(path).exists():
             _check_possible(model, backend, policy, pool, base, seed)
+            settings = _UNLESS_GIVEN | settings
         elif votes is None:
             del identity["votes"]  # They are in the journal, and so need not be given again.
         parts = _pool.packed(pool, "pool") | _pool.packed(base, "votes")
         journal = Journal.start(path, identity, settings, parts)
         if votes is None:
             base = _pool.unpacked(journal.identity, journal.parts, "votes")
-        self._set(journal, model, pool, base, backend, policy, again, stop, seed)
+        self._set(journal, model, pool, base, backend, policy, again, _rule_of(journal, stop), seed)
 
     @classmethod
     def open(
@@ -189,7 +201,7 @@ class Campaign:
         *,
         batch_size: int | None = None,
         budget: float | None = None,
-        stop: Rule | None = None,
+        stop: Rule | Literal[False] | None = None,
     ) -> Campaign:
         """Go on with a campaign, everything read from its journal.
 
@@ -197,7 +209,7 @@ class Campaign:
         ----------
         path : path
         batch_size, budget, stop : optional
-            New values in place of those in the journal.
+            New values in place of those in the journal; ``budget=math.inf`` and ``stop=False`` take them away.
 
         Raises
         ------
@@ -207,15 +219,14 @@ class Campaign:
             When the model, the back-end or the policy is not one of raters' own; give them: ``Campaign(path, model, pool)``.
         """
         journal = Journal(path)
-        there, settings = journal.identity, journal.settings
+        there = journal.identity
         model, backend, policy = (rebuilt(there[name], name) for name in ("model", "backend", "policy"))
-        old_stop = rebuilt(settings["stop"], "stop") if stop is None and settings["stop"] else stop
-        batch_size = int(settings["batch_size"]) if batch_size is None else batch_size
-        budget = float(settings["budget"]) if budget is None and settings["budget"] else budget
-        journal.change(_settings(batch_size, budget, old_stop))
         pool, base = (_pool.unpacked(there, journal.parts, part) for part in ("pool", "votes"))
+        settings, rule, seed = _settings(batch_size, budget, stop), _rule_of(journal, stop), int(there["seed"])
+        _check_rule(stop, model, backend, pool, seed)
+        journal.change(settings)
         campaign = cls.__new__(cls)
-        campaign._set(journal, model, pool, base, backend, policy, there["again"] == "True", old_stop, int(there["seed"]))
+        campaign._set(journal, model, pool, base, backend, policy, there["again"] == "True", rule, seed)
         return campaign
 
     def _set(self, journal, model, pool, base, backend, policy, again, stop, seed) -> None:
@@ -272,7 +283,7 @@ class Campaign:
             With axis ``id``: ``first`` and ``second`` (for labels ``item``), ``by``, and ``score``. Fewer than asked for when
             the pool or the budget runs out (or pairs, where the policy takes each once a batch), and none when it is `done`.
         """
-        number = self.batch_size if number is None else number
+        number = self.batch_size if number is None else _plain(number)
         whole("number", number)
         there = np.arange(len(self.pool.annotators))
         wanted = np.isin(there, there if annotator is None else self._codes_of(annotator))
@@ -295,7 +306,9 @@ class Campaign:
         asked = self._asked(seen)
         seed = int(np.random.SeedSequence([self.seed, len(seen)]).generate_state(1)[0])
         candidates = _pool.take(self.pool, rows)
-        chosen = self.policy.choose(self._posterior(seen), candidates, min(number, len(rows)), seed=seed, asked=asked)
+        waiting = _pool.take(self.pool, np.sort(seen.row[seen.open])) if seen.open.any() else None
+        known, number = self._posterior(seen), min(number, len(rows))
+        chosen = self.policy.choose(known, candidates, number, seed=seed, asked=asked, pending=waiting)
         questions, left = [], self._left(seen)
         for row, score in zip(rows[np.asarray(chosen.rows)].tolist(), np.asarray(chosen.score, float).tolist(), strict=True):
             code = int(who[row])
@@ -307,6 +320,8 @@ class Campaign:
     def _codes_of(self, annotator: Any) -> np.ndarray:
         """Codes of one annotator or of several."""
         names = tuple(annotator) if isinstance(annotator, (list, tuple, set, np.ndarray)) else (annotator,)
+        if not names:
+            raise DataError("annotator= names nobody; give a name, such as annotator=['ann'], or leave it out for all")
         return _frame.match(np.arange(len(names)), names, self.pool.annotators, "annotator")
 
     def _sides(self, row: int) -> tuple[int, int | None]:
@@ -488,7 +503,8 @@ class Campaign:
         if self._cost[np.asarray(self.pool.annotator)[free]].min() > self._left(seen):
             paid = float(seen.cost[seen.open | seen.answered].sum())
             return f"the budget is used up: {paid:g} of {self.budget:g}, open questions included"
-        if self.stop is not None and seen.answered.any() and self.stop(posterior := self._posterior(seen, always=True)):
+        known = seen.answered.any() or _pool.num_rows(self._base)
+        if self.stop is not None and known and self.stop(posterior := self._posterior(seen, always=True)):
             rule = self.stop.describe(posterior) if isinstance(self.stop, Stop) else repr(self.stop)
             return f"the stopping rule is met: {rule}"
         return None
@@ -528,28 +544,52 @@ class Campaign:
 # ---------------------------------------------------------------- settings
 
 
-def _check_settings(model, pool, backend, policy, stop, seed) -> None:
+def _check_settings(model, pool, backend, policy, seed) -> None:
     check_model(model)
     check_data(pool, "the pool", model)
     if not isinstance(backend, Backend):
         raise SettingError(f"backend= takes a back-end such as rt.PGGibbs(draws=250), not {backend!r}")
     if not isinstance(policy, Policy):
         raise SettingError(f"policy= takes a policy such as rt.Policy(target='ranking'), not {policy!r}")
-    if stop is not None and (isinstance(stop, type) or not callable(stop)):
-        raise SettingError(f"stop= takes a rule that is called with a posterior, not {stop!r}")
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise SettingError(f"seed={seed!r} is not possible; it must be a whole number from 0 to 2**32 - 1, such as seed=0")
 
 
-def _settings(batch_size: int, budget: float | None, stop: Rule | None) -> dict[str, str]:
-    """What may change from one session to the next, as the journal holds it."""
-    whole("batch_size", batch_size)
-    positive("budget", budget, optional=True)
-    return {
-        "batch_size": str(batch_size),
-        "budget": "" if budget is None else repr(float(budget)),
-        "stop": "" if stop is None else repr(stop),
-    }
+def _plain(number: Any) -> Any:
+    """A whole number of NumPy as one of Python."""
+    return int(number) if isinstance(number, np.integer) else number
+
+
+def _settings(batch_size: int | None, budget: float | None, stop: Rule | Literal[False] | None) -> dict[str, str]:
+    """What may change from one session to the next, as the journal holds it; without what is None."""
+    found = {}
+    if batch_size is not None:
+        whole("batch_size", _plain(batch_size))
+        found["batch_size"] = str(batch_size)
+    if budget is not None:
+        endless = isinstance(budget, (float, np.floating)) and budget == math.inf
+        if not endless:
+            positive("budget", budget)
+        found["budget"] = "" if endless else repr(float(budget))
+    if stop is not None:
+        if stop is not False and (isinstance(stop, type) or not callable(stop)):
+            raise SettingError(f"stop= takes a rule that is called with a posterior, such as ExpectedTau(0.9), not {stop!r}")
+        found["stop"] = "" if stop is False else repr(stop)
+    return found
+
+
+def _rule_of(journal: Journal, stop: Rule | Literal[False] | None) -> Rule | None:
+    """The rule given, or else that of the journal."""
+    if stop is None:
+        text = journal.settings["stop"]
+        return rebuilt(text, "stop") if text else None
+    return stop or None
+
+
+def _check_rule(stop: Any, model: Model, backend: Backend, pool: Any, seed: int) -> None:
+    """`SettingError` for a rule that has no meaning here, or could never be met."""
+    if isinstance(stop, Stop):
+        stop.check(prior(model, pool, seed), most_draws(backend))
 
 
 def _check_possible(model: Model, backend: Backend, policy: Policy, pool: Any, base: Any, seed: int) -> None:

@@ -19,12 +19,15 @@ from raters.acquisition import (
     BatchBald,
     Budget,
     ExpectedAccuracy,
+    ExpectedTau,
     GainBelow,
     Oracle,
+    OrderIsRight,
     Policy,
     Random,
     SpanningTree,
     Top,
+    TopIsRight,
     Unique,
 )
 from raters.acquisition._rebuild import rebuilt
@@ -117,7 +120,8 @@ def test_answered_questions_come_again_if_they_may(start, votes, labels):
     assert once.ask().sizes["id"] == 0
     assert not once.outstanding().sizes["id"]
     before = start(again=False, votes=votes, path="before.db")
-    assert set(triplets(before.ask(6))) == {("milk", "tea", "bob"), ("beer", "tea", "bob"), ("beer", "milk", "ann")}
+    found = {(*sorted(pair), by) for *pair, by in triplets(before.ask(6))}
+    assert found == {("milk", "tea", "bob"), ("beer", "tea", "bob"), ("beer", "milk", "ann")}
     of_labels = start(rt.Candidates.labels(labels), model=rt.DawidSkene(), path="labels.db", votes=labels)
     asked = of_labels.ask(6)
     assert set(zip(asked["item"].values.tolist(), asked["by"].values, strict=True)) == {(2, "bob"), (3, "ann")}
@@ -130,8 +134,32 @@ def test_only_those_who_are_there_are_asked(start):
     assert not campaign.done
     assert campaign.outstanding(annotator="ann").sizes["id"] == 0
     assert campaign.outstanding(annotator="bob").sizes["id"] == 3
+    with pytest.raises(DataError, match=r"annotator= names nobody; give a name, such as annotator=\['ann'\]"):
+        campaign.ask(annotator=[])
     with pytest.raises(DataError, match=r"'bobby'.*did you mean 'bob'"):
         campaign.ask(annotator="bobby")
+
+
+def test_questions_one_by_one_are_about_different_pairs(start):
+    """The batch of the policy goes on: what waits for an answer is in it."""
+    campaign = start(rt.Candidates.pairs(items=range(4), annotators=["ann", "bob"]), policy=Policy(score=Random()))
+    asked = [one for _ in range(6) for one in triplets(campaign.ask(1))]
+    assert len({frozenset(pair) for *pair, _ in asked}) == 6
+    assert campaign.ask(1).sizes["id"] == 1  # and then they begin anew
+
+
+def test_either_item_comes_first(start, votes):
+    pool = rt.Candidates.pairs(items=range(20), annotators=["ann"])
+    campaign = start(pool, path="mixed.db")
+    turned = np.asarray(campaign.pool.first) > np.asarray(campaign.pool.second)
+    assert 60 < turned.sum() < 130  # of 190, five standard deviations of 6.9
+    assert same(start(pool, path="mixed.db").pool, campaign.pool)
+    assert same(start(campaign.pool, path="mixed.db").pool, campaign.pool)  # mixed already
+    ordered = dataclasses.replace(pool, ordered=True)
+    assert same(start(ordered, path="ordered.db").pool, ordered)
+    described = pool.with_features(np.arange(20.0)[:, None])
+    found = start(described, path="described.db", model=rt.ContextualBTL()).pool
+    assert np.array_equal(found.features[:, 0], np.asarray(found.first) - np.asarray(found.second))
 
 
 def test_two_processes_do_not_ask_the_same(start, votes):
@@ -188,7 +216,7 @@ def test_words_for_an_answer(start, votes, said, wins):
 
 def test_a_word_that_is_also_a_name(start):
     pool = rt.Comparisons([0, 0], [1, 2], [0, 0], None, None, ("second", "tie", "3"), ("ann",))
-    campaign = start(pool)
+    campaign = start(dataclasses.replace(pool, ordered=True))
     one, other = sorted(ids(campaign.ask()), key=lambda one: campaign.outstanding().sel(id=one)["second"].item() != "tie")
     with pytest.raises(DataError, match="write 'left' for 'second' or 'right' for 'tie'"):
         campaign.tell(one, "second")
@@ -205,6 +233,16 @@ def test_labels_are_told_by_class(start, labels):
     campaign.tell(dict.fromkeys(asked, "spam"))
     assert campaign.data.votes().sum(0).tolist() == [0, 3]
     assert same(Campaign.open(campaign.path).data, campaign.data)
+
+
+def test_classes_that_are_true_and_false(start):
+    pool = rt.Candidates.labels(items=[1, 2], annotators=["ann"], classes=[False, True])
+    campaign = start(pool, model=rt.DawidSkene())
+    one, other = ids(campaign.ask(np.int64(2)))
+    campaign.tell({one: True, other: np.False_})
+    assert campaign.data.label.sum() == 1
+    with pytest.raises(DataError, match=r"the answer 1 to question .* is no class"):
+        campaign.tell(one, 1)
 
 
 @pytest.mark.parametrize("wrong", ["wine", "", None, True, 1.5, ["tea"], float("nan")])
@@ -421,6 +459,43 @@ def test_a_rule_stops(start):
     assert Campaign.open(campaign.path, stop=rule).done
 
 
+def test_a_rule_is_looked_at_before_the_first_answer(start, votes):
+    campaign = start(votes=votes, stop=lambda posterior: posterior.data.num_votes >= 9, backend=rt.PGEM(draws=50))
+    assert campaign.ask().sizes["id"] == 0
+    assert campaign.why_done.startswith("the stopping rule is met")
+
+
+def test_rules_that_cannot_be(start, votes, labels, folder):
+    of_labels = {"pool": rt.Candidates.labels(labels), "model": rt.DawidSkene()}
+    for wrong, says in [
+        ({"stop": ExpectedAccuracy(0.9)}, "ExpectedAccuracy is for labels"),
+        ({"stop": Budget(9) | ExpectedAccuracy(0.9)}, "ExpectedAccuracy is for labels"),
+        ({"stop": ExpectedTau(0.9), **of_labels}, "DawidSkene has no reward"),
+        ({"stop": OrderIsRight(0.9), "model": rt.MixtureBTL(num_types=2)}, "MixtureBTL has several orders"),
+        ({"stop": OrderIsRight(0.999)}, r"the 200 draws of a fit show at most 0.995; ask for probability=0.99"),
+        ({"stop": TopIsRight(1, 0.99), "backend": rt.PGEM(draws=50)}, r"the 50 draws of a fit show at most 0.98"),
+        ({"stop": TopIsRight(4, 0.9)}, "k=4 is not possible with 3 items"),
+    ]:
+        with pytest.raises(SettingError, match=says):
+            start(**wrong)
+    assert not list(folder.iterdir())
+    campaign = start()
+    with pytest.raises(SettingError, match=r"at most 0\.995"):
+        Campaign.open(campaign.path, stop=OrderIsRight(0.999))
+    assert Campaign.open(campaign.path).stop is None
+
+
+def test_what_is_not_given_again_stays(start):
+    rule = Budget(100.0)
+    campaign = start(budget=20, stop=rule, batch_size=7)
+    again = start(batch_size=None)
+    assert (again.budget, again.stop, again.batch_size) == (20.0, rule, 7)
+    assert start(budget=30.0).budget == 30.0
+    changed = Campaign.open(campaign.path, budget=np.inf, stop=False)
+    assert (changed.budget, changed.stop) == (None, None)
+    assert Campaign.open(campaign.path).stop is start().stop is None
+
+
 def test_rules_of_raters_come_back_with_the_journal(start, labels):
     rule = ExpectedAccuracy(0.6) | Budget(100.0, costs={"ann": 2.0})
     pool = rt.Candidates.labels(labels)
@@ -568,7 +643,8 @@ def test_settings_that_cannot_be(start, folder):
         ({"policy": "ranking"}, "policy= takes"),
         ({"stop": 0.95}, "stop= takes"),
         ({"batch_size": 0}, "batch_size=0"),
-        ({"budget": -1.0}, "budget=-1.0"),
+        ({"budget": -1.0}, "budget=-1.0 is not possible; it must be a number above 0$"),
+        ({"budget": np.nan}, "budget=nan"),
         ({"again": 1}, "again=1"),
         ({"seed": -1}, "seed=-1"),
     ]:

@@ -68,7 +68,7 @@ def test_every_number_that_is_written_is_read_back(journal, score, cost, value):
 
 def test_an_answer_that_would_not_come_back_is_refused_before_it_is_written(journal):
     (asked,) = journal.ask([question()], known=0)
-    with pytest.raises(DataError, match="cannot keep the answer .*nan.*Nothing was written"):
+    with pytest.raises(DataError, match=r"cannot keep the answer .*nan.*Nothing was written"):
         journal.tell({asked: np.nan})
     with pytest.raises(DataError, match="cannot keep the question"):
         journal.ask([question()._replace(cost=np.nan)], known=1)
