@@ -162,6 +162,10 @@ class Policy:
         who = np.asarray(candidates.annotator)
         criterion = self.criterion(posterior)
         score = criterion(posterior, candidates, seed=seed)
+        if np.isnan(score).any():
+            raise SettingError(
+                f"{criterion!r} gave {np.isnan(score).sum()} of {len(score)} questions no score; are all draws finite?"
+            )
         cost = self.cost_of(names)
         price = None if self.costs is None else cost[who]
         value = score if price is None else self._per_cost(score, price)

@@ -222,7 +222,8 @@ def order_entropy(difference: Array, weight: Array | None = None) -> Array:
     >>> float(scores.order_entropy(jnp.array([[[0.1], [-2.0], [0.3], [-0.4]]]))[0])
     1.0
     """
-    above = mean((difference > 0) + 0.5 * (difference == 0), weight)
+    # Weights that sum to a little more than 1 would make a share of draws whose complement has no logarithm.
+    above = jnp.clip(mean((difference > 0) + 0.5 * (difference == 0), weight), 0.0, 1.0)
     return _bits(jnp.stack([above, 1 - above]), 0)
 
 

@@ -199,3 +199,14 @@ def test_expected_improvement_is_0_where_the_best_is_sure():
     reward = np.array([[[5.0, 1.0, 0.0], [5.0, 2.0, 1.0]]])
     found = scores.expected_improvement(reward[..., [0, 1]], reward[..., [1, 2]], reward[..., 0])
     np.testing.assert_allclose(found, 0.0)
+
+
+def test_items_that_all_draws_order_alike_have_no_entropy():
+    """Ten shares of a tenth sum to more than 1 in single precision; an entropy that is no number would be asked first."""
+    weight = np.full((1, 10), 0.1, np.float32)
+    for draws in (np.ones((1, 10, 3)), -np.ones((1, 10, 3))):
+        for given in (None, weight):
+            found = np.asarray(scores.order_entropy(draws.astype(np.float32), given))
+            np.testing.assert_allclose(found, 0.0, atol=1e-5)
+    mixed = np.random.default_rng(0).normal(size=(1, 7, 200)).astype(np.float32)
+    assert np.isfinite(np.asarray(scores.order_entropy(mixed))).all()
