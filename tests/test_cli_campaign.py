@@ -97,7 +97,7 @@ def test_one_answer_and_its_correction(journal, asked, capsys):
     one = fill(asked, [])[0]
     told = ("campaign", "tell", journal, "--id", one, "--answer")
     assert run(capsys, *told, "first")[2] == "raters: 1 new answer(s)\n"
-    assert "--correct" in refused(capsys, journal.parent, *told, "second")
+    assert "nothing was written. Write --correct when" in refused(capsys, journal.parent, *told, "second")
     assert run(capsys, *told, "second", "--correct")[2] == "raters: 0 new answer(s), 1 corrected\n"
     assert run(capsys, "campaign", "tell", journal, "--id", one, "--answer", "second", "--quiet") == (0, "", "")
 

@@ -182,12 +182,12 @@ class Campaign:
         identity = {"model": repr(model), "policy": repr(policy), "backend": repr(backend), "again": str(again)}
         identity |= {"seed": str(seed)} | _pool.identity(pool, base)
         settings = _settings(batch_size, budget, stop)
-        _check_rule(stop, model, backend, pool, seed)
         if not Path(path).exists():
             _check_possible(model, backend, policy, pool, base, seed)
             settings = _UNLESS_GIVEN | settings
         elif votes is None:
             del identity["votes"]  # They are in the journal, and so need not be given again.
+        _check_rule(stop, model, backend, pool, seed)
         parts = _pool.packed(pool, "pool") | _pool.packed(base, "votes")
         journal = Journal.start(path, identity, settings, parts)
         if votes is None:

@@ -518,6 +518,7 @@ def test_status_counts(start, votes):
     assert sum(status.by_annotator.values()) == 2
     assert status.fits == 1
     assert status.max_rhat > 1.0
+    assert campaign.posterior.independent == status.min_ess
     assert 0 < status.order_probability <= 1
     assert -1 < status.expected_tau <= 1
     assert status.expected_accuracy is None
