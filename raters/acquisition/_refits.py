@@ -17,7 +17,7 @@ from raters.fit import fit
 from raters.inference import Backend
 from raters.model import Model
 
-_DRAWS = 200
+_DRAWS = 500
 # Draws re-weighted by new answers are used until they are worth less than this share of equal ones.
 _LEAST_SHARE = 0.25
 # JAX compiles for every new number of rows, so rows are filled up to a power of two, and this many at least.

@@ -472,7 +472,7 @@ def test_rules_that_cannot_be(start, votes, labels, folder):
         ({"stop": Budget(9) | ExpectedAccuracy(0.9)}, "ExpectedAccuracy is for labels"),
         ({"stop": ExpectedTau(0.9), **of_labels}, "DawidSkene has no reward"),
         ({"stop": OrderIsRight(0.9), "model": rt.MixtureBTL(num_types=2)}, "MixtureBTL has several orders"),
-        ({"stop": OrderIsRight(0.999)}, r"the 200 draws of a fit show at most 0.995; ask for probability=0.99"),
+        ({"stop": OrderIsRight(0.999)}, r"the 500 draws of a fit show at most 0.998"),
         ({"stop": TopIsRight(1, 0.99), "backend": rt.PGEM(draws=50)}, r"the 50 draws of a fit show at most 0.98"),
         ({"stop": TopIsRight(4, 0.9)}, "k=4 is not possible with 3 items"),
     ]:
@@ -480,7 +480,7 @@ def test_rules_that_cannot_be(start, votes, labels, folder):
             start(**wrong)
     assert not list(folder.iterdir())
     campaign = start()
-    with pytest.raises(SettingError, match=r"at most 0\.995"):
+    with pytest.raises(SettingError, match=r"at most 0\.998"):
         Campaign.open(campaign.path, stop=OrderIsRight(0.999))
     assert Campaign.open(campaign.path).stop is None
 

@@ -205,8 +205,8 @@ def test_items_that_all_draws_order_alike_have_no_entropy():
     """Ten shares of a tenth sum to more than 1 in single precision; an entropy that is no number would be asked first."""
     weight = np.full((1, 10), 0.1, np.float32)
     for draws in (np.ones((1, 10, 3)), -np.ones((1, 10, 3))):
-        for given in (None, weight):
-            found = np.asarray(scores.order_entropy(draws.astype(np.float32), given))
+        for each in (None, weight):
+            found = np.asarray(scores.order_entropy(draws.astype(np.float32), each))
             np.testing.assert_allclose(found, 0.0, atol=1e-5)
     mixed = np.random.default_rng(0).normal(size=(1, 7, 200)).astype(np.float32)
     assert np.isfinite(np.asarray(scores.order_entropy(mixed))).all()
