@@ -82,8 +82,9 @@ class Posterior:
     def of(cls, model: Model, result: xr.DataTree, *, draws: int = 200, seed: int = 0) -> Posterior:
         """From a result of `raters.fit`, its draws thinned at random to `draws` in one chain."""
         check_model(model)
+        data = data_of(result)
         values, _ = draws_of(model, result, draws, seed)
-        return cls._equal(model, data_of(result), {name: value[None] for name, value in values.items()})
+        return cls._equal(model, data, {name: value[None] for name, value in values.items()})
 
     @classmethod
     def prior(cls, model: Model, questions: Comparisons | Labels, *, draws: int = 200, seed: int = 0) -> Posterior:

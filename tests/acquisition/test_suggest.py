@@ -107,3 +107,8 @@ def test_options_out_of_range(options, message):
 def test_unknown_names_in_candidates():
     with pytest.raises(DataError, match=r"1 item\(s\) are not among the 6 items known, e.g. 'zebra'"):
         ask(candidates=hand.votes((0, "zebra", 1)).without_outcomes())
+
+
+def test_what_is_no_result():
+    with pytest.raises(DataError, match="expected a result of rt.fit"):
+        rt.suggest(MODEL, None, PAIRS)
