@@ -236,7 +236,15 @@ def test_items_of_a_class_are_averaged_where_difficulty_differs(difficult, monke
 
 
 @pytest.mark.parametrize(
-    "model", [MODEL, rt.OneCoin(), rt.HierarchicalDawidSkene(), rt.ItemDifficulty(), rt.Raykar(), rt.Yan()], ids=repr
+    "model",
+    [
+        MODEL,
+        rt.OneCoin(),
+        rt.ItemDifficulty(),
+        rt.Raykar(),
+        *(pytest.param(model, marks=pytest.mark.thorough) for model in (rt.HierarchicalDawidSkene(), rt.Yan())),
+    ],
+    ids=repr,
 )
 def test_every_model_flags_the_planted(model, crowd, fit_quietly_module):
     """Spammers and adversaries have competence 0 and below, the competent about .6: at 48 labels each the two do not meet."""

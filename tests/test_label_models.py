@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.acquisition import label_scores
+from raters.acquisition import Bald, Posterior
 from raters.errors import BackendError, ConvergenceWarning, DataError, SettingError
 from raters.models import from_repr
 
@@ -208,7 +208,12 @@ def test_the_score_of_a_label_is_its_mutual_information(fitted):
     posterior = fitted["posterior"]
     draws = {name: posterior[name].values[0, :20] for name in ("prevalence", "confusion")}
     item, annotator = np.array([4, 4, 30]), np.array([0, 2, 5])
-    score, answer, p_answer = label_scores(rt.DawidSkene(), draws, CROWD, item, annotator)
+    weight = np.full((1, 20), 1 / 20, np.float32)
+    posterior = Posterior(rt.DawidSkene(), CROWD, {name: value[None] for name, value in draws.items()}, weight)
+    questions = dataclasses.replace(CROWD, group=item, annotator=annotator, label=None, count=None)
+    score = Bald()(posterior, questions)
+    mean = np.asarray(posterior.chances(questions).table[0]).mean(0)
+    answer, p_answer = mean.argmax(0), mean.max(0)
     for row, (unit, who) in enumerate(zip(item, annotator, strict=True)):
         joint = np.zeros((20, 3, 3))  # draw, class, answer
         for draw, true_class in itertools.product(range(20), range(3)):
@@ -238,7 +243,7 @@ def test_suggestions_name_new_questions_once(fitted):
         fitted,
         rt.Candidates.labels(CROWD, annotators=[2], items=[3, 4], again=True),
         batch_size=9,
-        repeats=True,
+        policy=rt.Policy(batch=rt.acquisition.Top()),
     )
     assert set(only["by"].values) == {2}
     assert set(only["item"].values) == {3, 4}

@@ -17,7 +17,7 @@ from scipy.special import expit, xlogy
 
 import raters as rt
 from raters._identify import identified
-from raters.acquisition import scores
+from raters.acquisition import Bald, Posterior
 from raters.distributions import StickBreaking
 from raters.errors import BackendError, ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference.base import Draws
@@ -205,7 +205,9 @@ def test_the_score_of_a_question_is_its_mutual_information(tastes, fitted) -> No
     """Enumerated over draws and types: what the answer tells of the annotator's type and the rewards together."""
     draws = {name: fitted["posterior"][name].values[0, :20] for name in ("type_weight", "reward")}
     asked = tastes.votes.take(slice(0, 6)).without_outcomes()
-    score, p_win = scores(MODEL, draws, asked, tastes.votes)
+    weight = np.full((1, 20), 1 / 20, np.float32)
+    posterior = Posterior(MODEL, tastes.votes, {name: value[None] for name, value in draws.items()}, weight)
+    score, p_win = Bald()(posterior, asked), np.asarray(posterior.chances(asked).table[0, :, 0]).mean(0)
     first, second, who = (np.asarray(codes) for codes in (asked.first, asked.second, asked.annotator))
     chance = expit(draws["reward"][:, first] - draws["reward"][:, second])
     votes, share = tastes.votes, []

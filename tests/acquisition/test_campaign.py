@@ -378,7 +378,7 @@ def test_fits_are_made_when_enough_is_new(start, votes):
     campaign.tell(first[0], "first")
     prior = campaign.posterior
     assert fits() == 0
-    assert prior.effective_draws < 200
+    assert prior.effective_draws < 500
     assert campaign.posterior is prior
     campaign.tell(dict.fromkeys(first[1:3], "first"))
     campaign.ask(1)
@@ -683,6 +683,7 @@ def test_a_campaign_with_a_criterion_of_ones_own(start):
         Campaign.open(campaign.path)
 
 
+@pytest.mark.thorough
 def test_a_mixture_begins_with_its_prior(tmp_path):
     """Types cannot be fitted before as many annotators have voted; until then questions come from draws of the prior."""
     pool = rt.Candidates.pairs(items=range(4), annotators=range(3))

@@ -185,6 +185,7 @@ def test_what_cannot_be_replayed():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_intervals_hold_although_the_answers_chose_the_questions():
     """Two aims, two crowds of ten: 90 % intervals of differences of rewards hold about as often as they say.
 

@@ -110,5 +110,5 @@ def test_unknown_names_in_candidates():
 
 
 def test_what_is_no_result():
-    with pytest.raises(DataError, match="expected a result of rt.fit"):
+    with pytest.raises(DataError, match=r"expected a result of rt\.fit"):
         rt.suggest(MODEL, None, PAIRS)

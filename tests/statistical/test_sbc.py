@@ -50,6 +50,7 @@ _THOROUGH = {
     "HierarchicalDawidSkene by Gibbs",
     "ItemDifficulty by Gibbs",
     "Raykar by Gibbs",
+    "Yan by Gibbs",
     "MixtureBTL with competence by Gibbs",
     "ContextualBTL by Gibbs",
     "MixtureBTL by NUTS",
