@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
+from raters._reprs import read
 from raters.errors import SettingError
 
 
@@ -19,27 +19,12 @@ def rebuilt(text: str, what: str) -> Any:
         When it is something else.
     """
     try:
-        return _value(ast.parse(text, mode="eval").body)
+        return read(text, _known())
     except (SyntaxError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         how = "rt.Campaign.open(path, stop=...)" if what == "stop" else "rt.Campaign(path, model, pool, ...)"
         raise SettingError(
             f"cannot rebuild the {what} {text!r} of the journal; give what the campaign started with: {how}"
         ) from error
-
-
-def _value(node: ast.expr) -> Any:
-    match node:
-        case ast.Call(func=ast.Name(id=name)):
-            keywords = {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
-            return _known()[name](*map(_value, node.args), **keywords)
-        case ast.Tuple(elts=parts):
-            return tuple(map(_value, parts))
-        case ast.Dict(keys=keys, values=values):
-            return {_value(key): _value(value) for key, value in zip(keys, values, strict=True) if key is not None}
-        case ast.Name(id="inf" | "nan" as name):
-            return float(name)
-        case _:
-            return ast.literal_eval(node)
 
 
 def _known() -> dict[str, type]:

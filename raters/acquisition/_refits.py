@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from raters._judgements import pad_to
 from raters.acquisition._pool import Data, num_rows
 from raters.acquisition.posterior import Posterior
 from raters.errors import ConvergenceWarning, DataWarning
@@ -20,8 +21,6 @@ from raters.model import Model
 _DRAWS = 500
 # Draws re-weighted by new answers are used until they are worth less than this share of equal ones.
 _LEAST_SHARE = 0.25
-# JAX compiles for every new number of rows, so rows are filled up to a power of two, and this many at least.
-_LEAST_ROWS = 64
 
 
 class Refits:
@@ -103,4 +102,4 @@ def _seed_of(seed: int, number: int) -> int:
 
 def padded(data: Data) -> Data:
     """With rows of count 0 up to a power of two, so that fits of growing data share what was compiled."""
-    return data.padded(max(_LEAST_ROWS, 1 << (num_rows(data) - 1).bit_length()))
+    return data.padded(pad_to(num_rows(data)))

@@ -25,15 +25,16 @@ _SHORTLIST = 20_000
 class Chooser:
     """Chooses one question after another: `best` names the best of those still `allowed`, `take` says which was taken.
 
-    This one takes the highest score, and lets a question come again to another annotator. Scores are per cost; `price` says
-    what each question costs to those that score as they go.
+    This one takes the highest score. Of questions with equal numbers in `about` it takes one; without them, every question may
+    come. Scores are per cost; `price` says what each question costs to those that score as they go.
     """
 
     price: np.ndarray | None = None
 
-    def __init__(self, score: np.ndarray) -> None:
+    def __init__(self, score: np.ndarray, about: np.ndarray | None = None) -> None:
         self.score = np.array(score, float)
         self.open = np.ones(len(score), bool)
+        self.about = about
 
     def best(self, allowed: np.ndarray) -> int:
         """The row to take next; −1 when none is left."""
@@ -41,8 +42,10 @@ class Chooser:
         return int(np.where(usable, self.score, -np.inf).argmax()) if usable.any() else -1
 
     def take(self, row: int) -> None:
-        """Note that this row is in the batch."""
+        """Note that this row is in the batch, and with it all that are about the same."""
         self.open[row] = False
+        if self.about is not None:
+            self.open &= self.about != self.about[row]
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Unique(Batch):
 
     def chooser(self, criterion, score, posterior, questions, rng):
         """By score, once each."""
-        return _Once(score, asked_about(questions))
+        return Chooser(score, asked_about(questions))
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class Power(Batch):
         if (score < 0).any():
             raise SettingError("Power() needs scores of at least 0, and this criterion gives negative ones; use Unique()")
         noisy = self.exponent * np.log(np.maximum(score, 1e-30)) + rng.gumbel(size=len(score))
-        return _Once(noisy, asked_about(questions))
+        return Chooser(noisy, asked_about(questions))
 
 
 @dataclass(frozen=True)
@@ -207,20 +210,10 @@ def asked_about(questions: Any) -> np.ndarray:
     return np.minimum(first, second).astype(np.int64) * questions.num_items + np.maximum(first, second)
 
 
-class _Once(Chooser):
-    def __init__(self, score, about):
-        super().__init__(score)
-        self.about = about
-
-    def take(self, row):
-        self.open &= self.about != self.about[row]
-
-
 class _Tree(Chooser):
     def __init__(self, score, questions):
-        super().__init__(score)
+        super().__init__(score, asked_about(questions))
         self.first, self.second = np.asarray(questions.first), np.asarray(questions.second)
-        self.about = asked_about(questions)
         self.component = np.arange(questions.num_items)
         self.number = questions.num_items
 
@@ -233,7 +226,7 @@ class _Tree(Chooser):
         return row
 
     def take(self, row):
-        self.open &= self.about != self.about[row]
+        super().take(row)
         one, other = self.component[self.first[row]], self.component[self.second[row]]
         self.component[self.component == one] = other
 
@@ -241,8 +234,8 @@ class _Tree(Chooser):
 class _Short(Chooser):
     """Chooses from the candidates of highest score, whose chances are held together."""
 
-    def __init__(self, score, posterior, questions):
-        super().__init__(score)
+    def __init__(self, score, posterior, questions, about=None):
+        super().__init__(score, about)
         number = min(len(self.score), _SHORTLIST)
         self.rows = np.sort(np.argpartition(-self.score, number - 1)[:number])
         self.place = np.full(len(self.score), -1)
@@ -267,7 +260,7 @@ class _Short(Chooser):
         raise NotImplementedError
 
     def take(self, row):
-        self.open[row] = False
+        super().take(row)
         if self.place[row] >= 0:
             self.add(self.place[row])
 
@@ -278,8 +271,7 @@ class _Short(Chooser):
 
 class _InTurn(_Short):
     def __init__(self, criterion, score, posterior, questions, once):
-        super().__init__(score, posterior, questions)
-        self.about = asked_about(questions) if once else np.arange(len(score))
+        super().__init__(score, posterior, questions, asked_about(questions) if once else None)
         wins = self.chances[:, 0]
         chance = self.weight @ wins
         self.own = np.maximum(chance * (1 - chance), 1e-9)  # variance of each answer, given those taken
@@ -299,11 +291,6 @@ class _InTurn(_Short):
     def gain(self):
         return (self.left**2).sum(0) / self.own
 
-    def take(self, row):
-        self.open &= self.about != self.about[row]
-        if self.place[row] >= 0:
-            self.add(self.place[row])
-
     def add(self, place):
         with_answers = (self.weight * self.centred[:, place]) @ self.centred
         with_wanted = self._covariance(self.wanted, self.centred[:, [place]])
@@ -318,9 +305,8 @@ class _InTurn(_Short):
 
 class _Joint(_Short):
     def __init__(self, score, posterior, questions, most, rng):
-        super().__init__(score, posterior, questions)
+        super().__init__(score, posterior, questions, asked_about(questions) if isinstance(questions, Labels) else None)
         self.most, self.rng = most, rng
-        self.about = asked_about(questions) if isinstance(questions, Labels) else None
         self.noise = self._noise(posterior, rows_of(questions, self.rows))
         # Configurations of the answers taken: how probable each is, and the draws given it, shape (draw, configuration).
         self.chance = np.ones(1)
@@ -342,8 +328,6 @@ class _Joint(_Short):
         return np.maximum(np.asarray(left) - self.noise, 0.0)
 
     def add(self, place):
-        if self.about is not None:
-            self.open &= self.about != self.about[self.rows[place]]
         taken = self.chances[:, :, place].astype(np.float64)
         number, answers = len(self.chance), taken.shape[1]
         answer_given = taken.T @ self.given  # (answer, configuration)

@@ -13,7 +13,7 @@ import numpy as np
 
 from raters._check import one_of, whole
 from raters.acquisition import scores
-from raters.acquisition.posterior import Posterior, rows_of
+from raters.acquisition.posterior import Chances, Posterior, rows_of
 from raters.errors import SettingError
 from raters.inference._trace import latent_sites
 from raters.labels import Labels
@@ -22,6 +22,7 @@ from raters.predict import latent_of
 
 # With more items, the order of a random sample of their pairs stands for that of all.
 _MOST_PAIRS = 500
+_SLICE = 1024
 
 
 @dataclass(frozen=True)
@@ -192,17 +193,7 @@ class _Predictive(Criterion):
         rows = rng.choice(total, min(self.targets, total), replace=False)
         targets = posterior.chances(rows_of(questions, np.sort(rows))).table
 
-        def score(piece):
-            chances = posterior.chances(piece)
-            number = chances.table.shape[-1]
-            # The joint table of answers is as large as questions × targets.
-            parts = [
-                type(self).function(chances.table[..., begin : begin + 1024], targets, chances.weight)
-                for begin in range(0, number, 1024)
-            ]
-            return jnp.concatenate(parts)
-
-        return score
+        return lambda piece: _against(type(self).function, posterior.chances(piece), targets)
 
 
 @dataclass(frozen=True)
@@ -235,15 +226,7 @@ class OrderInformation(Criterion):
             first, second = first[rows], second[rows]
         events = reward[:, :, first] > reward[:, :, second]
 
-        def score(piece):
-            chances = posterior.chances(piece)
-            parts = [
-                scores.event_information(chances.table[..., begin : begin + 1024], events, chances.weight)
-                for begin in range(0, chances.table.shape[-1], 1024)
-            ]
-            return jnp.concatenate(parts)
-
-        return score
+        return lambda piece: _against(scores.event_information, posterior.chances(piece), events)
 
 
 @dataclass(frozen=True)
@@ -394,6 +377,12 @@ class Random(Criterion):
 def _rewards(posterior: Posterior) -> jax.Array:
     """Rewards of the items, shape (chain, draw, item, ...)."""
     return posterior.site("reward", "so items have no order of their own")
+
+
+def _against(function: Callable[..., jax.Array], chances: Chances, others: jax.Array) -> jax.Array:
+    """A score against many `others`, in slices of the questions: the joint table is as large as questions × others."""
+    starts = range(0, chances.table.shape[-1], _SLICE)
+    return jnp.concatenate([function(chances.table[..., at : at + _SLICE], others, chances.weight) for at in starts])
 
 
 def _one_order(posterior: Posterior, criterion: Criterion) -> jax.Array:

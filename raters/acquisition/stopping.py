@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -298,10 +298,11 @@ class Budget(Stop):
 
 
 @dataclass(frozen=True)
-class AnyOf(Stop):
-    """Stop when one of several rules says so: ``TopIsRight(3, 0.95) | Budget(2000)``."""
+class _Several(Stop):
+    """Rules put together; its value is how many of them say so."""
 
     rules: tuple[Stop, ...]
+    word: ClassVar[str]
 
     def __post_init__(self) -> None:
         _check_rules(self)
@@ -317,7 +318,14 @@ class AnyOf(Stop):
 
     def describe(self, posterior: Posterior) -> str:
         """All rules in words."""
-        return "; or ".join(rule.describe(posterior) for rule in self.rules)
+        return f"; {self.word} ".join(rule.describe(posterior) for rule in self.rules)
+
+
+@dataclass(frozen=True)
+class AnyOf(_Several):
+    """Stop when one of several rules says so: ``TopIsRight(3, 0.95) | Budget(2000)``."""
+
+    word = "or"
 
     def met(self, value: float) -> bool:
         """Whether to stop at this value."""
@@ -325,33 +333,17 @@ class AnyOf(Stop):
 
 
 @dataclass(frozen=True)
-class AllOf(Stop):
+class AllOf(_Several):
     """Stop when all of several rules say so."""
 
-    rules: tuple[Stop, ...]
-
-    def __post_init__(self) -> None:
-        _check_rules(self)
-
-    def value(self, posterior: Posterior) -> float:
-        """How many rules say so."""
-        return float(sum(rule(posterior) for rule in self.rules))
-
-    def check(self, posterior: Posterior, draws: int) -> None:
-        """`SettingError` for the first rule that cannot be."""
-        for rule in self.rules:
-            rule.check(posterior, draws)
-
-    def describe(self, posterior: Posterior) -> str:
-        """All rules in words."""
-        return "; and ".join(rule.describe(posterior) for rule in self.rules)
+    word = "and"
 
     def met(self, value: float) -> bool:
         """Whether to stop at this value."""
         return value >= len(self.rules)
 
 
-def _check_rules(given: AnyOf | AllOf) -> None:
+def _check_rules(given: _Several) -> None:
     """Rules, those of the same kind within taken out of their brackets."""
     rules = given.rules if isinstance(given.rules, tuple) else tuple(given.rules)
     if wrong := [rule for rule in rules if not isinstance(rule, Stop)]:

@@ -1,7 +1,6 @@
 """The zoo: one model per file."""
 
-import ast
-
+from raters._reprs import read
 from raters.errors import SettingError
 from raters.model import Model
 from raters.models.btl import BTL
@@ -39,10 +38,9 @@ def from_repr(text: str) -> Model:
     Only calls of raters' own models with literal arguments are read; nothing is executed.
     """
     try:
-        call = ast.parse(text, mode="eval").body
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in __all__):
+        model = read(text, {name: globals()[name] for name in __all__ if name != "Model"})
+        if not isinstance(model, Model):
             raise TypeError(f"{text} is no model of raters")
-        fields = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-        return globals()[call.func.id](**fields)
-    except (SyntaxError, AttributeError, TypeError, ValueError) as error:
+        return model
+    except (SyntaxError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise SettingError(f"cannot rebuild a model from {text!r}; pass the model that was fitted") from error

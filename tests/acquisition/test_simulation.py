@@ -11,7 +11,7 @@ from scipy.special import expit
 from scipy.stats import kendalltau
 
 import raters as rt
-from raters.acquisition import Random, Top, area_under_curve, replay_campaign, simulate_campaign, simulation
+from raters.acquisition import Oracle, Random, Top, area_under_curve, replay_campaign, simulate_campaign, simulation
 from raters.errors import DataError, SettingError
 
 TRUTH = {"reward": np.array([-1.5, -0.5, 0.0, 0.5, 1.5]), "competence": np.array([0.9, 0.2, 0.0])}
@@ -72,12 +72,14 @@ def test_every_policy_gets_the_same_answers():
 
 
 def test_curves_of_several_policies():
-    curves = simulate({"random": RANDOM, "ranking": rt.Policy()})
+    oracle = Oracle(dict(zip(["ann", "bob", "eve"], TRUTH["competence"].tolist(), strict=True)))
+    curves = simulate({"random": RANDOM, "ranking": rt.Policy(), "oracle": rt.Policy(score=Random(), annotator=oracle)})
     assert curves["answers"].values.tolist()[0] == [20, 40, 60]
     assert curves["answers"].values[1, -1] == 30  # ten pairs, each once in a batch
     assert np.isfinite(curves["tau"]).all()
     assert ((curves["coverage"] >= 0) & (curves["coverage"] <= 1)).all()
-    assert curves["competence_asked"].min() >= 0
+    np.testing.assert_allclose(curves["competence_asked"].sel(policy="oracle"), 0.9)
+    assert curves["competence_asked"].sel(policy="random").mean() < 0.6
     np.testing.assert_allclose(area_under_curve(curves), curves["tau"].mean("batch"))
     again = simulate({"random": RANDOM})
     np.testing.assert_array_equal(again["tau"].values[0], curves["tau"].sel(policy="random").values)
@@ -127,13 +129,14 @@ def test_a_replay_ends_where_the_fit_of_the_record_does():
     """Whatever the order of the answers, the last posterior is that of all of them."""
     votes = rt.datasets.separated(5, 3, 60, seed=0).votes
     truth = {"reward": np.arange(5.0)}
-    settings = {"truth": truth, "backend": QUICK, "batch_size": 20, "progress": False}
+    backend = rt.PGGibbs(draws=500, warmup=50, chains=1)
+    settings = {"truth": truth, "backend": backend, "batch_size": 20, "progress": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         curves = replay_campaign(MODEL, votes, {"random": RANDOM, "ranking": rt.Policy(batch=Top())}, **settings)
     assert np.nanmax(curves["answers"].values, axis=1).tolist() == [60, 60]
     last = [curve[np.isfinite(curve)][-1] for curve in curves["tau"].values]
-    assert abs(last[0] - last[1]) <= 0.41  # of sixty draws each: two neighbouring pairs at most
+    assert abs(last[0] - last[1]) <= 0.21  # one neighbouring pair at most
 
 
 def test_ties_and_turned_rows_in_a_record():
