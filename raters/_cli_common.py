@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 import raters as rt
-from raters import _check, _cli_files, _cli_report
+from raters import _check, _cli_files
 from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference import Backend
 
@@ -115,17 +115,6 @@ def refit(
     except DataError as error:
         warnings.warn(f"no second fit: {error}", DataWarning, stacklevel=2)
         return None
-
-
-def audit_summary(found: rt.Audit) -> dict[str, Any]:
-    """What a summary says of the annotators."""
-    frame = _cli_report.audit_frame(found)
-    return {
-        "rule": found.rule,
-        "flagged": found.flagged,
-        "expected_share_of_wrong_drops": found.wrong_drops,
-        "annotators": frame,
-    }
 
 
 def remove_stale(folder: Path, written: Iterable[str], also: Iterable[str] = ()) -> None:

@@ -9,7 +9,8 @@ import pandas as pd
 from rich.console import Console
 from rich.markup import escape
 
-from raters._cli_report import NARROW, STYLES, audit_frame, fill, new_grid, percent, print_verdicts, span
+from raters._cli_report import NARROW, STYLES, fill, new_grid, percent, print_verdicts, span
+from raters._facts import audit_frame, items_frame
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -24,12 +25,6 @@ _STATISTICS = {
     "fleiss_kappa": "Fleiss' kappa",
     "gwet_ac1": "Gwet's AC1",
 }
-
-
-def items_frame(items: xr.Dataset) -> pd.DataFrame:
-    """Item labels as a table, least certain first."""
-    frame = items.to_dataframe().reset_index()
-    return frame.sort_values("probability", kind="stable", ignore_index=True)
 
 
 def print_items(out: Console, items: xr.Dataset, known: int, most: int) -> None:

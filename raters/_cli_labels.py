@@ -10,11 +10,10 @@ import pandas as pd
 import xarray as xr
 
 import raters as rt
-from raters import _cli_files, _cli_label_report, _cli_report, datasets, figures, label_figures
+from raters import _cli_files, _cli_label_report, _cli_report, _facts, datasets, figures, label_figures
 from raters._cli_common import (
     Options,
     Source,
-    audit_summary,
     backend,
     bars,
     collected_warnings,
@@ -64,9 +63,9 @@ def audit(options: Options, source: Source) -> None:
             change = _change(items, item_labels(dropped, rt.Labels.from_result(dropped)))
         asked, remark = _next_questions(model, result, labels, found, options)
     summary = _facts_of(options, model, labels, result) | {
-        "items": _cli_label_report.items_frame(items),
+        "items": _facts.items_frame(items),
         "expected_wrong": float((1 - items["probability"]).sum()),
-        "audit": None if found is None else audit_summary(found),
+        "audit": None if found is None else _facts.audit_summary(found),
         "agreement": None if agreement is None else agreement.reset_index(names="statistic"),
         "agreement_note": silence,
         "without_flagged": change,
@@ -189,8 +188,8 @@ def _facts_of(options: Options, model: rt.Model, labels: rt.Labels, result: xr.D
         "settings": dict(options),
         "model": repr(model),
         "data": sizes | {"classes": labels.classes, "known_truths": known, "features": labels.feature_names[1:]},
-        "versions": _cli_report.versions(),
-        "fit": _cli_report.fit_facts(result),
+        "versions": _facts.versions(),
+        "fit": _facts.fit_facts(result),
     }
 
 
@@ -219,7 +218,7 @@ def _write(options: Options, result, dropped, found, items: xr.Dataset, summary:
                 folder / "competences.png"
             )
             figures.auditor(found, threshold=options["threshold"]).savefig(folder / "auditor.png")
-        _cli_report.write_json(summary, folder / "summary.json")
+        _facts.write_json(summary, folder / "summary.json")
         written = sorted(file.name for file in folder.iterdir())
     remove_stale(options["out"], written, also=["confusion.csv"])
     return written

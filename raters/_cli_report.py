@@ -1,25 +1,20 @@
-"""What the command line prints and summarises: ranking, audit, next questions."""
+"""What the command line prints: ranking, audit, next questions."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from raters._facts import audit_frame
 from raters.figures import ends
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from raters.audit import Audit
 
 STYLES = {"keep": "green", "review": "yellow", "drop": "bold red", "not enough votes": "dim"}
@@ -33,41 +28,6 @@ class Output(Console):
     def on_broken_pipe(self) -> None:
         """Let the command line decide."""
         raise BrokenPipeError
-
-
-def ranking(result: xr.DataTree, level: float) -> pd.DataFrame:
-    """Items from the highest reward to the lowest, with what the posterior says about their ranks.
-
-    Columns: ``item``, ``rank`` (by posterior mean reward), ``reward`` with ``reward_low`` and ``reward_high``, ``rank_low``
-    and ``rank_high`` (interval of the rank), ``p_best`` (highest of all), ``p_above_next`` (above the item that follows).
-    """
-    reward = result["posterior"]["reward"].stack(sample=("chain", "draw")).transpose("sample", "item")
-    draws = reward.values
-    order = np.argsort(-draws.mean(0), kind="stable")
-    draws, names = draws[:, order], reward["item"].values[order]
-    ranks = np.argsort(np.argsort(-draws, axis=1), axis=1) + 1
-    tails = ((1 - level) / 2, (1 + level) / 2)
-    low, high = np.quantile(draws, tails, axis=0)
-    rank_low, rank_high = np.quantile(ranks, tails, axis=0, method="nearest")
-    return pd.DataFrame(
-        {
-            "item": names,
-            "rank": np.arange(1, len(names) + 1),
-            "reward": draws.mean(0),
-            "reward_low": low,
-            "reward_high": high,
-            "rank_low": rank_low,
-            "rank_high": rank_high,
-            "p_best": (ranks == 1).mean(0),
-            "p_above_next": np.append((draws[:, :-1] > draws[:, 1:]).mean(0), np.nan),
-        }
-    )
-
-
-def audit_frame(found: Audit) -> pd.DataFrame:
-    """The audit as a table, least trusted first."""
-    frame = found.table.to_dataframe().reset_index()
-    return frame.sort_values(["p_below", "competence"], ascending=[False, True], kind="stable", ignore_index=True)
 
 
 def print_ranking(out: Console, table: pd.DataFrame, level: float, most: int) -> None:
@@ -168,39 +128,6 @@ def ranking_change(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
     moves = both[both["moved"] > 0].sort_values("moved", ascending=False, kind="stable").drop(columns="moved")
     tau = float(kendalltau(both["rank"], both["new_rank"]).statistic)
     return {"kendall_tau": tau, "moved": len(moves), "moves": moves.to_dict("records")}
-
-
-def fit_facts(result: xr.DataTree) -> dict[str, Any]:
-    """What a result records about its own making, without the names of items and annotators."""
-    return {
-        str(name): value
-        for name, value in result.attrs.items()
-        if name not in ("items", "annotators", "ordered", "classes", "feature_names")
-    }
-
-
-def versions() -> dict[str, str]:
-    """Versions of what produced the numbers."""
-    return {name: version(name) for name in ("raters", "numpyro", "jax", "arviz", "xarray", "numpy")}
-
-
-def write_json(values: Mapping[str, Any], path: Path) -> None:
-    """Strict JSON: what is not finite becomes null."""
-    path.write_text(json.dumps(_plain(values), indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, pd.DataFrame):
-        return _plain(value.to_dict("records"))
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
 def new_grid(title: str) -> Table:

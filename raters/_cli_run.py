@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 import raters as rt
-from raters import _cli_files, _cli_label_report, _cli_labels, _cli_report, _cli_votes
+from raters import _cli_files, _cli_label_report, _cli_labels, _cli_report, _cli_votes, _facts
 from raters._cli_common import Options, backend, bars, collected_warnings, note, source
 from raters._result import data_of
 from raters.errors import DataError
@@ -63,7 +63,7 @@ def simulate(options: Options) -> None:
     truth_file = out.with_name(out.name.split(".")[0] + "-truth.json")
     with _cli_files.staged(out.parent) as folder:
         _cli_files.write_table(table, folder / out.name)
-        _cli_report.write_json({"design": options["design"], "seed": options["seed"]} | truth, folder / truth_file.name)
+        _facts.write_json({"design": options["design"], "seed": options["seed"]} | truth, folder / truth_file.name)
     what = "labels" if of_labels else "votes"
     note(options, f"wrote {len(table)} {what} to {out} and their truth to {truth_file}")
 

@@ -14,7 +14,7 @@ import xarray as xr
 from rich.markup import escape
 
 import raters as rt
-from raters import _check, _cli_files, _cli_report, type_figures
+from raters import _check, _cli_files, _cli_report, _facts, type_figures
 from raters._cli_common import Options, Source, backend, bars, collected_warnings, note, note_source, remove_stale
 from raters.errors import ConvergenceWarning, DataError, RatersError, SettingError
 
@@ -39,8 +39,8 @@ def types(options: Options) -> None:
         "settings": dict(options),
         "model": repr(model),
         "data": {"items": votes.num_items, "annotators": votes.num_annotators, "votes": votes.num_votes},
-        "versions": _cli_report.versions(),
-        "fit": _cli_report.fit_facts(result),
+        "versions": _facts.versions(),
+        "fit": _facts.fit_facts(result),
         "types": _types(result, items, people, options["level"]),
         "mean_probability_of_likeliest_type": float(people["probability"].mean()),
         "comparison": comparison,
@@ -231,7 +231,7 @@ def _write(options: Options, result: xr.DataTree, items: pd.DataFrame, people: p
         _cli_files.write_table(people, folder / "annotators.csv")
         type_figures.profiles(result, level=options["level"]).savefig(folder / "profiles.png")
         type_figures.responsibilities(result).savefig(folder / "responsibilities.png")
-        _cli_report.write_json(summary, folder / "summary.json")
+        _facts.write_json(summary, folder / "summary.json")
         written = sorted(file.name for file in folder.iterdir())
     remove_stale(options["out"], written)
     return written

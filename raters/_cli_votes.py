@@ -10,11 +10,10 @@ import pandas as pd
 import xarray as xr
 
 import raters as rt
-from raters import _cli_files, _cli_report, datasets, figures
+from raters import _cli_files, _cli_report, _facts, datasets, figures
 from raters._cli_common import (
     Options,
     Source,
-    audit_summary,
     backend,
     bars,
     collected_warnings,
@@ -43,7 +42,7 @@ def audit(options: Options, source: Source) -> None:
     with collected_warnings() as cautions:
         votes = read(options, source)
         result = rt.fit(model, votes, fitting, seed=options["seed"], progress=bars(options))
-        ranking = _cli_report.ranking(result, options["level"])
+        ranking = _facts.ranking(result["posterior"]["reward"], options["level"])
         found, dropped, change = None, None, None
         if isinstance(model, rt.ExtendedBTL):
             limits = {name: options[name] for name in ("threshold", "level", "min_votes")}
@@ -51,17 +50,17 @@ def audit(options: Options, source: Source) -> None:
         if found is not None and options["drop"]:
             dropped = refit(model, votes, found, fitting, options)
         if dropped is not None:
-            after = _cli_report.ranking(dropped, options["level"])
+            after = _facts.ranking(dropped["posterior"]["reward"], options["level"])
             change = _cli_report.ranking_change(ranking, after)
         asked, remark = _next_questions(model, result, votes, found, options)
     summary = {
         "settings": dict(options),
         "model": repr(model),
         "data": _facts_of(votes),
-        "versions": _cli_report.versions(),
-        "fit": _cli_report.fit_facts(result),
+        "versions": _facts.versions(),
+        "fit": _facts.fit_facts(result),
         "ranking": ranking,
-        "audit": None if found is None else audit_summary(found),
+        "audit": None if found is None else _facts.audit_summary(found),
         "without_flagged": change,
         "suggestions": asked,
         "suggestions_note": remark,
@@ -205,7 +204,7 @@ def _write_audit(options: Options, result, dropped, found, summary: dict[str, An
         if found is not None:
             figures.competences(found, threshold=options["threshold"], **shown).savefig(folder / "competences.png")
             figures.auditor(found, threshold=options["threshold"]).savefig(folder / "auditor.png")
-        _cli_report.write_json(summary, folder / "summary.json")
+        _facts.write_json(summary, folder / "summary.json")
         written = sorted(file.name for file in folder.iterdir())
     remove_stale(options["out"], written)
     return written
