@@ -1,4 +1,9 @@
-"""Figures of a fit and its audit. Each returns a Matplotlib figure that belongs to nobody: save it, or show it."""
+"""Figures of a fit, its audit, campaigns and calibration.
+
+Each returns an ArviZ ``PlotCollection``: ``.savefig(path)`` saves it, ``.data`` is the dataset that is drawn, and
+``.get_viz("figure")`` the Matplotlib figure, which belongs to nobody. As the last expression of a notebook's cell it shows
+itself; ``.set_dpi(70)`` makes it smaller.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +12,42 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.colors import Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
+from raters._check import whole
+from raters._curves import learning_curves, reliability
+from raters._plots import (
+    FAINT,
+    GREY,
+    VERDICTS,
+    Plots,
+    Rows,
+    cell,
+    collected,
+    collected_over,
+    ends,
+    height,
+    name_rows,
+    rows_of,
+    short,
+)
 from raters.audit import Audit
+from raters.errors import SettingError
 
-# Okabe and Ito's palette, told apart under every common colour blindness; markers differ as well.
-_VERDICTS = {
-    "keep": ("#0072B2", "o"),
-    "review": ("#E69F00", "s"),
-    "drop": ("#D55E00", "X"),
-    "not enough votes": ("#8C8C8C", "."),
-}
-_GREY, _FAINT = "#595959", "#E5E5E5"
+__all__ = ["auditor", "competences", "ends", "learning_curves", "ranks", "reliability", "rewards"]
+
 # Up to so many annotators, intervals in the scatter can be told apart.
 _FEW = 60
-_NAME_LENGTH = 28
+# Up to so many items, the numbers fit into the cells of the ranks; more ranks than these are put together.
+_NUMBERED_RANKS, _MOST_RANKS = 12, 60
+# Points between the ranks and their titles, for the heads of the columns of numbers.
+_ABOVE = 18
 
 
-def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Figure:
+def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Plots:
     """Forest of the items' rewards, highest on top.
 
     Parameters
@@ -40,7 +61,7 @@ def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Figur
 
     Returns
     -------
-    matplotlib.figure.Figure
+    arviz_plots.PlotCollection
 
     Examples
     --------
@@ -49,21 +70,149 @@ def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Figur
     >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
     >>> rt.figures.rewards(result).savefig("rewards.png")        # doctest: +SKIP
     """
-    reward = result["posterior"]["reward"].stack(sample=("chain", "draw")).transpose("item", "sample")
-    order = np.argsort(-reward.values.mean(1), kind="stable")
-    draws, names = reward.values[order], reward["item"].values[order]
+    draws, names = _best_first(result)
+    rows = rows_of(names, most, (most + 1) // 2)
+    draws = draws[rows.shown]
     low, high = np.quantile(draws, ((1 - level) / 2, (1 + level) / 2), axis=1)
-    figure, axes, shown, place = _forest(names, most, (most + 1) // 2)
-    centre = draws.mean(1)
-    axes.hlines(place, low[shown], high[shown], color=_VERDICTS["keep"][0], linewidth=1.6)
-    axes.plot(centre[shown], place, "o", color=_VERDICTS["keep"][0], markersize=4.5)
-    axes.axvline(0, color=_GREY, linewidth=0.8, linestyle=":", zorder=0)
+    values = {"reward": draws.mean(1), "reward_low": low, "reward_high": high}
+    data = xr.Dataset({name: ("item", value) for name, value in values.items()}, {"item": names[rows.shown]}, {"level": level})
+    figure, axes = _forest(rows)
+    axes.hlines(rows.place, low, high, color=VERDICTS["keep"][0], linewidth=1.6)
+    axes.plot(data["reward"], rows.place, "o", color=VERDICTS["keep"][0], markersize=4.5)
+    axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
     axes.set_xlabel("reward (logits; 0 is the average item)")
     axes.set_title(f"Which items are preferred: posterior mean reward and {level:.0%} interval", loc="left", fontsize=11)
-    return figure
+    return collected(data, figure, axes)
 
 
-def competences(found: Audit, *, threshold: float = 0.25, level: float = 0.9, most: int = 60) -> Figure:
+def _best_first(result: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:
+    """Draws of the rewards, shape (item, sample), and the items' names, the highest on average first."""
+    posterior = result["posterior"]
+    if "reward" not in posterior:
+        raise SettingError(
+            f"there are no rewards to draw; this result has {sorted(map(str, posterior))}. "
+            "Fit comparisons, such as rt.fit(rt.BTL(), votes, seed=0); label_figures draws audits of labels"
+        )
+    if "type" in posterior["reward"].dims:
+        raise SettingError("this result has rewards for each type of annotator; write type_figures.profiles(result)")
+    reward = posterior["reward"].stack(sample=("chain", "draw")).transpose("item", "sample")
+    order = np.argsort(-reward.values.mean(1), kind="stable")
+    return reward.values[order], reward["item"].values[order]
+
+
+def ranks(result: xr.DataTree, *, top: int | None = None, most: int = 60) -> Plots:
+    """Where each item stands: the probability of every rank, of being the best, and of being among the `top`.
+
+    A row is an item, the best on average (over the draws) on top; a column is a rank, or, of many, some ranks that follow one
+    another; the shade is the probability that the item has it. A dark narrow row is an item whose place is settled, a pale
+    wide one may stand anywhere in it. On the right, P(best) and P(among the `top`).
+
+    Parameters
+    ----------
+    result : xarray.DataTree
+        From `raters.fit`, of comparisons.
+    top : int, optional
+        Ranks that count as the top; 3 by default, or all of fewer.
+    most : int
+        Items to show; of more, the best (two thirds) and the worst.
+
+    Returns
+    -------
+    arviz_plots.PlotCollection
+        Its ``data`` have ``probability`` (item, rank), ``mean_rank``, ``p_best`` and ``p_top`` (item). Where ranks are put
+        together, ``rank`` is the first of them and ``last_rank`` the last.
+
+    Raises
+    ------
+    SettingError
+        When the result has no rewards, or has them for types of annotators, or `top` is not a number of its items.
+
+    Examples
+    --------
+    >>> import raters as rt, raters.figures
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
+    >>> plots = rt.figures.ranks(result, top=2)
+    >>> plots.data["probability"].sizes["rank"], float(plots.data["p_best"].sum())
+    (4, 1.0)
+    >>> plots.savefig("ranks.png")        # doctest: +SKIP
+    """
+    draws, names = _best_first(result)
+    top = min(3, len(names)) if top is None else top
+    whole("top", top)
+    if top > len(names):
+        raise SettingError(f"top={top} is not possible; there are {len(names)} items, such as top={min(3, len(names))}")
+    place = np.argsort(np.argsort(-draws, axis=0, kind="stable"), axis=0) + 1
+    order = np.argsort(place.mean(1), kind="stable")
+    rows = rows_of(names[order], most, 2 * most // 3)
+    data = _rank_table(place[order[rows.shown]], rows.names[rows.shown], len(names), top)
+    figure = Figure(figsize=(11, height(rows)), layout="constrained", dpi=150)
+    left, right = figure.subplots(1, 2, width_ratios=(2.2, 1), sharey=True)
+    _rank_cells(figure, left, data, rows)
+    _rank_bars(right, data, rows)
+    left.set_title("Who stands where: the probability of each rank", loc="left", fontsize=11, pad=_ABOVE)
+    return collected_over(data, figure, [left, right], "column", ["ranks", "best"], 2)
+
+
+def _rank_table(place: np.ndarray, names: np.ndarray, number: int, top: int) -> xr.Dataset:
+    """What is drawn, from ranks of shape (item, sample)."""
+    width = -(-number // _MOST_RANKS)
+    first = np.arange(1, number + 1, width)
+    share = np.stack([((place - 1) // width == column).mean(1) for column in range(len(first))], axis=1)
+    single = {"mean_rank": place.mean(1), "p_best": (place == 1).mean(1), "p_top": (place <= top).mean(1)}
+    return xr.Dataset(
+        {"probability": (("item", "rank"), share)} | {name: ("item", value) for name, value in single.items()},
+        {"item": names, "rank": first, "last_rank": ("rank", np.minimum(first + width - 1, number))},
+        {"top": top, "items": number},
+    )
+
+
+def _rank_cells(figure: Figure, axes: Axes, data: xr.Dataset, rows: Rows) -> None:
+    """Cells shaded by probability; with few items also numbered, with many with a scale of shades."""
+    share = data["probability"].values
+    numbered = data.attrs["items"] <= _NUMBERED_RANKS
+    edges = np.append(data["rank"], data["last_rank"][-1] + 1) - 0.5
+    # One scale for both blocks; without numbers, such that what is spread over many ranks is seen beside what is settled.
+    scale = Normalize(0, 1) if numbered else PowerNorm(0.5, 0, share.max())
+    for part in filter(len, (np.arange(rows.head), np.arange(rows.head, len(share)))):
+        heights = np.append(rows.place[part], rows.place[part[-1]] + 1) - 0.5
+        shades = axes.pcolormesh(edges, heights, share[part], cmap="Blues", norm=scale)
+    if numbered:
+        for (row, column), one in np.ndenumerate(share):
+            colour = "white" if one > 0.55 else "black"
+            if one > 0:
+                axes.text(column + 1, float(rows.place[row]), cell(one), ha="center", va="center", fontsize=8, color=colour)
+    else:
+        of = "rank" if len(share.T) == data.attrs["items"] else f"one of {int(data['last_rank'][0])} ranks"
+        figure.colorbar(shades, ax=axes, location="bottom", label=f"P({of})", fraction=0.03, aspect=40, pad=0.01)
+    name_rows(axes, rows)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=12))
+    axes.set(xlabel="rank (1: best)", xlim=(edges[0], edges[-1]))
+    axes.tick_params(axis="y", length=0)
+    axes.spines[:].set_color(FAINT)
+
+
+def _rank_bars(axes: Axes, data: xr.Dataset, rows: Rows) -> None:
+    """P(best) inside P(among the top), and both as numbers."""
+    dark, light = "#0072B2", "#A6D3EE"
+    axes.barh(rows.place, data["p_top"], height=0.75, color=light)
+    axes.barh(rows.place, data["p_best"], height=0.4, color=dark)
+    columns = {"p_best": (1.14, "best", dark), "p_top": (1.34, f"top {data.attrs['top']}", "#3C7FA8")}
+    across = axes.get_yaxis_transform()
+    for name, (where, title, colour) in columns.items():
+        axes.text(where, 1, title, transform=axes.transAxes, ha="right", va="bottom", fontsize=9, color=colour)
+        for place, one in zip(rows.place, data[name].values, strict=True):
+            if one > 0:
+                axes.text(where, place, cell(one), transform=across, ha="right", va="center", fontsize=8, color=colour)
+    axes.set(xlim=(0, 1), xlabel="probability")
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", color=FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_title(f"Best, and among the best {data.attrs['top']}", loc="left", fontsize=11, pad=_ABOVE)
+
+
+def competences(found: Audit, *, threshold: float = 0.25, level: float = 0.9, most: int = 60) -> Plots:
     """Forest of the annotators' competences, least competent on top, coloured by verdict.
 
     Parameters
@@ -77,7 +226,7 @@ def competences(found: Audit, *, threshold: float = 0.25, level: float = 0.9, mo
 
     Returns
     -------
-    matplotlib.figure.Figure
+    arviz_plots.PlotCollection
 
     Examples
     --------
@@ -89,22 +238,25 @@ def competences(found: Audit, *, threshold: float = 0.25, level: float = 0.9, mo
     """
     table = found.table.isel(annotator=np.argsort(found.table["competence"].values, kind="stable"))
     names = table["annotator"].values
-    figure, axes, shown, place = _forest(names, most, 2 * most // 3)
-    part = {name: table[name].values[shown] for name in ("competence", "competence_low", "competence_high", "verdict")}
-    for verdict, (colour, marker) in _VERDICTS.items():
-        rows = part["verdict"] == verdict
-        axes.hlines(place[rows], part["competence_low"][rows], part["competence_high"][rows], color=colour, linewidth=1.6)
-        axes.plot(part["competence"][rows], place[rows], marker, color=colour, markersize=6, linestyle="none")
-    axes.axvline(0, color=_GREY, linewidth=0.8, linestyle=":", zorder=0)
-    axes.axvline(threshold, color=_GREY, linewidth=1, linestyle="--", zorder=0)
+    rows = rows_of(names, most, 2 * most // 3)
+    figure, axes = _forest(rows)
+    data = table[["competence", "competence_low", "competence_high", "verdict"]].isel(annotator=rows.shown)
+    data = data.assign_attrs(level=level, threshold=threshold)
+    for verdict, (colour, marker) in VERDICTS.items():
+        of = data["verdict"].values == verdict
+        part, place = data.isel(annotator=of), rows.place[of]
+        axes.hlines(place, part["competence_low"], part["competence_high"], color=colour, linewidth=1.6)
+        axes.plot(part["competence"], place, marker, color=colour, markersize=6, linestyle="none")
+    axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
+    axes.axvline(threshold, color=GREY, linewidth=1, linestyle="--", zorder=0)
     ends_of_scale = "1: reference, 0: guesser" if found.confusion is None else "1: always right, 0: spammer"
     axes.set_xlabel(f"competence ({ends_of_scale}, below 0: adversary; dashed: threshold {threshold:g})", fontsize=9)
     axes.set_title(f"Who can be trusted: posterior mean competence and {level:.0%} interval", loc="left", fontsize=11)
     _legend(figure, found)
-    return figure
+    return collected(data, figure, axes)
 
 
-def auditor(found: Audit, *, threshold: float = 0.25, most: int = 18) -> Figure:
+def auditor(found: Audit, *, threshold: float = 0.25, most: int = 18) -> Plots:
     """What an auditor decides on: accuracy against the number of votes, and what is wrong with the least trusted.
 
     On the left, how often each annotator would choose the better of two random items (of labels: how often they are right),
@@ -122,7 +274,7 @@ def auditor(found: Audit, *, threshold: float = 0.25, most: int = 18) -> Figure:
 
     Returns
     -------
-    matplotlib.figure.Figure
+    arviz_plots.PlotCollection
 
     Examples
     --------
@@ -143,19 +295,19 @@ def auditor(found: Audit, *, threshold: float = 0.25, most: int = 18) -> Figure:
     right.set_title(f"What is wrong: {few}", loc="left", fontsize=11)
     figure.suptitle(f"Audit of {count} annotators", x=0.01, ha="left", fontsize=12)
     _legend(figure, found)
-    return figure
+    return collected_over(table.assign_attrs(threshold=threshold), figure, [left, right], "column", ["accuracy", "trouble"], 2)
 
 
 def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
     """Points by verdict; with few annotators also their intervals, and names where there is room."""
     votes, accuracy, verdicts = (table[name].values for name in ("votes", "accuracy", "verdict"))
-    for depth, (verdict, (colour, marker)) in enumerate(_VERDICTS.items()):
+    for depth, (verdict, (colour, marker)) in enumerate(VERDICTS.items()):
         rows = verdicts == verdict
         axes.scatter(
             votes[rows], accuracy[rows], s=32, color=colour, marker=marker, alpha=0.75, linewidths=0, zorder=2 + depth % 3
         )
     if len(votes) <= _FEW:
-        colours = [_VERDICTS[verdict][0] for verdict in verdicts]
+        colours = [VERDICTS[verdict][0] for verdict in verdicts]
         axes.vlines(votes, table["accuracy_low"], table["accuracy_high"], colors=colours, linewidth=1, alpha=0.6)
     if votes.min() > 0 and votes.max() > 4 * votes.min():
         axes.set_xscale("log")
@@ -168,11 +320,11 @@ def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
     if of_labels:
         axes.set(xlabel="labels given", ylabel="accuracy (probability that a label is right)")
     else:
-        axes.axhline(0.5, color=_GREY, linewidth=1, linestyle="--", zorder=0)
+        axes.axhline(0.5, color=GREY, linewidth=1, linestyle="--", zorder=0)
         axes.set(xlabel="votes", ylabel="probability of choosing the better item (dashed: a coin)")
     axes.set_title(f"How good, and from how many {'labels' if of_labels else 'votes'}", loc="left", fontsize=11)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color=_FAINT, linewidth=0.6)
+    axes.grid(color=FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
     _name_points(axes, [row for row in range(len(votes)) if verdicts[row] in ("drop", "review")], table)
 
@@ -183,7 +335,7 @@ def _name_points(axes: Axes, rows: list[int], table: xr.Dataset) -> None:
     at = to_share.transform(np.column_stack([table["votes"].values, table["accuracy"].values]))
     occupied = at.copy()
     for row in rows:
-        name, (x, y) = _short(table["annotator"].values[row]), at[row]
+        name, (x, y) = short(table["annotator"].values[row]), at[row]
         width, on_right = 0.012 + 0.013 * len(name), x < 0.85
         low = x + 0.012 if on_right else x - 0.012 - width
         inside = (occupied[:, 0] > low - 0.006) & (occupied[:, 0] < low + width + 0.006) & (abs(occupied[:, 1] - y) < 0.03)
@@ -203,55 +355,26 @@ def _kinds_of_trouble(axes: Axes, table: xr.Dataset, threshold: float) -> None:
         idle[0]: (idle[1], "#56B4E9", "o"),
         "p_adversarial": ("adversarial", "#CC79A7", "^"),
     }
-    axes.hlines(place, 0, np.max([table[name].values for name in kinds], axis=0), color=_FAINT, linewidth=2)
+    axes.hlines(place, 0, np.max([table[name].values for name in kinds], axis=0), color=FAINT, linewidth=2)
     for name, (label, colour, marker) in kinds.items():
         axes.plot(table[name].values, place, marker, color=colour, markersize=6, label=label, clip_on=False, alpha=0.9)
-    axes.set_yticks(place, [_short(name) for name in table["annotator"].values], fontsize=9)
+    axes.set_yticks(place, [short(name) for name in table["annotator"].values], fontsize=9)
     for text, verdict in zip(axes.get_yticklabels(), table["verdict"].values, strict=True):
-        text.set_color(_VERDICTS[verdict][0])
+        text.set_color(VERDICTS[verdict][0])
     axes.set(xlim=(0, 1.02), ylim=(max(place[-1], 5) + 0.7, -0.7), xlabel="posterior probability (names coloured by verdict)")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.11), ncols=3, frameon=False)
 
 
-def ends(number: int, most: int, head: int | None = None) -> tuple[np.ndarray, int, int]:
-    """Positions of the first and last rows to show, how many of them come first, and how many rows that leaves out.
-
-    Parameters
-    ----------
-    number, most : int
-        Rows there are, and rows to show.
-    head : int, optional
-        Of those to show, how many from the top; half of them by default.
-
-    Examples
-    --------
-    >>> ends(10, 4)
-    (array([0, 1, 8, 9]), 2, 6)
-    """
-    if number <= most:
-        return np.arange(number), number, 0
-    head = (most + 1) // 2 if head is None else head
-    return np.r_[:head, number - (most - head) : number], head, number - most
-
-
-def _forest(names: np.ndarray, most: int, head: int) -> tuple[Figure, Axes, np.ndarray, np.ndarray]:
-    """A canvas with a row for each name to show, which rows those are, and how high each stands."""
-    shown, head, gap = ends(len(names), most, head)
-    place = np.arange(len(shown), dtype=float)
-    place[head:] += 1  # a blank row stands for those left out
-    figure = Figure(figsize=(8.5, 1.9 + 0.21 * (len(shown) + bool(gap))), layout="constrained", dpi=150)
+def _forest(rows: Rows) -> tuple[Figure, Axes]:
+    """A canvas with the rows named."""
+    figure = Figure(figsize=(8.5, height(rows)), layout="constrained", dpi=150)
     axes = figure.subplots()
-    axes.set_yticks(place, [_short(name) for name in names[shown]], fontsize=9)
-    axes.set_ylim(place[-1] + 0.7, -0.7)
-    axes.grid(axis="y", color=_FAINT, linewidth=0.6)
+    axes.grid(axis="y", color=FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    if gap:
-        axes.axhspan(head - 0.5, head + 0.5, color="#F0F0F0", zorder=0)
-        words = f"… {gap} of {len(names)} not shown …"
-        axes.text(0.5, head, words, transform=axes.get_yaxis_transform(), ha="center", va="center", fontsize=9)
-    return figure, axes, shown, place
+    name_rows(axes, rows)
+    return figure, axes
 
 
 def _legend(figure: Figure, found: Audit, place: Any = "outside lower center") -> None:
@@ -259,7 +382,7 @@ def _legend(figure: Figure, found: Audit, place: Any = "outside lower center") -
     count = dict(zip(verdicts.tolist(), number.tolist(), strict=True))
     handles = [
         Line2D([], [], color=colour, marker=marker, linestyle="none", label=f"{verdict} ({count[verdict]})")
-        for verdict, (colour, marker) in _VERDICTS.items()
+        for verdict, (colour, marker) in VERDICTS.items()
         if verdict in count
     ]
     figure.legend(
@@ -270,8 +393,3 @@ def _legend(figure: Figure, found: Audit, place: Any = "outside lower center") -
         ncols=4,
         loc=place,
     )
-
-
-def _short(name: Any) -> str:
-    text = str(name)
-    return text if len(text) <= _NAME_LENGTH else text[: _NAME_LENGTH - 1] + "…"

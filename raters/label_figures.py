@@ -1,4 +1,4 @@
-"""Figures of an audit of labels. Each returns a Matplotlib figure that belongs to nobody: save it, or show it."""
+"""Figures of an audit of labels. Each returns an ArviZ ``PlotCollection``, as those of `raters.figures` do."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from raters._plots import FAINT, GREY, VERDICTS, Plots, collected, collected_over, short
 from raters.audit import Audit
 from raters.errors import SettingError
-from raters.figures import _FAINT, _GREY, _VERDICTS, _legend
+from raters.figures import _legend
 
 # Up to so many classes, the numbers fit into the cells.
 _NUMBERED = 5
@@ -21,7 +22,7 @@ _CLASS_LENGTH = 14
 _WIDTH, _GAP, _TITLE, _LEGEND, _LETTER = 11.0, 0.12, 0.28, 0.62, 0.088
 
 
-def confusions(found: Audit, *, most: int = 12) -> Figure:
+def confusions(found: Audit, *, most: int = 12) -> Plots:
     """Confusion matrices of the least trusted annotators, one small picture each.
 
     A row is a true class, a column the label given, and the shade its posterior mean probability; right labels lie on the
@@ -36,7 +37,7 @@ def confusions(found: Audit, *, most: int = 12) -> Figure:
 
     Returns
     -------
-    matplotlib.figure.Figure
+    arviz_plots.PlotCollection
 
     Examples
     --------
@@ -48,15 +49,16 @@ def confusions(found: Audit, *, most: int = 12) -> Figure:
     if found.confusion is None:
         raise SettingError("there are no confusion matrices: this is an audit of comparisons; figures.auditor(found) draws it")
     order = np.lexsort((found.table["competence"].values, -found.table["p_below"].values))[:most]
-    matrices = found.confusion["mean"].transpose("annotator", "true_class", "label").values
-    classes = [_short(name, _CLASS_LENGTH) for name in found.confusion["label"].values]
+    mean = found.confusion["mean"].transpose("annotator", "true_class", "label").isel(annotator=order)
+    data = xr.Dataset({"confusion": mean, "verdict": found.table["verdict"].isel(annotator=order)})
+    names, verdicts = data["annotator"].values, data["verdict"].values
+    classes = [short(name, _CLASS_LENGTH) for name in found.confusion["label"].values]
     figure, panels, beside, columns = _panels(len(order), classes)
     shades: Any = None
-    for place, (axes, row) in enumerate(zip(panels, order, strict=True)):
-        shades = _matrix(axes, matrices[row])
-        name, verdict = found.table["annotator"].values[row], found.table["verdict"].values[row]
+    for place, (axes, name, verdict) in enumerate(zip(panels, names, verdicts, strict=True)):
+        shades = _matrix(axes, mean.values[place])
         letters = int(axes.get_position().width * figure.get_figwidth() / _LETTER)
-        axes.set_title(_short(name, letters), fontsize=9, color=_VERDICTS[verdict][0], fontweight="bold")
+        axes.set_title(short(name, letters), fontsize=9, color=VERDICTS[verdict][0], fontweight="bold")
         ticks = np.arange(len(classes))
         axes.set_xticks(ticks, classes if place + columns >= len(order) else [], rotation=90, fontsize=8)
         axes.set_yticks(ticks, classes if place % columns == 0 else [], fontsize=8)
@@ -66,7 +68,7 @@ def confusions(found: Audit, *, most: int = 12) -> Figure:
     title = f"What annotators say (columns) of each true class (rows): {who}"
     figure.suptitle(title, x=0.01, y=1 - 0.1 / figure.get_figheight(), ha="left", va="top", fontsize=11)
     _legend(figure, found, "lower center")
-    return figure
+    return collected_over(data, figure, panels, "annotator", names, columns)
 
 
 def _panels(number: int, classes: list[str]) -> tuple[Figure, list[Axes], Axes, int]:
@@ -92,17 +94,17 @@ def _matrix(axes: Axes, matrix: np.ndarray) -> Any:
     """Cells shaded by probability, the diagonal outlined; with few classes also numbered."""
     shades = axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1, aspect="equal")
     for place in range(len(matrix)):
-        axes.add_patch(Rectangle((place - 0.45, place - 0.45), 0.9, 0.9, fill=False, edgecolor=_GREY, linewidth=1))
+        axes.add_patch(Rectangle((place - 0.45, place - 0.45), 0.9, 0.9, fill=False, edgecolor=GREY, linewidth=1))
     if len(matrix) <= _NUMBERED:
         for (row, column), share in np.ndenumerate(matrix):
             colour = "white" if share > 0.55 else "black"
             axes.text(column, row, f"{share:.2f}".lstrip("0"), ha="center", va="center", fontsize=8, color=colour)
     axes.tick_params(length=0)
-    axes.spines[:].set_color(_FAINT)
+    axes.spines[:].set_color(FAINT)
     return shades
 
 
-def certainty(items: xr.Dataset | None) -> Figure:
+def certainty(items: xr.Dataset | None) -> Plots:
     """How many item labels can be used as they are: items from the most certain to the least, and how many are wrong.
 
     Parameters
@@ -112,7 +114,7 @@ def certainty(items: xr.Dataset | None) -> Figure:
 
     Returns
     -------
-    matplotlib.figure.Figure
+    arviz_plots.PlotCollection
 
     Examples
     --------
@@ -123,12 +125,14 @@ def certainty(items: xr.Dataset | None) -> Figure:
     """
     if items is None:
         raise SettingError("there are no item labels: this is an audit of comparisons; figures.rewards(result) ranks its items")
-    wrong = np.sort(1 - items["probability"].values)
+    surest = items[["probability"]].isel(item=np.argsort(-items["probability"].values, kind="stable"))
+    wrong = 1 - surest["probability"].values
     kept = np.arange(1, len(wrong) + 1)
+    data = surest.assign(wrong=("item", wrong), share_wrong=("item", np.cumsum(wrong) / kept)).drop_vars("probability")
     figure = Figure(figsize=(8.5, 4.5), layout="constrained", dpi=150)
     axes = figure.subplots()
-    axes.plot(kept, wrong, color=_VERDICTS["review"][0], label="probability that this one is wrong")
-    axes.plot(kept, np.cumsum(wrong) / kept, color=_VERDICTS["keep"][0], label="expected share that is wrong of all up to here")
+    axes.plot(kept, wrong, color=VERDICTS["review"][0], label="probability that this one is wrong")
+    axes.plot(kept, data["share_wrong"], color=VERDICTS["keep"][0], label="expected share that is wrong of all up to here")
     axes.set(xlabel="items, the most certain first", ylabel="wrong", xlim=(0, len(wrong)), ylim=(0, None))
     axes.set_title(
         f"If labelling stops now: {wrong.sum():.1f} of {len(wrong)} item labels expected to be wrong",
@@ -136,11 +140,6 @@ def certainty(items: xr.Dataset | None) -> Figure:
         fontsize=11,
     )
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color=_FAINT, linewidth=0.6)
+    axes.grid(color=FAINT, linewidth=0.6)
     axes.legend(fontsize=9, frameon=False, loc="upper left")
-    return figure
-
-
-def _short(name: Any, most: int) -> str:
-    text = str(name)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return collected(data, figure, axes)

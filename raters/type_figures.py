@@ -1,4 +1,4 @@
-"""Figures of preference types. Each returns a Matplotlib figure that belongs to nobody: save it, or show it."""
+"""Figures of preference types. Each returns an ArviZ ``PlotCollection``, as those of `raters.figures` do."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
+from raters._plots import COLOURS, FAINT, GREY, Plots, collected, collected_over, short
 from raters.errors import SettingError
-from raters.figures import _FAINT, _GREY, _short
 
-# Okabe and Ito's palette, in an order in which neighbours differ in lightness as well.
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C8C8C", "#000000")
 # Up to so many annotators, their names fit below the bars.
 _NAMED = 60
 
 
-def profiles(result: xr.DataTree, *, level: float = 0.9, most: int = 40, most_types: int = 6) -> Figure:
+def profiles(result: xr.DataTree, *, level: float = 0.9, most: int = 40, most_types: int = 6) -> Plots:
     """What each type prefers: its rewards (or coefficients) with intervals, types side by side.
 
     Rows are in the order of the mean over annotators, which a grey tick marks in each panel: what lies far from its tick is
@@ -38,7 +36,7 @@ def profiles(result: xr.DataTree, *, level: float = 0.9, most: int = 40, most_ty
 
     Returns
     -------
-    matplotlib.figure.Figure
+    arviz_plots.PlotCollection
 
     Examples
     --------
@@ -59,18 +57,24 @@ def profiles(result: xr.DataTree, *, level: float = 0.9, most: int = 40, most_ty
     apart = ((centre - common[:, None]) ** 2) @ share
     shown = np.sort(np.argsort(-apart, kind="stable")[:most])
     shown = shown[np.argsort(-common[shown], kind="stable")]
-    names = [_short(name) for name in np.asarray(draws[axis])[shown]]
-    types = range(min(len(share), most_types))
-    figure, panels = _panels(len(types), names)
-    for panel, number in zip(panels, types, strict=True):
-        _profile(panel, [part[shown, number] for part in (low, centre, high)], common[shown], _COLOURS[number % len(_COLOURS)])
-        panel.set_title(f"type {draws['type'].values[number]}: {share[number]:.0%}", fontsize=10, loc="left")
+    types = draws["type"].values[:most_types]
+    parts = {site: centre, f"{site}_low": low, f"{site}_high": high}
+    data = xr.Dataset(
+        {name: ((axis, "type"), part[shown, :most_types]) for name, part in parts.items()}
+        | {"common": (axis, common[shown]), "type_weight": ("type", share[:most_types])},
+        {axis: draws[axis].values[shown], "type": types},
+        {"level": level},
+    )
+    figure, panels = _panels(len(types), [short(name) for name in data[axis].values])
+    for panel, (number, name) in zip(panels, enumerate(types), strict=True):
+        _profile(panel, data.isel(type=number), site, COLOURS[number % len(COLOURS)])
+        panel.set_title(f"type {name}: {share[number]:.0%}", fontsize=10, loc="left")
     unit = "logits; 0 is the type's average item" if site == "reward" else "logits per unit of the feature"
     figure.supxlabel(f"{site} ({unit}); grey: mean over annotators", fontsize=9)
     part = f", the {len(types)} largest of {len(share)} types" if len(types) < len(share) else ""
     part += f", the {len(shown)} of {len(common)} {axis}s that differ most" if len(shown) < len(common) else ""
     figure.suptitle(f"What each type prefers: posterior mean and {level:.0%} interval{part}", x=0.01, ha="left", fontsize=11)
-    return figure
+    return collected_over(data, figure, panels, "type", types, len(types))
 
 
 def _panels(number: int, names: list[str]) -> tuple[Figure, list[Axes]]:
@@ -83,20 +87,19 @@ def _panels(number: int, names: list[str]) -> tuple[Figure, list[Axes]]:
     return figure, panels
 
 
-def _profile(axes: Axes, ends_and_centre: list[np.ndarray], common: np.ndarray, colour: str) -> None:
-    low, centre, high = ends_and_centre
-    place = np.arange(len(centre))
-    axes.axvline(0, color=_GREY, linewidth=0.8, linestyle=":", zorder=0)
-    axes.plot(common, place, "|", color="#8C8C8C", markersize=9, markeredgewidth=1.4, zorder=1)
-    axes.hlines(place, low, high, color=colour, linewidth=1.8)
-    axes.plot(centre, place, "o", color=colour, markersize=4.5)
-    axes.grid(axis="y", color=_FAINT, linewidth=0.6)
+def _profile(axes: Axes, of: xr.Dataset, site: str, colour: str) -> None:
+    place = np.arange(len(of[site]))
+    axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
+    axes.plot(of["common"], place, "|", color="#8C8C8C", markersize=9, markeredgewidth=1.4, zorder=1)
+    axes.hlines(place, of[f"{site}_low"], of[f"{site}_high"], color=colour, linewidth=1.8)
+    axes.plot(of[site], place, "o", color=colour, markersize=4.5)
+    axes.grid(axis="y", color=FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
 
 
-def responsibilities(result: xr.DataTree, *, most_types: int = 8) -> Figure:
+def responsibilities(result: xr.DataTree, *, most_types: int = 8) -> Plots:
     """Who is of which type: the probability of each type for each annotator, as columns of colour.
 
     Annotators come by their likeliest type, and within it from the most certain to the least: a sharp edge between colours
@@ -111,7 +114,7 @@ def responsibilities(result: xr.DataTree, *, most_types: int = 8) -> Figure:
 
     Returns
     -------
-    matplotlib.figure.Figure
+    arviz_plots.PlotCollection
 
     Examples
     --------
@@ -129,14 +132,15 @@ def responsibilities(result: xr.DataTree, *, most_types: int = 8) -> Figure:
         table = np.column_stack([table[:, : most_types - 1], table[:, most_types - 1 :].sum(1)])
     order = np.lexsort((-sure, likeliest))
     number = len(order)
-    names = [_short(name) for name in chances["annotator"].values[order]] if number <= _NAMED else []
+    data = xr.Dataset({"responsibility": chances[order], "likeliest": ("annotator", chances["type"].values[likeliest[order]])})
+    names = [short(name) for name in chances["annotator"].values[order]] if number <= _NAMED else []
     below = 0.075 * max(map(len, names), default=4)
     figure = Figure(figsize=(10.0, 3.2 + below), layout="constrained", dpi=150)
     axes = figure.subplots()
     edges, top = np.arange(number + 1) - 0.5, np.zeros(number + 1)
     for place, column in enumerate(table[order].T):
         above = top + np.append(column, column[-1])
-        axes.fill_between(edges, top, above, step="post", color=_COLOURS[place % len(_COLOURS)], linewidth=0)
+        axes.fill_between(edges, top, above, step="post", color=COLOURS[place % len(COLOURS)], linewidth=0)
         top = above
     if names:
         axes.set_xticks(np.arange(number), names, rotation=90, fontsize=8)
@@ -147,15 +151,15 @@ def responsibilities(result: xr.DataTree, *, most_types: int = 8) -> Figure:
     axes.spines[:].set_visible(False)
     members = np.bincount(np.minimum(likeliest, len(labels) - 1), minlength=len(labels))
     handles = [
-        Patch(color=_COLOURS[place % len(_COLOURS)], label=f"{label} ({members[place]})") for place, label in enumerate(labels)
+        Patch(color=COLOURS[place % len(COLOURS)], label=f"{label} ({members[place]})") for place, label in enumerate(labels)
     ]
     figure.legend(handles=handles, title="likeliest type of so many", fontsize=9, title_fontsize=9, loc="outside right upper")
     title = f"Who is of which type: {number} annotators, of their likeliest with probability {sure.mean():.2f} on average"
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-    return figure
+    return collected(data, figure, axes)
 
 
-def weights(history: ArrayLike, solution: ArrayLike) -> Figure:
+def weights(history: ArrayLike, solution: ArrayLike) -> Plots:
     """How the averaged weights of `raters.alignment.hedge` approach those of the linear programme.
 
     Parameters
@@ -167,7 +171,7 @@ def weights(history: ArrayLike, solution: ArrayLike) -> Figure:
 
     Returns
     -------
-    matplotlib.figure.Figure
+    arviz_plots.PlotCollection
 
     Examples
     --------
@@ -185,17 +189,20 @@ def weights(history: ArrayLike, solution: ArrayLike) -> Figure:
     figure = Figure(figsize=(6.5, 3.8), layout="constrained", dpi=150)
     axes = figure.subplots()
     steps = np.arange(1, len(path) + 1)
+    data = xr.Dataset(
+        {"weight": (("step", "type"), path), "solution": ("type", goal)}, {"step": steps, "type": np.arange(len(goal))}
+    )
     for number, (line, level) in enumerate(zip(path.T, goal, strict=True)):
-        colour = _COLOURS[number % len(_COLOURS)]
+        colour = COLOURS[number % len(COLOURS)]
         axes.plot(steps, line, color=colour, label=f"type {number}")
         axes.axhline(level, color=colour, linewidth=1, linestyle="--")
     axes.set(xscale="log", xlim=(1, max(len(path), 2)), ylim=(0, None), xlabel="steps averaged", ylabel="weight of the policy")
     axes.spines[["top", "right"]].set_visible(False)
     handles, _ = axes.get_legend_handles_labels()
-    dashed = Line2D([], [], color=_GREY, linestyle="--", linewidth=1, label="linear programme")
+    dashed = Line2D([], [], color=GREY, linestyle="--", linewidth=1, label="linear programme")
     figure.legend(handles=[*handles, dashed], fontsize=9, loc="outside right upper", frameon=False)
     axes.set_title("Averaged weights of Hedge", loc="left", fontsize=11)
-    return figure
+    return collected(data, figure, axes)
 
 
 def _check(result: xr.DataTree) -> None:

@@ -6,11 +6,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.figure import Figure
+from arviz_plots import PlotCollection
 from matplotlib.text import Text
 
 import raters as rt
 from raters import figures, label_figures
+from raters._plots import VERDICTS
 from raters.errors import SettingError
 from tests import test_figures
 
@@ -30,7 +31,7 @@ def judged(annotators: int, classes: list[str]) -> rt.Audit:
     return rt.Audit(table, of_votes.rule, confusion, items)
 
 
-def certainty(found: rt.Audit) -> Figure:
+def certainty(found: rt.Audit) -> PlotCollection:
     return label_figures.certainty(found.items)
 
 
@@ -38,7 +39,7 @@ def certainty(found: rt.Audit) -> Figure:
 @pytest.mark.parametrize("number", [1, 5, 600])
 @pytest.mark.parametrize("draw", [label_figures.confusions, certainty, figures.competences, figures.auditor])
 def test_nothing_is_clipped_or_covered(draw, number, classes):
-    figure = draw(judged(number, classes))
+    figure = test_figures.of(draw(judged(number, classes)))
     width, height = test_figures.pixels(figure)
     assert 1000 <= width <= 2000
     assert 300 <= height <= 2600
@@ -63,27 +64,35 @@ def test_nothing_is_clipped_or_covered(draw, number, classes):
 
 def test_matrices_are_those_of_the_least_trusted():
     found = judged(30, ["no", "yes"])
-    panels = [axes for axes in label_figures.confusions(found, most=4).axes if axes.get_title()]
+    plots = label_figures.confusions(found, most=4)
+    panels = plots.viz["plot"].values.tolist()
     assert [int(axes.get_title().split()[1]) for axes in panels] == [0, 1, 2, 3]
     np.testing.assert_allclose(panels[2].images[0].get_array(), found.confusion["mean"][2])
     assert next(text.get_text() for text in panels[0].texts) == f"{found.confusion['mean'].values[0, 0, 0]:.2f}".lstrip("0")
-    assert panels[0].title.get_color() == figures._VERDICTS["not enough votes"][0]
+    assert plots.get_viz("plot", annotator=plots.data["annotator"].values[2]) is panels[2]
+    np.testing.assert_allclose(plots.data["confusion"], found.confusion["mean"][:4])
+    assert plots.data["verdict"].values.tolist() == found.table["verdict"].values[:4].tolist()
+    assert (plots.viz["row_index"].values.tolist(), plots.viz["col_index"].values.tolist()) == ([0, 0, 0, 0], [0, 1, 2, 3])
+    assert panels[0].title.get_color() == VERDICTS["not enough votes"][0]
 
 
 def test_certainty_is_the_running_mean_of_what_is_wrong():
-    axes = label_figures.certainty(judged(3, ["no", "yes"]).items).axes[0]
+    plots = label_figures.certainty(judged(3, ["no", "yes"]).items)
+    axes = plots.get_viz("plot")
     one, all_so_far = (line.get_ydata() for line in axes.lines)
     np.testing.assert_allclose(one, [0, 0.1, 0.2, 0.5])
     np.testing.assert_allclose(all_so_far, [0, 0.05, 0.1, 0.2])
+    np.testing.assert_allclose(plots.data["share_wrong"], all_so_far)
+    np.testing.assert_allclose(plots.data["wrong"], one)
     assert axes.get_title(loc="left") == "If labelling stops now: 0.8 of 4 item labels expected to be wrong"
 
 
 def test_labels_are_called_labels():
     found = judged(5, ["no", "yes"])
-    left, right = figures.auditor(found).axes
+    left, right = figures.auditor(found).viz["plot"].values
     assert (left.get_xlabel(), right.get_legend().get_texts()[1].get_text()) == ("labels given", "spammer")
-    assert "0: spammer" in figures.competences(found).axes[0].get_xlabel()
-    assert "0: guesser" in figures.competences(test_figures.judged(5)).axes[0].get_xlabel()
+    assert "0: spammer" in figures.competences(found).get_viz("plot").get_xlabel()
+    assert "0: guesser" in figures.competences(test_figures.judged(5)).get_viz("plot").get_xlabel()
 
 
 @pytest.mark.parametrize("draw", [label_figures.confusions, certainty])

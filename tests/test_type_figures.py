@@ -34,8 +34,9 @@ def fitted(types: int, items: int = 8, annotators: int = 30, site: str = "reward
     return xr.DataTree.from_dict({"posterior": posterior, "types": known})
 
 
-def check_readable(figure) -> None:
+def check_readable(plots) -> None:
     """Nothing runs into its neighbour or over the edge."""
+    figure = test_figures.of(plots)
     width, height = test_figures.pixels(figure)
     assert 800 <= width <= 2000
     assert 300 <= height <= 2600
@@ -65,7 +66,8 @@ def test_responsibilities_stay_readable(types, annotators):
 
 def test_profiles_are_posterior_means_in_the_order_of_their_mean_over_annotators():
     result = fitted(2, 5)
-    panels = type_figures.profiles(result).axes
+    plots = type_figures.profiles(result)
+    panels = plots.viz["plot"].values.tolist()
     means = result["posterior"]["reward"].mean(("chain", "draw")).values
     common = means @ result["posterior"]["type_weight"].values[0, 0]
     order = np.argsort(-common)
@@ -73,6 +75,9 @@ def test_profiles_are_posterior_means_in_the_order_of_their_mean_over_annotators
         lines = {line.get_marker(): line.get_xdata() for line in panel.lines}
         np.testing.assert_allclose(lines["o"], means[order, number])
         np.testing.assert_allclose(lines["|"], common[order])
+    np.testing.assert_allclose(plots.data["reward"], means[order])
+    np.testing.assert_allclose(plots.data["common"], common[order])
+    assert plots.get_viz("plot", type=1) is panels[1]
     assert [text.get_text().split()[1] for text in panels[0].get_yticklabels()] == [str(number) for number in order]
     share = result["posterior"]["type_weight"].values[0, 0]
     assert [panel.get_title(loc="left") for panel in panels] == [f"type {number}: {share[number]:.0%}" for number in range(2)]
@@ -81,7 +86,7 @@ def test_profiles_are_posterior_means_in_the_order_of_their_mean_over_annotators
 def test_of_many_items_those_are_shown_on_which_types_differ_most():
     result = fitted(2, 30)
     means = result["posterior"]["reward"].mean(("chain", "draw")).values
-    figure = type_figures.profiles(result, most=3)
+    figure = test_figures.of(type_figures.profiles(result, most=3))
     shown = {int(text.get_text().split()[1]) for text in figure.axes[0].get_yticklabels()}
     assert shown == set(np.argsort(-abs(means[:, 0] - means[:, 1]))[:3].tolist())
     assert "the 3 of 30 items that differ most" in figure._suptitle.get_text()
@@ -90,20 +95,25 @@ def test_of_many_items_those_are_shown_on_which_types_differ_most():
 def test_responsibilities_are_sorted_and_stacked_to_one():
     result = fitted(3, 2, 200)
     table = result["types"]["responsibility"].values
-    bands = type_figures.responsibilities(result).axes[0].collections
+    plots = type_figures.responsibilities(result)
+    bands = plots.get_viz("plot").collections
+    order = [int(name.split()[1]) for name in plots.data["annotator"].values]
+    np.testing.assert_allclose(plots.data["responsibility"], table[order])
+    assert plots.data["likeliest"].values.tolist() == sorted(table.argmax(1).tolist())
     heights = []
     for band in bands:
         box = band.get_paths()[0].get_extents()
         heights.append((box.y0, box.y1))
     assert heights[0][0] == 0
     assert heights[-1][1] == pytest.approx(1)
-    labels = [text.get_text() for text in type_figures.responsibilities(result).legends[0].get_texts()]
+    labels = [text.get_text() for text in test_figures.of(plots).legends[0].get_texts()]
     members = np.bincount(table.argmax(1), minlength=3)
     assert labels == [f"type {number} ({members[number]})" for number in range(3)]
 
 
 def test_types_beyond_the_most_are_put_together():
-    labels = [text.get_text() for text in type_figures.responsibilities(fitted(12, 2, 50), most_types=4).legends[0].get_texts()]
+    figure = test_figures.of(type_figures.responsibilities(fitted(12, 2, 50), most_types=4))
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert len(labels) == 4
     assert labels[-1].startswith("9 more types (")
 
@@ -111,9 +121,11 @@ def test_types_beyond_the_most_are_put_together():
 def test_weights_show_the_path_and_where_it_leads():
     regret = alignment.regret_matrix([[0.8, 0.1, 0.1], [0.2, 0.6, 0.2]])
     path, goal = alignment.hedge(regret, steps=50).history, alignment.linear_programme(regret).weights
-    figure = type_figures.weights(path, goal)
-    check_readable(figure)
-    lines = figure.axes[0].lines
+    plots = type_figures.weights(path, goal)
+    check_readable(plots)
+    lines = plots.get_viz("plot").lines
+    np.testing.assert_allclose(plots.data["weight"], path)
+    np.testing.assert_allclose(plots.data["solution"], goal)
     np.testing.assert_allclose(lines[0].get_ydata(), path[:, 0])
     np.testing.assert_allclose(lines[1].get_ydata(), goal[0])
 
