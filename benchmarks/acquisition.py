@@ -1,8 +1,8 @@
 """What a policy saves: Kendall's τ against answers, for a crowd of ten annotators and for one.
 
 Ten: 20 items, rewards uniform on [0, 8], competences uniform on [0, 1], 40 batches of 19 questions, Extended-BTL by Gibbs with
-priors of that width. One: rewards Normal(0, 1.5²), 50 batches of 19, BTL. Every policy gets the same crowds and common
-random numbers: the n-th answer to the same question by the same annotator is the same.
+priors of that width. One: rewards Normal(0, 1.5²), 50 batches of 19, BTL with that prior. Every policy gets the same crowds and
+common random numbers: the n-th answer to the same question by the same annotator is the same.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def replicate(crowd: str, seed: int, batches: int, everything: bool) -> xr.Datas
     rng = np.random.default_rng([seed, crowd == "one"])
     if crowd == "one":
         truth: dict[str, Any] = {"reward": rng.normal(0, 1.5, ITEMS)}
-        model: Any = rt.BTL()
+        model: Any = rt.BTL(reward_scale=1.5)
     else:
         truth = {"reward": rng.uniform(0, 8, ITEMS), "competence": rng.uniform(0, 1, ANNOTATORS)}
         model = rt.ExtendedBTL(reward_scale=2.3, competence_spread=10.0)  # on [0, 1], as good as uniform
