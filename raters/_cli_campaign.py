@@ -145,7 +145,7 @@ def export(options: Options) -> None:
     with _in_options():
         campaign = Campaign.open(options["journal"])
         if to == "votes":
-            table = files.votes_table(campaign.data)
+            table = campaign.data.to_frame()
             with _cli_files.replacing(out) as path:
                 _cli_files.write_table(table, path)
             note(options, f"wrote {len(table)} rows to {out}")

@@ -7,11 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
-import raters as rt
 from raters import _cli_files, _frame
 from raters._cli_common import Options, note
 from raters.acquisition import formats
@@ -116,21 +114,3 @@ def _texts(path: Path | None) -> dict[Any, str] | None:
         if name not in table:
             raise DataError(f"--texts {str(path)!r} has no column {name!r}; it has {sorted(map(str, table.columns))}")
     return {name: str(shown) for name, shown in zip(table["item"], table["text"], strict=True)}
-
-
-def votes_table(data: Any) -> pd.DataFrame:
-    """All judgements as `raters audit` reads them."""
-    if isinstance(data, rt.Labels):
-        return data.to_frame()
-    items, people = (pd.Index(names) for names in (data.items, data.annotators))
-    count = np.ones(data.num_comparisons) if data.count is None else np.asarray(data.count)
-    wins = np.asarray(data.wins)
-    # A row of several votes becomes one for each side; a half is a tie.
-    tied = np.where(wins % 1 != 0, 1.0, 0.0)
-    parts = []
-    for outcome, number in (("first", wins - tied / 2), ("second", count - wins - tied / 2), ("tie", tied)):
-        rows = np.flatnonzero(number > 0)
-        columns = {"annotator": people.take(np.asarray(data.annotator)[rows])}
-        columns |= {side: items.take(np.asarray(getattr(data, side))[rows]) for side in ("first", "second")}
-        parts.append(pd.DataFrame(columns | {"outcome": outcome, "count": number[rows].astype(int), "row": rows}))
-    return pd.concat(parts).sort_values("row", kind="stable").drop(columns="row").reset_index(drop=True)

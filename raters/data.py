@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import jax
 import numpy as np
+import pandas as pd
 import scipy.sparse
 
 from raters import _feature_reading, _frame, _outcomes, _reading
@@ -405,6 +406,38 @@ class Comparisons(Judgements):
         for name, group in zip(self.items, label.tolist(), strict=True):
             groups.setdefault(group, []).append(name)
         return sorted(map(tuple, groups.values()), key=len, reverse=True)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and ``count``.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_frame({"w": ["tea", "tea"], "l": ["milk", "beer"], "by": ["ann", "bob"]},
+        ...                                   winner="w", loser="l", annotator="by")
+        >>> votes.to_frame()
+          annotator first second outcome  count
+        0       bob  beer    tea  second      1
+        1       ann  milk    tea  second      1
+        >>> again = rt.Comparisons.from_frame(votes.to_frame(), first="first", second="second", annotator="annotator",
+        ...                                   outcome="outcome", count="count", ties="half")
+        >>> again.num_votes
+        2
+        """
+        if self.wins is None:
+            raise DataError("these are questions without answers; simulate some: rt.simulate(model, questions, seed=0)")
+        items, people = (pd.Index(names) for names in (self.items, self.annotators))
+        count = np.ones(self.num_comparisons) if self.count is None else np.asarray(self.count)
+        wins = np.asarray(self.wins)
+        # A row of several votes becomes one for each side; a half is a tie.
+        tied = np.where(wins % 1 != 0, 1.0, 0.0)
+        parts = []
+        for outcome, number in (("first", wins - tied / 2), ("second", count - wins - tied / 2), ("tie", tied)):
+            rows = np.flatnonzero(number > 0)
+            columns = {"annotator": people.take(np.asarray(self.annotator)[rows])}
+            columns |= {side: items.take(np.asarray(getattr(self, side))[rows]) for side in ("first", "second")}
+            parts.append(pd.DataFrame(columns | {"outcome": outcome, "count": number[rows].astype(int), "row": rows}))
+        return pd.concat(parts).sort_values("row", kind="stable").drop(columns="row").reset_index(drop=True)
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: items never compared, components, a single annotator."""
