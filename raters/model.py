@@ -67,6 +67,8 @@ class Model[Data](abc.ABC):
 
     A likelihood that sums something out for each annotator is a product over annotators, whatever the unit of the data: such
     a model says ``unit = "annotator"``.
+
+    `reference` holds what to cite, as one or more BibTeX entries, which `raters.cite` prints.
     """
 
     reference: ClassVar[str] = ""

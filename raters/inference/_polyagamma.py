@@ -14,6 +14,19 @@ from polyagamma import random_polyagamma
 # Devroye's sampler is exact for whole shapes and costs in proportion to them; above this the series is cheaper.
 DEVROYE_LIMIT = 15
 _TERMS = 8
+# Cited by both back-ends.
+REFERENCE = r"""
+@article{polson2013bayesian,
+  author  = {Polson, Nicholas G. and Scott, James G. and Windle, Jesse},
+  title   = {Bayesian Inference for Logistic Models Using {P{\'o}lya--Gamma} Latent Variables},
+  journal = {Journal of the American Statistical Association},
+  year    = {2013},
+  volume  = {108},
+  number  = {504},
+  pages   = {1339--1349},
+  doi     = {10.1080/01621459.2013.829001},
+}
+"""
 
 
 def draw(rng: np.random.Generator, count: np.ndarray, logits: np.ndarray) -> np.ndarray:

@@ -14,6 +14,17 @@ from tqdm.auto import tqdm
 from raters.errors import ConvergenceWarning
 from raters.model import Model, Permute, Values
 
+# Cited by the back-ends that are NumPyro's.
+NUMPYRO = r"""
+@misc{phan2019composable,
+  author        = {Phan, Du and Pradhan, Neeraj and Jankowiak, Martin},
+  title         = {Composable Effects for Flexible and Accelerated Probabilistic Programming in {NumPyro}},
+  year          = {2019},
+  eprint        = {1912.11554},
+  archiveprefix = {arXiv},
+}
+"""
+
 
 class Draws(NamedTuple):
     """What a back-end gives back.
@@ -32,7 +43,7 @@ class Draws(NamedTuple):
 
 @dataclass(frozen=True)
 class Backend(abc.ABC):
-    """A way to fit any model: a frozen dataclass of settings."""
+    """A way to fit any model: a frozen dataclass of settings. `reference` holds what to cite, as BibTeX entries."""
 
     exact: ClassVar[bool]
 

@@ -14,7 +14,7 @@ from numpyro.distributions.transforms import biject_to
 
 from raters._check import boolean, share, whole
 from raters.inference._trace import inside, latent_sites
-from raters.inference.base import Backend, Draws, last_draws, progress_bar
+from raters.inference.base import NUMPYRO, Backend, Draws, last_draws, progress_bar
 from raters.model import Model, Values
 
 # Steps between two updates of the progress bar.
@@ -66,9 +66,18 @@ class NUTS(Backend):
     exact: ClassVar[bool] = True
 
     reference: ClassVar[str] = (
-        "Hoffman, M. D. and Gelman, A. (2014). The No-U-Turn sampler. Journal of Machine Learning Research, 15, 1593–1623. "
-        "Phan, D., Pradhan, N. and Jankowiak, M. (2019). Composable effects for flexible and accelerated probabilistic "
-        "programming in NumPyro. arXiv:1912.11554"
+        r"""
+    @article{hoffman2014no,
+      author  = {Hoffman, Matthew D. and Gelman, Andrew},
+      title   = {The {No-U-Turn} Sampler: Adaptively Setting Path Lengths in {H}amiltonian {M}onte {C}arlo},
+      journal = {Journal of Machine Learning Research},
+      year    = {2014},
+      volume  = {15},
+      number  = {47},
+      pages   = {1593--1623},
+    }
+    """
+        + NUMPYRO
     )
 
     def __post_init__(self) -> None:

@@ -92,10 +92,19 @@ class PGEM(Backend):
     exact: ClassVar[bool] = False
 
     reference: ClassVar[str] = (
-        "Polson, N. G., Scott, J. G. and Windle, J. (2013). Bayesian inference for logistic models using Pólya–Gamma latent "
-        "variables. Journal of the American Statistical Association, 108(504), 1339–1349. doi:10.1080/01621459.2013.829001. "
-        "Varadhan, R. and Roland, C. (2008). Simple and globally convergent methods for accelerating the convergence of any EM "
-        "algorithm. Scandinavian Journal of Statistics, 35(2), 335–353. doi:10.1111/j.1467-9469.2007.00585.x"
+        _polyagamma.REFERENCE
+        + r"""
+    @article{varadhan2008simple,
+      author  = {Varadhan, Ravi and Roland, Christophe},
+      title   = {Simple and Globally Convergent Methods for Accelerating the Convergence of Any {EM} Algorithm},
+      journal = {Scandinavian Journal of Statistics},
+      year    = {2008},
+      volume  = {35},
+      number  = {2},
+      pages   = {335--353},
+      doi     = {10.1111/j.1467-9469.2007.00585.x},
+    }
+    """
     )
 
     def __post_init__(self) -> None:

@@ -62,10 +62,19 @@ class PGGibbs(Backend):
     exact: ClassVar[bool] = True
 
     reference: ClassVar[str] = (
-        "Polson, N. G., Scott, J. G. and Windle, J. (2013). Bayesian inference for logistic models using Pólya–Gamma latent "
-        "variables. Journal of the American Statistical Association, 108(504), 1339–1349. doi:10.1080/01621459.2013.829001. "
-        "Liu, J. S. and Sabatti, C. (2000). Generalised Gibbs sampler and multigrid Monte Carlo for Bayesian computation. "
-        "Biometrika, 87(2), 353–369. doi:10.1093/biomet/87.2.353"
+        _polyagamma.REFERENCE
+        + r"""
+    @article{liu2000generalised,
+      author  = {Liu, Jun S. and Sabatti, Chiara},
+      title   = {Generalised {G}ibbs Sampler and Multigrid {M}onte {C}arlo for {B}ayesian Computation},
+      journal = {Biometrika},
+      year    = {2000},
+      volume  = {87},
+      number  = {2},
+      pages   = {353--369},
+      doi     = {10.1093/biomet/87.2.353},
+    }
+    """
     )
 
     def __post_init__(self) -> None:

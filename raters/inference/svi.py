@@ -21,7 +21,7 @@ from numpyro.primitives import Messenger
 from raters._check import one_of, positive, whole
 from raters.errors import ConvergenceWarning
 from raters.inference._trace import inside, latent_sites, log_joint
-from raters.inference.base import Backend, Draws, centre, progress_bar
+from raters.inference.base import NUMPYRO, Backend, Draws, centre, progress_bar
 from raters.model import Model, Values, unit_of
 
 Guide = Literal["mean_field", "low_rank", "full_rank"]
@@ -92,9 +92,26 @@ class SVI(Backend):
     exact: ClassVar[bool] = False
 
     reference: ClassVar[str] = (
-        "Hoffman, M. D., Blei, D. M., Wang, C. and Paisley, J. (2013). Stochastic variational inference. Journal of Machine "
-        "Learning Research, 14, 1303–1347. Kucukelbir, A. et al. (2017). Automatic differentiation variational inference. "
-        "Journal of Machine Learning Research, 18(14), 1–45"
+        r"""
+    @article{hoffman2013stochastic,
+      author  = {Hoffman, Matthew D. and Blei, David M. and Wang, Chong and Paisley, John},
+      title   = {Stochastic Variational Inference},
+      journal = {Journal of Machine Learning Research},
+      year    = {2013},
+      volume  = {14},
+      pages   = {1303--1347},
+    }
+    @article{kucukelbir2017automatic,
+      author  = {Kucukelbir, Alp and Tran, Dustin and Ranganath, Rajesh and Gelman, Andrew and Blei, David M.},
+      title   = {Automatic Differentiation Variational Inference},
+      journal = {Journal of Machine Learning Research},
+      year    = {2017},
+      volume  = {18},
+      number  = {14},
+      pages   = {1--45},
+    }
+    """
+        + NUMPYRO
     )
 
     def __post_init__(self) -> None:

@@ -16,6 +16,19 @@ from raters._check import plain_positive
 from raters.distributions import GroupedMixture
 from raters.labels import Labels
 
+# Cited by more than one model.
+COMPARED = r"""
+@article{paun2018comparing,
+  author  = {Paun, Silviu and Carpenter, Bob and Chamberlain, Jon and Hovy, Dirk and Kruschwitz, Udo and Poesio, Massimo},
+  title   = {Comparing {B}ayesian Models of Annotation},
+  journal = {Transactions of the Association for Computational Linguistics},
+  year    = {2018},
+  volume  = {6},
+  pages   = {571--585},
+  doi     = {10.1162/tacl_a_00040},
+}
+"""
+
 
 def observe(mixing: Any, component: Any, data: Labels) -> None:
     """The observed site: the labels, the true class of each item summed out."""

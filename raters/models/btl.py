@@ -54,10 +54,25 @@ class BTL(Model[Comparisons]):
     position_bias: bool = False
 
     takes: ClassVar[type] = Comparisons
-    reference: ClassVar[str] = (
-        "Bradley, R. A. and Terry, M. E. (1952). Rank analysis of incomplete block designs: I. The method of paired "
-        "comparisons. Biometrika, 39(3/4), 324–345. doi:10.2307/2334029"
-    )
+    reference: ClassVar[str] = r"""
+    @article{bradley1952rank,
+      author  = {Bradley, Ralph Allan and Terry, Milton E.},
+      title   = {Rank Analysis of Incomplete Block Designs: {I}. {T}he Method of Paired Comparisons},
+      journal = {Biometrika},
+      year    = {1952},
+      volume  = {39},
+      number  = {3/4},
+      pages   = {324--345},
+      doi     = {10.2307/2334029},
+    }
+    @book{luce1959individual,
+      author    = {Luce, R. Duncan},
+      title     = {Individual Choice Behavior: A Theoretical Analysis},
+      publisher = {Wiley},
+      address   = {New York},
+      year      = {1959},
+    }
+    """
 
     def __post_init__(self) -> None:
         plain_positive(self, "reward_scale", optional=True)

@@ -73,8 +73,18 @@ class ContextualBTL(Model[Comparisons]):
     takes: ClassVar[type] = Comparisons
     unit: ClassVar[str | None] = "annotator"
     reference: ClassVar[str] = (
-        "Chidambaram, K., Seetharaman, K. V. and Syrgkanis, V. (2024). Direct preference optimization with unobserved "
-        "preference heterogeneity. arXiv:2405.15065"
+        _types.UNOBSERVED
+        + r"""
+    @inproceedings{rafailov2023direct,
+      author    = {Rafailov, Rafael and Sharma, Archit and Mitchell, Eric and Ermon, Stefano and
+                   Manning, Christopher D. and Finn, Chelsea},
+      title     = {Direct Preference Optimization: Your Language Model Is Secretly a Reward Model},
+      booktitle = {Advances in Neural Information Processing Systems},
+      year      = {2023},
+      volume    = {36},
+      pages     = {53728--53741},
+    }
+    """
     )
 
     def __post_init__(self) -> None:

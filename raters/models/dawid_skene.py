@@ -60,10 +60,18 @@ class DawidSkene(Model[Labels]):
 
     observed: ClassVar[str] = "label"
     takes: ClassVar[type] = Labels
-    reference: ClassVar[str] = (
-        "Dawid, A. P. and Skene, A. M. (1979). Maximum likelihood estimation of observer error-rates using the EM algorithm. "
-        "Journal of the Royal Statistical Society: Series C (Applied Statistics), 28(1), 20–28. doi:10.2307/2346806"
-    )
+    reference: ClassVar[str] = r"""
+    @article{dawid1979maximum,
+      author  = {Dawid, A. P. and Skene, A. M.},
+      title   = {Maximum Likelihood Estimation of Observer Error-Rates Using the {EM} Algorithm},
+      journal = {Journal of the Royal Statistical Society. Series C (Applied Statistics)},
+      year    = {1979},
+      volume  = {28},
+      number  = {1},
+      pages   = {20--28},
+      doi     = {10.2307/2346806},
+    }
+    """
 
     def __post_init__(self) -> None:
         _labels.check_concentrations(self)

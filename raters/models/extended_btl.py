@@ -81,10 +81,13 @@ class ExtendedBTL(Model[Comparisons]):
     position_bias: bool = False
 
     takes: ClassVar[type] = Comparisons
-    reference: ClassVar[str] = (
-        "Shejole, K. and Kush. Learning human expertise in RLHF using Extended-BTL model. Department of Computer Science, "
-        "IIT Bombay (under the guidance of A. Agarwal)."
-    )
+    reference: ClassVar[str] = r"""
+    @unpublished{shejole_learning,
+      author = {Shejole, Kaustubh and {Kush}},
+      title  = {Learning Human Expertise in {RLHF} Using {Extended-BTL} Model},
+      note   = {Department of Computer Science, IIT Bombay, under the guidance of Arpit Agarwal},
+    }
+    """
 
     def __post_init__(self) -> None:
         one_of("competence", self.competence, _LOW)

@@ -58,10 +58,16 @@ class ItemDifficulty(Model[Labels]):
 
     observed: ClassVar[str] = "label"
     takes: ClassVar[type] = Labels
-    reference: ClassVar[str] = (
-        "Whitehill, J., Ruvolo, P., Wu, T., Bergsma, J. and Movellan, J. (2009). Whose vote should count more: optimal "
-        "integration of labels from labelers of unknown expertise. Advances in Neural Information Processing Systems, 22"
-    )
+    reference: ClassVar[str] = r"""
+    @inproceedings{whitehill2009whose,
+      author    = {Whitehill, Jacob and Ruvolo, Paul and Wu, Tingfan and Bergsma, Jacob and Movellan, Javier},
+      title     = {Whose Vote Should Count More: Optimal Integration of Labels from Labelers of Unknown Expertise},
+      booktitle = {Advances in Neural Information Processing Systems},
+      year      = {2009},
+      volume    = {22},
+      pages     = {2035--2043},
+    }
+    """
 
     def __post_init__(self) -> None:
         plain_positive(self, "prevalence")

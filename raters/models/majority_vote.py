@@ -44,10 +44,16 @@ class MajorityVote(Model[Labels]):
 
     observed: ClassVar[str] = "label"
     takes: ClassVar[type] = Labels
-    reference: ClassVar[str] = (
-        "Sheng, V. S., Provost, F. and Ipeirotis, P. G. (2008). Get another label? Improving data quality and data mining "
-        "using multiple, noisy labelers. Proceedings of the 14th ACM SIGKDD Conference, 614–622. doi:10.1145/1401890.1401965"
-    )
+    reference: ClassVar[str] = r"""
+    @inproceedings{sheng2008get,
+      author    = {Sheng, Victor S. and Provost, Foster and Ipeirotis, Panagiotis G.},
+      title     = {Get Another Label? {I}mproving Data Quality and Data Mining Using Multiple, Noisy Labelers},
+      booktitle = {Proceedings of the 14th ACM SIGKDD International Conference on Knowledge Discovery and Data Mining},
+      year      = {2008},
+      pages     = {614--622},
+      doi       = {10.1145/1401890.1401965},
+    }
+    """
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:

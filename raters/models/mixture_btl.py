@@ -85,10 +85,7 @@ class MixtureBTL(Model[Comparisons]):
 
     takes: ClassVar[type] = Comparisons
     unit: ClassVar[str | None] = "annotator"
-    reference: ClassVar[str] = (
-        "Chidambaram, K., Seetharaman, K. V. and Syrgkanis, V. (2024). Direct preference optimization with unobserved "
-        "preference heterogeneity. arXiv:2405.15065"
-    )
+    reference: ClassVar[str] = _types.UNOBSERVED
 
     def __post_init__(self) -> None:
         _types.check_settings(self)

@@ -51,10 +51,17 @@ class OneCoin(Model[Labels]):
 
     observed: ClassVar[str] = "label"
     takes: ClassVar[type] = Labels
-    reference: ClassVar[str] = (
-        "Zhang, Y., Chen, X., Zhou, D. and Jordan, M. I. (2016). Spectral methods meet EM: a provably optimal algorithm for "
-        "crowdsourcing. Journal of Machine Learning Research, 17(102), 1–44"
-    )
+    reference: ClassVar[str] = r"""
+    @article{zhang2016spectral,
+      author  = {Zhang, Yuchen and Chen, Xi and Zhou, Dengyong and Jordan, Michael I.},
+      title   = {Spectral Methods Meet {EM}: A Provably Optimal Algorithm for Crowdsourcing},
+      journal = {Journal of Machine Learning Research},
+      year    = {2016},
+      volume  = {17},
+      number  = {102},
+      pages   = {1--44},
+    }
+    """
 
     def __post_init__(self) -> None:
         plain_positive(self, "right", "wrong", "prevalence")

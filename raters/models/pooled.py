@@ -51,10 +51,7 @@ class Pooled(Model[Labels]):
 
     observed: ClassVar[str] = "label"
     takes: ClassVar[type] = Labels
-    reference: ClassVar[str] = (
-        "Paun, S., Carpenter, B., Chamberlain, J., Hovy, D., Kruschwitz, U. and Poesio, M. (2018). Comparing Bayesian models "
-        "of annotation. Transactions of the Association for Computational Linguistics, 6, 571–585. doi:10.1162/tacl_a_00040"
-    )
+    reference: ClassVar[str] = _labels.COMPARED
 
     def __post_init__(self) -> None:
         _labels.check_concentrations(self)

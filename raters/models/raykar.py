@@ -74,10 +74,18 @@ class Raykar(Model[Labels]):
 
     observed: ClassVar[str] = "label"
     takes: ClassVar[type] = Labels
-    reference: ClassVar[str] = (
-        "Raykar, V. C., Yu, S., Zhao, L. H., Valadez, G. H., Florin, C., Bogoni, L. and Moy, L. (2010). Learning from crowds. "
-        "Journal of Machine Learning Research, 11(43), 1297–1322"
-    )
+    reference: ClassVar[str] = r"""
+    @article{raykar2010learning,
+      author  = {Raykar, Vikas C. and Yu, Shipeng and Zhao, Linda H. and Valadez, Gerardo Hermosillo
+                 and Florin, Charles and Bogoni, Luca and Moy, Linda},
+      title   = {Learning From Crowds},
+      journal = {Journal of Machine Learning Research},
+      year    = {2010},
+      volume  = {11},
+      number  = {43},
+      pages   = {1297--1322},
+    }
+    """
 
     def __post_init__(self) -> None:
         _labels.check_concentrations(self)

@@ -58,11 +58,19 @@ class Yan(Model[Labels]):
 
     observed: ClassVar[str] = "label"
     takes: ClassVar[type] = Labels
-    reference: ClassVar[str] = (
-        "Yan, Y., Rosales, R., Fung, G., Schmidt, M., Hermosillo, G., Bogoni, L., Moy, L. and Dy, J. (2010). Modeling "
-        "annotator expertise: learning when everybody knows a bit of something. Proceedings of the 13th International "
-        "Conference on Artificial Intelligence and Statistics, 932–939"
-    )
+    reference: ClassVar[str] = r"""
+    @inproceedings{yan2010modeling,
+      author    = {Yan, Yan and Rosales, R{\'o}mer and Fung, Glenn and Schmidt, Mark and Hermosillo, Gerardo
+                   and Bogoni, Luca and Moy, Linda and Dy, Jennifer},
+      title     = {Modeling Annotator Expertise: Learning When Everybody Knows a Bit of Something},
+      booktitle = {Proceedings of the Thirteenth International Conference on Artificial Intelligence and Statistics},
+      series    = {Proceedings of Machine Learning Research},
+      year      = {2010},
+      volume    = {9},
+      pages     = {932--939},
+      publisher = {PMLR},
+    }
+    """
 
     def __post_init__(self) -> None:
         plain_positive(self, "coefficient_scale", optional=True)

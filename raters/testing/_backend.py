@@ -20,6 +20,7 @@ from raters.fit import fit
 from raters.inference import Backend
 from raters.model import Model
 from raters.testing._kinds import answered_otherwise
+from raters.testing._model import check_reference
 from raters.testing._result import check_result
 
 _COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -28,9 +29,10 @@ _COMPILED = "/jax/core/compile/backend_compile_duration"
 def check_backend(backend: Backend, model: Model, data: Judgements, *, seed: int = 0) -> None:
     """Check that a back-end keeps the contract for this model and these data.
 
-    A back-end that cannot run says so in one sentence, which `raters.fit` raises. Otherwise its result passes `check_result`;
-    the same seed gives the same draws and another seed others; a further run on data of equal shape compiles nothing;
-    the result survives netCDF; an approximate back-end stores ``log_p`` and ``log_q``; and convergence warnings carry numbers.
+    What it says to cite, if anything, is BibTeX. A back-end that cannot run says so in one sentence, which `raters.fit`
+    raises. Otherwise its result passes `check_result`; the same seed gives the same draws and another seed others; a
+    further run on data of equal shape compiles nothing; the result survives netCDF; an approximate back-end stores
+    ``log_p`` and ``log_q``; and convergence warnings carry numbers.
 
     Parameters
     ----------
@@ -56,6 +58,7 @@ def check_backend(backend: Backend, model: Model, data: Judgements, *, seed: int
     twin = dataclasses.replace(backend)
     assert twin == backend, f"{name} built again from its own fields is not equal to itself"
     assert hash(twin) == hash(backend), f"two equal {name} have different hashes"
+    check_reference(backend)
     if reason := backend.why_not(model, data):
         _check_refusal(backend, model, data, reason, seed)
         return

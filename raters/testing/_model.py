@@ -12,6 +12,7 @@ import numpy as np
 import numpyro.infer.util
 
 import raters.models
+from raters._bibtex import entries
 from raters._judgements import Judgements
 from raters.fit import simulate
 from raters.inference._trace import latent_sites, sites, skeleton
@@ -28,12 +29,12 @@ _TOLERANCE = 1e-8
 def check_model(model: Model, data: Judgements, *, seed: int = 0) -> None:
     """Check that a model keeps the contract on these data.
 
-    It is hashable and described by its ``repr``; every axis has a name and every site the shape that its axes say; it
-    draws outcomes where they are absent; its start has finite density and gradient in float32 and float64; its blocks are
-    conjugate, and the conditional that is read of each has the slope of the joint density; its symmetries hold, and a random
-    direction is none; renaming items and annotators, and writing a repeated row as a count, do not change the density; the
-    pointwise log-likelihood is the joint density less the prior; and that of an item whose class is known, summed over the
-    classes, is that of the item whose class is not.
+    It is hashable and described by its ``repr``; what it says to cite, if anything, is BibTeX; every axis has a name and
+    every site the shape that its axes say; it draws outcomes where they are absent; its start has finite density and
+    gradient in float32 and float64; its blocks are conjugate, and the conditional that is read of each has the slope of the
+    joint density; its symmetries hold, and a random direction is none; renaming items and annotators, and writing a
+    repeated row as a count, do not change the density; the pointwise log-likelihood is the joint density less the prior;
+    and that of an item whose class is known, summed over the classes, is that of the item whose class is not.
 
     Parameters
     ----------
@@ -55,6 +56,7 @@ def check_model(model: Model, data: Judgements, *, seed: int = 0) -> None:
     >>> rt.testing.check_model(rt.BTL(), votes)
     """
     _check_identity(model)
+    check_reference(model)
     assert data.answered, "check_model needs data with outcomes; rt.simulate draws some"
     reason = model.why_not(data)
     assert reason is None, f"{model!r} refuses these data: {reason}"
@@ -90,6 +92,14 @@ def _check_identity(model: Model) -> None:
     for field, value in fields.items():
         expected = ast.unparse(ast.parse(repr(value), mode="eval"))
         assert written.get(field) == expected, f"the repr of {name} does not say {field}={value!r}: it is {model!r}"
+
+
+def check_reference(thing: Any) -> None:
+    """What a model or back-end says to cite, if anything, is BibTeX."""
+    try:
+        entries(thing.reference)
+    except ValueError as error:
+        raise AssertionError(f"{type(thing).__name__}.reference is no BibTeX: {error}") from error
 
 
 def _check_sites(model: Model, data: Any) -> None:
