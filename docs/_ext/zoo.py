@@ -1,15 +1,18 @@
-"""What the pages say of the zoo that the code knows: graphs of the models, and which back-end runs which model.
+"""What the pages say that the code knows: graphs of the models, which back-end runs which model, and how modules hang together.
 
-Two directives: ``{model-graph} ExtendedBTL`` draws the program, ``{model-backend-table}`` asks every back-end's ``why_not``,
-with a model's name for one model only.
+Three directives: ``{model-graph} ExtendedBTL`` draws the program, ``{model-backend-table}`` asks every back-end's ``why_not``,
+with a model's name for one model only, and ``{module-table}`` reads who imports whom.
 """
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import re
 from functools import lru_cache
 from html import escape
 from itertools import pairwise, permutations, product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -225,8 +228,9 @@ def svg(graph: Graph, title: str) -> str:
     bottoms = [y + _HEIGHT / 2 for _, y in place.centre.values()] + [box[3] for box in place.box.values()]
     left, top, wide, high = min(lefts) - 4, min(tops) - 4, max(rights) - min(lefts) + 8, max(bottoms) - min(tops) + 8
     parts = [
-        f'<svg class="model-graph" role="img" aria-label="{escape(title)}" viewBox="{left:.0f} {top:.0f} {wide:.0f} {high:.0f}" '
-        f'width="{wide:.0f}" style="min-width: {0.62 * wide:.0f}px" xmlns="http://www.w3.org/2000/svg" font-size="14" stroke="currentColor" fill="none">',
+        f'<svg class="model-graph" role="img" aria-label="{escape(title)}" '
+        f'viewBox="{left:.0f} {top:.0f} {wide:.0f} {high:.0f}" width="{wide:.0f}" style="min-width: {0.62 * wide:.0f}px" '
+        'xmlns="http://www.w3.org/2000/svg" font-size="14" stroke="currentColor" fill="none">',
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
         '<path d="M0 1 L7 4 L0 7 z" fill="currentColor" stroke="none"/></marker></defs>',
     ]
@@ -317,30 +321,74 @@ class ModelBackendTable(SphinxDirective):
                 kind = "exact" if backend.exact else "approximate"
                 cells.append(f"— ({notes.index(reason) + 1})" if reason else f"✓ {kind}")
             page = name.split("(")[0]
-            target = f"[`{name}`](/explanation/models/{PAGES[page]}.md)" if "link" in self.options else f"`{name}`"
+            target = f"[`{name}`](/explanation/models/{page_of(page)}.md)" if "link" in self.options else f"`{name}`"
             lines.append(f"| {target} | " + " | ".join(cells) + " |")
         lines += ["", *(f"({number}) {note}." for number, note in enumerate(notes, 1))]
         return self.parse_text_to_nodes("\n".join(lines))
 
 
-PAGES = {
-    "BTL": "btl",
-    "ExtendedBTL": "extended-btl",
-    "MixtureBTL": "mixture-btl",
-    "ContextualBTL": "contextual-btl",
-    "MajorityVote": "majority-vote",
-    "Pooled": "pooled",
-    "OneCoin": "one-coin",
-    "DawidSkene": "dawid-skene",
-    "HierarchicalDawidSkene": "hierarchical-dawid-skene",
-    "ItemDifficulty": "item-difficulty",
-    "Raykar": "raykar",
-    "Yan": "yan",
-}
+def page_of(name: str) -> str:
+    """The file of a model's page: extended-btl for ExtendedBTL."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+# ----------------------------------------------------------------------------------------------- modules and imports
+
+
+def imports() -> dict[str, tuple[str, set[str]]]:
+    """Each public module of raters (a folder is one) with the first sentence of its docstring and the others it imports;
+    what a private module imports counts as imported by whoever imports that module."""
+    root = Path(rt.__file__).parent
+    trees = {path: ast.parse(path.read_text()) for path in root.rglob("*.py") if path != root / "__init__.py"}
+
+    def part(name: str) -> str:
+        return name.split(".")[1]
+
+    direct: dict[str, set[str]] = {}
+    said: dict[str, str] = {}
+    for path, tree in trees.items():
+        name = path.relative_to(root).with_suffix("").parts[0]
+        if path.parent == root or path.name == "__init__.py":
+            said[name] = (ast.get_docstring(tree) or "").split("\n\n")[0].split(". ")[0].replace("\n", " ").rstrip(".") + "."
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "raters":
+                names = [f"raters.{alias.name}" for alias in node.names] if node.module == "raters" else [node.module or ""]
+                direct.setdefault(name, set()).update(part(other) for other in names)
+
+    def through(name: str, seen: frozenset[str]) -> set[str]:
+        found: set[str] = set()
+        for other in direct.get(name, set()) - seen:
+            found |= through(other, seen | {other}) if other.startswith("_") else {other}
+        return found
+
+    return {name: (said[name], through(name, frozenset({name})) - {name}) for name in said if not name.startswith("_")}
+
+
+class ModuleTable(SphinxDirective):
+    """``{module-table}``: the modules from the bottom up, each below those that it uses."""
+
+    def run(self) -> list[nodes.Node]:
+        """The table."""
+        found = imports()
+        height: dict[str, int] = {}
+
+        def of(name: str) -> int:
+            if name not in height:
+                height[name] = 0
+                height[name] = 1 + max((of(other) for other in found[name][1] if other in found), default=0)
+            return height[name]
+
+        rows = sorted(found, key=lambda name: (of(name), name))
+        lines = ["| module | what it is | uses |", "|---|---|---|"]
+        for name in rows:
+            used = ", ".join(f"`{other}`" for other in sorted(found[name][1] - {"errors"}) if other in found) or "–"
+            lines.append(f"| `{name}` | {found[name][0]} | {used} |")
+        return self.parse_text_to_nodes("\n".join(lines))
 
 
 def setup(app: Any) -> dict[str, Any]:
     """Register the directives."""
     app.add_directive("model-graph", ModelGraph)
     app.add_directive("model-backend-table", ModelBackendTable)
+    app.add_directive("module-table", ModuleTable)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
