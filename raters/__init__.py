@@ -26,6 +26,7 @@ from raters.models import (
     Yan,
 )
 from raters.predict import log_likelihood, predict
+from raters.report import Report, report
 
 __version__ = "0.1.0"
 
@@ -53,6 +54,7 @@ __all__ = [
     "Policy",
     "Pooled",
     "Raykar",
+    "Report",
     "Yan",
     "acquisition",
     "agreement",
@@ -67,6 +69,7 @@ __all__ = [
     "fit",
     "log_likelihood",
     "predict",
+    "report",
     "simulate",
     "suggest",
     "testing",

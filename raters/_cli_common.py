@@ -17,6 +17,7 @@ import raters as rt
 from raters import _check, _cli_files
 from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference import Backend
+from raters.report import check_form
 
 Options = Mapping[str, Any]
 BACKENDS: dict[str, type[Backend]] = {"gibbs": rt.PGGibbs, "nuts": rt.NUTS, "svi": rt.SVI, "em": rt.PGEM}
@@ -115,6 +116,39 @@ def refit(
     except DataError as error:
         warnings.warn(f"no second fit: {error}", DataWarning, stacklevel=2)
         return None
+
+
+def check_reports(options: Options) -> None:
+    """`SettingError` when a report cannot be written, before anything is fitted."""
+    for path in options["report"] or ():
+        check_form(path)
+        # The folder of everything else is made when it is not there.
+        if path.parent.resolve() != options["out"].resolve() or path.is_dir():
+            _cli_files.check_writable(path, folder=False, option="--report")
+
+
+def reports(
+    options: Options,
+    model: rt.Model,
+    result: xr.DataTree,
+    found: rt.Audit | None,
+    asked: pd.DataFrame,
+    remark: str,
+    command: str,
+) -> dict[Path, str]:
+    """The text of each report that is wanted."""
+    if found is None or not options["report"]:
+        return {}
+    made = rt.report(model, result, found, questions=asked, questions_note=remark, command=command)
+    return {path: made.as_text(path) for path in options["report"]}
+
+
+def write_reports(texts: Mapping[Path, str]) -> list[str]:
+    """Each report whole or not at all; gives their names, as notes have them."""
+    for path, text in texts.items():
+        with _cli_files.replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return [str(path) for path in texts]
 
 
 def remove_stale(folder: Path, written: Iterable[str], also: Iterable[str] = ()) -> None:

@@ -309,19 +309,19 @@ def as_options(message: str) -> str:
 # ---------------------------------------------------------------- writing
 
 
-def check_writable(path: Path, *, folder: bool) -> None:
+def check_writable(path: Path, *, folder: bool, option: str = "--out") -> None:
     """`SettingError` when `path` cannot be written, before hours are spent on what should go there."""
     if folder and path.exists() and not path.is_dir():
-        raise SettingError(f"--out {str(path)!r} is a file; name a folder")
+        raise SettingError(f"{option} {str(path)!r} is a file; name a folder")
     if not folder and path.is_dir():
-        raise SettingError(f"--out {str(path)!r} is a folder; name a file")
+        raise SettingError(f"{option} {str(path)!r} is a folder; name a file")
     if not folder and not path.parent.is_dir():
-        raise SettingError(f"--out {str(path)!r} cannot be written: there is no folder {str(path.parent)!r}")
+        raise SettingError(f"{option} {str(path)!r} cannot be written: there is no folder {str(path.parent)!r}")
     holder = _nearest_folder(path if folder else path.parent)
     try:
         os.rmdir(tempfile.mkdtemp(prefix=_STAGE, dir=holder))
     except OSError as error:
-        raise SettingError(f"--out {str(path)!r} cannot be written: {error.strerror} in {str(holder)!r}") from error
+        raise SettingError(f"{option} {str(path)!r} cannot be written: {error.strerror} in {str(holder)!r}") from error
 
 
 def _nearest_folder(path: Path) -> Path:

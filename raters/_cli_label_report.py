@@ -9,8 +9,8 @@ import pandas as pd
 from rich.console import Console
 from rich.markup import escape
 
-from raters._cli_report import NARROW, STYLES, fill, new_grid, percent, print_verdicts, span
-from raters._facts import audit_frame, items_frame
+from raters._cli_report import NARROW, STYLES, fill, new_grid, print_verdicts
+from raters._facts import STATISTICS, audit_frame, items_frame, percent, span
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,12 +19,6 @@ if TYPE_CHECKING:
 
 # From so many columns of text on, the audit says which class an annotator says too often.
 _WIDE = 96
-_STATISTICS = {
-    "observed_agreement": "observed agreement",
-    "krippendorff_alpha": "Krippendorff's alpha",
-    "fleiss_kappa": "Fleiss' kappa",
-    "gwet_ac1": "Gwet's AC1",
-}
 
 
 def print_items(out: Console, items: xr.Dataset, known: int, most: int) -> None:
@@ -91,7 +85,7 @@ def print_agreement(out: Console, agreement: pd.DataFrame | None, silence: str, 
     table.add_column("estimate", justify="right")
     table.add_column(f"{level:.0%} interval", justify="right")
     for row in agreement.itertuples():
-        table.add_row(_STATISTICS[row.Index], f"{row.estimate:.2f}", span(row.low, row.high))
+        table.add_row(STATISTICS[row.Index], f"{row.estimate:.2f}", span(row.low, row.high))
     out.print(table)
     items, left_out = int(agreement["items"].iloc[0]), int(agreement["items_left_out"].iloc[0])
     if left_out:

@@ -22,6 +22,8 @@ from raters._cli_common import (
     note_source,
     refit,
     remove_stale,
+    reports,
+    write_reports,
 )
 from raters._label_audit import item_labels
 from raters.errors import DataError, SettingError
@@ -40,17 +42,18 @@ _WITH_FEATURES = (rt.Raykar, rt.Yan)
 _ALIKE = (rt.Pooled, rt.MajorityVote)
 
 
-def audit(options: Options, source: Source) -> None:
+def audit(options: Options, source: Source, command: str) -> None:
     """Fit, label the items, judge, suggest; write everything, then print it."""
     model, fitting, decision = model_of(options, source.columns), backend(options), costs(options)
-    if options["drop"] and isinstance(model, _ALIKE):
-        raise SettingError(
-            f"--drop needs annotators told apart, which --model {options['model']} does not; write --model dawid-skene"
-        )
+    for name in ("drop", "report"):
+        if options[name] and isinstance(model, _ALIKE):
+            raise SettingError(
+                f"--{name} needs annotators told apart, which --model {options['model']} does not; write --model dawid-skene"
+            )
     _cli_files.check_writable(options["out"], folder=True)
     with collected_warnings() as cautions:
         labels = read(options, source)
-        agreement, silence = _agreement(labels, options["level"])
+        agreement, silence = _facts.agreement_or_why_not(labels, options["level"])
         result = rt.fit(model, labels, fitting, seed=options["seed"], progress=bars(options))
         items = item_labels(result, labels)
         found, dropped, change = None, None, None
@@ -62,6 +65,7 @@ def audit(options: Options, source: Source) -> None:
         if dropped is not None:
             change = _change(items, item_labels(dropped, rt.Labels.from_result(dropped)))
         asked, remark = _next_questions(model, result, labels, found, options)
+    pages = reports(options, model, result, found, asked, remark, command)
     summary = _facts_of(options, model, labels, result) | {
         "items": _facts.items_frame(items),
         "expected_wrong": float((1 - items["probability"]).sum()),
@@ -75,7 +79,7 @@ def audit(options: Options, source: Source) -> None:
     }
     written = _write(options, result, dropped, found, items, summary)
     _print(options, summary, items, found, agreement)
-    note(options, f"wrote {', '.join(written)} to {options['out']}")
+    note(options, " and ".join([f"wrote {', '.join(written)} to {options['out']}", *write_reports(pages)]))
 
 
 def _print(options: Options, summary: dict[str, Any], items: xr.Dataset, found: rt.Audit | None, agreement) -> None:
@@ -150,14 +154,6 @@ def read(options: Options, source: Source, **names: Sequence[Any]) -> rt.Labels:
 # ---------------------------------------------------------------- parts of the audit
 
 
-def _agreement(labels: rt.Labels, level: float) -> tuple[pd.DataFrame | None, str]:
-    """Agreement of the annotators, or why there is none to measure."""
-    try:
-        return rt.agreement(labels, level=level), ""
-    except DataError:
-        return None, "Agreement cannot be measured: no item has labels by two annotators."
-
-
 def _next_questions(model, result, labels: rt.Labels, found, options: Options) -> tuple[pd.DataFrame, str]:
     """The next questions, none of them to an annotator who is to be dropped."""
     nothing = pd.DataFrame(columns=["item", "by", "score", "label", "p_label"])
@@ -182,12 +178,10 @@ def _next_questions(model, result, labels: rt.Labels, found, options: Options) -
 
 def _facts_of(options: Options, model: rt.Model, labels: rt.Labels, result: xr.DataTree) -> dict[str, Any]:
     """What a summary says of the fit."""
-    known = 0 if labels.truth is None else int((np.asarray(labels.truth) >= 0).sum())
-    sizes = {"items": labels.num_items, "annotators": labels.num_annotators, "labels": labels.num_labels}
     return {
         "settings": dict(options),
         "model": repr(model),
-        "data": sizes | {"classes": labels.classes, "known_truths": known, "features": labels.feature_names[1:]},
+        "data": _facts.data_facts(labels),
         "versions": _facts.versions(),
         "fit": _facts.fit_facts(result),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from raters._facts import audit_frame
+from raters._facts import audit_frame, percent, span
 from raters.figures import ends
 
 if TYPE_CHECKING:
@@ -143,13 +142,3 @@ def fill(grid: Table, table: pd.DataFrame, most: int, cells, column: int, head: 
             words = [""] * len(grid.columns)
             words[column] = f"… {left_out} more …"
             grid.add_row(*words, style="dim")
-
-
-def percent(share: float) -> str:
-    if math.isnan(share):
-        return "–"
-    return f"{share:.0%}" if share in (0.0, 1.0) or 0.005 <= share < 0.995 else ("<1%" if share < 0.5 else ">99%")
-
-
-def span(low: float, high: float) -> str:
-    return f"{low:.2f}…{high:.2f}"

@@ -10,16 +10,17 @@ import xarray as xr
 
 import raters as rt
 from raters import _cli_files, _cli_label_report, _cli_labels, _cli_report, _cli_votes, _facts
-from raters._cli_common import Options, backend, bars, collected_warnings, note, source
+from raters._cli_common import Options, backend, bars, check_reports, collected_warnings, note, source
 from raters._result import data_of
 from raters.errors import DataError
 from raters.models import from_repr
 
 
-def audit(options: Options) -> None:
-    """Fit, judge, suggest; write everything, then print it."""
+def audit(options: Options, command: str) -> None:
+    """Fit, judge, suggest; write everything, then print it. `command` is what was typed."""
+    check_reports(options)
     found, options = source(options)
-    (_cli_labels if found.of_labels else _cli_votes).audit(options, found)
+    (_cli_labels if found.of_labels else _cli_votes).audit(options, found, command)
 
 
 def fit(options: Options) -> None:

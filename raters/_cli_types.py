@@ -247,9 +247,9 @@ def _print(options: Options, summary: dict[str, Any]) -> None:
     grid.add_column("prefers", overflow="fold", min_width=12)
     grid.add_column("likes least", overflow="fold", min_width=12)
     for row in summary["types"]:
-        interval = f"{_cli_report.percent(row['share_low'])}…{_cli_report.percent(row['share_high'])}"
+        interval = f"{_facts.percent(row['share_low'])}…{_facts.percent(row['share_high'])}"
         ends = (escape(", ".join(map(str, row[end]))) for end in ("top", "bottom"))
-        grid.add_row(str(row["type"]), _cli_report.percent(row["share"]), interval, str(row["annotators"]), *ends)
+        grid.add_row(str(row["type"]), _facts.percent(row["share"]), interval, str(row["annotators"]), *ends)
     out.print(grid)
     out.print()
     sure = summary["mean_probability_of_likeliest_type"]

@@ -22,6 +22,8 @@ from raters._cli_common import (
     note_source,
     refit,
     remove_stale,
+    reports,
+    write_reports,
 )
 from raters.errors import SettingError
 
@@ -33,11 +35,12 @@ DESIGNS: dict[str, Any] = {
 }
 
 
-def audit(options: Options, source: Source) -> None:
+def audit(options: Options, source: Source, command: str) -> None:
     """Fit, judge, suggest; write everything, then print it."""
     model, fitting, decision = model_of(options, source.columns), backend(options), costs(options)
-    if options["drop"] and isinstance(model, rt.BTL):
-        raise SettingError("--drop needs competences, which --model btl has not; write --model extended-btl")
+    for name in ("drop", "report"):
+        if options[name] and isinstance(model, rt.BTL):
+            raise SettingError(f"--{name} needs competences, which --model btl has not; write --model extended-btl")
     _cli_files.check_writable(options["out"], folder=True)
     with collected_warnings() as cautions:
         votes = read(options, source)
@@ -53,10 +56,11 @@ def audit(options: Options, source: Source) -> None:
             after = _facts.ranking(dropped["posterior"]["reward"], options["level"])
             change = _cli_report.ranking_change(ranking, after)
         asked, remark = _next_questions(model, result, votes, found, options)
+    pages = reports(options, model, result, found, asked, remark, command)
     summary = {
         "settings": dict(options),
         "model": repr(model),
-        "data": _facts_of(votes),
+        "data": _facts.data_facts(votes),
         "versions": _facts.versions(),
         "fit": _facts.fit_facts(result),
         "ranking": ranking,
@@ -68,7 +72,7 @@ def audit(options: Options, source: Source) -> None:
     }
     written = _write_audit(options, result, dropped, found, summary)
     _print(options, summary, found)
-    note(options, f"wrote {', '.join(written)} to {options['out']}")
+    note(options, " and ".join([f"wrote {', '.join(written)} to {options['out']}", *write_reports(pages)]))
 
 
 def _print(options: Options, summary: dict[str, Any], found: rt.Audit | None) -> None:
@@ -187,10 +191,6 @@ def _next_questions(model, result, votes, found, options: Options) -> tuple[pd.D
     )
     notes += [f"Nobody flagged is asked ({len(flagged)} left out)."] * bool(flagged)
     return questions, " ".join(notes)
-
-
-def _facts_of(votes: rt.Comparisons) -> dict[str, int]:
-    return {"items": votes.num_items, "annotators": votes.num_annotators, "votes": votes.num_votes}
 
 
 def _write_audit(options: Options, result, dropped, found, summary: dict[str, Any]) -> list[str]:

@@ -13,10 +13,31 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from raters.agreement import agreement
 from raters.audit import Audit
+from raters.data import Comparisons
+from raters.errors import DataError
+from raters.labels import Labels
+
+STATISTICS = {
+    "observed_agreement": "observed agreement",
+    "krippendorff_alpha": "Krippendorff's alpha",
+    "fleiss_kappa": "Fleiss' kappa",
+    "gwet_ac1": "Gwet's AC1",
+}
 
 
-def ranking(reward: xr.DataArray, level: float) -> pd.DataFrame:
+def data_facts(data: Comparisons | Labels) -> dict[str, Any]:
+    """How much was judged, and by how many."""
+    sizes: dict[str, Any] = {"items": data.num_items, "annotators": data.num_annotators}
+    if isinstance(data, Comparisons):
+        return sizes | {"votes": data.num_votes}
+    known = 0 if data.truth is None else int((np.asarray(data.truth) >= 0).sum())
+    sizes["labels"] = data.num_labels
+    return sizes | {"classes": data.classes, "known_truths": known, "features": data.feature_names[1:]}
+
+
+def ranking(reward: Any, level: float) -> pd.DataFrame:
     """Items from the highest reward to the lowest, with what the draws (chain, draw, item) say about their ranks.
 
     Columns: ``item``, ``rank`` (by posterior mean reward), ``reward`` with ``reward_low`` and ``reward_high``, ``rank_low``
@@ -67,6 +88,14 @@ def items_frame(items: xr.Dataset) -> pd.DataFrame:
     return frame.sort_values("probability", kind="stable", ignore_index=True)
 
 
+def agreement_or_why_not(labels: Labels, level: float) -> tuple[pd.DataFrame | None, str]:
+    """Agreement of the annotators, or why there is none to measure."""
+    try:
+        return agreement(labels, level=level), ""
+    except DataError:
+        return None, "Agreement cannot be measured: no item has labels by two annotators."
+
+
 def fit_facts(result: xr.DataTree) -> dict[str, Any]:
     """What a result records about its own making, without the names of items and annotators."""
     return {
@@ -104,3 +133,15 @@ def as_json(values: Mapping[str, Any]) -> str:
 def write_json(values: Mapping[str, Any], path: Path) -> None:
     """Strict JSON of `values`, as a file."""
     path.write_text(as_json(values), encoding="utf-8")
+
+
+def percent(share: float) -> str:
+    """A probability as people read it: never 0 % or 100 % but where it is."""
+    if math.isnan(share):
+        return "–"
+    return f"{share:.0%}" if share in (0.0, 1.0) or 0.005 <= share < 0.995 else ("<1%" if share < 0.5 else ">99%")
+
+
+def span(low: float, high: float) -> str:
+    """The two ends of an interval."""
+    return f"{low:.2f}…{high:.2f}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -83,12 +83,21 @@ class Audit:
     items : xarray.Dataset or None
         Of labels: for each item its most probable class (``label``; of equally probable ones the first), that class's
         ``probability``, the ``entropy`` of its class in bits, and the number of its ``votes``.
+    threshold, level, margin : float
+        What was asked for; `margin` is ``guess_margin``, or of labels ``spam_bits``.
+    min_votes : int
+    costs : Costs
     """
 
     table: xr.Dataset
     rule: str
     confusion: xr.Dataset | None = None
     items: xr.Dataset | None = None
+    threshold: float = 0.25
+    level: float = 0.9
+    margin: float = _MARGIN
+    min_votes: int = 5
+    costs: Costs = field(default_factory=Costs)
 
     @property
     def flagged(self) -> list[Any]:
@@ -243,9 +252,10 @@ def audit(
         )
     confusion, items = None, None
     if isinstance(data, Labels):
-        bits = _own("spam_bits", spam_bits, "labels", {"guess_margin": guess_margin})
-        positive("spam_bits", bits)
-        columns, confusion, items = _label_audit.findings(model, result, data, level=level, threshold=threshold, spam_bits=bits)
+        margin = _own("spam_bits", spam_bits, "labels", {"guess_margin": guess_margin})
+        positive("spam_bits", margin)
+        limits = {"level": level, "threshold": threshold, "spam_bits": margin}
+        columns, confusion, items = _label_audit.findings(model, result, data, **limits)
     else:
         margin = _own("guess_margin", guess_margin, "comparisons", {"spam_bits": spam_bits})
         share("guess_margin", margin)
@@ -253,7 +263,8 @@ def audit(
     columns["verdict"] = _verdicts(columns["p_below"], columns["votes"], min_votes, costs)
     names = label_array(data.annotators)
     table = xr.Dataset({name: ("annotator", value) for name, value in columns.items()}, coords={"annotator": names})
-    return Audit(table, _rule(threshold, min_votes, costs), confusion, items)
+    rule = _rule(threshold, min_votes, costs)
+    return Audit(table, rule, confusion, items, float(threshold), level, margin, min_votes, costs)
 
 
 def _check_options(threshold: Any, level: Any, min_votes: Any, costs: Any) -> None:

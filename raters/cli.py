@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -98,6 +99,8 @@ KeepBad = Annotated[float, _option("Audit", "--cost-keep-bad", help="Cost of kee
 DropGood = Annotated[float, _option("Audit", "--cost-drop-good", help="Cost of dropping a good one.")]
 Review = Annotated[float, _option("Audit", "--cost-review", help="Cost of looking into an annotator's votes.")]
 Refit = Annotated[bool, _option("Audit", "--drop", help="Fit again without the flagged; report what changes.")]
+REPORT = "Also a report to hand on: .html (a page), .md (for a pull request) or .json; may be given again."
+ReportFile = Annotated[list[Path] | None, _option("Audit", "--report", help=REPORT, metavar="FILE")]
 Place = Annotated[
     list[str] | None,
     _option("Columns", help="Of rankings: column with the item in this place; give it for each place.", metavar="COLUMN"),
@@ -191,6 +194,7 @@ def audit(
     cost_drop_good: DropGood = 1.0,
     cost_review: Review = 0.2,
     drop: Refit = False,
+    report: ReportFile = None,
     batch_size: BatchSize = 10,
     out: Folder = Path("raters-audit"),
     rows: Rows = 20,
@@ -198,7 +202,24 @@ def audit(
     """Rank or label the items, audit the annotators, and say what to ask next."""
     from raters import _cli_run
 
-    _cli_run.audit(context.params)
+    _cli_run.audit(context.params, _as_typed(context))
+
+
+def _as_typed(context: typer.Context) -> str:
+    """The command again, with the arguments and options that were given and no others."""
+    words = ["raters", str(context.info_name)]
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        if (source := context.get_parameter_source(name)) is None or source.name != "COMMANDLINE":
+            continue
+        given = context.params[name]
+        option = [] if parameter.param_type_name == "argument" else [parameter.opts[0]]
+        if isinstance(given, bool):
+            words += option if given else parameter.secondary_opts[:1]
+        else:
+            for value in given if isinstance(given, (list, tuple)) else [given]:
+                words += [*option, str(value)]
+    return shlex.join(words)
 
 
 @app.command()

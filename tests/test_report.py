@@ -1,0 +1,436 @@
+"""The report of an audit: its facts are the audit's, and every form shows them whole and escaped."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import raters as rt
+from raters import _report_views
+from raters._pairwise import pairwise
+from raters.errors import SettingError
+from tests import hand
+from tests.test_cli import refused, run
+
+SIGNED = rt.ExtendedBTL(competence="signed")
+HOSTILE = ('<b>&"x"', "a|b", "`c`", "d\n_e_", "{{ 7 * 7 }}")
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a page; fails when a tag is left open or closed twice."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open:
+            self.words.append((self.open[-1], data))
+
+    def text(self, tag: str) -> list[str]:
+        """Text right inside tags of this kind."""
+        return [words.strip() for inside, words in self.words if inside == tag]
+
+
+def strict(text: str):
+    def no_constants(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    return json.loads(text, parse_constant=no_constants)
+
+
+def columns(line: str) -> int:
+    """Cells of a row of a Markdown table."""
+    return line.replace("\\|", "").count("|") - 1
+
+
+def judged(names, **settings) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
+    """An audit by hand of these annotators: the first guesses, the last has one vote, the others are good."""
+    rows = [("a", "b", name) for name in names[:-1] for _ in range(8)] + [("b", "c", names[-1])]
+    votes = hand.votes(*rows, annotators=names)
+    draws = np.random.default_rng(0).normal(1.0, 0.1, (40, len(names)))
+    draws[:, 0] -= 1
+    result = hand.result(votes, reward=[[1.0, 0.0, -1.0]] * 40, competence=draws)
+    model = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=0.5)
+    return model, result, rt.audit(model, result, **settings)
+
+
+@pytest.fixture(scope="module")
+def of_votes(tiny, fit_quietly) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
+    votes = dataclasses.replace(tiny, annotators=HOSTILE[:4])
+    result = fit_quietly(SIGNED, votes, rt.PGEM(draws=100))
+    return SIGNED, result, rt.audit(SIGNED, result)
+
+
+@pytest.fixture(scope="module")
+def of_labels(labelled, fit_quietly) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
+    labels = dataclasses.replace(labelled, annotators=HOSTILE[:4])
+    result = fit_quietly(rt.DawidSkene(), labels, rt.PGEM(draws=100))
+    return rt.DawidSkene(), result, rt.audit(rt.DawidSkene(), result)
+
+
+@pytest.fixture(scope="module", params=["of_votes", "of_labels"])
+def audited(request) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
+    return request.getfixturevalue(request.param)
+
+
+# ---------------------------------------------------------------- facts
+
+
+def test_the_facts_are_those_of_the_audit(audited):
+    facts = rt.report(*audited).facts
+    found = audited[2]
+    assert facts["schema_version"] == 1
+    rows = {row["annotator"]: row for row in facts["annotators"]}
+    assert len(rows) == 4
+    for place, name in enumerate(found.table["annotator"].values):
+        for column in found.table.data_vars:
+            value = found.table[column].values[place]
+            assert rows[name][column] == (pytest.approx(float(value)) if isinstance(value, float) else value)
+    assert facts["answer"]["flagged"] == [row["annotator"] for row in facts["annotators"] if row["verdict"] == "drop"]
+    assert sorted(facts["answer"]["flagged"]) == sorted(found.flagged)
+    assert facts["how"]["rule"] == found.rule
+    assert sum(facts["answer"]["counts"].values()) == 4
+    if found.items is not None:
+        assert facts["items"]["expected_wrong"] == pytest.approx(found.expected_wrong)
+        assert [row["probability"] for row in facts["items"]["doubtful"]] == sorted(found.items["probability"].values.tolist())
+        alpha = facts["agreement"]["statistics"][1]
+        assert alpha["name"] == "Krippendorff's alpha"
+        expected = rt.agreement(rt.Labels.from_result(audited[1]))["estimate"]["krippendorff_alpha"]
+        assert alpha["estimate"] == pytest.approx(expected)
+    else:
+        means = audited[1].posterior["reward"].mean(("chain", "draw")).values
+        ranking = facts["items"]["rankings"][0]["ranking"]
+        assert [row["item"] for row in ranking] == np.argsort(-means).tolist()
+
+
+def test_expected_costs_and_mistakes_by_hand():
+    model, result, found = judged(["guess", "good", "new"], threshold=0.25, costs=rt.Costs(keep_bad=2, drop_good=3, review=0.7))
+    # By hand instead of from draws: one to drop, one to review, one without enough votes.
+    table = found.table.assign(
+        p_below=("annotator", [0.9, 0.4, 0.5]), verdict=("annotator", ["drop", "review", "not enough votes"])
+    )
+    answer = rt.report(model, result, dataclasses.replace(found, table=table)).facts["answer"]
+    assert answer["expected_wrong_drops"] == pytest.approx(0.1)
+    assert answer["expected_bad_kept"] == 0
+    assert answer["expected_cost"] == pytest.approx(0.1 * 3 + 0.7)
+    assert answer["expected_cost_of_keeping_all"] == pytest.approx((0.9 + 0.4) * 2)
+    assert (answer["votes_of_flagged"], answer["votes"]) == (8, 17)
+    assert answer["sentence"] == (
+        "1 of 3 annotators should go (guess); 1 should be looked at; 0 can stay. 1 has too few votes to be judged."
+    )
+
+
+def test_the_answer_in_words():
+    model, result, found = judged(["guess", "good", "fine", "new"])
+    assert rt.report(model, result, found).facts["answer"]["sentence"] == (
+        "1 of 4 annotators should go (guess); 2 can stay. 1 has too few votes to be judged."
+    )
+    nobody = rt.report(model, result, rt.audit(model, result, min_votes=99)).facts["answer"]["sentence"]
+    assert nobody == "Nobody can be judged: none of 4 annotators has 99 votes or more."
+    everybody = rt.report(model, result, rt.audit(model, result, threshold=-2, min_votes=0)).facts["answer"]["sentence"]
+    assert everybody == "All 4 annotators can stay."
+
+
+def test_agreement_of_two_annotators_by_hand():
+    votes = hand.votes(
+        ("a", "b", "x"), ("a", "b", "y"), ("c", "b", "x"), ("b", "c", "y"), ("a", "c", "x"), ("a", "c", "z"), ("a", "c", "z"),
+        ("c", "a", "z"), annotators=["x", "y", "z"],
+    )  # fmt: skip
+    found = pairwise(votes, np.array([2, 0, 1]))
+    # x and y: equal on ab, unequal on bc. x and z: z says a over c in two of three votes. y and z: nothing in common.
+    assert found.common.tolist() == [[0, 1, 0], [1, 0, 2], [0, 2, 0]]
+    expected = [[np.nan, 2 / 3, np.nan], [2 / 3, np.nan, 0.5], [np.nan, 0.5, np.nan]]
+    np.testing.assert_allclose(found.share, expected)
+    table = {"i": [1, 2, 3, 1, 2, 3, 3], "who": list("xxxyyyy"), "says": [0, 1, 2, 0, 2, 2, 1]}
+    labels = rt.Labels.from_frame(table, item="i", annotator="who", label="says")
+    np.testing.assert_allclose(pairwise(labels, np.array([0, 1])).share[0, 1], (1 + 0 + 0.5) / 3)
+
+
+def test_a_tie_is_half_an_answer():
+    table = {"a": ["p", "p"], "b": ["q", "q"], "who": ["x", "y"], "wins": ["tie", "a"]}
+    votes = rt.Comparisons.from_frame(table, first="a", second="b", outcome="wins", annotator="who", ties="half")
+    assert pairwise(votes, np.array([0, 1])).share[0, 1] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("attrs", "settled", "words"),
+    [
+        ({"max_rhat": 1.005, "min_ess": 900.0}, True, "The 2 chains agree"),
+        ({"max_rhat": 1.2, "min_ess": 900.0}, False, "The 2 chains have not agreed yet"),
+        ({"max_rhat": 1.005, "min_ess": 150.0}, False, "too short"),
+        ({"max_rhat": 1.005, "min_ess": 900.0, "divergences": 3}, False, "3 steps went astray"),
+        ({"max_rhat": np.nan, "min_ess": 0.0}, False, "have not agreed yet"),
+    ],
+)
+def test_convergence_in_plain_words(attrs, settled, words):
+    model, result, found = judged(["guess", "good", "new"])
+    two = {name: result[name].to_dataset() for name in result.children}
+    two["posterior"] = xr.concat([two["posterior"], two["posterior"].assign_coords(chain=[1])], "chain")
+    tree = xr.DataTree.from_dict(two)
+    tree.attrs.update(result.attrs | attrs | {"backend": "NUTS(draws=40)", "seed": 0, "seconds": 1.0, "model": repr(model)})
+    tree.attrs |= {f"{name}_version": "1" for name in ("raters", "numpyro", "jax")}
+    report = rt.report(model, tree, found)
+    assert report.facts["convergence"]["settled"] is settled
+    assert words in report.facts["convergence"]["sentence"]
+    assert words in report.html()
+    assert ("Do not act on this page yet" in str(report)) is not settled
+    longer = [step["line"] for step in report.facts["next"]["steps"] if step["line"] and "draws=1000" in step["line"]]
+    assert longer == ([] if settled else ["result = rt.fit(model, votes, rt.NUTS(draws=1000), seed=0)"])
+
+
+def test_the_next_step_is_a_command_where_there_was_one():
+    model, result, found = judged(["guess", "good", "new"])
+    command = "raters audit 'my votes.csv' --draws 50 --drop --out there --backend em"
+    lines = [step["line"] for step in rt.report(model, result, found, command=command).facts["next"]["steps"]]
+    assert "raters audit 'my votes.csv' --draws 50 --out there --backend em --drop" in lines
+    assert "raters audit 'my votes.csv' --drop --out there" in lines
+    assert "raters suggest there/result.nc --target competence" in lines
+    lines = [step["line"] for step in rt.report(model, result, found).facts["next"]["steps"]]
+    assert "without = rt.drop(model, votes, found, seed=0)" in lines
+
+
+def test_mixtures_have_a_ranking_for_each_type(fit_quietly):
+    votes, _ = rt.datasets.preference_types(num_items=4, num_annotators=12, votes_each=12, num_types=2, seed=0)
+    model = rt.MixtureBTL(num_types=2, competence="unit")
+    result = fit_quietly(model, votes, rt.PGEM(draws=50))
+    report = rt.report(model, result, rt.audit(model, result))
+    rankings = report.facts["items"]["rankings"]
+    assert [kind["type"] for kind in rankings] == [0, 1]
+    means = result.posterior["reward"].mean(("chain", "draw")).transpose("type", "item").values
+    for kind, mean in zip(rankings, means, strict=True):
+        assert [row["item"] for row in kind["ranking"]] == np.argsort(-mean).tolist()
+    assert Page(report.html()).text("h3")[:2] == [
+        f"Type {kind['type']}: {kind['share']:.0%} of annotators" for kind in rankings
+    ]
+
+
+# ---------------------------------------------------------------- forms
+
+
+def test_every_form_is_a_view_of_the_same_facts(audited):
+    report = rt.report(*audited)
+    again = rt.Report(strict(report.json()))
+    assert again.facts == report.facts
+    assert again.html() == report.html()
+    assert again.markdown() == report.markdown()
+
+
+def test_the_page_is_whole_escaped_and_alone(audited):
+    text = rt.report(*audited, title="<em>Spring</em>").html()
+    page = Page(text)
+    assert text.startswith("<!doctype html>")
+    assert page.tags[0] == ("html", {"lang": "en"})
+    assert page.text("title") == ["<em>Spring</em>"]
+    names = [name.strip() for name in page.text("th")]
+    for name in HOSTILE[:4]:
+        assert name in names
+    assert "em" not in {tag for tag, _ in page.tags}
+    for tag, attrs in page.tags:
+        assert tag not in ("script", "img", "link", "iframe", "object")
+        for name in ("src", "href", "xlink:href"):
+            assert (attrs.get(name) or "#").startswith("#")
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_pictures_and_tables_can_be_read_aloud(audited):
+    page = Page(rt.report(*audited).html())
+    for tag, attrs in page.tags:
+        if tag == "svg" and "aria-hidden" not in attrs and "overflow" not in attrs:
+            assert attrs["role"] == "img"
+            assert attrs["aria-label"]
+        if tag == "th":
+            assert attrs["scope"] in ("row", "col")
+    ids = [attrs["id"] for _, attrs in page.tags if attrs.get("id")]
+    assert len(ids) == len(set(ids))
+    used = {attrs["href"][1:] for tag, attrs in page.tags if tag == "use"}
+    assert used <= set(ids)
+
+
+def test_markdown_tables_have_as_many_cells_as_headings(audited):
+    text = rt.report(*audited).markdown()
+    lines = text.splitlines()
+    tables = [place for place, line in enumerate(lines) if line.startswith("|--")]
+    assert len(tables) >= 2
+    for place in tables:
+        assert lines[place - 2] == ""
+        below = place + 1
+        while below < len(lines) and lines[below].startswith("|"):
+            assert columns(lines[below]) == columns(lines[place]) == columns(lines[place - 1])
+            below += 1
+        assert below > place + 1
+    for escaped in ('&lt;b&gt;&amp;"x"', "a\\|b", "\\`c\\`", "d \\_e\\_"):
+        assert f"| {escaped} |" in text
+    assert "\n\n\n" not in text
+
+
+def test_code_in_markdown_keeps_its_backticks():
+    assert _report_views._in_backticks("a `b` c") == "``a `b` c``"
+    assert _report_views._in_backticks("`b`") == "`` `b` ``"
+
+
+def test_a_template_in_a_name_is_a_name():
+    model, result, found = judged([HOSTILE[4], "good", "new"])
+    report = rt.report(model, result, found)
+    assert "{{ 7 * 7 }}" in report.html()
+    assert "\\{\\{ 7 \\* 7 \\}\\}" in report.markdown()
+
+
+def test_intervals_are_drawn_where_they_lie():
+    scale = _report_views.Scale(-1.0, 3.0)
+    assert [scale.at(value) for value in (-1, 0, 1, 3, 9)] == ["0.0%", "25.0%", "50.0%", "100.0%", "100.0%"]
+    assert scale.wide(0, 1) == "25.0%"
+    model, result, found = judged(["guess", "good", "new"])
+    page = Page(rt.report(model, result, found).html())
+    bars = [attrs for tag, attrs in page.tags if tag == "rect" and "rx" in attrs][:3]
+    rows = rt.report(model, result, found).facts["annotators"]
+    drawn = _report_views.scale_of(rows, "competence", 0.0, 1.0, 0.25)
+    for attrs, row in zip(bars, rows, strict=True):
+        assert attrs["x"] == drawn.at(row["competence_low"])
+        assert attrs["width"] == drawn.wide(row["competence_low"], row["competence_high"])
+
+
+def test_six_hundred_annotators_are_all_there_and_quick():
+    names = [f"annotator {number:03} of the far too long names" for number in range(600)]
+    model, result, found = judged(names)
+    table = found.table
+    verdict = np.array(["drop", "review", "keep"], dtype=object)[np.arange(600) % 3]
+    found = dataclasses.replace(found, table=table.assign(verdict=("annotator", verdict)))
+    begin = time.process_time()
+    report = rt.report(model, result, found)
+    page, short = report.html(), report.markdown()
+    assert time.process_time() - begin < 20
+    headings = Page(page).text("th")
+    assert all(name in headings for name in names)
+    assert page.index("<details>") > page.index(names[597])  # to look at or drop: open
+    assert len(report.facts["agreement"]["annotators"]) == 30
+    assert sorted(report.facts["agreement"]["verdicts"]) == ["drop"] * 20 + ["keep"] * 10
+    assert "Shown are the 30 that matter most of 600" in page
+    assert len(page) < 2_000_000
+    assert len(short) < 65_536  # what a pull request takes
+
+
+def test_questions_are_listed(of_votes):
+    model, result, found = of_votes
+    votes = rt.Comparisons.from_result(result)
+    asked = rt.suggest(model, result, rt.Candidates.pairs(votes), batch_size=3)
+    report = rt.report(model, result, found, questions=asked, questions_note="Three of many.")
+    assert [row["first"] for row in report.facts["next"]["questions"]] == asked["first"].values.tolist()
+    assert "Three of many." in report.markdown()
+    assert "The next questions" in report.html()
+    with pytest.raises(SettingError, match=r"questions=rt.suggest"):
+        rt.report(model, result, found, questions="what next?")
+
+
+# ---------------------------------------------------------------- mistakes
+
+
+def test_what_does_not_belong_together_is_refused(of_votes, of_labels):
+    model, result, found = of_votes
+    with pytest.raises(SettingError, match="must be an audit"):
+        rt.report(model, result, found.table)
+    with pytest.raises(SettingError, match="this result was fitted with"):
+        rt.report(rt.BTL(), result, found)
+    others = judged(["guess", "good", "new"])[2]
+    with pytest.raises(SettingError, match="other annotators"):
+        rt.report(model, result, others)
+
+
+def test_files_by_their_endings(of_votes, tmp_path):
+    report = rt.report(*of_votes)
+    for name, text in {"a.html": report.html(), "b.md": report.markdown(), "c.JSON": report.json()}.items():
+        report.save(tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8") == text
+    for name in ("report.pdf", "report"):
+        with pytest.raises(SettingError, match=r"such as report\.html"):
+            report.save(tmp_path / name)
+    with pytest.raises(SettingError, match="cannot be written: No such file"):
+        report.save(tmp_path / "none" / "report.html")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.html", "b.md", "c.JSON"]
+
+
+# ---------------------------------------------------------------- the command line
+
+
+@pytest.fixture
+def table(tmp_path):
+    file = tmp_path / "votes.csv"
+    rows = ["winner,loser,annotator"] + ["tea,milk,ann", "milk,water,bob", "tea,water,ann", "tea,water,bob"] * 4
+    file.write_text("\n".join(rows) + "\n")
+    return file
+
+
+def test_the_command_writes_reports(table, tmp_path, capsys):
+    out = tmp_path / "out"
+    page, inside = tmp_path / "page.html", out / "facts.json"
+    options = ("--backend", "em", "--draws", 40, "--out", out, "--batch-size", 2)
+    code, _, err = run(capsys, "audit", table, *options, "--report", page, "--report", inside)
+    assert code == 0, err
+    assert f"and {page} and {inside}" in err
+    facts, summary = strict(inside.read_text()), strict((out / "summary.json").read_text())
+    assert [row["annotator"] for row in facts["annotators"]] == [row["annotator"] for row in summary["audit"]["annotators"]]
+    assert facts["items"]["rankings"][0]["ranking"] == summary["ranking"]
+    assert facts["next"]["questions"] == summary["suggestions"]
+    typed = f"raters audit {table} --backend em --draws 40 --report {page} --report {inside} --batch-size 2 --out {out}"
+    assert facts["how"]["command"] == typed
+    assert page.read_text() == rt.Report(facts).html()
+
+
+def test_the_command_writes_a_report_of_labels(tmp_path, capsys):
+    file = tmp_path / "labels.csv"
+    rows = [f"{item},{who},{(item + who) % 2 if who == 2 else item % 2}" for item in range(9) for who in range(3)]
+    file.write_text("\n".join(["item,annotator,label", *rows]) + "\n")
+    options = ("--backend", "em", "--draws", 40, "--out", tmp_path / "out", "--quiet")
+    code, _, err = run(capsys, "audit", file, *options, "--report", tmp_path / "r.md")
+    assert code == 0, err
+    text = (tmp_path / "r.md").read_text()
+    assert "Krippendorff's alpha" in text
+    assert "item labels" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("report.pdf", "end it in .html (a page), .md (Markdown) or .json, such as report.html"),
+        ("none/report.html", "--report "),
+        ("none/report.html", "there is no folder"),
+        ("votes.csv/report.html", "there is no folder"),
+        ("there.html", "is a folder; name a file"),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_refused_before_the_fit(path, message, table, tmp_path, monkeypatch, capsys):
+    def fit(*_, **__):
+        raise AssertionError("fitted")
+
+    monkeypatch.setattr(rt, "fit", fit)
+    (tmp_path / "there.html").mkdir()
+    assert message in refused(capsys, tmp_path, "audit", table, "--out", tmp_path / "out", "--report", tmp_path / path)
+
+
+def test_a_model_without_competences_has_no_report(table, tmp_path, capsys):
+    options = ("--out", tmp_path / "out", "--report", tmp_path / "r.html")
+    assert "--report needs competences" in refused(capsys, tmp_path, "audit", table, *options, "--model", "btl")
