@@ -23,6 +23,8 @@ autodoc_typehints = "none"
 napoleon_google_docstring = False
 exclude_patterns = ["_build", "_ext"]
 
+# Pages of names that are gone would stay.
+shutil.rmtree(_HERE / "reference" / "generated", ignore_errors=True)
 # The notebooks live beside docs/, with their outputs; the pages are copies, of those that are there now.
 shutil.rmtree(_HERE / "notebooks", ignore_errors=True)
 shutil.copytree(
