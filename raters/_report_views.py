@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Annotators in one list; of more, those who can stay are folded away.
 _OPEN = 30
 # Rows of a ranking, and of a list of doubtful items, that are open, and at most; in Markdown.
-_ITEMS_OPEN, _ITEMS, _IN_MARKDOWN = 20, 500, 50
+_ITEMS_OPEN, _DOUBTFUL_OPEN, _ITEMS, _IN_MARKDOWN = 20, 10, 500, 50
 # From so many annotators in the matrix, its cells are too small for numbers.
 NUMBERED = 12
 # With fewer questions in common a cell is pale.
@@ -73,7 +73,7 @@ def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
         "rewards": [] if of_labels else [scale_of(kind["ranking"], "reward", 0.0) for kind in facts["items"]["rankings"]],
         "verdicts": VERDICTS,
         "in_markdown": _IN_MARKDOWN,
-        "items_open": _ITEMS_OPEN,
+        "items_open": _DOUBTFUL_OPEN if of_labels else _ITEMS_OPEN,
         "items_most": _ITEMS,
         "numbered": NUMBERED,
         "few": FEW,

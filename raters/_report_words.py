@@ -132,8 +132,10 @@ def reason(row: dict[str, Any], found: Audit) -> str:
 def ranked(rankings: list[dict[str, Any]], level: float) -> str:
     """What is first and last, and how many neighbours are told apart."""
     if len(rankings) > 1:
-        tops = [f"type {kind['type']} ({percent(kind['share'])}) {kind['ranking']['item'].iloc[0]}" for kind in rankings]
-        return f"Annotators are of {len(rankings)} types, and each is judged by its own ranking. First is, of {listing(tops)}."
+        tops = [f"{kind['ranking']['item'].iloc[0]} of type {kind['type']} ({percent(kind['share'])})" for kind in rankings]
+        return (
+            f"Annotators are of {len(rankings)} types, and each is judged by the ranking of theirs. First is {listing(tops)}."
+        )
     table = rankings[0]["ranking"]
     pairs, apart = len(table) - 1, int((table["p_above_next"] >= level).sum())
     first, last = table["item"].iloc[0], table["item"].iloc[-1]
