@@ -20,7 +20,7 @@ _CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
 def pytest_configure(config: pytest.Config) -> None:
     """Keep compiled functions between runs."""
     jax.config.update("jax_compilation_cache_dir", str(_CACHE))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,7 @@ _TYPE_CASES = {
 
 # Geweke's test, which has more power, covers their kernels in every run.
 _THOROUGH = {
+    "signed Extended-BTL by Gibbs",
     "OneCoin by Gibbs",
     "HierarchicalDawidSkene by Gibbs",
     "ItemDifficulty by Gibbs",
@@ -64,7 +65,9 @@ def smallest(ranks: xr.Dataset) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", _CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.thorough) if case in _THOROUGH else case for case in _CASES]
+)
 def test_ranks_are_uniform(case: str, few) -> None:
     """60 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
     ranks = sbc(_CASES[case][0], few, _CASES[case][1], seed=0, replicates=60, draws=39)
