@@ -208,10 +208,8 @@ def _write(options: Options, result, dropped, found, items: xr.Dataset, summary:
         if found is not None:
             _cli_files.write_table(found.confusion.to_dataframe().reset_index(), folder / "confusion.csv")
             label_figures.confusions(found).savefig(folder / "confusions.png")
-            figures.competences(found, threshold=options["threshold"], level=options["level"]).savefig(
-                folder / "competences.png"
-            )
-            figures.auditor(found, threshold=options["threshold"]).savefig(folder / "auditor.png")
+            figures.competences(found).savefig(folder / "competences.png")
+            figures.auditor(found).savefig(folder / "auditor.png")
         _facts.write_json(summary, folder / "summary.json")
         written = sorted(file.name for file in folder.iterdir())
     remove_stale(options["out"], written, also=["confusion.csv"])

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from raters._facts import audit_frame, percent, span
-from raters.figures import ends
+from raters._plots import ends
 
 if TYPE_CHECKING:
     from raters.audit import Audit

@@ -195,15 +195,14 @@ def _next_questions(model, result, votes, found, options: Options) -> tuple[pd.D
 
 def _write_audit(options: Options, result, dropped, found, summary: dict[str, Any]) -> list[str]:
     """Everything into the folder, or nothing; gives the names of the files."""
-    shown = {"level": options["level"]}
     with _cli_files.staged(options["out"]) as folder:
         result.to_netcdf(folder / "result.nc")
         if dropped is not None:
             dropped.to_netcdf(folder / "result-dropped.nc")
-        figures.rewards(result, **shown).savefig(folder / "rewards.png")
+        figures.rewards(result, level=options["level"]).savefig(folder / "rewards.png")
         if found is not None:
-            figures.competences(found, threshold=options["threshold"], **shown).savefig(folder / "competences.png")
-            figures.auditor(found, threshold=options["threshold"]).savefig(folder / "auditor.png")
+            figures.competences(found).savefig(folder / "competences.png")
+            figures.auditor(found).savefig(folder / "auditor.png")
         _facts.write_json(summary, folder / "summary.json")
         written = sorted(file.name for file in folder.iterdir())
     remove_stale(options["out"], written)

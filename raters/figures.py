@@ -28,7 +28,6 @@ from raters._plots import (
     cell,
     collected,
     collected_over,
-    ends,
     height,
     name_rows,
     rows_of,
@@ -37,7 +36,7 @@ from raters._plots import (
 from raters.audit import Audit
 from raters.errors import SettingError
 
-__all__ = ["auditor", "competences", "ends", "learning_curves", "ranks", "reliability", "rewards"]
+__all__ = ["auditor", "competences", "learning_curves", "ranks", "reliability", "rewards"]
 
 # Up to so many annotators, intervals in the scatter can be told apart.
 _FEW = 60
@@ -212,15 +211,13 @@ def _rank_bars(axes: Axes, data: xr.Dataset, rows: Rows) -> None:
     axes.set_title(f"Best, and among the best {data.attrs['top']}", loc="left", fontsize=11, pad=_ABOVE)
 
 
-def competences(found: Audit, *, threshold: float = 0.25, level: float = 0.9, most: int = 60) -> Plots:
+def competences(found: Audit, *, most: int = 60) -> Plots:
     """Forest of the annotators' competences, least competent on top, coloured by verdict.
 
     Parameters
     ----------
     found : Audit
         From `raters.audit`.
-    threshold, level : float
-        Those of the audit; they are drawn and named.
     most : int
         Annotators to show; of more, the least competent (two thirds) and the most competent.
 
@@ -241,22 +238,22 @@ def competences(found: Audit, *, threshold: float = 0.25, level: float = 0.9, mo
     rows = rows_of(names, most, 2 * most // 3)
     figure, axes = _forest(rows)
     data = table[["competence", "competence_low", "competence_high", "verdict"]].isel(annotator=rows.shown)
-    data = data.assign_attrs(level=level, threshold=threshold)
+    data = data.assign_attrs(level=found.level, threshold=found.threshold)
     for verdict, (colour, marker) in VERDICTS.items():
         of = data["verdict"].values == verdict
         part, place = data.isel(annotator=of), rows.place[of]
         axes.hlines(place, part["competence_low"], part["competence_high"], color=colour, linewidth=1.6)
         axes.plot(part["competence"], place, marker, color=colour, markersize=6, linestyle="none")
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
-    axes.axvline(threshold, color=GREY, linewidth=1, linestyle="--", zorder=0)
+    axes.axvline(found.threshold, color=GREY, linewidth=1, linestyle="--", zorder=0)
     ends_of_scale = "1: reference, 0: guesser" if found.confusion is None else "1: always right, 0: spammer"
-    axes.set_xlabel(f"competence ({ends_of_scale}, below 0: adversary; dashed: threshold {threshold:g})", fontsize=9)
-    axes.set_title(f"Who can be trusted: posterior mean competence and {level:.0%} interval", loc="left", fontsize=11)
+    axes.set_xlabel(f"competence ({ends_of_scale}, below 0: adversary; dashed: threshold {found.threshold:g})", fontsize=9)
+    axes.set_title(f"Who can be trusted: posterior mean competence and {found.level:.0%} interval", loc="left", fontsize=11)
     _legend(figure, found)
     return collected(data, figure, axes)
 
 
-def auditor(found: Audit, *, threshold: float = 0.25, most: int = 18) -> Plots:
+def auditor(found: Audit, *, most: int = 18) -> Plots:
     """What an auditor decides on: accuracy against the number of votes, and what is wrong with the least trusted.
 
     On the left, how often each annotator would choose the better of two random items (of labels: how often they are right),
@@ -267,8 +264,6 @@ def auditor(found: Audit, *, threshold: float = 0.25, most: int = 18) -> Plots:
     ----------
     found : Audit
         From `raters.audit`.
-    threshold : float
-        That of the audit; it is named.
     most : int
         Annotators to show on the right.
 
@@ -289,13 +284,15 @@ def auditor(found: Audit, *, threshold: float = 0.25, most: int = 18) -> Plots:
     figure = Figure(figsize=(11.5, 5.8), layout="constrained", dpi=150)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
     _accuracy_by_votes(left, table)
-    _kinds_of_trouble(right, table.isel(annotator=slice(most)), threshold)
+    _kinds_of_trouble(right, table.isel(annotator=slice(most)), found.threshold)
     count = table.sizes["annotator"]
     few = f"the {most} least trusted" if count > most else "all, least trusted first"
     right.set_title(f"What is wrong: {few}", loc="left", fontsize=11)
     figure.suptitle(f"Audit of {count} annotators", x=0.01, ha="left", fontsize=12)
     _legend(figure, found)
-    return collected_over(table.assign_attrs(threshold=threshold), figure, [left, right], "column", ["accuracy", "trouble"], 2)
+    return collected_over(
+        table.assign_attrs(threshold=found.threshold), figure, [left, right], "column", ["accuracy", "trouble"], 2
+    )
 
 
 def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:

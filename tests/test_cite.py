@@ -48,6 +48,9 @@ def test_everything_has_entries_with_what_their_kind_needs(cls):
         family = fields["author"].partition(",")[0].lower()
         assert key.startswith(family + fields.get("year", "_")), key
         assert all("," in author or author.startswith("{") for author in fields["author"].split(" and ")), key
+        assert re.fullmatch(r"\d{4}", fields.get("year", "2025")), key
+        assert re.fullmatch(r"\d+(--\d+)?", fields.get("pages", "1")), key
+        assert not re.search(r"&|;|\bet al", fields["author"]), key
         assert rt.cite(cls).isascii()
 
 
@@ -162,6 +165,14 @@ def test_entries_come_back_as_they_were():
     assert entries("  \n") == ()
 
 
+def test_the_bibtex_of_others_is_read_as_they_write_it():
+    text = """@Article {me:2025, author = "Me, I.", title={x = {y}}, journal = {J}, year = 2025, pages = {e12}}
+    @phdthesis{you, a = 1}"""
+    first, second = entries(text)
+    assert (first.kind, first.key, second.kind) == ("article", "me:2025", "phdthesis")
+    assert dict(first.fields) == {"author": "Me, I.", "title": "x = {y}", "journal": "J", "year": "2025", "pages": "e12"}
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -171,12 +182,7 @@ def test_entries_come_back_as_they_were():
         (GOOD.replace(", year = {2025}", ""), "me2025 has no year, which @misc needs"),
         (GOOD.replace("Me, I.", ""), "me2025 has no author, which @misc needs"),
         (GOOD.replace("@misc", "@article"), "me2025 has no journal, which @article needs"),
-        (GOOD.replace("@misc", "@blog"), "me2025 is of kind @blog; write one of @article, @book"),
         (GOOD.replace("}, title", "} title"), "commas part fields"),
-        (GOOD.replace("2025}}", "25}}"), "me2025 has the year '25'; write four digits"),
-        (GOOD.replace("Me, I.", "Mé, I."), "me2025 has the letter 'é'; write it for LaTeX"),
-        (GOOD.replace("Me, I.", "Me et al."), "write Last, First and Last, First"),
-        (GOOD.replace("year", "pages = {3-4}, year"), "me2025 has the pages '3-4'; write first--last"),
         (GOOD + GOOD, "two entries have the key me2025"),
         (GOOD + " and more", "after me2025 comes 'and more'"),
         (GOOD[:-1], "me2025 does not end in a brace after its fields"),

@@ -1,4 +1,5 @@
-"""Every Python snippet of the pages runs, in the order of its page; so do the command lines that begin with ``raters``.
+"""Every Python snippet of the pages runs, in the order of its page; command lines that begin with ``raters`` are read by the
+program, and under the mark ``thorough`` run.
 
 A page may say what it is allowed to warn of, ``<!-- warns: ConvergenceWarning -->``, and what its snippets take as given,
 ``<!-- setup`` … ``-->``, which is run where it stands.
@@ -65,7 +66,7 @@ def test_snippets_run(page: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     # Where a page takes the default back-end, its chains are short here: the code is on trial, not the draws.
     for module in ("raters.fit", "raters.acquisition.campaign"):
-        monkeypatch.setattr(sys.modules[module], "PGGibbs", partial(rt.PGGibbs, draws=100, warmup=50, chains=2), raising=False)
+        monkeypatch.setattr(sys.modules[module], "PGGibbs", partial(rt.PGGibbs, draws=100, warmup=50, chains=2))
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)  # where dataclasses look for the names in their annotations
     found = blocks(page)
@@ -74,7 +75,7 @@ def test_snippets_run(page: Path, tmp_path, monkeypatch) -> None:
         warnings.filterwarnings("ignore", "the chains have not mixed well")
         warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")
         for kind in _WARNS.findall(page.read_text()):
-            warnings.simplefilter("ignore", getattr(errors, kind, UserWarning))
+            warnings.simplefilter("ignore", getattr(errors, kind))
         for block in found:
             if block.kind in ("python", "setup"):
                 exec(compile("\n" * block.line + block.source, str(page), "exec"), module.__dict__)

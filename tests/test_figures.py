@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 import sys
@@ -17,7 +18,7 @@ from matplotlib.text import Text
 
 import raters as rt
 from raters import figures
-from raters._plots import VERDICTS, cell
+from raters._plots import VERDICTS, cell, ends
 from raters.errors import SettingError
 
 
@@ -168,7 +169,7 @@ def test_figures_leave_no_global_state():
     ],
 )
 def test_both_ends(number, most, head, expected):
-    shown, first, left_out = figures.ends(number, most, head)
+    shown, first, left_out = ends(number, most, head)
     assert (shown.tolist(), first, left_out) == expected
 
 
@@ -197,9 +198,16 @@ def test_panels_are_picked_by_name():
 
 
 def test_competences_hold_the_rows_that_are_drawn():
-    data = figures.competences(judged(90), most=9, threshold=0.5).data
+    found = dataclasses.replace(judged(90), threshold=0.5, level=0.8)
+    plots = figures.competences(found, most=9)
+    data = plots.data
     np.testing.assert_allclose(data["competence"], np.linspace(-1, 2, 90)[[0, 1, 2, 3, 4, 5, 87, 88, 89]])
-    assert data.attrs == {"level": 0.9, "threshold": 0.5}
+    assert data.attrs == {"level": 0.8, "threshold": 0.5}
+    (axes,) = of(plots).axes
+    assert "80%" in axes.get_title(loc="left")
+    assert "threshold 0.5" in axes.get_xlabel()
+    trouble = figures.auditor(found).get_viz("plot", column="trouble")
+    assert "competence below 0.5" in trouble.get_legend_handles_labels()[1]
 
 
 def test_it_is_saved_and_shown_at_the_size_asked_for(tmp_path):

@@ -45,8 +45,8 @@ class Raykar(Model[Labels]):
     Parameters
     ----------
     coefficient_scale : float, optional
-        Standard deviation s of the coefficients of the D standardised features; :math:`1.5 / \sqrt{D}` by default, so that the
-        log-odds of a class have a prior standard deviation of about 1.5.
+        Standard deviation s of the coefficients of the D standardised features; :math:`1.5 / \sqrt{D}` by default, so that what
+        the features add to the score of a class has a prior standard deviation of about 1.5.
     hidden : int
         Units of a hidden layer beside the linear classifier; none by default.
     diagonal : float
