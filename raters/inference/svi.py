@@ -213,16 +213,21 @@ def _log_joint_of_draws(model: Model, data: Any, values: Any) -> jax.Array:
     return jax.lax.map(lambda draw: log_joint(model, data, draw), values)
 
 
-def _warn_unless_settled(elbo: np.ndarray) -> None:
-    """Warn when the ELBO was still rising in the last tenth of the steps."""
+def still_rising(elbo: np.ndarray) -> tuple[float, float] | None:
+    """By how many nats the ELBO rose over the last tenth of the steps, and the noise of that; None where it had settled."""
     tenth = max(len(elbo) // 10, 1)
     last, before = elbo[-tenth:], elbo[-2 * tenth : -tenth]
     rise = float(last.mean() - before.mean())
     noise = float(np.sqrt(last.var() / len(last) + before.var() / len(before)))
-    if not np.isfinite(elbo[-1]) or rise > max(4 * noise, 0.5):
+    return (rise, noise) if not np.isfinite(elbo[-1]) or rise > max(4 * noise, 0.5) else None
+
+
+def _warn_unless_settled(elbo: np.ndarray) -> None:
+    if (found := still_rising(elbo)) is not None:
         warnings.warn(
-            f"the ELBO still rose by {rise:.2f} nats over the last tenth of the steps (noise {noise:.2f}); "
-            "raise SVI(steps=...)",
+            "the ELBO still rose by {:.2f} nats over the last tenth of the steps (noise {:.2f}); raise SVI(steps=...)".format(
+                *found
+            ),
             ConvergenceWarning,
             stacklevel=4,
         )
