@@ -53,21 +53,42 @@ def cite(*used: Model | Backend | type | xr.DataTree) -> str:
     >>> rt.cite(result) == rt.cite(rt.BTL(), rt.PGEM())
     True
     """
-    found: dict[str, Entry] = {}
     classes = [cls for thing in used for cls in _classes(thing)]
-    for cls in classes:
-        for entry in _entries(cls):
-            if found.setdefault(entry.key, entry) != entry:
-                raise SettingError(
-                    f"{cls.__name__}.reference has the key {entry.key} for another work; give it a key of its own"
-                )
+    found = _collected(classes)
     if not found:
         names = " and ".join(cls.__name__ for cls in classes)
         what = f"{names} {'have' if len(classes) > 1 else 'has'} no `reference`" if classes else "nothing was given"
         raise SettingError(
             f"there is nothing to cite: {what}; write rt.cite(model, backend), such as rt.cite(rt.BTL(), rt.NUTS())"
         )
-    return "\n\n".join(map(str, found.values()))
+    return "\n\n".join(map(str, found))
+
+
+def known_entries(model: Model, backend: Backend | str) -> list[str]:
+    """The entries of a model and of the back-end that it was fitted with, or of its ``repr``.
+
+    A class of one's own without a `reference`, and a back-end that raters does not know by its ``repr``, add nothing.
+    """
+    kind = known(backend, inference) if isinstance(backend, str) else type(backend)
+    return list(map(str, _collected([type(model), *([] if kind is None else [kind])])))
+
+
+def known(text: str, package: Any) -> Any:
+    """The class of `package` that a ``repr`` begins with; None when it has none of that name."""
+    name = text.partition("(")[0]
+    return getattr(package, name) if name in package.__all__ else None
+
+
+def _collected(classes: list[type]) -> list[Entry]:
+    """Each entry once, in the order of the classes."""
+    found: dict[str, Entry] = {}
+    for cls in classes:
+        for entry in _entries(cls):
+            if found.setdefault(entry.key, entry) != entry:
+                raise SettingError(
+                    f"{cls.__name__}.reference has the key {entry.key} for another work; give it a key of its own"
+                )
+    return list(found.values())
 
 
 def _classes(thing: Any) -> list[type]:
@@ -85,10 +106,11 @@ def _classes(thing: Any) -> list[type]:
 
 def _named(text: str, package: Any) -> type:
     """The class that a result names in its attributes, by the ``repr`` of what it was fitted with."""
-    name = text.partition("(")[0]
-    if name not in package.__all__:
+    cls = known(text, package)
+    if cls is None:
+        name = text.partition("(")[0]
         raise SettingError(f"this result was fitted with {name}, which is not of raters; write rt.cite(model, backend)")
-    return getattr(package, name)
+    return cls
 
 
 def _entries(cls: Any) -> tuple[Entry, ...]:
