@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,7 +121,8 @@ def report(
     Raises
     ------
     SettingError
-        When `found` is an audit of other annotators than those of `result`; when `questions` are not questions.
+        When `found` is an audit of other annotators than those of `result`; when `questions` are not questions, or `command`
+        is no command line.
 
     See Also
     --------
@@ -132,7 +134,8 @@ def report(
     wrong drops, the sum of p over those with verdict ``keep`` are wrongly kept, and the costs are those of the audit.
 
     The agreement of two annotators is, on average over the questions that both answered, the probability that a random
-    answer of the one is that of the other; a tie counts as half an answer for each side. It is not corrected for chance.
+    answer of the one is that of the other; a tie counts as half an answer for each side. Beside it stands what chance gives:
+    ½ of votes, and of labels the sum of the squared shares of the classes among all labels.
 
     Examples
     --------
@@ -153,7 +156,21 @@ def report(
         raise SettingError("this is an audit of other annotators than those of the result; pass rt.audit(model, result)")
     if (fitted := result.attrs.get("model", repr(model))) != repr(model):
         raise SettingError(f"this result was fitted with {fitted}, not {model!r}; pass that model")
+    _check_command(command)
     return Report(facts_of(model, result, found, _table(questions), questions_note, title, command))
+
+
+def _check_command(command: str) -> None:
+    """`SettingError` for what no shell would take."""
+    if not isinstance(command, str):
+        raise SettingError(f"command={command!r} is no text; write command=shlex.join(sys.argv)")
+    try:
+        shlex.split(command)
+    except ValueError as error:
+        why = str(error).lower()
+        raise SettingError(
+            f"command={command!r} is no command line ({why}); quote its words, as command=shlex.join(sys.argv) does"
+        ) from error
 
 
 def _table(questions: Any) -> pd.DataFrame | None:
