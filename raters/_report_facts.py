@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from raters import _facts, _report_fit, _report_words, inference
+from raters import _facts, _report_fit, _report_words
 from raters._pairwise import pairwise
 from raters._result import data_of
 from raters.audit import Audit
-from raters.cite import cite
+from raters.cite import known_entries
 from raters.data import Comparisons
-from raters.errors import DataWarning, SettingError
+from raters.errors import DataWarning
 from raters.labels import Labels
 from raters.model import Model
 
@@ -37,17 +37,17 @@ def facts_of(
     fitted = _report_fit.convergence(model, result, data, command)
     facts = {
         "schema_version": SCHEMA_VERSION,
-        "title": title or f"Audit of {data.num_annotators:,} annotators",
+        "title": title or f"Audit of {_report_words.counted(data.num_annotators, 'annotator')}",
         "kind": "labels" if isinstance(data, Labels) else "comparisons",
-        "answer": _answer(found, people, fitted["settled"]),
+        "answer": _answer(found, people, fitted),
         "annotators": people,
         "items": _label_items(found, data) if isinstance(data, Labels) else _rankings(result, found.level),
         "agreement": _agreement(data, found, people),
         "convergence": fitted,
-        "next": _report_fit.steps(people, fitted, data, command)
+        "next": _report_fit.steps(model, people, fitted, data, command)
         | {"questions": [] if questions is None else questions, "questions_note": note},
         "how": _how(model, result, found, data, command),
-        "cite": _citations(model, result),
+        "cite": known_entries(model, str(result.attrs.get("backend", ""))),
     }
     return _facts.plain(facts)
 
@@ -60,7 +60,7 @@ def annotators(found: Audit) -> list[dict[str, Any]]:
     return [row | {"reason": _report_words.reason(row, found)} for row in rows]
 
 
-def _answer(found: Audit, people: list[dict[str, Any]], settled: bool) -> dict[str, Any]:
+def _answer(found: Audit, people: list[dict[str, Any]], fitted: dict[str, Any]) -> dict[str, Any]:
     """Who should go, how sure that is, and what it costs."""
     by_verdict = {verdict: [row for row in people if row["verdict"] == verdict] for verdict in VERDICTS}
     p_bad = {verdict: np.array([row["p_below"] for row in rows]) for verdict, rows in by_verdict.items()}
@@ -82,8 +82,8 @@ def _answer(found: Audit, people: list[dict[str, Any]], settled: bool) -> dict[s
         "votes": votes,
         "votes_of_flagged": sum(int(row["votes"]) for row in by_verdict["drop"]),
     }
-    sentence = _report_words.answer(numbers, found.min_votes)
-    return {"sentence": sentence, "sure": _report_words.sure(numbers, found, settled), "settled": settled} | numbers
+    said = {"sentence": _report_words.answer(numbers, found), "sure": _report_words.sure(numbers, found, fitted)}
+    return said | {"relied_on": fitted["relied_on"]} | numbers
 
 
 # ---------------------------------------------------------------- items
@@ -141,6 +141,8 @@ def _agreement(data: Comparisons | Labels, found: Audit, people: list[dict[str, 
         "annotators": [row["annotator"] for row in chosen],
         "verdicts": [row["verdict"] for row in chosen],
         "of": len(people),
+        "with_answers": sum(row["votes"] > 0 for row in people),
+        "by_chance": _by_chance(data),
         "share": matrix.share,
         "common": matrix.common,
         "mean": float(np.nanmean(matrix.share)) if (matrix.common > 0).any() else None,
@@ -150,6 +152,14 @@ def _agreement(data: Comparisons | Labels, found: Audit, people: list[dict[str, 
         "statistics": None if statistics is None else _named(statistics),
         "statistics_note": silence,
     }
+
+
+def _by_chance(data: Comparisons | Labels) -> float:
+    """How often two agree who answer without looking, but each as everybody does on the whole; votes are of two sides."""
+    if not isinstance(data, Labels):
+        return 0.5
+    given = np.bincount(np.asarray(data.label, int), np.asarray(data.weight, float), data.num_classes)
+    return float(((given / given.sum()) ** 2).sum())
 
 
 def _most_relevant(people: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -187,13 +197,3 @@ def _how(model: Model, result: xr.DataTree, found: Audit, data: Comparisons | La
         "command": command,
         "not_said": _report_words.NOT_SAID[isinstance(data, Labels)],
     }
-
-
-def _citations(model: Model, result: xr.DataTree) -> list[str]:
-    used: list[Any] = [model]
-    kind = getattr(inference, _report_fit.backend_name(result), None)
-    used += [kind] if isinstance(kind, type) else []
-    try:
-        return cite(*used).split("\n\n")
-    except SettingError:  # A model of one's own that names no source.
-        return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 import warnings
 from typing import Any
@@ -10,36 +11,51 @@ import numpy as np
 import xarray as xr
 
 from raters import inference
-from raters._report_words import CLEAR, listing
+from raters._report_words import CLEAR, counted, listing
+from raters._reprs import read
+from raters.cite import known
 from raters.data import Comparisons
-from raters.inference.svi import _warn_unless_settled
+from raters.inference import NUTS, SVI, Backend, PGGibbs
+from raters.inference.svi import still_rising
 from raters.labels import Labels
 from raters.model import Model
 
-
-def backend_name(result: xr.DataTree) -> str:
-    """The class of the back-end, as the result records it; empty where it does not."""
-    return str(result.attrs.get("backend", "")).partition("(")[0]
+# How the command line calls the exact samplers, the one that is taken first at the front.
+_EXACT = {PGGibbs: "gibbs", NUTS: "nuts"}
+# With fewer draws a longer run is hardly worth its warm-up.
+_FEWEST = 1000
 
 
 def convergence(model: Model, result: xr.DataTree, data: Comparisons | Labels, command: str) -> dict[str, Any]:
     """Whether the numbers would stay in a longer run, in words and then in numbers."""
-    name, attrs = backend_name(result), result.attrs
-    kind = getattr(inference, name, None)
+    attrs = result.attrs
+    kind = known(str(attrs.get("backend", "")), inference)
     exact = getattr(kind, "exact", None)
     chains, draws = (result["posterior"].sizes[axis] for axis in ("chain", "draw"))
     numbers = {key: attrs[key] for key in _NUMBERS if key in attrs} | {"chains": chains, "draws": draws}
-    settled, sentence = _settled(exact, name, numbers, result)
+    settled, sentence = _settled(kind, numbers, result)
     doubts = list(model.doubts(result))
     found = {
-        "settled": settled and not doubts,
+        "settled": settled,
+        "relied_on": settled and not doubts,
         "exact": exact,
         "sentence": sentence,
         "numbers": [{"name": key, "meaning": _NUMBERS[key], "value": numbers[key]} for key in _NUMBERS if key in numbers],
         "doubts": doubts,
         "cautions": _cautions(model, data),
     }
-    return found | ({} if settled else {"line": _longer(name, draws, data, command)})
+    line = None if settled else _better(model, settings_of(result), numbers, data, command)
+    return found | ({} if line is None else {"line": line})
+
+
+def settings_of(result: xr.DataTree) -> Backend | None:
+    """The back-end with its settings, as the result records it; None where it does not, or where raters does not know it."""
+    kinds = {name: getattr(inference, name) for name in inference.__all__}
+    try:
+        found = read(str(result.attrs.get("backend", "")), kinds)
+    except (SyntaxError, AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, Backend) else None
 
 
 _NUMBERS = {
@@ -56,17 +72,14 @@ _NUMBERS = {
 }
 
 
-def _settled(exact: bool | None, name: str, numbers: dict[str, Any], result: xr.DataTree) -> tuple[bool, str]:
-    """Whether the fit can be relied on, and the sentence."""
-    if exact is None:
+def _settled(kind: Any, numbers: dict[str, Any], result: xr.DataTree) -> tuple[bool, str]:
+    """Whether the back-end was done, and the sentence."""
+    if kind is None:
         return False, "The result does not record how it was fitted, so nothing can be said about whether the fit has settled."
-    if exact:
+    if kind.exact:
         return _mixed(numbers)
-    if name == "SVI":
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            _warn_unless_settled(np.asarray(result["optimisation"]["elbo"]))
-        if said:
+    if kind is SVI:
+        if still_rising(np.asarray(result["optimisation"]["elbo"])) is not None:
             return False, "The approximation was still improving when it stopped: the numbers on this page may still move."
         return True, "The approximation had stopped improving. It is an approximation: intervals tend to be too narrow."
     if not numbers.get("converged", 0):
@@ -81,22 +94,36 @@ def _settled(exact: bool | None, name: str, numbers: dict[str, Any], result: xr.
 
 def _mixed(numbers: dict[str, Any]) -> tuple[bool, str]:
     """Of chains: whether they agree and are long enough."""
-    chains = numbers["chains"]
-    rhat, ess = (float(numbers.get(key, np.nan)) for key in ("max_rhat", "min_ess"))
-    jumps = numbers.get("divergences", 0)
-    if chains == 1 and ess >= 100:
-        return False, "There is a single chain, and nothing to compare it with: run several to see whether they agree."
-    who = f"The {chains} chains" if chains > 1 else "The single chain"
+    chains, jumps = numbers["chains"], numbers.get("divergences", 0)
+    rhat, ess = _diagnostics(numbers)
+    if chains == 1:
+        short = "" if ess >= 100 else ", and it is too short to tell much"
+        alone = f"There is a single chain{short or ', and nothing to compare it with'}"
+        return False, f"{alone}: run several{short and ', and longer,'} to see whether they agree."
     if not rhat <= 1.01:
-        return False, f"{who} have not agreed yet: the numbers on this page may still move. Run longer before acting on them."
-    if not ess >= 100 * chains:
-        return False, f"{who} are going to the same place, but are too short to tell it precisely. Run longer before acting."
-    if jumps:
-        return False, f"{who} agree, but {jumps:,} steps went astray (diverged), so a corner may have been missed."
-    return True, (
-        f"{who} agree with one another, and hold as much as {ess:,.0f} independent draws or more of every number: a longer run "
-        "would hardly change this page."
-    )
+        text = "have not agreed yet: the numbers on this page may still move. Run longer before acting on them."
+    elif not ess >= 100 * chains:
+        text = "are going to the same place, but are too short to tell it precisely. Run longer before acting."
+    elif jumps:
+        text = f"agree, but {counted(jumps, 'step')} went astray (diverged), so a corner may have been missed."
+    else:
+        text = (
+            f"agree with one another, and hold as much as {ess:,.0f} independent draws or more of every number: a longer run "
+            "would hardly change this page."
+        )
+    return _agree(numbers) and not jumps, f"The {chains} chains {text}"
+
+
+def _diagnostics(numbers: dict[str, Any]) -> tuple[float, float]:
+    """The largest R-hat and the smallest effective sample size; NaN where they are not recorded."""
+    rhat, ess = (float(numbers.get(key, np.nan)) for key in ("max_rhat", "min_ess"))
+    return rhat, ess
+
+
+def _agree(numbers: dict[str, Any]) -> bool:
+    """Whether there are several chains that agree and are long enough."""
+    rhat, ess = _diagnostics(numbers)
+    return numbers["chains"] > 1 and rhat <= 1.01 and ess >= 100 * numbers["chains"]
 
 
 def _cautions(model: Model, data: Comparisons | Labels) -> list[str]:
@@ -111,19 +138,23 @@ def _cautions(model: Model, data: Comparisons | Labels) -> list[str]:
 
 
 def steps(
-    people: list[dict[str, Any]], fitted: dict[str, Any], data: Comparisons | Labels, command: str
+    model: Model,
+    people: list[dict[str, Any]],
+    fitted: dict[str, Any],
+    data: Comparisons | Labels,
+    command: str,
 ) -> dict[str, list[dict[str, Any]]]:
     """What to do, in this order, each with the line that does it where there is one."""
     of = {verdict: [row for row in people if row["verdict"] == verdict] for verdict in ("drop", "review", "not enough votes")}
-    found = []
+    found: list[tuple[str, str | None]] = []
     if not fitted["settled"]:
-        text = "Run the fit for longer before anything else: what follows may still change."
-        found.append((text, fitted.get("line") or _longer("", 0, data, command)))
-    elif not fitted["exact"] and (of["drop"] or of["review"]):
-        text = "Before anybody loses work by this, check it with the exact sampler, which takes longer."
-        found.append((text, _exact(data, command)))
+        found.append(("Fit again before anything else: what follows may still change.", fitted.get("line")))
+    elif fitted["doubts"]:
+        found += [(f"{doubt[:1].upper()}{doubt[1:]}.", None) for doubt in fitted["doubts"]]
+    elif not fitted["exact"] and (of["drop"] or of["review"]) and (line := _exact(model, data, command)):
+        found.append(("Before anybody loses work by this, check it with the exact sampler, which takes longer.", line))
     if of["drop"]:
-        found.append((_about_drops(of["drop"], fitted["settled"]), _dropped(data, command)))
+        found.append((_about_drops(of["drop"], fitted["relied_on"]), _dropped(model, data, command)))
     if upside_down := [row["annotator"] for row in of["drop"] + of["review"] if row["p_adversarial"] > CLEAR]:
         text = (
             f"Ask {listing(upside_down)} whether the instructions were read the wrong way round: their answers go against the "
@@ -140,10 +171,10 @@ def steps(
     return {"steps": [{"what": what, "line": line} for what, line in found]}
 
 
-def _about_drops(rows: list[dict[str, Any]], settled: bool) -> str:
+def _about_drops(rows: list[dict[str, Any]], relied_on: bool) -> str:
     names = listing([row["annotator"] for row in rows])
     them = "this one" if len(rows) == 1 else "them"
-    begin = "Put" if settled else "If they then still should go, put"
+    begin = "Put" if relied_on else "If they then still should go, put"
     return (
         f"{begin} no more questions to {names}, and fit again without {them} to see what changes. Look at some of the answers "
         "yourself first, and hear the person: the posterior is as good as the model."
@@ -166,25 +197,55 @@ def _command(text: str, leave_out: dict[str, int], *more: str) -> str:
     return shlex.join([*kept, *more])
 
 
-def _longer(name: str, draws: int, data: Comparisons | Labels, command: str) -> str:
-    """A longer run."""
-    if name not in ("PGGibbs", "NUTS"):
-        return _exact(data, command)
+# Options of the command line that say how to fit.
+_FITTING = {"--backend": 1, "--draws": 1, "--warmup": 1, "--chains": 1}
+
+
+def _better(
+    model: Model, used: Backend | None, numbers: dict[str, Any], data: Comparisons | Labels, command: str
+) -> str | None:
+    """A fit that can be relied on sooner than the one that was `used`."""
+    if not isinstance(used, (NUTS, PGGibbs)):
+        return _exact(model, data, command)
+    astray = isinstance(used, NUTS) and numbers.get("divergences", 0)
+    longer = used
+    if not (astray and _agree(numbers)):
+        longer = dataclasses.replace(used, draws=max(4 * used.draws, _FEWEST), chains=max(used.chains, 4))
+    if not command:
+        if astray and isinstance(longer, NUTS):
+            # Nine tenths nearer to 1, in whose neighbourhood steps are small.
+            longer = dataclasses.replace(longer, target_accept=max(0.99, round(1 - (1 - longer.target_accept) / 10, 6)))
+        return f"result = rt.fit(model, {_name(data)}, rt.{longer!r}, seed=0)"
+    if astray:
+        # The command line has no target_accept: take the sampler that cannot go astray, or adapt for longer.
+        if _sampler(model, data) is PGGibbs:
+            return _exact(model, data, command)
+        longer = dataclasses.replace(longer, warmup=4 * longer.warmup)
+    changed = [name for name in ("draws", "warmup", "chains") if getattr(longer, name) != getattr(used, name)]
+    options = [word for name in changed for word in (f"--{name}", str(getattr(longer, name)))]
+    return _command(command, {f"--{name}": 1 for name in changed}, *options)
+
+
+def _exact(model: Model, data: Comparisons | Labels, command: str) -> str | None:
+    """A fit by an exact sampler."""
+    kind = _sampler(model, data)
+    if kind is None:
+        return None
     if command:
-        return _command(command, {"--draws": 1, "--chains": 1}, "--draws", str(max(4 * draws, 1000)))
-    return f"result = rt.fit(model, {_name(data)}, rt.{name}(draws={max(4 * draws, 1000)}), seed=0)"
+        return _command(command, _FITTING, *(["--backend", _EXACT[kind]] if kind is not PGGibbs else []))
+    return f"result = rt.fit(model, {_name(data)}, rt.{kind.__name__}(), seed=0)"
 
 
-def _exact(data: Comparisons | Labels, command: str) -> str:
-    if command:
-        return _command(command, {"--backend": 1, "--draws": 1})
-    return f"result = rt.fit(model, {_name(data)}, rt.PGGibbs(), seed=0)"
+def _sampler(model: Model, data: Comparisons | Labels) -> Any:
+    """The first exact sampler that can fit the model; None where none can."""
+    return next((kind for kind in _EXACT if kind().why_not(model, data) is None), None)
 
 
-def _dropped(data: Comparisons | Labels, command: str) -> str:
+def _dropped(model: Model, data: Comparisons | Labels, command: str) -> str:
     if command:
         return _command(command, {"--drop": 0}, "--drop")
-    return f"without = rt.drop(model, {_name(data)}, found, seed=0)"
+    by = " rt.NUTS()," if _sampler(model, data) is NUTS else ""
+    return f"without = rt.drop(model, {_name(data)}, found,{by} seed=0)"
 
 
 def _ask(data: Comparisons | Labels, command: str) -> tuple[str, str]:

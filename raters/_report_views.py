@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raters import _facts
 from raters._report_facts import VERDICTS
+from raters._report_words import counted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -92,7 +93,15 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters |= {"percent": _percent, "number": _number, "md": escape_markdown, "code": _in_backticks}
+    found.filters |= {"counted": counted, "shade": shade}
     return found
+
+
+def shade(share: float, by_chance: float) -> tuple[str, str]:
+    """The colour of a cell of the matrix, and how much of it: none at chance, most where two always or never agree."""
+    below = share < by_chance
+    most = by_chance if below else 1 - by_chance
+    return ("low" if below else "high"), f"{0.8 * abs(share - by_chance) / most if most > 0 else 0.0:.2f}"
 
 
 def _percent(share: float | None) -> str:
@@ -104,13 +113,17 @@ def _number(value: float | None, digits: int = 2) -> str:
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
-_MEANS_SOMETHING = "\\`*_{}[]<>|~#"
+_MEANS_SOMETHING = "\\`*_{}[]<>|~#$"
+# What GitHub turns into mentions, references and links wherever it stands; a word joiner is not seen, and parts it.
+_SPECIAL = re.compile(r"@|#(?=\w)|:(?=//)|www(?=\.)|\bgh-(?=\d)", re.IGNORECASE)
+_WORD_JOINER = "\u2060"
 
 
 def escape_markdown(text: Any) -> str:
-    """Text that Markdown leaves as it is, also in a cell of a table."""
+    """Text that Markdown, and GitHub's, leaves as it is, also in a cell of a table."""
     plain = " ".join(str(text).split()).replace("&", "&amp;")
-    escaped = "".join(f"\\{letter}" if letter in _MEANS_SOMETHING else letter for letter in plain)
+    parted = _SPECIAL.sub(lambda found: found[0] + _WORD_JOINER, plain)
+    escaped = "".join(f"\\{letter}" if letter in _MEANS_SOMETHING else letter for letter in parted)
     return escaped.replace("\\<", "&lt;").replace("\\>", "&gt;")
 
 

@@ -41,6 +41,11 @@ def listing(names: Sequence[Any], most: int = 6) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number of things, in the singular where it is one."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def about(number: float) -> str:
     """An expected number, as exactly as it is worth saying."""
     return f"{number:,.0f}" if number >= 20 else f"{number:.1f}" if number >= 0.95 else f"{number:.2f}"
@@ -49,14 +54,19 @@ def about(number: float) -> str:
 # ---------------------------------------------------------------- the answer
 
 
-def answer(numbers: dict[str, Any], min_votes: int) -> str:
+def answer(numbers: dict[str, Any], found: Audit) -> str:
     """Who should go, in one sentence."""
     counts, total = numbers["counts"], sum(numbers["counts"].values())
     drop, review, keep, unjudged = (counts[verdict] for verdict in ("drop", "review", "keep", "not enough votes"))
-    crowd = f"{total:,} annotators" if total != 1 else "1 annotator"
+    enough = counted(found.min_votes, _word(found))
+    if total == 1:
+        named = "".join(f" ({name})" for name in numbers["flagged"] + numbers["review"])
+        what = "should go" if drop else "should be looked at" if review else "can stay"
+        return f"The only annotator{named} {f'cannot be judged: there are fewer than {enough}' if unjudged else what}."
+    crowd = counted(total, "annotator")
     if unjudged == total:
-        return f"Nobody can be judged: none of {crowd} has {min_votes} votes or more."
-    few = f" {unjudged:,} {_have(unjudged)} too few votes to be judged." if unjudged else ""
+        return f"Nobody can be judged: none of {crowd} has {enough} or more."
+    few = f" {unjudged:,} {'has' if unjudged == 1 else 'have'} too few {_word(found)}s to be judged." if unjudged else ""
     if not drop and not review:
         return (f"All {crowd} can stay." if not unjudged else f"None of {crowd} should go; {keep:,} can stay.") + few
     if drop:
@@ -69,14 +79,17 @@ def answer(numbers: dict[str, Any], min_votes: int) -> str:
     return f"{'; '.join(parts)}; {keep:,} can stay.{few}"
 
 
-def _have(number: int) -> str:
-    return "has" if number == 1 else "have"
+def _word(found: Audit) -> str:
+    """What an annotator gives."""
+    return "vote" if found.items is None else "label"
 
 
-def sure(numbers: dict[str, Any], found: Audit, settled: bool) -> list[str]:
+def sure(numbers: dict[str, Any], found: Audit, fitted: dict[str, Any]) -> list[str]:
     """How sure that is, and what it costs."""
     counts, said = numbers["counts"], []
-    if not settled:
+    if fitted["settled"]:
+        said += [f"Not final: {doubt}." for doubt in fitted["doubts"]]
+    else:
         said.append("Not final: the fit has not settled, see “Can the numbers be relied on?”. Do not act on this page yet.")
     if drop := counts["drop"]:
         who = f"Of the {drop:,} who should go" if drop > 1 else "The one who should go"
@@ -86,8 +99,10 @@ def sure(numbers: dict[str, Any], found: Audit, settled: bool) -> list[str]:
             said.append(f"{who}, about {number} ({share}) are expected to be good enough: their {good}.")
         else:
             said.append(f"{who} is good enough with probability {percent(numbers['expected_wrong_drops'])}: that {good}.")
-    if keep := counts["keep"]:
-        bad = numbers["expected_bad_kept"]
+    bad = numbers["expected_bad_kept"]
+    if (keep := counts["keep"]) == 1:
+        said.append(f"The one who can stay is good enough with probability {percent(1 - bad)}.")
+    elif keep:
         some = f"about {about(bad)} are expected not to be" if bad >= 0.005 else "all are expected to be"
         said.append(f"Of the {keep:,} who can stay, {some} good enough.")
     if drop or counts["review"]:
@@ -99,9 +114,8 @@ def sure(numbers: dict[str, Any], found: Audit, settled: bool) -> list[str]:
         )
     if drop:
         share = numbers["votes_of_flagged"] / max(numbers["votes"], 1)
-        what = "labels" if found.items is not None else "votes"
         their = "Those who should go gave" if drop > 1 else "The one who should go gave"
-        said.append(f"{their} {numbers['votes_of_flagged']:,} of {numbers['votes']:,} {what} ({percent(share)}).")
+        said.append(f"{their} {numbers['votes_of_flagged']:,} of {counted(numbers['votes'], _word(found))} ({percent(share)}).")
     return said
 
 
@@ -109,8 +123,8 @@ def reason(row: dict[str, Any], found: Audit) -> str:
     """Why an annotator has this verdict; nothing of those who can stay."""
     of_labels, verdict = found.items is not None, row["verdict"]
     if verdict == "not enough votes":
-        what = ("label" if of_labels else "vote") + ("" if row["votes"] == 1 else "s")
-        return f"{row['votes']} {what}, and {found.min_votes} are needed"
+        need = "is" if found.min_votes == 1 else "are"
+        return f"{counted(row['votes'], _word(found))}, and {found.min_votes} {need} needed"
     if verdict == "keep":
         return ""
     idle = row["p_spammer"] if of_labels else row["p_guessing"]
@@ -139,9 +153,13 @@ def ranked(rankings: list[dict[str, Any]], level: float) -> str:
     table = rankings[0]["ranking"]
     pairs, apart = len(table) - 1, int((table["p_above_next"] >= level).sum())
     first, last = table["item"].iloc[0], table["item"].iloc[-1]
+    if pairs == 1:
+        told = f"The two are {'' if apart else 'not '}told apart"
+    else:
+        told = f"Of {pairs:,} neighbours in the ranking, {apart:,} {'is' if apart == 1 else 'are'} told apart"
     return (
         f"{first} is first (with probability {percent(table['p_best'].iloc[0])} the best of all), and {last} last. "
-        f"Of {pairs:,} neighbours in the ranking, {apart:,} are told apart with {percent(level)} probability or more."
+        f"{told} with {percent(level)} probability or more."
     )
 
 
@@ -149,7 +167,7 @@ def labelled(numbers: dict[str, Any]) -> str:
     """How many item labels are expected to be wrong."""
     known = f" The truth of {numbers['known_truths']:,} was given." if numbers["known_truths"] else ""
     return (
-        f"If labelling stops now, {about(numbers['expected_wrong'])} of {numbers['number']:,} item labels "
+        f"If labelling stops now, {about(numbers['expected_wrong'])} of {counted(numbers['number'], 'item label')} "
         f"({percent(numbers['expected_share_wrong'])}) are expected to be wrong, by this model.{known}"
     )
 
@@ -157,13 +175,16 @@ def labelled(numbers: dict[str, Any]) -> str:
 def matrix(numbers: dict[str, Any], of_labels: bool) -> str:
     """What the matrix shows, and who is in it."""
     shown, what = len(numbers["annotators"]), "items" if of_labels else "pairs"
+    if shown == 1:
+        return "There is a single annotator with answers, so there is no agreement to show."
     if numbers["mean"] is None:
         return f"No two of these annotators answered on the same {what}, so there is no agreement to show."
-    who = f"the {shown} that matter most of {numbers['of']:,}: those in question with most votes, and the most active"
-    among = "all annotators with answers" if shown == numbers["of"] else who
-    if shown < numbers["of"] and shown < 30:
-        among = f"the {shown} of {numbers['of']} annotators with answers"
+    if shown < numbers["with_answers"]:
+        among = f"the {shown} that matter most of {numbers['of']:,}: those in question with most votes, and the most active"
+    else:
+        among = "all annotators with answers" if shown == numbers["of"] else f"the {shown} of {numbers['of']} with answers"
     return (
-        f"Two annotators who answered on the same {what} gave the same answer in {percent(numbers['mean'])} of cases, on "
-        f"average over pairs of annotators. Shown are {among}, least trusted first. A blank cell: nothing in common."
+        f"Shown are {among}, least trusted first. Two of these who answered on the same {what} gave the same answer in "
+        f"{percent(numbers['mean'])} of cases, on average over pairs of them; two who answer by chance would in "
+        f"{percent(numbers['by_chance'])}. A blank cell: nothing in common."
     )

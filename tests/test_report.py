@@ -6,13 +6,14 @@ import dataclasses
 import json
 import time
 from html.parser import HTMLParser
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import xarray as xr
 
 import raters as rt
-from raters import _report_views
+from raters import _report_facts, _report_views, _report_words
 from raters._pairwise import pairwise
 from raters.errors import SettingError
 from tests import hand
@@ -20,6 +21,8 @@ from tests.test_cli import refused, run
 
 SIGNED = rt.ExtendedBTL(competence="signed")
 HOSTILE = ('<b>&"x"', "a|b", "`c`", "d\n_e_", "{{ 7 * 7 }}")
+# What GitHub would make a mention, a reference, a link or a formula of.
+LIVELY = ("@someone", "#12", "gh-12", "me@here.org", "https://a.org", "http://a.org", "www.a.org", "$x$ and $y$")
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 
@@ -155,6 +158,45 @@ def test_the_answer_in_words():
     assert everybody == "All 4 annotators can stay."
 
 
+@pytest.mark.parametrize(
+    ("values", "votes", "settings", "sentence"),
+    [
+        (1.0, 9, {}, "The only annotator can stay."),
+        (0.0, 9, {}, "The only annotator (me) should go."),
+        (1.0, 3, {}, "The only annotator cannot be judged: there are fewer than 5 votes."),
+    ],
+)
+def test_a_single_annotator(values, votes, settings, sentence):
+    model = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=0.5)
+    result = hand.result(
+        hand.votes(*[("a", "b", "me")] * votes),
+        reward=[[1.0, -1.0]] * 40,
+        competence=np.random.default_rng(0).normal(values, 0.1, (40, 1)),
+    )
+    report = rt.report(model, result, rt.audit(model, result, **settings))
+    assert report.facts["title"] == "Audit of 1 annotator"
+    assert report.facts["answer"]["sentence"] == sentence
+    assert report.facts["items"]["sentence"].startswith(
+        "a is first (with probability 100% the best of all), and b last. The two"
+    )
+    assert (
+        report.facts["agreement"]["sentence"] == "There is a single annotator with answers, so there is no agreement to show."
+    )
+    for text in (report.html(), report.markdown()):
+        assert "1 annotators" not in text
+
+
+def test_one_is_not_many():
+    model, result, found = judged(["guess", "good", "new"])
+    sure = rt.report(model, result, found).facts["answer"]["sure"]
+    assert "The one who can stay is good enough with probability 100%." in sure
+    nobody = rt.audit(model, result, min_votes=2)
+    reasons = [row["reason"] for row in rt.report(model, result, nobody).facts["annotators"]]
+    assert reasons[-1] == "1 vote, and 2 are needed"
+    assert _report_words.counted(1, "class", "classes") == "1 class"
+    assert _report_words.counted(1200, "class", "classes") == "1,200 classes"
+
+
 def test_agreement_of_two_annotators_by_hand():
     votes = hand.votes(
         ("a", "b", "x"), ("a", "b", "y"), ("c", "b", "x"), ("b", "c", "y"), ("a", "c", "x"), ("a", "c", "z"), ("a", "c", "z"),
@@ -170,36 +212,171 @@ def test_agreement_of_two_annotators_by_hand():
     np.testing.assert_allclose(pairwise(labels, np.array([0, 1])).share[0, 1], (1 + 0 + 0.5) / 3)
 
 
+def test_what_chance_gives(audited):
+    agreement = rt.report(*audited).facts["agreement"]
+    assert agreement["mean"] == pytest.approx(np.nanmean(np.array(agreement["share"], float)))
+    expected = 0.5
+    if audited[2].items is not None:
+        labels = rt.Labels.from_result(audited[1])
+        given = [labels.weight[labels.label == code].sum() for code in range(labels.num_classes)]
+        expected = sum((number / sum(given)) ** 2 for number in given)
+    assert agreement["by_chance"] == pytest.approx(expected)
+
+
+def test_two_who_guess_among_five_classes_agree_as_by_chance():
+    rng = np.random.default_rng(0)
+    table = {"item": np.tile(np.arange(4000), 2), "who": np.repeat(["x", "y"], 4000), "says": rng.integers(5, size=8000)}
+    labels = rt.Labels.from_frame(table, item="item", annotator="who", label="says")
+    by_chance = _report_facts._by_chance(labels)
+    assert by_chance == pytest.approx(0.2, abs=0.002)
+    # Four standard errors: a false alarm in 16,000.
+    assert pairwise(labels, np.array([0, 1])).share[0, 1] == pytest.approx(by_chance, abs=4 * np.sqrt(0.16 / 4000))
+
+
+def test_cells_have_no_colour_at_chance():
+    assert _report_views.shade(0.2, 0.2) == ("high", "0.00")
+    assert _report_views.shade(1.0, 0.2) == ("high", "0.80")
+    assert _report_views.shade(0.6, 0.2) == ("high", "0.40")
+    assert _report_views.shade(0.1, 0.2) == ("low", "0.40")
+    assert _report_views.shade(1.0, 1.0) == ("high", "0.00")
+
+
+def test_what_an_adversary_is_depends_on_the_kind(of_votes, of_labels):
+    assert "P(adversary) is the probability that competence is below 0." in rt.report(*of_votes).html()
+    assert "wrong so reliably that they tell something." in rt.report(*of_labels).html()
+
+
 def test_a_tie_is_half_an_answer():
     table = {"a": ["p", "p"], "b": ["q", "q"], "who": ["x", "y"], "wins": ["tie", "a"]}
     votes = rt.Comparisons.from_frame(table, first="a", second="b", outcome="wins", annotator="who", ties="half")
     assert pairwise(votes, np.array([0, 1])).share[0, 1] == 0.5
 
 
+def recorded(model, result: xr.DataTree, chains: int, backend: str, **attrs) -> xr.DataTree:
+    """The result with so many equal chains, as a fit by this back-end records it."""
+    parts = {name: result[name].to_dataset() for name in result.children}
+    posterior = parts["posterior"]
+    parts["posterior"] = xr.concat([posterior.assign_coords(chain=[chain]) for chain in range(chains)], "chain")
+    tree = xr.DataTree.from_dict(parts)
+    tree.attrs.update(result.attrs | attrs | {"backend": backend, "seed": 0, "seconds": 1.0, "model": repr(model)})
+    tree.attrs |= {f"{name}_version": "1" for name in ("raters", "numpyro", "jax")}
+    return tree
+
+
+MIXED = {"max_rhat": 1.005, "min_ess": 900.0}
+
+
 @pytest.mark.parametrize(
-    ("attrs", "settled", "words"),
+    ("chains", "attrs", "settled", "words"),
     [
-        ({"max_rhat": 1.005, "min_ess": 900.0}, True, "The 2 chains agree"),
-        ({"max_rhat": 1.2, "min_ess": 900.0}, False, "The 2 chains have not agreed yet"),
-        ({"max_rhat": 1.005, "min_ess": 150.0}, False, "too short"),
-        ({"max_rhat": 1.005, "min_ess": 900.0, "divergences": 3}, False, "3 steps went astray"),
-        ({"max_rhat": np.nan, "min_ess": 0.0}, False, "have not agreed yet"),
+        (2, MIXED, True, "The 2 chains agree"),
+        (2, MIXED | {"max_rhat": 1.2}, False, "The 2 chains have not agreed yet"),
+        (2, MIXED | {"min_ess": 150.0}, False, "too short"),
+        (2, MIXED | {"divergences": 3}, False, "3 steps went astray"),
+        (2, MIXED | {"divergences": 1}, False, "1 step went astray"),
+        (2, {"max_rhat": np.nan, "min_ess": 0.0}, False, "have not agreed yet"),
+        (1, MIXED, False, "There is a single chain, and nothing to compare it with: run several to see"),
+        (
+            1,
+            MIXED | {"min_ess": 50.0},
+            False,
+            "There is a single chain, and it is too short to tell much: run several, and longer",
+        ),
+        (1, {"max_rhat": np.nan, "min_ess": 0.0}, False, "There is a single chain, and it is too short"),
     ],
 )
-def test_convergence_in_plain_words(attrs, settled, words):
+def test_convergence_in_plain_words(chains, attrs, settled, words):
     model, result, found = judged(["guess", "good", "new"])
-    two = {name: result[name].to_dataset() for name in result.children}
-    two["posterior"] = xr.concat([two["posterior"], two["posterior"].assign_coords(chain=[1])], "chain")
-    tree = xr.DataTree.from_dict(two)
-    tree.attrs.update(result.attrs | attrs | {"backend": "NUTS(draws=40)", "seed": 0, "seconds": 1.0, "model": repr(model)})
-    tree.attrs |= {f"{name}_version": "1" for name in ("raters", "numpyro", "jax")}
-    report = rt.report(model, tree, found)
-    assert report.facts["convergence"]["settled"] is settled
+    report = rt.report(model, recorded(model, result, chains, "NUTS(draws=40)", **attrs), found)
+    assert report.facts["convergence"]["settled"] is report.facts["convergence"]["relied_on"] is settled
+    assert report.facts["answer"]["relied_on"] is settled
     assert words in report.facts["convergence"]["sentence"]
     assert words in report.html()
     assert ("Do not act on this page yet" in str(report)) is not settled
-    longer = [step["line"] for step in report.facts["next"]["steps"] if step["line"] and "draws=1000" in step["line"]]
-    assert longer == ([] if settled else ["result = rt.fit(model, votes, rt.NUTS(draws=1000), seed=0)"])
+    assert ("rt.fit" in str(report.facts["next"]["steps"])) is not settled
+
+
+def test_what_a_longer_run_does_not_mend(monkeypatch):
+    doubt = "types are not separated: more votes would tell them apart"
+    monkeypatch.setattr(rt.ExtendedBTL, "doubts", lambda *_: (doubt,))
+    model, result, found = judged(["guess", "good", "new"])
+    mixed = rt.report(model, recorded(model, result, 2, "NUTS()", max_rhat=1.0, min_ess=900.0), found)
+    facts = mixed.facts["convergence"]
+    assert (facts["settled"], facts["relied_on"], "line" in facts) == (True, False, False)
+    assert mixed.facts["answer"]["relied_on"] is False
+    assert mixed.facts["answer"]["sure"][0] == f"Not final: {doubt}."
+    assert mixed.facts["next"]["steps"][0] == {"what": f"T{doubt[1:]}.", "line": None}
+    assert "If they then still should go" in mixed.facts["next"]["steps"][1]["what"]
+    assert "unsettled" in Page(mixed.html()).tags[[tag for tag, _ in Page(mixed.html()).tags].index("h1") + 1][1]["class"]
+    both = rt.report(model, recorded(model, result, 2, "NUTS()", max_rhat=1.2, min_ess=900.0), found)
+    assert "has not settled" in both.facts["answer"]["sure"][0]
+    assert "rt.NUTS(" in both.facts["next"]["steps"][0]["line"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "attrs", "better"),
+    [
+        (rt.PGGibbs(500, warmup=50, chains=2, thin=3), {"max_rhat": 1.2}, rt.PGGibbs(2000, warmup=50, chains=4, thin=3)),
+        (rt.PGGibbs(draws=100, chains=6), {"min_ess": 20.0}, rt.PGGibbs(draws=1000, chains=6)),
+        (rt.NUTS(2000, max_tree_depth=8), {"divergences": 3}, rt.NUTS(2000, max_tree_depth=8, target_accept=0.99)),
+        (rt.NUTS(target_accept=0.99), {"divergences": 3}, rt.NUTS(target_accept=0.999)),
+        (rt.NUTS(), {"divergences": 3, "max_rhat": 1.2}, rt.NUTS(4000, target_accept=0.99)),
+        (rt.NUTS(dense_mass=True), {"max_rhat": 1.2}, rt.NUTS(4000, dense_mass=True)),
+    ],
+)
+def test_a_better_fit_keeps_the_other_settings(backend, attrs, better):
+    model, result, found = judged(["guess", "good", "new"])
+    facts = rt.report(model, recorded(model, result, 2, repr(backend), **MIXED | attrs), found).facts
+    assert facts["convergence"]["line"] == f"result = rt.fit(model, votes, rt.{better!r}, seed=0)"
+    assert facts["next"]["steps"][0]["line"] == facts["convergence"]["line"]
+    assert eval(facts["next"]["steps"][0]["line"].split("votes, ")[1].split(", seed")[0]) == better
+
+
+@pytest.mark.parametrize(
+    ("backend", "attrs", "typed", "better"),
+    [
+        (rt.NUTS(chains=2), {"max_rhat": 1.2}, "--backend nuts --chains 2", "--backend nuts --draws 4000 --chains 4"),
+        (rt.PGGibbs(warmup=9), {"max_rhat": 1.2}, "--draws=1000 --warmup 9", "--warmup 9 --draws 4000"),
+        (rt.NUTS(warmup=50), {"divergences": 2}, "--backend nuts --warmup 50 --seed 3", "--seed 3"),
+        (rt.PGEM(draws=50), {"converged": 0}, "--backend em --draws 50", ""),
+    ],
+)
+def test_a_better_fit_as_a_command(backend, attrs, typed, better):
+    model, result, found = judged(["guess", "good", "new"])
+    tree = recorded(model, result, 2, repr(backend), **MIXED | attrs)
+    line = rt.report(model, tree, found, command=f"raters audit v.csv {typed}").facts["convergence"]["line"]
+    assert line == f"raters audit v.csv {better}".strip()
+
+
+def test_a_check_is_by_a_sampler_that_can_do_it(monkeypatch):
+    model, result, found = judged(["guess", "good", "new"])
+    approximate = recorded(model, result, 1, "PGEM(draws=40)", converged=1)
+    command = "raters audit v.csv --backend em --draws 40"
+
+    def checks(command=""):
+        facts = rt.report(model, approximate, found, command=command).facts
+        return [step["line"] for step in facts["next"]["steps"] if "exact sampler" in step["what"]]
+
+    assert checks() == ["result = rt.fit(model, votes, rt.PGGibbs(), seed=0)"]
+    assert checks(command) == ["raters audit v.csv"]
+    monkeypatch.setattr(rt.PGGibbs, "why_not", lambda *_: "not this model")
+    assert checks() == ["result = rt.fit(model, votes, rt.NUTS(), seed=0)"]
+    assert checks(command) == ["raters audit v.csv --backend nuts"]
+    assert "without = rt.drop(model, votes, found, rt.NUTS(), seed=0)" in str(rt.report(model, result, found).facts["next"])
+    astray = recorded(model, result, 2, "NUTS(warmup=50)", **MIXED, divergences=2)
+    line = rt.report(model, astray, found, command="raters audit v.csv --backend nuts --warmup 50").facts["convergence"]["line"]
+    assert line == "raters audit v.csv --backend nuts --warmup 200"
+    monkeypatch.setattr(rt.NUTS, "why_not", lambda *_: "nor this one")
+    assert checks() == checks(command) == []
+
+
+def test_an_approximation_is_settled_when_its_bound_no_longer_rises():
+    model, result, found = judged(["guess", "good", "new"])
+    noise = np.random.default_rng(0).normal(0, 1, 1000)
+    for rise, settled in ((0.0, True), (0.1, False)):
+        tree = recorded(model, result, 1, "SVI(steps=1000)")
+        tree["optimisation"] = xr.DataTree(xr.Dataset({"elbo": ("step", noise + rise * np.arange(1000))}))
+        assert rt.report(model, tree, found).facts["convergence"]["settled"] is settled
 
 
 def test_the_next_step_is_a_command_where_there_was_one():
@@ -211,6 +388,33 @@ def test_the_next_step_is_a_command_where_there_was_one():
     assert "raters suggest there/result.nc --target competence" in lines
     lines = [step["line"] for step in rt.report(model, result, found).facts["next"]["steps"]]
     assert "without = rt.drop(model, votes, found, seed=0)" in lines
+
+
+@dataclasses.dataclass(frozen=True)
+class Own(rt.ExtendedBTL):
+    """A model of one's own, whose source is not said."""
+
+    reference: ClassVar[str] = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Prose(rt.ExtendedBTL):
+    """A model of one's own, whose source is no BibTeX."""
+
+    reference: ClassVar[str] = "Me (2025)"
+
+
+def test_what_is_cited():
+    model, result, found = judged(["guess", "good", "new"])
+    tree = recorded(model, result, 2, "NUTS(draws=40)", **MIXED)
+    assert "\n\n".join(rt.report(model, tree, found).facts["cite"]) == rt.cite(model, rt.NUTS())
+    assert "\n\n".join(rt.report(model, result, found).facts["cite"]) == rt.cite(model)
+    settings = dataclasses.asdict(model)
+    tree = recorded(Own(**settings), result, 2, "Mine(draws=40)", **MIXED)
+    assert rt.report(Own(**settings), tree, found).facts["cite"] == []
+    tree = recorded(Prose(**settings), result, 2, "Mine(draws=40)", **MIXED)
+    with pytest.raises(SettingError, match=r"Prose\.reference is no BibTeX"):
+        rt.report(Prose(**settings), tree, found)
 
 
 def test_mixtures_have_a_ranking_for_each_type(fit_quietly):
@@ -300,6 +504,17 @@ def test_a_template_in_a_name_is_a_name():
     assert "\\{\\{ 7 \\* 7 \\}\\}" in report.markdown()
 
 
+def test_names_are_no_mentions_links_or_formulas():
+    model, result, found = judged([*LIVELY, "new"])
+    text = rt.report(model, result, found).markdown().partition("<details><summary>How this was computed")[0]
+    for active in ("@some", "@here", "#12", "gh-12", "://", "www."):
+        assert active not in text
+    assert "\\$x\\$ and \\$y\\$" in text
+    assert "$x" not in text.replace("\\$", "")
+    for name in LIVELY:
+        assert f"| {name} |" in text.replace("\u2060", "").replace("\\", "")
+
+
 def test_intervals_are_drawn_where_they_lie():
     scale = _report_views.Scale(-1.0, 3.0)
     assert [scale.at(value) for value in (-1, 0, 1, 3, 9)] == ["0.0%", "25.0%", "50.0%", "100.0%", "100.0%"]
@@ -358,6 +573,10 @@ def test_what_does_not_belong_together_is_refused(of_votes, of_labels):
     others = judged(["guess", "good", "new"])[2]
     with pytest.raises(SettingError, match="other annotators"):
         rt.report(model, result, others)
+    with pytest.raises(SettingError, match=r"no command line \(no closing quotation\); quote its words"):
+        rt.report(model, result, found, command="raters audit it's.csv")
+    with pytest.raises(SettingError, match="is no text"):
+        rt.report(model, result, found, command=["raters", "audit"])
 
 
 def test_files_by_their_endings(of_votes, tmp_path):
