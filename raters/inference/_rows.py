@@ -248,6 +248,13 @@ def logits_of(model: Model, data: Any, values: Values) -> jax.Array:
     return _logits(model, data, values)[0]
 
 
+@partial(jax.jit, static_argnums=(0, 3))
+def _prior_slope(model: Model, data: Any, values: Values, sites: tuple[str, ...]) -> Values:
+    """How the prior of all other sites changes with these."""
+    own = {name: jnp.asarray(values[name], float) for name in sites}
+    return jax.grad(lambda own: log_prior(model, data, values | own, without=sites))(own)
+
+
 def check_conjugate(model: Model, data: Any, values: Values, block: Block, seed: int = 0) -> None:
     """Raise unless `block` is conjugate: what is read of its conditional at one random point must hold at another.
 
@@ -272,8 +279,7 @@ def check_conjugate(model: Model, data: Any, values: Values, block: Block, seed:
         return point | {name: 0.85 * point[name] + 0.01 * rng.uniform(size=np.shape(point[name])) for name in jitter}
 
     one = elsewhere()
-    own = {name: jnp.asarray(one[name], float) for name in block.sites}
-    slope = jax.grad(lambda own: log_prior(model, sample.take(slice(0, 1)), one | own, without=block.sites))(own)
+    slope = _prior_slope(model, sample.take(slice(0, 1)), one, block.sites)
     if any(np.any(np.asarray(part) != 0) for part in slope.values()):
         raise NotConjugateError(
             f"{name} is declared conjugate, but the prior of another site depends on it. Take it out of `blocks`"

@@ -168,10 +168,15 @@ def _steep_slope(plan: Plan, data: Any, held: Values, place: Values):
 def _moves(function, model, data, values, sites) -> bool:
     """Whether a function of the model varies with any of these sites; those in which the likelihood does not are updated from
     the prior's density alone."""
-    slope = jax.grad(lambda part: jnp.sin(function(model, data, values | part)).sum())(
-        {name: jnp.asarray(values[name], float) for name in sites}
-    )
+    slope = _slope(function, model, data, {name: np.asarray(value, float) for name, value in values.items()}, tuple(sites))
     return any(np.any(np.asarray(part) != 0) for part in slope.values())
+
+
+@partial(jax.jit, static_argnums=(0, 1, 4))
+def _slope(function, model, data, values, sites) -> Values:
+    """Derivatives of a sum over the function's entries; the sine keeps those of different entries from cancelling."""
+    own = {name: values[name] for name in sites}
+    return jax.grad(lambda part: jnp.sin(function(model, data, values | part)).sum())(own)
 
 
 def _log_weights(model, data, values):
