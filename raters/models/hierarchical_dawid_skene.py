@@ -45,9 +45,9 @@ class HierarchicalDawidSkene(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels = rt.datasets.anesthesia_labels()
-    >>> result = rt.fit(rt.HierarchicalDawidSkene(), labels, rt.PGEM(), seed=0, progress=False)
-    >>> result.posterior["crowd"].dims
-    ('chain', 'draw', 'true_class', 'label')
+    >>> result = rt.fit(rt.HierarchicalDawidSkene(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["crowd"].dims
+    ('true_class', 'label')
     """
 
     diagonal: float = 3.0

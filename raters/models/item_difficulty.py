@@ -49,9 +49,9 @@ class ItemDifficulty(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels = rt.datasets.anesthesia_labels()
-    >>> result = rt.fit(rt.ItemDifficulty(), labels, rt.PGEM(), seed=0, progress=False)
-    >>> result.posterior["ease"].dims
-    ('chain', 'draw', 'item')
+    >>> result = rt.fit(rt.ItemDifficulty(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["ease"].dims
+    ('item',)
     """
 
     prevalence: float = 1.0

@@ -40,9 +40,9 @@ class OneCoin(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels = rt.datasets.anesthesia_labels()
-    >>> result = rt.fit(rt.OneCoin(), labels, rt.PGEM(), seed=0, progress=False)
-    >>> result.posterior["accuracy"].dims
-    ('chain', 'draw', 'annotator')
+    >>> result = rt.fit(rt.OneCoin(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["accuracy"].dims
+    ('annotator',)
     """
 
     right: float = 2.0

@@ -40,9 +40,9 @@ class Pooled(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels = rt.datasets.anesthesia_labels()
-    >>> result = rt.fit(rt.Pooled(), labels, rt.PGEM(), seed=0, progress=False)
-    >>> result.posterior["confusion"].dims
-    ('chain', 'draw', 'true_class', 'label')
+    >>> result = rt.fit(rt.Pooled(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["confusion"].dims
+    ('true_class', 'label')
     """
 
     diagonal: float = 1.0

@@ -62,9 +62,9 @@ class Raykar(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels, _ = rt.datasets.label_crowd(80, 5, 3, 2, num_features=3, seed=0)
-    >>> result = rt.fit(rt.Raykar(), labels, rt.PGEM(), seed=0, progress=False)
-    >>> result.posterior["coefficient"].dims
-    ('chain', 'draw', 'feature', 'true_class')
+    >>> result = rt.fit(rt.Raykar(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["coefficient"].dims
+    ('feature', 'true_class')
     """
 
     coefficient_scale: float | None = None

@@ -49,9 +49,9 @@ class Yan(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels, _ = rt.datasets.label_crowd(80, 5, 3, 2, num_features=3, seed=0)
-    >>> result = rt.fit(rt.Yan(), labels, rt.PGEM(), seed=0, progress=False)
-    >>> result.posterior["tilt"].dims
-    ('chain', 'draw', 'annotator', 'feature')
+    >>> result = rt.fit(rt.Yan(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["tilt"].dims
+    ('annotator', 'feature')
     """
 
     coefficient_scale: float | None = None

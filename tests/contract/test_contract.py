@@ -35,7 +35,7 @@ LABEL_MODELS = (
     rt.Raykar(),
     rt.Yan(),
 )
-# Compiling is what costs: every back-end runs the two ends of each model, and the fastest to compile the rest too.
+# Compiling is what costs: in every run, each back-end meets the two ends of each model.
 FEW_MODELS = (rt.BTL(), rt.BTL(position_bias=True), rt.ExtendedBTL(), rt.ExtendedBTL(competence="signed", position_bias=True))
 BACKENDS = (
     rt.NUTS(draws=40, warmup=60, chains=2),
@@ -43,7 +43,11 @@ BACKENDS = (
     rt.PGGibbs(draws=40, warmup=20, chains=2),
     rt.PGEM(draws=40),
 )
-PAIRS = [(model, backend) for backend in BACKENDS for model in (MODELS if isinstance(backend, rt.PGGibbs) else FEW_MODELS)]
+PAIRS = [
+    (model, backend) if model in FEW_MODELS else pytest.param(model, backend, marks=pytest.mark.thorough)
+    for backend in BACKENDS
+    for model in (MODELS if isinstance(backend, rt.PGGibbs) else FEW_MODELS)
+]
 
 
 def _every_pair(models, in_every_run) -> list:

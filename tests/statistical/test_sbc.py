@@ -46,6 +46,7 @@ _TYPE_CASES = {
 
 # Geweke's test, which has more power, covers their kernels in every run.
 _THOROUGH = {
+    "Extended-BTL by Gibbs",
     "signed Extended-BTL by Gibbs",
     "OneCoin by Gibbs",
     "HierarchicalDawidSkene by Gibbs",
