@@ -73,6 +73,7 @@ def _rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def read_json(path: Path) -> Any:
+    """What a JSON file holds; `DataError` when it is none."""
     _cli_files.must_be_file(path)
     try:
         return json.loads(path.read_text("utf-8-sig"))
@@ -81,6 +82,7 @@ def read_json(path: Path) -> Any:
 
 
 def write_questions(questions: xr.Dataset, path: Path) -> None:
+    """Questions as a table with an empty column for the answers, which `answers_in` reads."""
     table = questions.to_dataframe().reset_index()
     roles = ["item"] if "item" in questions else ["first", "second"]
     with _cli_files.replacing(path) as stage:

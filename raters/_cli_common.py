@@ -89,6 +89,7 @@ def note_source(options: Options, found: Source, left_out: int) -> None:
 
 
 def backend(options: Options) -> Backend:
+    """The back-end that is asked for, with those settings that it has."""
     kind = BACKENDS[options["backend"]]
     given = {name: options[name] for name in ("draws", "warmup", "chains") if options[name] is not None}
     for name in given:
@@ -98,6 +99,7 @@ def backend(options: Options) -> Backend:
 
 
 def costs(options: Options) -> rt.Costs:
+    """The costs of the verdicts; the other limits of the audit are checked with them."""
     _check.share("level", options["level"])
     if not math.isfinite(options["threshold"]):
         raise SettingError(f"threshold={options['threshold']!r} is not possible; it must be a finite number such as 0.25")
@@ -176,6 +178,7 @@ def collected_warnings() -> Iterator[list[str]]:
 
 
 def note(options: Options, text: str) -> None:
+    """A line for the person, on standard error, unless ``--quiet``."""
     if not options["quiet"]:
         print(f"raters: {text}", file=sys.stderr)
 

@@ -130,6 +130,7 @@ def ranking_change(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
 
 
 def new_grid(title: str) -> Table:
+    """A table without lines, under a title."""
     return Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1, 0, 0), header_style="bold")
 
 

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from scipy.stats import beta
 
 from raters._check import share, whole
-from raters._plots import COLOURS, FAINT, GREY, Plots, collected, collected_over, short
+from raters._plots import COLOURS, GREY, Plots, collected, collected_over, plain, short
 from raters.errors import SettingError
 
 _STYLES = ("-", "--", ":", "-.")
@@ -78,7 +78,7 @@ def learning_curves(curves: xr.Dataset, name: str = "tau", *, against: str = "an
     axes.set(xlabel=against, ylabel=_WORDS.get(name, name))
     band = f", mean of {number} replicates and {level:.0%} interval of it" if number > 1 else ""
     figure.suptitle(f"What is learned from so many {against}{band}", x=0.01, ha="left", fontsize=11)
-    _plain(axes)
+    plain(axes)
     _name_lines(axes, data[name])
     return collected(data, figure, axes)
 
@@ -261,7 +261,7 @@ def _against_the_line(axes: Axes, data: xr.Dataset) -> None:
     )
     axes.set_title(words, loc="left", fontsize=9)
     axes.set(xlim=(0, 1), ylim=(0, 1), ylabel=f"observed frequency, with {data.attrs['level']:.0%} interval")
-    _plain(axes)
+    plain(axes)
 
 
 def _histogram(axes: Axes, data: xr.Dataset, bins: int) -> None:
@@ -275,10 +275,4 @@ def _histogram(axes: Axes, data: xr.Dataset, bins: int) -> None:
     axes.set(xlabel="predicted probability", ylabel="predictions", ylim=(0, 1.25 * number.max()))
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    _plain(axes)
-
-
-def _plain(axes: Axes) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color=FAINT, linewidth=0.6)
-    axes.set_axisbelow(True)
+    plain(axes)

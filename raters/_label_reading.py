@@ -68,6 +68,7 @@ def place(column: Column, known: Names, plural: str, advice: str) -> np.ndarray:
 
 
 def annotators(column: Column, known: Iterable[Any] | None) -> tuple[np.ndarray, Names]:
+    """Codes and names of the annotators; warns of a column that looks like row numbers."""
     (who,), names = _frame.encode([column], known, "annotator")
     if len(names) > 1000 and len(names) > 0.8 * len(column):
         warnings.warn(
@@ -109,6 +110,7 @@ def classes(label: Column, truth: Column | None, known: Iterable[Any] | None) ->
 
 
 def check_repeats(repeats: Any) -> None:
+    """`DataError` for what is no policy on repeated labels."""
     if repeats not in ("keep", "drop", "error"):
         raise DataError(f"repeats={repeats!r} is not a policy; write repeats='keep', repeats='drop' or repeats='error'")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -101,6 +101,13 @@ def _boxed(thing: Any) -> xr.DataArray:
     box = np.empty((), object)
     box[()] = thing
     return xr.DataArray(box)
+
+
+def plain(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
+    """Axes without a box, and a faint grid behind what is drawn."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis=grid, color=FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)
 
 
 def short(name: Any, most: int = _NAME_LENGTH) -> str:

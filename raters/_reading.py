@@ -30,6 +30,7 @@ def shape(winner, loser, first, second, outcome, outcomes) -> tuple[str, str]:
 
 
 def check_items(left, right, names, columns: tuple[str, str]) -> None:
+    """`DataError` for rows that compare an item with itself, and for columns that do not name items."""
     same = left == right
     if same.any():
         row = int(np.flatnonzero(same)[0])
@@ -46,6 +47,7 @@ def check_items(left, right, names, columns: tuple[str, str]) -> None:
 
 
 def annotators(columns: Mapping[str, _frame.Column], known, rows: int) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Codes and names of the annotators; without a column all rows are by one of the name ``all``."""
     if "annotator" not in columns:
         if known is not None:
             raise DataError("annotators= lists the names in a column; say which column that is with annotator=")

@@ -53,7 +53,7 @@ def settings_of(result: xr.DataTree) -> Backend | None:
     kinds = {name: getattr(inference, name) for name in inference.__all__}
     try:
         found = read(str(result.attrs.get("backend", "")), kinds)
-    except (SyntaxError, AttributeError, KeyError, TypeError, ValueError, RecursionError):
+    except ValueError:
         return None
     return found if isinstance(found, Backend) else None
 
@@ -248,12 +248,20 @@ def _dropped(model: Model, data: Comparisons | Labels, command: str) -> str:
     return f"without = rt.drop(model, {_name(data)}, found,{by} seed=0)"
 
 
+def _folder(command: str) -> str:
+    """Where the command wrote its result."""
+    words = shlex.split(command)
+    for place, word in enumerate(words):
+        option, joined, value = word.partition("=")
+        if option == "--out" and (joined or place + 1 < len(words)):
+            return value if joined else words[place + 1]
+    return "raters-audit"
+
+
 def _ask(data: Comparisons | Labels, command: str) -> tuple[str, str]:
     """What tells most about the annotators."""
     text = "To be surer of the annotators, ask what tells most about them."
     if command:
-        words = shlex.split(command)
-        out = words[words.index("--out") + 1] if "--out" in words[:-1] else "raters-audit"
-        return text, shlex.join(["raters", "suggest", f"{out}/result.nc", "--target", "competence"])
+        return text, shlex.join(["raters", "suggest", f"{_folder(command)}/result.nc", "--target", "competence"])
     pool = "labels" if isinstance(data, Labels) else "pairs"
     return text, f'rt.suggest(model, result, rt.Candidates.{pool}({_name(data)}), target="competence")'

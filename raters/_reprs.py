@@ -12,10 +12,13 @@ def read(text: str, known: Mapping[str, type]) -> Any:
 
     Raises
     ------
-    SyntaxError, KeyError, TypeError, ValueError
-        When it is something else.
+    ValueError
+        When it is something else, or the class refuses its arguments.
     """
-    return _value(ast.parse(text, mode="eval").body, known)
+    try:
+        return _value(ast.parse(text, mode="eval").body, known)
+    except (SyntaxError, AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{text!r} is no repr of {', '.join(known)}: {error}") from error
 
 
 def _value(node: ast.expr, known: Mapping[str, type]) -> Any:

@@ -112,6 +112,7 @@ def _latent_names(model: Model, result: xr.DataTree) -> list[str]:
 
 
 def pointwise(model: Model, result: xr.DataTree, data: Any) -> xr.Dataset:
+    """Log-likelihood of each unit of the data under every draw, as a result stores it."""
     values, sizes = draws_of(model, result)
     # Computed in float32, the likeliest outcomes have equal log-likelihoods, and Pareto smoothing refuses equal tails.
     with jax.enable_x64(True):

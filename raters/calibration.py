@@ -27,7 +27,7 @@ from raters.inference.base import progress_bar
 from raters.model import Model, Values, identify
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from raters._plots import Plots
 
 __all__ = ["geweke", "plot_ranks", "rank_bands", "sbc", "uniformity"]
 
@@ -242,7 +242,7 @@ def _tail(replicates: int, points: int, level: float) -> float:
     return wide
 
 
-def plot_ranks(ranks: xr.Dataset, *, level: float = 0.95) -> Figure:
+def plot_ranks(ranks: xr.Dataset, *, level: float = 0.95) -> Plots:
     """Draw, for every quantity, how far its ranks' empirical distribution function is from a uniform one's.
 
     Curves inside the shaded band are what calibrated ranks look like; each panel's band covers a single curve.
@@ -256,17 +256,20 @@ def plot_ranks(ranks: xr.Dataset, *, level: float = 0.95) -> Figure:
 
     Returns
     -------
-    matplotlib.figure.Figure
+    arviz_plots.PlotCollection
+        Its ``data`` are the ranks; panels are picked by ``quantity``.
 
     Examples
     --------
     >>> import numpy as np, xarray as xr
     >>> from raters.calibration import plot_ranks
-    >>> figure = plot_ranks(xr.Dataset({"reward": ("replicate", np.arange(40) % 20)}, attrs={"draws": 19}))
-    >>> len(figure.axes)
-    1
+    >>> plots = plot_ranks(xr.Dataset({"reward": ("replicate", np.arange(40) % 20)}, attrs={"draws": 19}))
+    >>> plots.get_viz("plot", quantity="reward").get_title()
+    'reward'
     """
     from matplotlib.figure import Figure
+
+    from raters._plots import collected_over
 
     replicates, points = ranks.sizes["replicate"], int(ranks.attrs["draws"]) + 1
     place, low, high = rank_bands(replicates, points - 1, level)
@@ -284,4 +287,5 @@ def plot_ranks(ranks: xr.Dataset, *, level: float = 0.95) -> Figure:
         panel.set_axis_off()
     figure.supxlabel("fractional rank of the truth among the draws")
     figure.supylabel("ECDF less uniform")
-    return figure
+    names = list(ranks.data_vars)
+    return collected_over(ranks, figure, list(axes.flat)[: len(names)], "quantity", names, columns)

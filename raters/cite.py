@@ -64,12 +64,12 @@ def cite(*used: Model | Backend | type | xr.DataTree) -> str:
     return "\n\n".join(map(str, found))
 
 
-def known_entries(model: Model, backend: Backend | str) -> list[str]:
-    """The entries of a model and of the back-end that it was fitted with, or of its ``repr``.
+def known_entries(model: Model, backend: str) -> list[str]:
+    """The entries of a model and of the back-end with this ``repr``.
 
     A class of one's own without a `reference`, and a back-end that raters does not know by its ``repr``, add nothing.
     """
-    kind = known(backend, inference) if isinstance(backend, str) else type(backend)
+    kind = known(backend, inference)
     return list(map(str, _collected([type(model), *([] if kind is None else [kind])])))
 
 

@@ -30,6 +30,7 @@ from raters._plots import (
     collected_over,
     height,
     name_rows,
+    plain,
     rows_of,
     short,
 )
@@ -205,9 +206,7 @@ def _rank_bars(axes: Axes, data: xr.Dataset, rows: Rows) -> None:
                 axes.text(where, place, cell(one), transform=across, ha="right", va="center", fontsize=8, color=colour)
     axes.set(xlim=(0, 1), xlabel="probability")
     axes.tick_params(axis="y", length=0)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x", color=FAINT, linewidth=0.6)
-    axes.set_axisbelow(True)
+    plain(axes, "x")
     axes.set_title(f"Best, and among the best {data.attrs['top']}", loc="left", fontsize=11, pad=_ABOVE)
 
 
@@ -320,9 +319,7 @@ def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
         axes.axhline(0.5, color=GREY, linewidth=1, linestyle="--", zorder=0)
         axes.set(xlabel="votes", ylabel="probability of choosing the better item (dashed: a coin)")
     axes.set_title(f"How good, and from how many {'labels' if of_labels else 'votes'}", loc="left", fontsize=11)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color=FAINT, linewidth=0.6)
-    axes.set_axisbelow(True)
+    plain(axes)
     _name_points(axes, [row for row in range(len(votes)) if verdicts[row] in ("drop", "review")], table)
 
 
@@ -367,9 +364,7 @@ def _forest(rows: Rows) -> tuple[Figure, Axes]:
     """A canvas with the rows named."""
     figure = Figure(figsize=(8.5, height(rows)), layout="constrained", dpi=150)
     axes = figure.subplots()
-    axes.grid(axis="y", color=FAINT, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes, "y")
     name_rows(axes, rows)
     return figure, axes
 

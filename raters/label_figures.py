@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from raters._plots import FAINT, GREY, VERDICTS, Plots, collected, collected_over, short
+from raters._plots import FAINT, GREY, VERDICTS, Plots, collected, collected_over, plain, short
 from raters.audit import Audit
 from raters.errors import SettingError
 from raters.figures import _legend
@@ -139,7 +139,6 @@ def certainty(items: xr.Dataset | None) -> Plots:
         loc="left",
         fontsize=11,
     )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color=FAINT, linewidth=0.6)
+    plain(axes)
     axes.legend(fontsize=9, frameon=False, loc="upper left")
     return collected(data, figure, axes)

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
-from raters._plots import COLOURS, FAINT, GREY, Plots, collected, collected_over, short
+from raters._plots import COLOURS, GREY, Plots, collected, collected_over, plain, short
 from raters.errors import SettingError
 
 # Up to so many annotators, their names fit below the bars.
@@ -93,9 +93,7 @@ def _profile(axes: Axes, of: xr.Dataset, site: str, colour: str) -> None:
     axes.plot(of["common"], place, "|", color="#8C8C8C", markersize=9, markeredgewidth=1.4, zorder=1)
     axes.hlines(place, of[f"{site}_low"], of[f"{site}_high"], color=colour, linewidth=1.8)
     axes.plot(of[site], place, "o", color=colour, markersize=4.5)
-    axes.grid(axis="y", color=FAINT, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes, "y")
     axes.tick_params(axis="y", length=0)
 
 

@@ -95,7 +95,7 @@ def tables(tmp_path) -> Path:
     """The files that command lines name, with the columns that they name."""
     votes = rt.datasets.crowd(num_items=4, num_annotators=6, num_votes=120, seed=0).votes
     rows = votes.to_frame()
-    rows = rows.loc[rows.index.repeat(rows["count"].astype(int))] if "count" in rows else rows
+    rows = rows.loc[rows.index.repeat(rows["count"])]
     rng = np.random.default_rng(0)
     won = rng.random(len(rows)) < 0.7
     winner, loser = np.where(won, rows["first"], rows["second"]), np.where(won, rows["second"], rows["first"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import jax
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
-_CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
 _LARGEST = 500_000  # bytes, outputs included
 # Those that fit most take more than a minute each, most of it in compiling; `make thorough` runs them.
 _LONG = ("01", "02", "05", "06", "07")
@@ -28,7 +28,7 @@ def test_they_are_there() -> None:
 )
 def test_it_runs(path: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.delenv("RATERS_DATA", raising=False)
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", jax.config.jax_compilation_cache_dir)
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(path.parent.parent), os.environ.get("PYTHONPATH", "")]))
     notebook = nbformat.read(path, as_version=4)

@@ -24,6 +24,11 @@ _WORDS = {"first": 1.0, "left": 1.0, "second": 0.0, "right": 0.0, "tie": 0.5}
 _NAMES = ("items", "annotators", "classes", "feature_names")
 
 
+def seed_of(*numbers: int) -> int:
+    """A seed for what happens under these numbers, such as the campaign's own seed and how far it has come."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
 # ---------------------------------------------------------------- reading
 
 

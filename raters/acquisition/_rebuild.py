@@ -20,7 +20,7 @@ def rebuilt(text: str, what: str) -> Any:
     """
     try:
         return read(text, _known())
-    except (SyntaxError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except ValueError as error:
         how = "rt.Campaign.open(path, stop=...)" if what == "stop" else "rt.Campaign(path, model, pool, ...)"
         raise SettingError(
             f"cannot rebuild the {what} {text!r} of the journal; give what the campaign started with: {how}"

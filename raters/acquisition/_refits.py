@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from raters._judgements import pad_to
-from raters.acquisition._pool import Data, num_rows
+from raters.acquisition._pool import Data, num_rows, seed_of
 from raters.acquisition.posterior import Posterior
 from raters.errors import ConvergenceWarning, DataWarning
 from raters.fit import fit
@@ -67,7 +67,7 @@ class Refits:
         if self._backend.why_not(self._model, data):
             # A mixture needs as many annotators as types: until they have answered, the prior's draws must do.
             return prior(self._model, self._pool, self._seed).after(padded(data))
-        seed = _seed_of(self._seed, 1 + int(np.isfinite(answers).sum()))
+        seed = seed_of(self._seed, 1, 1 + int(np.isfinite(answers).sum()))
         settings: dict[str, Any] = {"seed": seed, "progress": False, "log_likelihood": False, "start": self._result}
         with warnings.catch_warnings():
             # Short fits have not converged to the second digit, and early data fall into pieces: `Campaign.status` says so.
@@ -92,12 +92,7 @@ def most_draws(backend: Backend) -> int:
 
 def prior(model: Model, pool: Data, seed: int) -> Posterior:
     """What is known before any answer."""
-    return Posterior.prior(model, pool, draws=_DRAWS, seed=_seed_of(seed, 0))
-
-
-def _seed_of(seed: int, number: int) -> int:
-    """A seed of its own for each fit."""
-    return int(np.random.SeedSequence([seed, 1, number]).generate_state(1)[0])
+    return Posterior.prior(model, pool, draws=_DRAWS, seed=seed_of(seed, 1, 0))
 
 
 def padded(data: Data) -> Data:

@@ -304,7 +304,7 @@ class Campaign:
         if not len(rows):
             return []
         asked = self._asked(seen)
-        seed = int(np.random.SeedSequence([self.seed, len(seen)]).generate_state(1)[0])
+        seed = _pool.seed_of(self.seed, len(seen))
         candidates = _pool.take(self.pool, rows)
         waiting = _pool.take(self.pool, np.sort(seen.row[seen.open])) if seen.open.any() else None
         known, number = self._posterior(seen), min(number, len(rows))

@@ -297,7 +297,7 @@ def _campaign(model, answers: Answers, truth, policy: Policy, settings: _Setting
         free = np.flatnonzero(answers.left(asked))
         if not len(free):
             break
-        seed = int(np.random.SeedSequence([settings.seed, number]).generate_state(1)[0])
+        seed = _pool.seed_of(settings.seed, number)
         so_far = np.bincount(who[rows], minlength=len(pool.annotators))
         chosen = policy.choose(posterior, _pool.take(pool, free), settings.batch_size, seed=seed, asked=so_far)
         batch = free[chosen.rows]

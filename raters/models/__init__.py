@@ -40,7 +40,7 @@ def from_repr(text: str) -> Model:
     try:
         model = read(text, {name: globals()[name] for name in __all__ if name != "Model"})
         if not isinstance(model, Model):
-            raise TypeError(f"{text} is no model of raters")
+            raise ValueError(f"{text} is no model of raters")
         return model
-    except (SyntaxError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except ValueError as error:
         raise SettingError(f"cannot rebuild a model from {text!r}; pass the model that was fitted") from error

@@ -181,3 +181,16 @@ def test_candidates_are_exactly_all_pairs(items, annotators):
     asked = list(zip(found.first.tolist(), found.second.tolist(), found.annotator.tolist(), strict=True))
     assert len(asked) == len(set(asked))
     assert set(asked) == {(i, j, k) for i, j in itertools.combinations(range(items), 2) for k in range(annotators)}
+
+
+@SETTINGS
+@given(rows, st.booleans(), st.sampled_from([0, 50]))
+def test_a_table_of_the_votes_is_read_as_the_same_votes(rows, aggregate, empty) -> None:
+    votes = read(rows, aggregate=aggregate)
+    table = (votes.padded(votes.num_comparisons + empty) if empty else votes).to_frame()
+    columns = {"first": "first", "second": "second", "annotator": "annotator", "outcome": "outcome", "count": "count"}
+    again = rt.Comparisons.from_frame(table, **columns, ties="half", items=ITEMS, annotators=PEOPLE)
+    assert table["count"].sum() == len(rows)
+    expected = votes.aggregate()
+    for name in ("first", "second", "annotator", "wins", "count"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(expected, name))

@@ -154,9 +154,10 @@ def test_plot_has_a_panel_for_each_quantity() -> None:
         {name: (("replicate", "item"), rng.integers(20, size=(50, 3))) for name in ("reward", "competence")},
         attrs={"draws": 19},
     )
-    figure = plot_ranks(ranks)
-    assert [axes.get_title() for axes in figure.axes] == ["reward", "competence"]
-    assert len(figure.axes[0].lines) == 3
+    plots = plot_ranks(ranks)
+    assert [axes.get_title() for axes in plots.get_viz("figure").axes] == ["reward", "competence"]
+    assert len(plots.get_viz("plot", quantity="reward").lines) == 3
+    xr.testing.assert_identical(plots.data, ranks)
 
 
 def test_more_ranks_than_draws_are_refused(few) -> None:
