@@ -16,11 +16,27 @@ from raters.errors import ConvergenceWarning, DataWarning
 # Compiling is most of what the suite does; a second run takes it from here.
 _CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
 
+# Linux ends a process that has more than 65,530 memory maps (vm.max_map_count), and each compiled function takes some: the
+# whole suite would have more than that.
+_MAPS = Path("/proc/self/maps")
+_MANY_MAPS = 30_000
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep compiled functions between runs."""
     jax.config.update("jax_compilation_cache_dir", str(_CACHE))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Compile in haste what runs for a moment; only statistical checks run for longer than they compile."""
+    jax.config.update("jax_disable_most_optimizations", item.get_closest_marker("slow") is None)
+
+
+def pytest_runtest_teardown() -> None:
+    """Let go of the compiled functions when they are many."""
+    if _MAPS.exists() and _MAPS.read_bytes().count(b"\n") > _MANY_MAPS:
+        jax.clear_caches()
 
 
 @pytest.fixture(scope="session")
