@@ -55,7 +55,7 @@ def report(name: str, title: str, parts: Sequence[str], quick: bool) -> None:
     set_to = [
         f"{key}={os.environ[key]}" for key in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "XLA_FLAGS") if key in os.environ
     ]
-    command = " ".join([*set_to, "python", f"benchmarks/{name}.py", *sys.argv[1:]])
+    command = " ".join([*set_to, "python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
     packages = ", ".join(f"{package} {version(package)}" for package in ("jax", "numpyro", "numpy", "scipy"))
     machine = f"Python {platform.python_version()}, {packages}; {os.cpu_count()} cores ({platform.machine()})."
     text = "\n\n".join([f"# {title}", f"`{command}`", *parts, machine]) + "\n"

@@ -38,7 +38,8 @@ from raters.acquisition import (
 
 ITEMS, ANNOTATORS, BATCH = 20, 10, 19
 BATCHES = {"ten": 40, "one": 50}
-BACKEND = rt.PGGibbs(draws=400, warmup=40, chains=1)
+TITLE = {"ten": "ten annotators", "one": "one annotator"}
+BACKEND = rt.PGGibbs(draws=300, warmup=40, chains=1)
 ENOUGH = 0.85
 # What others measured under this protocol; gain in the area over random.
 REFERENCE = {
@@ -133,23 +134,20 @@ def section(crowd: str, curves: xr.Dataset) -> str:
     return table(header, rows)
 
 
-def draw(found: dict[str, xr.Dataset]) -> None:
+def draw(crowd: str, curves: xr.Dataset) -> None:
     """The curves."""
-    figure, axes = plt.subplots(1, len(found), figsize=(6.5 * len(found), 5), squeeze=False, layout="constrained")
-    for axis, (crowd, curves) in zip(axes[0], found.items(), strict=True):
-        for name in curves["policy"].values:
-            style = {"color": "black", "ls": "--"} if name == "random" else {"lw": 2.5} if "default" in name else {"lw": 1}
-            axis.plot(
-                curves["answers"].sel(policy=name)[0], curves["tau"].sel(policy=name).mean("replicate"), label=name, **style
-            )
-        axis.set(title=f"{crowd} annotator{'s' * (crowd == 'ten')}", xlabel="answers", ylabel="Kendall's τ", ylim=(0.35, 0.98))
-        axis.legend(fontsize=8, frameon=False, loc="lower right")
-        axis.spines[["top", "right"]].set_visible(False)
-    figure.savefig(RESULTS / "acquisition.png", dpi=110)
+    figure, axis = plt.subplots(figsize=(7, 5), layout="constrained")
+    for name in curves["policy"].values:
+        style = {"color": "black", "ls": "--"} if name == "random" else {"lw": 2.5} if "default" in name else {"lw": 1}
+        axis.plot(curves["answers"].sel(policy=name)[0], curves["tau"].sel(policy=name).mean("replicate"), label=name, **style)
+    axis.set(title=TITLE[crowd], xlabel="answers", ylabel="Kendall's τ with the true order", ylim=(0.35, 0.98))
+    axis.legend(fontsize=8, frameon=False, loc="lower right")
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(RESULTS / f"acquisition_{crowd}.png", dpi=110)
 
 
 def main() -> None:
-    """Run both crowds."""
+    """Run a crowd after the other."""
     arguments = options(
         __doc__ or "",
         replicates=(20, "crowds of each kind"),
@@ -158,7 +156,6 @@ def main() -> None:
         processes=(2, "replicates at a time"),
     )
     number = 2 if arguments.quick else arguments.replicates
-    found, parts = {}, []
     for crowd, batches in BATCHES.items():
         if arguments.crowd not in ("both", crowd):
             continue
@@ -170,17 +167,11 @@ def main() -> None:
                 for seed in range(number)
             ]
             curves = xr.concat([job.result() for job in jobs], "replicate")
-        found[crowd] = curves
-        seconds = time.perf_counter() - begin
-        parts += [
-            f"**{crowd} annotator{'s' * (crowd == 'ten')}**, {number} replicates, {seconds:.0f} s",
-            section(crowd, curves),
-        ]
-    parts.append(NOTE)
-    if not arguments.quick:
-        RESULTS.mkdir(exist_ok=True)
-        draw(found)
-    report("acquisition", "What to ask next: answers saved", parts, arguments.quick)
+        summary = f"{number} crowds, {time.perf_counter() - begin:.0f} s"
+        if not arguments.quick:
+            draw(crowd, curves)
+        title = f"What to ask next, {TITLE[crowd]}: answers saved"
+        report(f"acquisition_{crowd}", title, [summary, section(crowd, curves), NOTE], arguments.quick)
 
 
 if __name__ == "__main__":
