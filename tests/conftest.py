@@ -29,8 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Compile in haste what runs for a moment; only statistical checks run for longer than they compile."""
-    jax.config.update("jax_disable_most_optimizations", item.get_closest_marker("slow") is None)
+    """Compile in haste: only statistical checks run for longer than they compile."""
+    jax.config.update("jax_disable_most_optimizations", "statistical" not in item.path.parts)
 
 
 def pytest_runtest_teardown() -> None:

@@ -272,7 +272,6 @@ def test_a_classifier_that_says_nothing_leaves_dawid_skene(fit_quietly) -> None:
     np.testing.assert_allclose(likelihood(rt.Raykar(), plain, **ours), same, rtol=1e-9)
 
 
-@pytest.mark.slow
 def test_draws_of_sparse_counts_are_those_of_their_dirichlet(fit_quietly) -> None:
     """All truths known, eight annotators with few labels in each of twelve classes: means within five Monte-Carlo errors of the
     exact posterior (960 entries of 1,000 draws, false-alarm rate 1e-3 in all), where a normal was off by up to .48."""

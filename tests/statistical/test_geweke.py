@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
+from typing import Any
 
 import jax
 import numpy as np
@@ -15,6 +17,25 @@ from raters.inference import _classes, _conditionals, _polyagamma, _sweep
 from raters.inference._trace import trace
 
 _BOUND = 4.0
+# Kernels that are parts of others here, and errors whose like is injected in every run.
+_THOROUGH = {
+    "BTL",
+    "positive",
+    "MixtureBTL",
+    "MajorityVote",
+    "the mean of ω for a draw",
+    "no prior precision",
+    "classes without the labels",
+    "ω three times too large",
+    "types without the votes",
+}
+
+
+def cases(names: Iterable[str]) -> list[Any]:
+    """The cases of a test, of which `make thorough` runs some."""
+    return [pytest.param(name, marks=pytest.mark.thorough) if name in _THOROUGH else name for name in names]
+
+
 _KERNELS = {
     "BTL": (rt.BTL(), "singles"),
     "BTL, position bias": (rt.BTL(position_bias=True), "singles"),
@@ -47,7 +68,7 @@ def worst(result) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", _KERNELS)
+@pytest.mark.parametrize("kernel", cases(_KERNELS))
 def test_kernel_leaves_the_joint_distribution_invariant(kernel: str, request) -> None:
     """False-alarm rate 1e-4 for each statistic (|z| > 4 under Student's t with 198 degrees of freedom)."""
     model, questions = _KERNELS[kernel]
@@ -71,7 +92,7 @@ def of_types(kernel: str, singles) -> xr.Dataset:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", _TYPE_KERNELS)
+@pytest.mark.parametrize("kernel", cases(_TYPE_KERNELS))
 def test_kernel_of_types_leaves_the_joint_distribution_invariant(kernel: str, singles) -> None:
     """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of freedom)."""
     result = of_types(kernel, singles)
@@ -96,7 +117,7 @@ def of_labels(kernel: str, asked) -> xr.Dataset:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", _LABEL_KERNELS)
+@pytest.mark.parametrize("kernel", cases(_LABEL_KERNELS))
 def test_kernel_of_labels_leaves_the_joint_distribution_invariant(kernel: str, asked) -> None:
     """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of freedom)."""
     result = of_labels(kernel, asked)
@@ -126,7 +147,7 @@ _LABEL_ERRORS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("error", _LABEL_ERRORS)
+@pytest.mark.parametrize("error", cases(_LABEL_ERRORS))
 def test_injected_error_in_a_kernel_of_labels_is_caught(error: str, asked, monkeypatch) -> None:
     """The bound that the right kernels keep is broken by each of these."""
     kernel, broken = _LABEL_ERRORS[error]
@@ -145,7 +166,7 @@ _TYPE_ERRORS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("error", _TYPE_ERRORS)
+@pytest.mark.parametrize("error", cases(_TYPE_ERRORS))
 def test_injected_error_in_a_kernel_of_types_is_caught(error: str, singles, monkeypatch) -> None:
     """The bound that the right kernels keep is broken by each of these."""
     kernel, broken = _TYPE_ERRORS[error]
@@ -184,7 +205,7 @@ _ERRORS = {
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fresh_kernels")
-@pytest.mark.parametrize("error", _ERRORS)
+@pytest.mark.parametrize("error", cases(_ERRORS))
 def test_injected_error_is_caught(error: str, singles, monkeypatch) -> None:
     """The bound that the right kernels keep is broken by each of these."""
     monkeypatch.setattr(*_ERRORS[error])

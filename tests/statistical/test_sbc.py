@@ -44,8 +44,10 @@ _TYPE_CASES = {
 }
 
 
-# Geweke's test, which has more power, covers their kernels in every run.
+# Geweke's test, which has more power, covers the kernels of Gibbs in every run, and agreement with Gibbs those of NUTS.
 _THOROUGH = {
+    "BTL by NUTS",
+    "DawidSkene by NUTS",
     "Extended-BTL by Gibbs",
     "signed Extended-BTL by Gibbs",
     "OneCoin by Gibbs",
