@@ -103,6 +103,14 @@ def _boxed(thing: Any) -> xr.DataArray:
     return xr.DataArray(box)
 
 
+def check_draws(result: Any) -> None:
+    """A result, or any tree of draws such as ArviZ reads; not a model, data or an audit."""
+    if not isinstance(result, xr.DataTree) or "posterior" not in result:
+        raise SettingError(
+            f"the first argument must be a result, such as rt.fit(model, votes); it is a {type(result).__name__}"
+        )
+
+
 def plain(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
     """Axes without a box, and a faint grid behind what is drawn."""
     axes.spines[["top", "right"]].set_visible(False)

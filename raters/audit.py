@@ -397,8 +397,7 @@ def drop(
     >>> rt.drop(model, votes, found, rt.PGEM(), seed=0, progress=False).posterior.sizes["annotator"]
     7
     """
-    if not isinstance(found, Audit):
-        raise SettingError(f"the third argument must be an audit, such as rt.audit(model, result); it is {found!r}")
+    check_audit(found, "the third argument")
     check_model(model)
     check_data(data, "the second argument", model)
     flagged = set(map(str, found.flagged))
@@ -408,3 +407,9 @@ def drop(
         )
     names = [name for name in data.annotators if str(name) in flagged]
     return fit(model, data.without_annotators(names), backend, seed=seed, progress=progress)
+
+
+def check_audit(found: Any, what: str) -> None:
+    """What `audit` returned, not a result."""
+    if not isinstance(found, Audit):
+        raise SettingError(f"{what} must be an audit, such as rt.audit(model, result); it is a {type(found).__name__}")

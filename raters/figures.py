@@ -26,6 +26,7 @@ from raters._plots import (
     Plots,
     Rows,
     cell,
+    check_draws,
     collected,
     collected_over,
     height,
@@ -34,7 +35,7 @@ from raters._plots import (
     rows_of,
     short,
 )
-from raters.audit import Audit
+from raters.audit import Audit, check_audit
 from raters.errors import SettingError
 
 __all__ = ["auditor", "competences", "learning_curves", "ranks", "reliability", "rewards"]
@@ -87,6 +88,7 @@ def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Plots
 
 def _best_first(result: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:
     """Draws of the rewards, shape (item, sample), and the items' names, the highest on average first."""
+    check_draws(result)
     posterior = result["posterior"]
     if "reward" not in posterior:
         raise SettingError(
@@ -232,6 +234,7 @@ def competences(found: Audit, *, most: int = 60) -> Plots:
     >>> found = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
     >>> rt.figures.competences(found).savefig("competences.png")        # doctest: +SKIP
     """
+    check_audit(found, "the first argument")
     table = found.table.isel(annotator=np.argsort(found.table["competence"].values, kind="stable"))
     names = table["annotator"].values
     rows = rows_of(names, most, 2 * most // 3)
@@ -278,6 +281,7 @@ def auditor(found: Audit, *, most: int = 18) -> Plots:
     >>> found = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
     >>> rt.figures.auditor(found).savefig("auditor.png")        # doctest: +SKIP
     """
+    check_audit(found, "the first argument")
     worst_first = np.lexsort((found.table["competence"].values, -found.table["p_below"].values))
     table = found.table.isel(annotator=worst_first)
     figure = Figure(figsize=(11.5, 5.8), layout="constrained", dpi=150)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from raters._plots import FAINT, GREY, VERDICTS, Plots, collected, collected_over, plain, short
-from raters.audit import Audit
+from raters.audit import Audit, check_audit
 from raters.errors import SettingError
 from raters.figures import _legend
 
@@ -46,6 +46,7 @@ def confusions(found: Audit, *, most: int = 12) -> Plots:
     >>> found = rt.audit(rt.DawidSkene(), rt.fit(rt.DawidSkene(), labels, rt.PGEM(), seed=0, progress=False))
     >>> rt.label_figures.confusions(found).savefig("confusions.png")        # doctest: +SKIP
     """
+    check_audit(found, "the first argument")
     if found.confusion is None:
         raise SettingError("there are no confusion matrices: this is an audit of comparisons; figures.auditor(found) draws it")
     order = np.lexsort((found.table["competence"].values, -found.table["p_below"].values))[:most]

@@ -14,7 +14,7 @@ import xarray as xr
 from raters import _facts, _report_views
 from raters._report_facts import facts_of
 from raters._result import check_model, data_of
-from raters.audit import Audit
+from raters.audit import Audit, check_audit
 from raters.errors import SettingError
 from raters.model import Model
 
@@ -150,8 +150,7 @@ def report(
     """
     check_model(model)
     data = data_of(result)
-    if not isinstance(found, Audit):
-        raise SettingError(f"the third argument must be an audit, such as rt.audit(model, result); it is {found!r}")
+    check_audit(found, "the third argument")
     if list(map(str, found.table["annotator"].values)) != list(map(str, data.annotators)):
         raise SettingError("this is an audit of other annotators than those of the result; pass rt.audit(model, result)")
     if (fitted := result.attrs.get("model", repr(model))) != repr(model):

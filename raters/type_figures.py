@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
-from raters._plots import COLOURS, GREY, Plots, collected, collected_over, plain, short
+from raters._plots import COLOURS, GREY, Plots, check_draws, collected, collected_over, plain, short
 from raters.errors import SettingError
 
 # Up to so many annotators, their names fit below the bars.
@@ -204,5 +204,6 @@ def weights(history: ArrayLike, solution: ArrayLike) -> Plots:
 
 
 def _check(result: xr.DataTree) -> None:
+    check_draws(result)
     if "types" not in result.children:
         raise SettingError("this result has no types; fit rt.MixtureBTL(num_types=...) or rt.ContextualBTL(num_types=...)")

@@ -302,6 +302,20 @@ def test_results_without_one_reward_an_item_are_refused(draw):
         draw(types)
 
 
+@pytest.mark.parametrize("draw", [figures.rewards, figures.ranks])
+@pytest.mark.parametrize("wrong", [rt.BTL(), "result.nc", judged(3), None])
+def test_what_is_no_result_is_refused(draw, wrong):
+    with pytest.raises(SettingError, match=f"must be a result, such as .*; it is a {type(wrong).__name__}$"):
+        draw(wrong)
+
+
+@pytest.mark.parametrize("draw", [figures.competences, figures.auditor])
+@pytest.mark.parametrize("wrong", [fitted(3), rt.BTL(), None])
+def test_what_is_no_audit_is_refused(draw, wrong):
+    with pytest.raises(SettingError, match=f"must be an audit, such as .*; it is a {type(wrong).__name__}$"):
+        draw(wrong)
+
+
 @pytest.mark.parametrize(
     ("share", "text"), [(0, "0"), (1, "1"), (0.001, "<.01"), (0.996, ">.99"), (0.05, ".05"), (0.994, ".99"), (0.006, ".01")]
 )
