@@ -206,6 +206,7 @@ def test_competences_hold_the_rows_that_are_drawn():
     (axes,) = of(plots).axes
     assert "80%" in axes.get_title(loc="left")
     assert "threshold 0.5" in axes.get_xlabel()
+    assert [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "--"] == [0.5]
     trouble = figures.auditor(found).get_viz("plot", column="trouble")
     assert "competence below 0.5" in trouble.get_legend_handles_labels()[1]
 
