@@ -304,7 +304,7 @@ def test_results_without_one_reward_an_item_are_refused(draw):
 
 
 @pytest.mark.parametrize("draw", [figures.rewards, figures.ranks])
-@pytest.mark.parametrize("wrong", [rt.BTL(), "result.nc", judged(3), None])
+@pytest.mark.parametrize("wrong", [rt.BTL(), "result.nc", judged(3), None, xr.DataTree()])
 def test_what_is_no_result_is_refused(draw, wrong):
     with pytest.raises(SettingError, match=f"must be a result, such as .*; it is a {type(wrong).__name__}$"):
         draw(wrong)
