@@ -185,11 +185,10 @@ def test_unlabelled_items_get_what_the_classifier_says(fit_quietly):
         CROWD.unlabelled([[1.0], [2.0]])
 
 
-def test_items_of_a_model_with_items_must_be_known(fit_quietly):
-    result = fit_quietly(rt.ItemDifficulty(), CROWD, EM, seed=0)
-    new = rt.Labels.from_frame(
-        {"i": ["x"], "who": [0], "says": [2]}, item="i", annotator="who", label="says", classes=[0, 1, 2]
-    )
+def test_items_of_a_model_with_items_must_be_known(fit_quietly, labelled):
+    result = fit_quietly(rt.ItemDifficulty(), labelled, EM, seed=0)
+    answer = {"i": ["x"], "who": [labelled.annotators[0]], "says": [labelled.classes[2]]}
+    new = rt.Labels.from_frame(answer, item="i", annotator="who", label="says", classes=labelled.classes)
     with pytest.raises(DataError, match="'x'"):
         rt.predict(rt.ItemDifficulty(), result, new)
 

@@ -12,8 +12,6 @@ from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 _LARGEST = 500_000  # bytes, outputs included
-# Those that fit most take more than a minute each, most of it in compiling; `make thorough` runs them.
-_LONG = ("01", "02", "05", "06", "07")
 
 
 def test_they_are_there() -> None:
@@ -21,11 +19,7 @@ def test_they_are_there() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, marks=pytest.mark.thorough) if path.stem[:2] in _LONG else path for path in NOTEBOOKS],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.delenv("RATERS_DATA", raising=False)
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", jax.config.jax_compilation_cache_dir)

@@ -230,7 +230,7 @@ def test_the_score_of_a_question_is_its_mutual_information(tastes, fitted) -> No
     assert best.sizes["suggestion"] == 3
 
 
-def test_annotators_of_a_mixture_are_audited_by_their_type(fit_quietly) -> None:
+def test_annotators_of_a_mixture_are_audited_by_their_type(fit_quietly, fitted) -> None:
     """Two opposed tastes, and two of each who guess: guessers are found, those of the other taste are not taken for them."""
     rng = np.random.default_rng(0)
     reward = np.array([[2.0, -2.0], [0.7, -0.7], [-0.7, 0.7], [-2.0, 2.0]])
@@ -251,7 +251,7 @@ def test_annotators_of_a_mixture_are_audited_by_their_type(fit_quietly) -> None:
     assert any("entries of 'competence' may lie nearly anywhere" in text for _, text in said)
     assert np.isfinite(result["sample_stats"]["log_p"]).all()
     with pytest.raises(SettingError, match="has no competences to audit"):
-        rt.audit(MODEL, fit_quietly(MODEL, votes, rt.PGEM(draws=20)))
+        rt.audit(MODEL, fitted)
 
 
 # ------------------------------------------------------------------------------------------------------------ features

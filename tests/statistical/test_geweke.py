@@ -20,9 +20,11 @@ _BOUND = 4.0
 # Kernels that are parts of others here, and errors whose like is injected in every run.
 _THOROUGH = {
     "BTL",
+    "BTL, position bias",
     "positive",
     "MixtureBTL",
     "MajorityVote",
+    "Pooled",
     "the mean of ω for a draw",
     "no prior precision",
     "classes without the labels",

@@ -78,6 +78,7 @@ def test_ranks_are_uniform(case: str, few) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_kernel_with_wrong_weights_is_caught(few, monkeypatch) -> None:
     """ω four times too large gives posteriors that are too narrow and too close to 0."""
     right = _polyagamma.draw
