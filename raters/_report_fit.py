@@ -154,7 +154,9 @@ def steps(
     elif not fitted["exact"] and (of["drop"] or of["review"]) and (line := _exact(model, data, command)):
         found.append(("Before anybody loses work by this, check it with the exact sampler, which takes longer.", line))
     if of["drop"]:
-        found.append((_about_drops(of["drop"], fitted["relied_on"]), _dropped(model, data, command)))
+        # After a better fit, that one is to be repeated.
+        fits = (found[-1][1] if found else None) or command
+        found.append((_about_drops(of["drop"], fitted["relied_on"]), _dropped(model, data, fits if command else "")))
     if upside_down := [row["annotator"] for row in of["drop"] + of["review"] if row["p_adversarial"] > CLEAR]:
         text = (
             f"Ask {listing(upside_down)} whether the instructions were read the wrong way round: their answers go against the "
@@ -167,7 +169,7 @@ def steps(
     if of["not enough votes"]:
         names = listing([row["annotator"] for row in of["not enough votes"]])
         found.append((f"Ask more of {names} before judging them, or leave them as they are.", None))
-    found.append(_ask(data, command))
+    found.append(_ask(data, command, of["drop"]))
     return {"steps": [{"what": what, "line": line} for what, line in found]}
 
 
@@ -241,9 +243,10 @@ def _sampler(model: Model, data: Comparisons | Labels) -> Any:
     return next((kind for kind in _EXACT if kind().why_not(model, data) is None), None)
 
 
-def _dropped(model: Model, data: Comparisons | Labels, command: str) -> str:
+def _dropped(model: Model, data: Comparisons | Labels, command: str) -> str | None:
+    """A fit without those who should go; None where the command made one already."""
     if command:
-        return _command(command, {"--drop": 0}, "--drop")
+        return None if "--drop" in shlex.split(command) else _command(command, {}, "--drop")
     by = " rt.NUTS()," if _sampler(model, data) is NUTS else ""
     return f"without = rt.drop(model, {_name(data)}, found,{by} seed=0)"
 
@@ -258,10 +261,16 @@ def _folder(command: str) -> str:
     return "raters-audit"
 
 
-def _ask(data: Comparisons | Labels, command: str) -> tuple[str, str]:
+def _ask(data: Comparisons | Labels, command: str, dropped: list[dict[str, Any]]) -> tuple[str, str | None]:
     """What tells most about the annotators."""
-    text = "To be surer of the annotators, ask what tells most about them."
+    if isinstance(data, Labels):
+        answered = set(zip(np.asarray(data.item).tolist(), np.asarray(data.annotator).tolist(), strict=True))
+        if len(answered) == data.num_items * data.num_annotators:
+            return "To be surer of the annotators, put new items to them: every one has labelled every item.", None
+    text = "To be surer of the annotators, ask what tells most about them"
+    if dropped:
+        text += f", and leave out what this would ask {listing([row['annotator'] for row in dropped])}"
     if command:
-        return text, shlex.join(["raters", "suggest", f"{_folder(command)}/result.nc", "--target", "competence"])
+        return f"{text}.", shlex.join(["raters", "suggest", f"{_folder(command)}/result.nc", "--target", "competence"])
     pool = "labels" if isinstance(data, Labels) else "pairs"
-    return text, f'rt.suggest(model, result, rt.Candidates.{pool}({_name(data)}), target="competence")'
+    return f"{text}.", f'rt.suggest(model, result, rt.Candidates.{pool}({_name(data)}), target="competence")'

@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters import _report_facts, _report_views, _report_words
+from raters import _report_facts, _report_fit, _report_views, _report_words
 from raters._pairwise import pairwise
 from raters.errors import SettingError
 from tests import hand
@@ -383,11 +383,32 @@ def test_the_next_step_is_a_command_where_there_was_one():
     model, result, found = judged(["guess", "good", "new"])
     command = "raters audit 'my votes.csv' --draws 50 --drop --out there --backend em"
     lines = [step["line"] for step in rt.report(model, result, found, command=command).facts["next"]["steps"]]
-    assert "raters audit 'my votes.csv' --draws 50 --out there --backend em --drop" in lines
-    assert "raters audit 'my votes.csv' --drop --out there" in lines
-    assert "raters suggest there/result.nc --target competence" in lines
+    # The command dropped already, so that its better fit does too; there is nothing to repeat.
+    assert lines == [
+        "raters audit 'my votes.csv' --drop --out there",
+        None,
+        None,
+        "raters suggest there/result.nc --target competence",
+    ]
+    steps = rt.report(model, result, found, command=command.replace(" --drop", "")).facts["next"]["steps"]
+    # What follows the better fit goes on from it, and not back to the fit that was not good enough.
+    assert [step["line"] for step in steps[:2]] == [
+        "raters audit 'my votes.csv' --out there",
+        "raters audit 'my votes.csv' --out there --drop",
+    ]
+    assert steps[-1]["what"].endswith("leave out what this would ask guess.")
     lines = [step["line"] for step in rt.report(model, result, found).facts["next"]["steps"]]
     assert "without = rt.drop(model, votes, found, seed=0)" in lines
+
+
+def test_who_has_answered_everything_is_to_be_asked_something_new():
+    complete = rt.datasets.label_crowd(num_items=5, num_annotators=3, labels_per_item=3, num_classes=2, seed=0).labels
+    text, line = _report_fit._ask(complete, "raters audit labels.csv", [])
+    assert "put new items to them" in text
+    assert line is None
+    text, line = _report_fit._ask(complete.take(slice(1, None)), "raters audit labels.csv", [])
+    assert text == "To be surer of the annotators, ask what tells most about them."
+    assert line == "raters suggest raters-audit/result.nc --target competence"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -555,7 +576,7 @@ def test_questions_are_listed(of_votes):
     asked = rt.suggest(model, result, rt.Candidates.pairs(votes), batch_size=3)
     report = rt.report(model, result, found, questions=asked, questions_note="Three of many.")
     assert [row["first"] for row in report.facts["next"]["questions"]] == asked["first"].values.tolist()
-    assert "Three of many." in report.markdown()
+    assert "|\n\nThree of many." in report.markdown()
     assert "The next questions" in report.html()
     with pytest.raises(SettingError, match=r"questions=rt.suggest"):
         rt.report(model, result, found, questions="what next?")
