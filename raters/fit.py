@@ -137,7 +137,8 @@ def _check_types(model, data, backend, seed) -> None:
     check_data(data, "the second argument", model)
     if isinstance(backend, type) or not isinstance(backend, Backend):
         name = backend.__name__ if isinstance(backend, type) else repr(backend)
-        raise SettingError(f"the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is {name}")
+        also = f"; write rt.{name}()" if isinstance(backend, type) and issubclass(backend, Backend) else ""
+        raise SettingError(f"the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is {name}{also}")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
         raise SettingError(f"seed={seed!r} is not possible; it must be a whole number from 0 to 2**32 - 1, such as seed=0")
 

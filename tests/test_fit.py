@@ -43,7 +43,7 @@ def fitted() -> xr.DataTree:
         (("BTL", VOTES, EM), "the first argument must be a model, such as rt.BTL(); it is str"),
         ((VOTES, rt.BTL(), EM), "the first argument must be a model, such as rt.BTL(); it is Comparisons"),
         ((rt.BTL(), {"w": [1]}, EM), "the second argument must be Comparisons or Labels; it is dict. Read a table with"),
-        ((rt.BTL(), VOTES, rt.PGEM), "the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is PGEM"),
+        ((rt.BTL(), VOTES, rt.PGEM), "the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is PGEM; write rt.PGEM()"),
         ((rt.BTL(), VOTES, "nuts"), "the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is 'nuts'"),
     ],
 )
