@@ -13,8 +13,10 @@ import xarray as xr
 from raters import inference
 from raters._report_words import CLEAR, counted, listing
 from raters._reprs import read
+from raters.acquisition.candidates import Candidates
 from raters.cite import known
 from raters.data import Comparisons
+from raters.errors import DataError
 from raters.inference import NUTS, SVI, Backend, PGGibbs
 from raters.inference.svi import still_rising
 from raters.labels import Labels
@@ -147,16 +149,18 @@ def steps(
     """What to do, in this order, each with the line that does it where there is one."""
     of = {verdict: [row for row in people if row["verdict"] == verdict] for verdict in ("drop", "review", "not enough votes")}
     found: list[tuple[str, str | None]] = []
+    better: str | None = None
     if not fitted["settled"]:
-        found.append(("Fit again before anything else: what follows may still change.", fitted.get("line")))
+        better = fitted.get("line")
+        found.append(("Fit again before anything else: what follows may still change.", better))
     elif fitted["doubts"]:
         found += [(f"{doubt[:1].upper()}{doubt[1:]}.", None) for doubt in fitted["doubts"]]
-    elif not fitted["exact"] and (of["drop"] or of["review"]) and (line := _exact(model, data, command)):
-        found.append(("Before anybody loses work by this, check it with the exact sampler, which takes longer.", line))
+    elif not fitted["exact"] and (of["drop"] or of["review"]) and (better := _exact(model, data, command)):
+        found.append(("Before anybody loses work by this, check it with the exact sampler, which takes longer.", better))
     if of["drop"]:
         # After a better fit, that one is to be repeated.
-        fits = (found[-1][1] if found else None) or command
-        found.append((_about_drops(of["drop"], fitted["relied_on"]), _dropped(model, data, fits if command else "")))
+        line = _dropped(model, data, command and (better or command))
+        found.append((_about_drops(of["drop"], fitted["relied_on"]), line))
     if upside_down := [row["annotator"] for row in of["drop"] + of["review"] if row["p_adversarial"] > CLEAR]:
         text = (
             f"Ask {listing(upside_down)} whether the instructions were read the wrong way round: their answers go against the "
@@ -263,13 +267,16 @@ def _folder(command: str) -> str:
 
 def _ask(data: Comparisons | Labels, command: str, dropped: list[dict[str, Any]]) -> tuple[str, str | None]:
     """What tells most about the annotators."""
+    names = [row["annotator"] for row in dropped]
     if isinstance(data, Labels):
-        answered = set(zip(np.asarray(data.item).tolist(), np.asarray(data.annotator).tolist(), strict=True))
-        if len(answered) == data.num_items * data.num_annotators:
-            return "To be surer of the annotators, put new items to them: every one has labelled every item.", None
+        stay = [name for name in data.annotators if str(name) not in set(map(str, names))]
+        try:
+            Candidates.labels(data, annotators=stay or None, limit=1)
+        except DataError:
+            return "To be surer of the annotators, put new items to them: whoever stays has labelled every item.", None
     text = "To be surer of the annotators, ask what tells most about them"
-    if dropped:
-        text += f", and leave out what this would ask {listing([row['annotator'] for row in dropped])}"
+    if names:
+        text += f", and leave out what this would ask {listing(names)}"
     if command:
         return f"{text}.", shlex.join(["raters", "suggest", f"{_folder(command)}/result.nc", "--target", "competence"])
     pool = "labels" if isinstance(data, Labels) else "pairs"

@@ -19,7 +19,7 @@ _CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
 # Linux ends a process that has more than 65,530 memory maps (vm.max_map_count), and each compiled function takes some: the
 # whole suite would have more than that.
 _MAPS = Path("/proc/self/maps")
-_MANY_MAPS = 30_000
+_MANY_MAPS = 20_000
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,9 +33,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     jax.config.update("jax_disable_most_optimizations", "statistical" not in item.path.parts)
 
 
-def pytest_runtest_teardown() -> None:
-    """Let go of the compiled functions when they are many."""
-    if _MAPS.exists() and _MAPS.read_bytes().count(b"\n") > _MANY_MAPS:
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Let go of the compiled functions when they are many; asked once a file, as the kernel takes long to list them."""
+    ends = nextitem is None or nextitem.path != item.path
+    if ends and _MAPS.exists() and _MAPS.read_bytes().count(b"\n") > _MANY_MAPS:
         jax.clear_caches()
 
 

@@ -101,6 +101,11 @@ def test_an_audit_of_comparisons_is_refused(draw):
         draw(test_figures.judged(3))
 
 
+def test_what_is_no_audit_is_refused():
+    with pytest.raises(SettingError, match=r"must be an audit, such as .*; it is a BTL$"):
+        label_figures.confusions(rt.BTL())
+
+
 def test_figures_leave_no_global_state():
     before = plt.get_fignums()
     label_figures.confusions(judged(3, LONG))

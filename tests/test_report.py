@@ -406,9 +406,13 @@ def test_who_has_answered_everything_is_to_be_asked_something_new():
     text, line = _report_fit._ask(complete, "raters audit labels.csv", [])
     assert "put new items to them" in text
     assert line is None
-    text, line = _report_fit._ask(complete.take(slice(1, None)), "raters audit labels.csv", [])
+    rows = complete.to_frame()
+    fewer = rt.Labels.from_frame(rows[1:], item="item", annotator="annotator", label="label", items=complete.items)
+    text, line = _report_fit._ask(fewer, "raters audit labels.csv", [])
     assert text == "To be surer of the annotators, ask what tells most about them."
     assert line == "raters suggest raters-audit/result.nc --target competence"
+    # Whoever stays has labelled everything; only somebody who should go has not.
+    assert _report_fit._ask(fewer, "raters audit labels.csv", [{"annotator": rows["annotator"].iloc[0]}])[1] is None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 from matplotlib.text import Text
 
+import raters as rt
 from raters import alignment, type_figures
 from raters.errors import SettingError
 from tests import test_figures
@@ -135,6 +136,8 @@ def test_what_has_no_types_is_refused():
     for draw in (type_figures.profiles, type_figures.responsibilities):
         with pytest.raises(SettingError, match=r"fit rt.MixtureBTL\(num_types="):
             draw(plain)
+        with pytest.raises(SettingError, match=r"must be a result, such as .*; it is a BTL$"):
+            draw(rt.BTL())
     with pytest.raises(SettingError, match=r"expected \(step, type\) and \(type,\)"):
         type_figures.weights([0.5, 0.5], [0.5, 0.5])
 
