@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -96,7 +97,7 @@ def status(options: Options) -> None:
     budget = "" if found.budget is None else f" of {found.budget:g}"
     rows = {
         "model": repr(campaign.model),
-        "policy": repr(campaign.policy),
+        "policy": _differing(campaign.policy),
         "answered": f"{found.answered} questions, in {found.batches} batch(es)",
         "open": f"{found.open}",
         "withdrawn": f"{found.withdrawn}",
@@ -316,6 +317,7 @@ _TRANSLATED = {
     r"rt\.Campaign(\.open)?\(path, (stop=|model, pool, )\.\.\.\)": "go on in Python, where it was started",
     r"\b([Ww]rite) correct=True when": r"\1 --correct when",
     r"\b(budget|least_share|quota|target|number|again|items|annotators)=(?:'([^']*)'|([-\w.]+))": r"--\1 \2\3",
+    r"\b(items|annotators|classes|texts)=(?=[;,\s])": r"--\1",
     r"costs has": "--cost has",
     r"\bat_least=": "--until ",
     r"; campaign\.ask\(\) hands out questions": "",
@@ -364,6 +366,8 @@ def _typed(row: dict[str, Any], classes: list[str] | None, take: Callable[[str],
     what = f"{_frame.text(row.get('item'))}: {', '.join(names)}?" if classes else f"{sides[0]} (l) or {sides[1]} (r)? tie (t),"
     while True:
         said = input(f"{row['id']} {row['by']}: {what} skip (s), quit (q) > ").strip()
+        if not said:
+            continue
         if said in ("s", "q") and said not in names:
             return said
         try:
@@ -384,6 +388,13 @@ def _report(options: Options, told: Told) -> None:
 
 
 # ---------------------------------------------------------------- output
+
+
+def _differing(thing: Any) -> str:
+    """What was set, by name; nothing of what is as it is by default."""
+    fields = [one for one in dataclasses.fields(thing) if getattr(thing, one.name) != one.default]
+    said = ", ".join(f"{one.name}={getattr(thing, one.name)!r}" for one in fields)
+    return f"{type(thing).__name__}({said})" if said else f"{type(thing).__name__}(), the default"
 
 
 def _print_questions(questions: xr.Dataset) -> None:

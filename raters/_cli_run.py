@@ -44,10 +44,11 @@ def suggest(options: Options) -> None:
     result = _read_result(options["result"])
     model, data = from_repr(result.attrs["model"]), data_of(result)
     questions: pd.DataFrame
-    if isinstance(data, rt.Labels):
-        questions, show = _cli_labels.questions(options, model, result, data), _cli_label_report.print_questions
-    else:
-        questions, show = _cli_votes.questions(options, model, result, data), _cli_report.print_questions
+    with collected_warnings():
+        if isinstance(data, rt.Labels):
+            questions, show = _cli_labels.questions(options, model, result, data), _cli_label_report.print_questions
+        else:
+            questions, show = _cli_votes.questions(options, model, result, data), _cli_report.print_questions
     if options["out"] is not None:
         with _cli_files.replacing(options["out"]) as path:
             _cli_files.write_table(questions, path)

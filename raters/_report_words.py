@@ -106,11 +106,11 @@ def sure(numbers: dict[str, Any], found: Audit, fitted: dict[str, Any]) -> list[
         some = f"about {about(bad)} are expected not to be" if bad >= 0.005 else "all are expected to be"
         said.append(f"Of the {keep:,} who can stay, {some} good enough.")
     if drop or counts["review"]:
-        costs = found.costs
+        costs, judged = found.costs, " who was judged" if counts["not enough votes"] else ""
         said.append(
             f"Where keeping a bad annotator costs {costs.keep_bad:g}, dropping a good one {costs.drop_good:g} and a review "
             f"{costs.review:g}, acting on the verdicts is expected to cost {about(numbers['expected_cost'])}, and keeping "
-            f"everybody {about(numbers['expected_cost_of_keeping_all'])}."
+            f"everybody{judged} {about(numbers['expected_cost_of_keeping_all'])}."
         )
     if drop:
         share = numbers["votes_of_flagged"] / max(numbers["votes"], 1)

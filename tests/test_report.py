@@ -141,6 +141,7 @@ def test_expected_costs_and_mistakes_by_hand():
     assert answer["expected_bad_kept"] == 0
     assert answer["expected_cost"] == pytest.approx(0.1 * 3 + 0.7)
     assert answer["expected_cost_of_keeping_all"] == pytest.approx((0.9 + 0.4) * 2)
+    assert "and keeping everybody who was judged 2.6." in " ".join(answer["sure"])
     assert (answer["votes_of_flagged"], answer["votes"]) == (8, 17)
     assert answer["sentence"] == (
         "1 of 3 annotators should go (guess); 1 should be looked at; 0 can stay. 1 has too few votes to be judged."

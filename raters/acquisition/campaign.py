@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -504,7 +505,10 @@ class Campaign:
             paid = float(seen.cost[seen.open | seen.answered].sum())
             return f"the budget is used up: {paid:g} of {self.budget:g}, open questions included"
         known = seen.answered.any() or _pool.num_rows(self._base)
-        if self.stop is not None and known and self.stop(posterior := self._posterior(seen, always=True)):
+        if self.stop is None or not known:
+            return None
+        posterior = dataclasses.replace(self._posterior(seen, always=True), pool=_pool.take(self.pool, free))
+        if self.stop(posterior):
             rule = self.stop.describe(posterior) if isinstance(self.stop, Stop) else repr(self.stop)
             return f"the stopping rule is met: {rule}"
         return None

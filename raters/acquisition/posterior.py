@@ -57,6 +57,8 @@ class Posterior:
         Sums to 1.
     independent : float, optional
         How many independent draws these are worth at most, by the diagnostics of the fit.
+    pool : Comparisons or Labels, optional
+        What can still be asked, in the codes of `data`, for rules that look at it: everything without it.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class Posterior:
     draws: Values
     weight: np.ndarray
     independent: float = math.inf
+    pool: Comparisons | Labels | None = None
 
     @classmethod
     def of(cls, model: Model, result: xr.DataTree, *, draws: int = 200, seed: int = 0) -> Posterior:

@@ -19,7 +19,8 @@ from raters.acquisition.candidates import Candidates
 from raters.acquisition.certainty import expected_share_of_right_pairs, probability_of_order, probability_of_top
 from raters.acquisition.criteria import Bald, Criterion
 from raters.acquisition.policy import Policy
-from raters.acquisition.posterior import Posterior
+from raters.acquisition.posterior import Posterior, rows_of
+from raters.data import Comparisons
 from raters.errors import DataError, SettingError
 from raters.labels import Labels
 from raters.predict import latent_of
@@ -212,8 +213,8 @@ class ExpectedAccuracy(Stop):
 class GainBelow(Stop):
     """Stop when no question is expected to tell more than this for what it costs.
 
-    Looked for among all questions (up to `limit` of them, drawn at random) about the items and annotators of the data; of
-    labels, among those that were not asked.
+    Looked for among what can still be asked, up to `limit` questions, drawn at random: in a campaign what is left of its pool;
+    elsewhere all questions about the items and annotators of the data, of labels those that were not asked.
 
     Parameters
     ----------
@@ -239,16 +240,25 @@ class GainBelow(Stop):
 
     def value(self, posterior: Posterior) -> float:
         """The highest expected gain per cost; 0 when there is nothing left to ask."""
-        data = posterior.data
-        if isinstance(data, Labels):
-            try:
-                questions: Any = Candidates.labels(data, limit=self.limit)
-            except DataError:  # everything was asked
-                return 0.0
-        else:
-            questions = Candidates.pairs(data, limit=self.limit)
+        data, questions = posterior.data, self._questions(posterior)
+        if questions is None:
+            return 0.0
         gain = (self.score or Bald())(posterior, questions, seed=0)
         return float((gain / Policy(costs=self.costs).cost_of(data.annotators)[np.asarray(questions.annotator)]).max())
+
+    def _questions(self, posterior: Posterior) -> Any:
+        """Where it is looked for; None when nothing is left."""
+        if (pool := posterior.pool) is not None:
+            number = len(pool.annotator)
+            if number <= self.limit:
+                return pool if number else None
+            return rows_of(pool, np.sort(np.random.default_rng(0).choice(number, self.limit, replace=False)))
+        if isinstance(posterior.data, Comparisons):
+            return Candidates.pairs(posterior.data, limit=self.limit)
+        try:
+            return Candidates.labels(posterior.data, limit=self.limit)
+        except DataError:  # everything was asked
+            return None
 
     def describe(self, posterior: Posterior) -> str:
         """The value and what is asked of it, in words."""

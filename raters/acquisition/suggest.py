@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,13 @@ from raters.acquisition import scores
 from raters.acquisition.policy import Policy, Target, check_names
 from raters.acquisition.posterior import Posterior, rows_of
 from raters.data import Comparisons
-from raters.errors import SettingError
+from raters.errors import DataWarning, SettingError
 from raters.labels import Labels
 from raters.model import Model
 from raters.predict import recode
+
+# Below it a score is rounding: the answer changes nothing that is wanted under any draw.
+_NOTHING = 1e-10
 
 
 def suggest(
@@ -66,9 +70,15 @@ def suggest(
     Returns
     -------
     xarray.Dataset
-        With axis ``suggestion``, in the order in which they were chosen: ``first``, ``second``, ``by`` (names), ``score``,
-        ``p_win`` (posterior mean probability that the first item wins). For labels: ``item``, ``by``, ``score``, and
-        ``label``, the most probable answer, with its probability ``p_label``.
+        With axis ``suggestion``, in the order in which they were chosen: ``first``, ``second``, ``by`` (names), ``score`` (of
+        the question by itself: one that comes later may have a higher one, of which those before it leave less), ``p_win``
+        (posterior mean probability that the first item wins). For labels: ``item``, ``by``, ``score``, and ``label``, the most
+        probable answer, with its probability ``p_label``.
+
+    Warns
+    -----
+    DataWarning
+        When no candidate is expected to tell anything of what is wanted.
 
     Examples
     --------
@@ -101,6 +111,13 @@ def suggest(
     check_names(policy, posterior.data.annotators)
     questions = in_codes_of(posterior, candidates)
     chosen = policy.choose(posterior, questions, batch_size, seed=seed)
+    if len(chosen.score) and np.abs(chosen.score).max() < _NOTHING:
+        warnings.warn(
+            "the best of these questions score 0: under all draws their answers change nothing of what is wanted. Stop here, "
+            "or say with target= what else is to be learned, such as target='competence'",
+            DataWarning,
+            stacklevel=2,
+        )
     table = described(posterior, rows_of(questions, chosen.rows))
     table["score"] = chosen.score
     order = [*(("item", "by") if isinstance(candidates, Labels) else ("first", "second", "by")), "score"]

@@ -525,6 +525,25 @@ def test_status_counts(start, votes):
     assert status.why_done is None
 
 
+def test_what_cannot_be_asked_keeps_no_campaign_going(start, votes):
+    """Who is the better of tea and beer is known; milk could still tell something, and is not in the pool."""
+    known = rt.Comparisons.from_frame(
+        {"w": ["tea"] * 60 + ["milk"] * 30, "l": ["beer"] * 60 + ["tea"] * 15 + ["beer"] * 15, "who": ["ann", "bob"] * 45},
+        winner="w",
+        loser="l",
+        annotator="who",
+    )
+    pool = rt.Candidates.pairs(known, items=["tea", "beer"])
+    campaign = start(pool=pool, votes=known, stop=GainBelow(1e-6))
+    posterior = campaign.posterior
+    everywhere = GainBelow(1e-6).value(posterior)
+    here = GainBelow(1e-6).value(dataclasses.replace(posterior, pool=campaign.pool))
+    assert 0 < here < 0.9 * everywhere
+    assert campaign.why_done is None
+    between = GainBelow((here + everywhere) / 2)
+    assert Campaign.open(campaign.path, stop=between).why_done.startswith("the stopping rule is met: the best question gains")
+
+
 # ---------------------------------------------------------------- going on
 
 

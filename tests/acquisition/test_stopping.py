@@ -169,6 +169,16 @@ def test_the_gain_of_the_best_question():
     assert "stop below 0.1" in rule.describe(POSTERIOR)
 
 
+def test_gains_are_looked_for_among_what_can_be_asked():
+    gain = Bald()(POSTERIOR, PAIRS, seed=0)
+    few = np.array([3, 7, 8])
+    some = dataclasses.replace(POSTERIOR, pool=PAIRS.take(few))
+    assert GainBelow(0.1).value(some) == pytest.approx(gain[few].max(), rel=1e-5)
+    one = GainBelow(0.1, limit=1).value(some)
+    assert np.isclose(gain[few], one, rtol=1e-5).any()
+    assert GainBelow(0.1).value(dataclasses.replace(POSTERIOR, pool=PAIRS.take([]))) == 0
+
+
 def test_rules_together():
     either, both = OrderIsRight(0.99) | Budget(60) | Budget(70), OrderIsRight(0.99) & Budget(60)
     assert isinstance(either, AnyOf)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 import pytest
 
 import raters as rt
 from raters.acquisition import Bald, Top
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, DataWarning, SettingError
 from tests import hand
-from tests.acquisition.crowd import DRAWS, MODEL, PAIRS, POSTERIOR, RESULT, VOTES, wins
+from tests.acquisition.crowd import DRAWS, MODEL, PAIRS, POSTERIOR, RESULT, RNG, VOTES, wins
 
 EVERY = rt.Policy(target="everything", batch=Top())
 
@@ -44,6 +45,17 @@ def test_scores_in_pieces_are_those_of_the_whole(monkeypatch):
     monkeypatch.setattr("raters.acquisition.posterior._FEWEST_ROWS", 8)
     monkeypatch.setattr("raters.acquisition.posterior._MOST_ROWS", 8)
     np.testing.assert_allclose(whole, Bald()(POSTERIOR, PAIRS), atol=1e-6)
+
+
+def test_settled_data_leave_nothing_to_ask():
+    order = np.arange(6.0)
+    settled = hand.result(VOTES, reward=3 * order + RNG.uniform(size=(DRAWS, 6)), competence=np.ones((DRAWS, 4)))
+    with pytest.warns(DataWarning, match="under all draws their answers change nothing of what is wanted. Stop here, or"):
+        rt.suggest(MODEL, settled, PAIRS, draws=DRAWS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rt.suggest(MODEL, settled, PAIRS, target="reward", draws=DRAWS)
+        ask()
 
 
 # ------------------------------------------------------------------ the batch
