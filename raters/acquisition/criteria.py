@@ -174,7 +174,11 @@ class About(Criterion):
 
 @dataclass(frozen=True)
 class _Predictive(Criterion):
-    """What an answer tells of the answers to `targets` questions, a random sample of the candidates."""
+    """What an answer tells of the answers to `targets` questions, a random sample of the candidates.
+
+    Answers about one unit whose class the likelihood sums out (labels of one item, votes of one annotator of some type) tell of
+    each other through that class, too.
+    """
 
     targets: int = 500
     function: ClassVar[Callable[..., jax.Array]]
@@ -184,16 +188,29 @@ class _Predictive(Criterion):
 
     def reader(self, posterior, questions, rng):
         """Samples the targets."""
-        if latent := latent_of(posterior.model, posterior.data):
-            raise SettingError(
-                f"{type(self).__name__}() takes answers as independent given a draw, and in {type(posterior.model).__name__} "
-                f"those about one {latent.axes[0]} share a {latent.axes[1].replace('_', ' ')}; write target='everything'"
-            )
         total = len(questions.annotator)
-        rows = rng.choice(total, min(self.targets, total), replace=False)
-        targets = posterior.chances(rows_of(questions, np.sort(rows))).table
+        targets = rows_of(questions, np.sort(rng.choice(total, min(self.targets, total), replace=False)))
+        others = posterior.chances(targets).table
+        latent = latent_of(posterior.model, posterior.data)
+        if latent is None:
+            return lambda piece: _against(type(self).function, posterior.chances(piece), others)
+        by_class = posterior.chances(targets, by_class=True).table
 
-        return lambda piece: _against(type(self).function, posterior.chances(piece), targets)
+        def score(piece):
+            of, apart = posterior.chances(piece), posterior.chances(piece, by_class=True)
+            unit, unit_of_target = (np.asarray(getattr(asked, latent.axes[0])) for asked in (piece, targets))
+            parts = []
+            for at in range(0, len(unit), _SLICE):
+                here = slice(at, at + _SLICE)
+                together = scores.joint(of.table[..., here], others, of.weight)
+                if len(same := _padded(np.flatnonzero(np.isin(unit_of_target, unit[here])))):
+                    shared = scores.joint(apart.table[..., here], by_class[..., same], apart.weight[..., here])
+                    is_shared = (unit[here, None] == unit_of_target[same])[:, None, :]
+                    together = together.at[..., same].set(jnp.where(is_shared, shared, together[..., same]))
+                parts.append(type(self).function(of.table[..., here], others, of.weight, together))
+            return jnp.concatenate(parts)
+
+        return score
 
 
 @dataclass(frozen=True)
@@ -383,6 +400,12 @@ def _against(function: Callable[..., jax.Array], chances: Chances, others: jax.A
     """A score against many `others`, in slices of the questions: the joint table is as large as questions × others."""
     starts = range(0, chances.table.shape[-1], _SLICE)
     return jnp.concatenate([function(chances.table[..., at : at + _SLICE], others, chances.weight) for at in starts])
+
+
+def _padded(rows: np.ndarray) -> np.ndarray:
+    """The last row repeated up to a power of two, so that few shapes are compiled."""
+    number = 1 << max(len(rows) - 1, 0).bit_length()
+    return np.concatenate([rows, np.repeat(rows[-1:], number - len(rows))]) if len(rows) else rows
 
 
 def _one_order(posterior: Posterior, criterion: Criterion) -> jax.Array:

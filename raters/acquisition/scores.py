@@ -227,16 +227,41 @@ def order_entropy(difference: Array, weight: Array | None = None) -> Array:
     return _bits(jnp.stack([above, 1 - above]), 0)
 
 
-def _joint(chances: Array, targets: Array, weight: Array | None) -> Array:
-    """Probability of each answer of each question with each answer of each target, shape (answer, question, answer, target)."""
+@jax.jit
+def joint(chances: Array, targets: Array, weight: Array | None = None) -> Array:
+    r"""Probability of each answer to each question together with each answer to each target.
+
+    .. math:: p(y, y_m) = \mathbb{E}_\theta\, p(y \mid \theta)\, p(y_m \mid \theta)
+
+    Answers are taken as independent given a draw. Those that share a class which the likelihood sums out are not; they are
+    given a draw of that class, so the axis draw then holds each draw once for each class.
+
+    Parameters
+    ----------
+    chances : array, shape (chain, draw, answer, question)
+    targets : array, shape (chain, draw, answer, target)
+    weight : array, shape (chain, draw) or (chain, draw, question), optional
+
+    Returns
+    -------
+    array, shape (answer, question, answer, target)
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.acquisition import scores
+    >>> sure = jnp.array([[[[1.0], [0.0]], [[0.0], [1.0]]]])
+    >>> scores.joint(sure, sure)[:, 0, :, 0].tolist()
+    [[0.5, 0.0], [0.0, 0.5]]
+    """
     draws = chances.shape[0] * chances.shape[1]
-    left, right = (table.reshape(draws, -1) for table in (chances, targets))
-    flat = jnp.full(draws, 1 / draws) if weight is None else weight.reshape(-1)
-    return ((left * flat[:, None]).T @ right).reshape(*chances.shape[2:], *targets.shape[2:])
+    share = jnp.full((1, draws), 1 / draws) if weight is None else weight
+    left = chances.reshape(draws, *chances.shape[2:]) * share.reshape(draws, 1, -1)
+    return (left.reshape(draws, -1).T @ targets.reshape(draws, -1)).reshape(*chances.shape[2:], *targets.shape[2:])
 
 
 @jax.jit
-def epig(chances: Array, targets: Array, weight: Array | None = None) -> Array:
+def epig(chances: Array, targets: Array, weight: Array | None = None, together: Array | None = None) -> Array:
     r"""Expected predictive information gain: what an answer tells about the answers to `targets`, on average over them.
 
     .. math:: \frac1M \sum_m I(y; y_m) = \frac1M \sum_m \bigl[H(y_m) - \mathbb{E}_y\, H(y_m \mid y)\bigr]
@@ -246,6 +271,8 @@ def epig(chances: Array, targets: Array, weight: Array | None = None) -> Array:
     chances : array, shape (chain, draw, answer, question)
     targets : array, shape (chain, draw, answer, target)
     weight : array, shape (chain, draw), optional
+    together : array, shape (answer, question, answer, target), optional
+        Probability of the answers together; by default their `joint` one, which takes them as independent given a draw.
 
     Returns
     -------
@@ -264,14 +291,16 @@ def epig(chances: Array, targets: Array, weight: Array | None = None) -> Array:
     >>> float(scores.epig(sure, sure)[0])
     1.0
     """
-    joint = _joint(chances, targets, weight)
-    both = _bits(joint.transpose(0, 2, 1, 3).reshape(-1, joint.shape[1], joint.shape[3]), 0)
+    pairs = joint(chances, targets, weight) if together is None else together
+    both = _bits(pairs.transpose(0, 2, 1, 3).reshape(-1, pairs.shape[1], pairs.shape[3]), 0)
     gain = _bits(mean(chances, weight))[:, None] + _bits(mean(targets, weight))[None, :] - both
     return jnp.maximum(gain.mean(-1), 0.0)
 
 
 @partial(jax.jit, static_argnames="printed")
-def error_reduction(chances: Array, targets: Array, weight: Array | None = None, *, printed: bool = False) -> Array:
+def error_reduction(
+    chances: Array, targets: Array, weight: Array | None = None, together: Array | None = None, *, printed: bool = False
+) -> Array:
     r"""Expected error reduction of Roy and McCallum (2001): less the log-loss expected on `targets` once the answer is known.
 
     .. math:: -\frac1M \sum_m \mathbb{E}_y\, H(p(y_m \mid y)) = \mathrm{EPIG} - \frac1M \sum_m H(y_m)
@@ -290,6 +319,8 @@ def error_reduction(chances: Array, targets: Array, weight: Array | None = None,
     chances : array, shape (chain, draw, answer, question)
     targets : array, shape (chain, draw, answer, target)
     weight : array, shape (chain, draw), optional
+    together : array, shape (answer, question, answer, target), optional
+        As in `epig`.
     printed : bool
         Whether to take the inner expectation under the old model.
 
@@ -308,10 +339,10 @@ def error_reduction(chances: Array, targets: Array, weight: Array | None = None,
     >>> int(scores.error_reduction(sure, sure[..., :1], printed=True).argmax())   # the printed form asks it
     1
     """
-    joint = _joint(chances, targets, weight)
+    pairs = joint(chances, targets, weight) if together is None else together
     answer = jnp.maximum(mean(chances, weight), _TINY)[:, :, None, None]
-    under = answer * mean(targets, weight) if printed else joint
-    return (under * jnp.log2(jnp.maximum(joint / answer, _TINY))).sum((0, 2)).mean(-1)
+    under = answer * mean(targets, weight) if printed else pairs
+    return (under * jnp.log2(jnp.maximum(pairs / answer, _TINY))).sum((0, 2)).mean(-1)
 
 
 @jax.jit

@@ -178,6 +178,57 @@ def test_chances_of_labels_by_hand(by_label, labels):
     assert (TruthVariance()(posterior, questions) >= 0).all()
 
 
+def epig_by_brute_force(share: np.ndarray, chance: np.ndarray, unit: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Bits about the answers to the targets (rows of the questions), from shares of the classes, shape (draw, question, class),
+    and chances given the class, shape (draw, question, class, answer), one pair of questions after the other."""
+    found = np.zeros(len(unit))
+    answer = np.einsum("sqc,sqcy->sqy", share, chance)
+    for row in range(len(unit)):
+        for other in targets:
+            if unit[row] == unit[other]:  # they share the class
+                both = np.einsum("sc,scy,scz->yz", share[:, row], chance[:, row], chance[:, other])
+            else:
+                both = answer[:, row].T @ answer[:, other]
+            both = both / len(share)
+            apart = both.sum(1, keepdims=True) * both.sum(0, keepdims=True)
+            found[row] += (both * np.log2(both / apart)).sum() / len(targets)
+    return found
+
+
+def test_what_a_label_tells_of_other_labels(by_label, labels):
+    """Of labels of the same item through its class, too, which draws do not fix."""
+    _, posterior = by_label
+    questions = rt.Candidates.labels(labels, again=True)
+    share = np.asarray(posterior._responsibilities, float)[:, questions.item]
+    chance = np.asarray(posterior.draws["confusion"][0], float)[:, questions.annotator]
+    expected = epig_by_brute_force(share, chance, np.asarray(questions.item), np.arange(len(questions.annotator)))
+    np.testing.assert_allclose(Epig()(posterior, questions), expected, atol=2e-5)
+    entropy = Entropy()(posterior, questions)
+    assert (Epig()(posterior, questions) <= entropy).all()
+    loss = ErrorReduction()(posterior, questions)
+    np.testing.assert_allclose(loss, expected - entropy.mean(), atol=2e-4)
+    asked = rt.Policy(target="predictive").choose(posterior, rt.Candidates.labels(labels), 4, seed=0)
+    assert (asked.score > 0).all()
+
+
+def test_what_a_vote_tells_of_the_votes_of_its_annotator(fit_quietly, monkeypatch):
+    """Through the annotator's type; in pieces and slices as at once, and of a sample of the candidates."""
+    votes = rt.datasets.preference_types(num_items=5, num_annotators=6, votes_each=8, num_types=2, seed=0).votes
+    model = rt.MixtureBTL(num_types=2)
+    posterior = Posterior.of(model, fit_quietly(model, votes, rt.PGEM(draws=40)), draws=40)
+    questions = rt.Candidates.pairs(votes)
+    reward = np.asarray(posterior.draws["reward"][0], float)
+    win = expit(reward[:, questions.first] - reward[:, questions.second])
+    share = np.asarray(posterior._responsibilities, float)[:, questions.annotator]
+    who, everything = np.asarray(questions.annotator), np.arange(len(questions.annotator))
+    expected = epig_by_brute_force(share, np.stack([win, 1 - win], -1), who, everything)
+    np.testing.assert_allclose(Epig()(posterior, questions), expected, atol=2e-5)
+    few = np.sort(np.random.default_rng(3).choice(len(who), 7, replace=False))
+    of_few = epig_by_brute_force(share, np.stack([win, 1 - win], -1), who, few)
+    monkeypatch.setattr("raters.acquisition.criteria._SLICE", 16)
+    np.testing.assert_allclose(Epig(targets=7)(posterior, questions, seed=3), of_few, atol=2e-5)
+
+
 def test_labels_are_asked_where_the_class_is_open(by_label, labels):
     """Items that nobody has labelled tell most of the truth; a policy for the truth asks about each item once."""
     _, posterior = by_label
@@ -203,9 +254,6 @@ def test_types_are_weighted_by_the_votes(fit_quietly):
     for criterion in EVERY:
         if isinstance(criterion, (OrderEntropy, OrderInformation, ExpectedImprovement, Thompson)):
             with pytest.raises(SettingError, match="needs one order of the items"):
-                criterion(posterior, questions)
-        elif isinstance(criterion, (Epig, ErrorReduction)):
-            with pytest.raises(SettingError, match="those about one annotator share a type"):
                 criterion(posterior, questions)
         elif "competence" not in repr(criterion):
             assert np.isfinite(criterion(posterior, questions)).all()
@@ -247,8 +295,6 @@ def test_names_of_something_else():
 
 def test_models_without_what_is_asked(by_label):
     _, posterior = by_label
-    with pytest.raises(SettingError, match="those about one item share a true class"):
-        Epig()(posterior, rt.Candidates.labels(posterior.data))
     with pytest.raises(SettingError, match=re.escape("DawidSkene has no reward, so items have no order of their own")):
         VarianceReduction("rank")(posterior, rt.Candidates.labels(posterior.data))
     with pytest.raises(
