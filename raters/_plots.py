@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -13,7 +14,7 @@ from arviz_plots import PlotCollection
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from raters.errors import SettingError
+from raters.errors import DataWarning, SettingError
 
 GREY, FAINT = "#595959", "#E5E5E5"
 # Okabe and Ito's palette, told apart under every common colour blindness, in an order in which neighbours differ in lightness
@@ -42,10 +43,28 @@ class Plots(PlotCollection):
         Parameters
         ----------
         filename : str, pathlib.Path or binary file
+
+        Warns
+        -----
+        DataWarning
+            When the font lacks characters of the names.
         """
         figure = self.get_viz("figure")
-        # Matplotlib itself would save with the dots per inch of the day on which the figure was made.
-        figure.savefig(filename, **{"dpi": figure.dpi, **kwargs})
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            # Matplotlib itself would save with the dots per inch of the day on which the figure was made.
+            figure.savefig(filename, **{"dpi": figure.dpi, **kwargs})
+        boxes = [entry for entry in caught if "missing from font" in str(entry.message)]
+        for entry in caught:
+            if entry not in boxes:
+                warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)
+        if boxes:  # Matplotlib says it of each character, each time
+            warnings.warn(
+                "the figure's font lacks characters of the names, and shows boxes for them; set font.family in matplotlibrc or "
+                "matplotlib.rcParams to fonts that have them, such as DejaVu Sans, Noto Sans CJK JP",
+                DataWarning,
+                stacklevel=2,
+            )
 
     def set_dpi(self, dpi: float) -> Plots:
         """Dots per inch when it is shown, and saved without ``dpi=``; gives itself back, to be shown at once."""

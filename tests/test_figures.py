@@ -6,6 +6,7 @@ import dataclasses
 import io
 import re
 import sys
+import warnings
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -19,7 +20,7 @@ from matplotlib.text import Text
 import raters as rt
 from raters import figures
 from raters._plots import VERDICTS, cell, ends
-from raters.errors import SettingError
+from raters.errors import DataWarning, SettingError
 
 
 def fitted(items: int, seed: int = 0) -> xr.DataTree:
@@ -220,6 +221,20 @@ def test_it_is_saved_and_shown_at_the_size_asked_for(tmp_path):
     assert int.from_bytes(plots._repr_png_()[16:20], "big") == 8.5 * 60
     plots.savefig(str(tmp_path / "a.svg"))
     assert b"<svg" in (tmp_path / "a.svg").read_bytes()
+
+
+def test_characters_that_the_font_lacks_are_said_once():
+    result = fitted(3)
+    result = xr.DataTree.from_dict({"posterior": result["posterior"].to_dataset().assign_coords(item=["茶", "牛奶", "c"])})
+    with pytest.warns(DataWarning, match="lacks characters of the names.*set font.family in matplotlibrc") as said:
+        figures.rewards(result).savefig(io.BytesIO())
+    assert len(said) == 1
+
+
+def test_other_warnings_of_matplotlib_stay(monkeypatch):
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: warnings.warn("something else", UserWarning, stacklevel=2))
+    with pytest.warns(UserWarning, match="something else"):
+        figures.rewards(fitted(3)).savefig(io.BytesIO())
 
 
 def test_its_text_does_not_change_between_runs():
