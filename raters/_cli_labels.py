@@ -199,7 +199,7 @@ def _change(before: xr.Dataset, after: xr.Dataset) -> dict[str, Any]:
 
 def _write(options: Options, result, dropped, found, items: xr.Dataset, summary: dict[str, Any]) -> list[str]:
     """Everything into the folder, or nothing; gives the names of the files."""
-    with _cli_files.staged(options["out"]) as folder:
+    with _cli_files.staged(options["out"]) as folder, collected_warnings():
         result.to_netcdf(folder / "result.nc")
         if dropped is not None:
             dropped.to_netcdf(folder / "result-dropped.nc")

@@ -225,7 +225,7 @@ def _another(options: Options, model: rt.MixtureBTL, votes: rt.Comparisons, fitt
 
 def _write(options: Options, result: xr.DataTree, items: pd.DataFrame, people: pd.DataFrame, summary: Any) -> list[str]:
     """Everything into the folder, or nothing; gives the names of the files."""
-    with _cli_files.staged(options["out"]) as folder:
+    with _cli_files.staged(options["out"]) as folder, collected_warnings():
         result.to_netcdf(folder / "result.nc")
         _cli_files.write_table(items, folder / "types.csv")
         _cli_files.write_table(people, folder / "annotators.csv")

@@ -195,7 +195,7 @@ def _next_questions(model, result, votes, found, options: Options) -> tuple[pd.D
 
 def _write_audit(options: Options, result, dropped, found, summary: dict[str, Any]) -> list[str]:
     """Everything into the folder, or nothing; gives the names of the files."""
-    with _cli_files.staged(options["out"]) as folder:
+    with _cli_files.staged(options["out"]) as folder, collected_warnings():
         result.to_netcdf(folder / "result.nc")
         if dropped is not None:
             dropped.to_netcdf(folder / "result-dropped.nc")
