@@ -174,11 +174,7 @@ class About(Criterion):
 
 @dataclass(frozen=True)
 class _Predictive(Criterion):
-    """What an answer tells of the answers to `targets` questions, a random sample of the candidates.
-
-    Answers about one unit whose class the likelihood sums out (labels of one item, votes of one annotator of some type) tell of
-    each other through that class, too.
-    """
+    """What an answer tells of the answers to other questions."""
 
     targets: int = 500
     function: ClassVar[Callable[..., jax.Array]]
@@ -215,14 +211,23 @@ class _Predictive(Criterion):
 
 @dataclass(frozen=True)
 class Epig(_Predictive):
-    """Information about the answers to other questions: see `scores.epig`."""
+    """Information about the answers to other questions: see `scores.epig`.
+
+    Answers that share a class which the likelihood sums out (labels of one item, votes of one annotator of some type) tell of
+    each other through it, too.
+
+    Parameters
+    ----------
+    targets : int
+        So many candidates, drawn at random, are the other questions.
+    """
 
     function = staticmethod(scores.epig)
 
 
 @dataclass(frozen=True)
 class ErrorReduction(_Predictive):
-    """Expected log-loss on other questions: see `scores.error_reduction`."""
+    """Expected log-loss on other questions, those of `Epig`: see `scores.error_reduction`."""
 
     function = staticmethod(scores.error_reduction)
 
