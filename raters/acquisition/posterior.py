@@ -173,8 +173,8 @@ class Posterior:
     def site(self, name: str, why: str) -> jax.Array:
         """Draws of a site, shape (chain, draw, ...); `SettingError` with `why` for a model that has none of that name."""
         if name not in self.draws:
-            kind = type(self.model).__name__
-            raise SettingError(f"{kind} has no {name}, {why}; it has {sorted(self.draws)}. Write target='everything'")
+            kind, instead = type(self.model).__name__, "truth" if isinstance(self.data, Labels) else "everything"
+            raise SettingError(f"{kind} has no {name}, {why}; it has {sorted(self.draws)}. Write target={instead!r}")
         return jnp.asarray(self.draws[name])
 
     def chances(self, questions: Comparisons | Labels, *, by_class: bool = False) -> Chances:
