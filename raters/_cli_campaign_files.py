@@ -32,7 +32,7 @@ def answers_in(path: Path, campaign: Campaign) -> dict[str, str]:
             said = (row.get(role) or "").strip()
             if said and question in asked.index and role in asked and _frame.text(asked.loc[question, role]).strip() != said:
                 raise DataError(
-                    f"row {place} of {str(path)!r} has {role}={said!r} for question {question}, which was about "
+                    f"row {place} of {str(path)!r} has {said!r} in column {role} for question {question}, which was about "
                     f"{_frame.text(asked.loc[question, role])!r}: were columns sorted apart? Nothing was written"
                 )
         if found.setdefault(question, answer) != answer:

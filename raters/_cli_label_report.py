@@ -96,7 +96,7 @@ def print_agreement(out: Console, agreement: pd.DataFrame | None, silence: str, 
 def print_questions(out: Console, questions: pd.DataFrame, note: str) -> None:
     """The most informative labels to ask for."""
     if len(questions):
-        table = new_grid("Next labels to ask for, each chosen in view of those above it")
+        table = new_grid("Next labels to ask for, in the order in which they were chosen")
         for heading in ("item", "ask"):
             table.add_column(heading, overflow="fold", min_width=6)
         table.add_column("score", justify="right", no_wrap=True)

@@ -91,7 +91,7 @@ def print_verdicts(out: Console, found: Audit, remark: str) -> None:
 
 def print_questions(out: Console, questions: pd.DataFrame, note: str) -> None:
     """The most informative questions."""
-    grid = new_grid("Next questions, each chosen in view of those above it")
+    grid = new_grid("Next questions, in the order in which they were chosen")
     for heading in ("first", "second", "ask"):
         grid.add_column(heading, overflow="fold", min_width=6)
     grid.add_column("score", justify="right", no_wrap=True)

@@ -507,7 +507,10 @@ class Campaign:
         known = seen.answered.any() or _pool.num_rows(self._base)
         if self.stop is None or not known:
             return None
-        posterior = dataclasses.replace(self._posterior(seen, always=True), pool=_pool.take(self.pool, free))
+        # Open questions count among what can be learned: their answers may still change the verdict.
+        payable = free[self._cost[np.asarray(self.pool.annotator)[free]] <= self._left(seen)]
+        pool = _pool.take(self.pool, np.union1d(payable, seen.row[seen.open]).astype(int))
+        posterior = dataclasses.replace(self._posterior(seen, always=True), pool=pool, cost=self._cost)
         if self.stop(posterior):
             rule = self.stop.describe(posterior) if isinstance(self.stop, Stop) else repr(self.stop)
             return f"the stopping rule is met: {rule}"
@@ -593,7 +596,8 @@ def _rule_of(journal: Journal, stop: Rule | Literal[False] | None) -> Rule | Non
 def _check_rule(stop: Any, model: Model, backend: Backend, pool: Any, seed: int) -> None:
     """`SettingError` for a rule that has no meaning here, or could never be met."""
     if isinstance(stop, Stop):
-        stop.check(prior(model, pool, seed), most_draws(backend))
+        few = _pool.take(pool, np.arange(min(2, _pool.num_rows(pool))))
+        stop.check(dataclasses.replace(prior(model, pool, seed), pool=few), most_draws(backend))
 
 
 def _check_possible(model: Model, backend: Backend, policy: Policy, pool: Any, base: Any, seed: int) -> None:

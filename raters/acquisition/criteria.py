@@ -219,7 +219,8 @@ class Epig(_Predictive):
     Parameters
     ----------
     targets : int
-        So many candidates, drawn at random, are the other questions.
+        So many candidates, drawn at random, are the other questions. Where a question is among them itself, what counts is its
+        answer if it were put again.
     """
 
     function = staticmethod(scores.epig)

@@ -23,10 +23,11 @@ _TARGETS = ("ranking", "reward", "top_k", "truth", "competence", "predictive", "
 
 
 class Chosen(NamedTuple):
-    """Rows of the candidates, in the order in which they were chosen, and their scores."""
+    """Rows of the candidates, in the order in which they were chosen, their scores, and the highest score of all candidates."""
 
     rows: np.ndarray
     score: np.ndarray
+    highest: float
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ class Policy:
             asked[who[row]] += 1
             rows.append(row)
         chosen = np.array(rows, int)
-        return Chosen(chosen - waiting, score[chosen])
+        return Chosen(chosen - waiting, score[chosen], float(score[waiting:].max()))
 
     def _batch(self, criterion: Criterion, posterior: Posterior) -> Batch:
         if isinstance(criterion, OfVariance) and latent_of(posterior.model, posterior.data) is None:

@@ -58,7 +58,9 @@ class Posterior:
     independent : float, optional
         How many independent draws these are worth at most, by the diagnostics of the fit.
     pool : Comparisons or Labels, optional
-        What can still be asked, in the codes of `data`, for rules that look at it: everything without it.
+        What can still be asked or waits for an answer, in the codes of `data`, for rules that look at it; everything without.
+    cost : array, shape (annotator,), optional
+        What an answer of each annotator costs, for such rules: 1 without it.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class Posterior:
     weight: np.ndarray
     independent: float = math.inf
     pool: Comparisons | Labels | None = None
+    cost: np.ndarray | None = None
 
     @classmethod
     def of(cls, model: Model, result: xr.DataTree, *, draws: int = 200, seed: int = 0) -> Posterior:

@@ -18,7 +18,7 @@ from raters._check import positive, share, whole
 from raters.acquisition.candidates import Candidates
 from raters.acquisition.certainty import expected_share_of_right_pairs, probability_of_order, probability_of_top
 from raters.acquisition.criteria import Bald, Criterion
-from raters.acquisition.policy import Policy
+from raters.acquisition.policy import Policy, check_names
 from raters.acquisition.posterior import Posterior, rows_of
 from raters.data import Comparisons
 from raters.errors import DataError, SettingError
@@ -213,15 +213,16 @@ class ExpectedAccuracy(Stop):
 class GainBelow(Stop):
     """Stop when no question is expected to tell more than this for what it costs.
 
-    Looked for among what can still be asked, up to `limit` questions, drawn at random: in a campaign what is left of its pool;
-    elsewhere all questions about the items and annotators of the data, of labels those that were not asked.
+    Looked for among what can still be asked, up to `limit` questions, drawn at random: in a campaign what is left of its pool
+    and of its budget, with the questions that wait for an answer; elsewhere all questions about the items and annotators of the
+    data, of labels those that were not asked.
 
     Parameters
     ----------
     bits_per_cost : float
         Above 0.
     costs : mapping, optional
-        What an answer of each annotator costs, 1 where nothing is said.
+        What an answer of each annotator costs, 1 where nothing is said; without it what it costs in the campaign.
     score : Criterion, optional
         ``Bald()`` by default: bits about all parameters.
     limit : int
@@ -244,7 +245,16 @@ class GainBelow(Stop):
         if questions is None:
             return 0.0
         gain = (self.score or Bald())(posterior, questions, seed=0)
-        return float((gain / Policy(costs=self.costs).cost_of(data.annotators)[np.asarray(questions.annotator)]).max())
+        cost = posterior.cost
+        if self.costs is not None or cost is None:
+            cost = Policy(costs=self.costs).cost_of(data.annotators)
+        return float((gain / cost[np.asarray(questions.annotator)]).max())
+
+    def check(self, posterior: Posterior, draws: int) -> None:
+        """`SettingError` for a score that the model does not have or that is negative, `DataError` for unknown annotators."""
+        check_names(Policy(costs=self.costs), posterior.data.annotators)
+        if self.value(posterior) < 0:
+            raise SettingError(f"{self!r} needs a score of at least 0, and this one can be negative; use score=Epig()")
 
     def _questions(self, posterior: Posterior) -> Any:
         """Where it is looked for; None when nothing is left."""
@@ -292,6 +302,10 @@ class Budget(Stop):
         if self.before != 0:
             positive("before", self.before)
         object.__setattr__(self, "costs", Policy(costs=self.costs).costs)
+
+    def check(self, posterior: Posterior, draws: int) -> None:
+        """`DataError` for costs of unknown annotators."""
+        check_names(Policy(costs=self.costs), posterior.data.annotators)
 
     def value(self, posterior: Posterior) -> float:
         """What was spent."""

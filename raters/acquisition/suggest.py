@@ -78,7 +78,7 @@ def suggest(
     Warns
     -----
     DataWarning
-        When no candidate is expected to tell anything of what is wanted.
+        When all candidates score 0, so that no answer would change what is wanted; when the quotas leave nobody to ask.
 
     Examples
     --------
@@ -111,13 +111,11 @@ def suggest(
     check_names(policy, posterior.data.annotators)
     questions = in_codes_of(posterior, candidates)
     chosen = policy.choose(posterior, questions, batch_size, seed=seed)
-    if len(chosen.score) and np.abs(chosen.score).max() < _NOTHING:
-        warnings.warn(
-            "the best of these questions score 0: under all draws their answers change nothing of what is wanted. Stop here, "
-            "or say with target= what else is to be learned, such as target='competence'",
-            DataWarning,
-            stacklevel=2,
-        )
+    if abs(chosen.highest) < _NOTHING:
+        sentence = "all questions score 0: no answer would change anything of what is wanted. Stop here, or want something else"
+        warnings.warn(sentence, DataWarning, stacklevel=2)
+    elif not len(chosen.rows):
+        warnings.warn("nobody may be asked: the quotas are used up", DataWarning, stacklevel=2)
     table = described(posterior, rows_of(questions, chosen.rows))
     table["score"] = chosen.score
     order = [*(("item", "by") if isinstance(candidates, Labels) else ("first", "second", "by")), "score"]

@@ -18,6 +18,7 @@ from raters.acquisition import (
     About,
     BatchBald,
     Budget,
+    ErrorReduction,
     ExpectedAccuracy,
     ExpectedTau,
     GainBelow,
@@ -28,6 +29,7 @@ from raters.acquisition import (
     SpanningTree,
     Top,
     TopIsRight,
+    TruthVariance,
     Unique,
 )
 from raters.acquisition._rebuild import rebuilt
@@ -475,9 +477,14 @@ def test_rules_that_cannot_be(start, votes, labels, folder):
         ({"stop": OrderIsRight(0.999)}, r"the 500 draws of a fit show at most 0.998"),
         ({"stop": TopIsRight(1, 0.99), "backend": rt.PGEM(draws=50)}, r"the 50 draws of a fit show at most 0.98"),
         ({"stop": TopIsRight(4, 0.9)}, "k=4 is not possible with 3 items"),
+        ({"stop": GainBelow(0.1, score=TruthVariance())}, "BTL has no true classes"),
+        ({"stop": GainBelow(0.1, score=ErrorReduction())}, "needs a score of at least 0, and this one can be negative"),
     ]:
         with pytest.raises(SettingError, match=says):
             start(**wrong)
+    for rule in (GainBelow(0.1, costs={"zoe": 2.0}), ExpectedTau(0.9) & Budget(9, costs={"zoe": 2.0})):
+        with pytest.raises(DataError, match="'zoe'"):
+            start(stop=rule)
     assert not list(folder.iterdir())
     campaign = start()
     with pytest.raises(SettingError, match=r"at most 0\.998"):
@@ -542,6 +549,32 @@ def test_what_cannot_be_asked_keeps_no_campaign_going(start, votes):
     assert campaign.why_done is None
     between = GainBelow((here + everywhere) / 2)
     assert Campaign.open(campaign.path, stop=between).why_done.startswith("the stopping rule is met: the best question gains")
+
+
+def test_a_question_that_waits_is_not_yet_without_gain(start):
+    """What is learned most from is being answered; until it is, nothing is known of what is left."""
+    table = {"w": ["a"] * 100 + ["d"], "l": ["b"] * 100 + ["a"], "who": ["ann"] * 101}
+    known = rt.Comparisons.from_frame(table, winner="w", loser="l", annotator="who")
+    campaign = start(pool=rt.Candidates.pairs(known), votes=known, policy=Policy(target="everything"), stop=GainBelow(0.05))
+    assert campaign.why_done is None
+    asked = campaign.ask(1)
+    assert campaign.why_done is None
+    assert GainBelow(0.05)(dataclasses.replace(campaign.posterior, pool=rt.Candidates.pairs(known, items=["a", "b"])))
+    campaign.withdraw(ids(asked))
+    assert campaign.why_done is None
+
+
+def test_gains_are_those_that_can_be_paid_at_their_price(start):
+    """Of ann all is known about this pair; what pro would say tells more, costs fifty, and there are twenty."""
+    table = {"w": ["tea"] * 200 + ["milk"], "l": ["milk"] * 200 + ["tea"], "who": ["ann"] * 201}
+    known = rt.Comparisons.from_frame(table, winner="w", loser="l", annotator="who", annotators=["ann", "pro"])
+    settings = {"model": rt.ExtendedBTL(), "pool": rt.Candidates.pairs(known), "votes": known}
+    priced = Policy(score=Random(), costs={"pro": 50.0})
+    campaign = start(policy=priced, stop=GainBelow(0.02), **settings)
+    assert campaign.why_done.startswith("the stopping rule is met: the best question gains")  # .067 bits for 50
+    per_answer = Campaign.open(campaign.path, stop=GainBelow(0.02, costs={}))
+    assert per_answer.why_done is None
+    assert Campaign.open(campaign.path, stop=GainBelow(0.02, costs={}), budget=20.0).why_done.startswith("the stopping rule")
 
 
 # ---------------------------------------------------------------- going on

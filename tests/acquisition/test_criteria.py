@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import jax
@@ -178,18 +179,24 @@ def test_chances_of_labels_by_hand(by_label, labels):
     assert (TruthVariance()(posterior, questions) >= 0).all()
 
 
-def epig_by_brute_force(share: np.ndarray, chance: np.ndarray, unit: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Bits about the answers to the targets (rows of the questions), from shares of the classes, shape (draw, question, class),
-    and chances given the class, shape (draw, question, class, answer), one pair of questions after the other."""
-    found = np.zeros(len(unit))
+def weighted(posterior: Posterior) -> Posterior:
+    """Draws of unequal weight, as within a batch of a campaign."""
+    weight = np.random.default_rng(5).dirichlet(np.ones(posterior.weight.size)).astype(np.float32)
+    return dataclasses.replace(posterior, weight=weight.reshape(posterior.weight.shape))
+
+
+def epig_by_brute_force(weight, share: np.ndarray, chance: np.ndarray, unit: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Bits about the answers to the targets (rows of the questions), from weights of the draws, shares of the classes, shape
+    (draw, question, class), and chances given the class, shape (draw, question, class, answer), one pair of questions after
+    the other."""
+    found, weight = np.zeros(len(unit)), np.asarray(weight, float)[0]
     answer = np.einsum("sqc,sqcy->sqy", share, chance)
     for row in range(len(unit)):
         for other in targets:
             if unit[row] == unit[other]:  # they share the class
-                both = np.einsum("sc,scy,scz->yz", share[:, row], chance[:, row], chance[:, other])
+                both = np.einsum("s,sc,scy,scz->yz", weight, share[:, row], chance[:, row], chance[:, other])
             else:
-                both = answer[:, row].T @ answer[:, other]
-            both = both / len(share)
+                both = (weight[:, None] * answer[:, row]).T @ answer[:, other]
             apart = both.sum(1, keepdims=True) * both.sum(0, keepdims=True)
             found[row] += (both * np.log2(both / apart)).sum() / len(targets)
     return found
@@ -197,11 +204,12 @@ def epig_by_brute_force(share: np.ndarray, chance: np.ndarray, unit: np.ndarray,
 
 def test_what_a_label_tells_of_other_labels(by_label, labels):
     """Of labels of the same item through its class, too, which draws do not fix."""
-    _, posterior = by_label
+    posterior = weighted(by_label[1])
     questions = rt.Candidates.labels(labels, again=True)
     share = np.asarray(posterior._responsibilities, float)[:, questions.item]
     chance = np.asarray(posterior.draws["confusion"][0], float)[:, questions.annotator]
-    expected = epig_by_brute_force(share, chance, np.asarray(questions.item), np.arange(len(questions.annotator)))
+    unit, everything = np.asarray(questions.item), np.arange(len(questions.annotator))
+    expected = epig_by_brute_force(posterior.weight, share, chance, unit, everything)
     np.testing.assert_allclose(Epig()(posterior, questions), expected, atol=2e-5)
     entropy = Entropy()(posterior, questions)
     assert (Epig()(posterior, questions) <= entropy).all()
@@ -215,16 +223,16 @@ def test_what_a_vote_tells_of_the_votes_of_its_annotator(fit_quietly, monkeypatc
     """Through the annotator's type; in pieces and slices as at once, and of a sample of the candidates."""
     votes = rt.datasets.preference_types(num_items=5, num_annotators=6, votes_each=8, num_types=2, seed=0).votes
     model = rt.MixtureBTL(num_types=2)
-    posterior = Posterior.of(model, fit_quietly(model, votes, rt.PGEM(draws=40)), draws=40)
+    posterior = weighted(Posterior.of(model, fit_quietly(model, votes, rt.PGEM(draws=40)), draws=40))
     questions = rt.Candidates.pairs(votes)
     reward = np.asarray(posterior.draws["reward"][0], float)
     win = expit(reward[:, questions.first] - reward[:, questions.second])
     share = np.asarray(posterior._responsibilities, float)[:, questions.annotator]
     who, everything = np.asarray(questions.annotator), np.arange(len(questions.annotator))
-    expected = epig_by_brute_force(share, np.stack([win, 1 - win], -1), who, everything)
+    expected = epig_by_brute_force(posterior.weight, share, np.stack([win, 1 - win], -1), who, everything)
     np.testing.assert_allclose(Epig()(posterior, questions), expected, atol=2e-5)
     few = np.sort(np.random.default_rng(3).choice(len(who), 7, replace=False))
-    of_few = epig_by_brute_force(share, np.stack([win, 1 - win], -1), who, few)
+    of_few = epig_by_brute_force(posterior.weight, share, np.stack([win, 1 - win], -1), who, few)
     monkeypatch.setattr("raters.acquisition.criteria._SLICE", 16)
     np.testing.assert_allclose(Epig(targets=7)(posterior, questions, seed=3), of_few, atol=2e-5)
 

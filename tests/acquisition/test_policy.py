@@ -63,7 +63,7 @@ def test_what_is_good_for_the_ranking_is_bad_for_the_audit():
 
 @pytest.mark.parametrize("target", ["ranking", "reward", "top_k", "competence", "predictive", "everything"])
 def test_every_target_chooses(target):
-    rows, score = choose(5, target=target, k=2 if target == "top_k" else 1)
+    rows, score, _ = choose(5, target=target, k=2 if target == "top_k" else 1)
     assert len(set(rows.tolist())) == 5
     assert np.isfinite(score).all()
     assert score[0] == max(score)
@@ -72,7 +72,7 @@ def test_every_target_chooses(target):
 
 def test_the_top_k_concern_the_items_at_the_border():
     """Item 5, of the widest draws, is in or out of the best one most often."""
-    rows, _ = choose(5, target="top_k", k=1, batch=Top())
+    rows, _, _ = choose(5, target="top_k", k=1, batch=Top())
     assert all(5 in (PAIRS.first[row], PAIRS.second[row]) for row in rows)
 
 

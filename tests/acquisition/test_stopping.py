@@ -177,6 +177,12 @@ def test_gains_are_looked_for_among_what_can_be_asked():
     one = GainBelow(0.1, limit=1).value(some)
     assert np.isclose(gain[few], one, rtol=1e-5).any()
     assert GainBelow(0.1).value(dataclasses.replace(POSTERIOR, pool=PAIRS.take([]))) == 0
+    who = np.asarray(PAIRS.annotator)[few]
+    price = np.array([1.0, 2.0, 4.0, 8.0])
+    priced = dataclasses.replace(some, cost=price)
+    assert GainBelow(0.1).value(priced) == pytest.approx((gain[few] / price[who]).max(), rel=1e-5)
+    own = GainBelow(0.1, costs=dict.fromkeys(range(4), 3.0))
+    assert own.value(priced) == pytest.approx(gain[few].max() / 3, rel=1e-5)
 
 
 def test_rules_together():

@@ -50,12 +50,16 @@ def test_scores_in_pieces_are_those_of_the_whole(monkeypatch):
 def test_settled_data_leave_nothing_to_ask():
     order = np.arange(6.0)
     settled = hand.result(VOTES, reward=3 * order + RNG.uniform(size=(DRAWS, 6)), competence=np.ones((DRAWS, 4)))
-    with pytest.warns(DataWarning, match="under all draws their answers change nothing of what is wanted. Stop here, or"):
+    with pytest.warns(DataWarning, match="all questions score 0: no answer would change anything of what is wanted. Stop here"):
         rt.suggest(MODEL, settled, PAIRS, draws=DRAWS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rt.suggest(MODEL, settled, PAIRS, target="reward", draws=DRAWS)
         ask()
+        # Who is owed a share is asked, though the guesser's answers tell nothing: others would.
+        assert ask(policy=rt.Policy(least_share=0.25), batch_size=1)["by"].values == [2]
+    with pytest.warns(DataWarning, match="nobody may be asked: the quotas are used up"):
+        assert ask(policy=rt.Policy(quota=0)).sizes["suggestion"] == 0
 
 
 # ------------------------------------------------------------------ the batch
