@@ -1,9 +1,8 @@
 """How much a choice of pairs can win with one annotator, and what asking in batches costs.
 
 The protocol of `acquisition.py` for one annotator (20 items, rewards Normal(0, 1.5²), 950 answers), written a second time in
-NumPy and without raters: the posterior is Laplace's approximation, of which 300 independent draws are taken. A crowd takes a
-hundredth of the time of a Gibbs sampler, so there are enough crowds to tell policies apart, and questions can also be asked
-one at a time, where no batch can lose anything.
+NumPy and without raters: the posterior is Laplace's approximation, of which 300 independent draws are taken. That is fast
+enough for more crowds, which tell policies apart, and for asking one question at a time, where no batch can lose anything.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ SIDES[np.arange(len(FIRST)), FIRST], SIDES[np.arange(len(FIRST)), SECOND] = 1, -
 PUBLISHED = {"order entropy of ten draws": 0.040, "entropy": 0.041, "BALD, trees": 0.037}
 NOTE = """\
 *Gain*: area under the curve of Kendall's τ (its mean over the batches) less that of random pairs on the same crowds, with its
-standard error over crowds. *Published*: what was measured elsewhere for batches of 19. *The default* is the score and the batch
-of `target="ranking"`."""
+standard error over crowds. *Published*: what was measured elsewhere for batches of 19, on other crowds. *The default* is the score and the
+batch of `target="ranking"`."""
 
 
 def mode(asked: np.ndarray, won: np.ndarray, reward: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Most probable rewards and the precision there, by Newton's method."""
-    while True:
+    for _ in range(100):
         chance = expit(SIDES @ reward)
         gradient = SIDES.T @ (won - asked * chance) - reward / SCALE**2
         precision = (SIDES.T * (asked * chance * (1 - chance))) @ SIDES + np.eye(ITEMS) / SCALE**2
@@ -38,6 +37,7 @@ def mode(asked: np.ndarray, won: np.ndarray, reward: np.ndarray) -> tuple[np.nda
         reward = reward + step
         if np.abs(step).max() < 1e-6:
             return reward, precision
+    raise RuntimeError("Newton's method did not reach the mode")
 
 
 def bits(chance: np.ndarray) -> np.ndarray:

@@ -242,7 +242,8 @@ def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ..
     if given is None:
         return None
     if not isinstance(given, (Mapping, tuple)):
-        raise SettingError(f"{what}={given!r} is not possible; it must map names to numbers, such as {what}={{'ann': 2}}")
+        also = ", or be one whole number for all" if what == "quota" else ""
+        raise SettingError(f"{what}={given!r} is not possible; it must map names to numbers, such as {what}={{'ann': 2}}{also}")
     pairs = tuple((plain(name), number) for name, number in dict(given).items())
     for name, number in pairs:
         right = isinstance(number, (int, float, np.integer, np.floating)) and not isinstance(number, bool)
