@@ -23,8 +23,8 @@ SIDES[np.arange(len(FIRST)), FIRST], SIDES[np.arange(len(FIRST)), SECOND] = 1, -
 PUBLISHED = {"order entropy of ten draws": 0.040, "entropy": 0.041, "BALD, trees": 0.037}
 NOTE = """\
 *Gain*: area under the curve of Kendall's τ (its mean over the batches) less that of random pairs on the same crowds, with its
-standard error over crowds. *Published*: what was measured elsewhere for batches of 19, on other crowds. *The default* is the score and the
-batch of `target="ranking"`."""
+standard error over crowds. *Published*: what was measured elsewhere for batches of 19, on other crowds. *The
+default* is the score and the batch of `target="ranking"`."""
 
 
 def mode(asked: np.ndarray, won: np.ndarray, reward: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
