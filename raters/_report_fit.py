@@ -269,7 +269,8 @@ def _ask(data: Comparisons | Labels, command: str, dropped: list[dict[str, Any]]
     """What tells most about the annotators."""
     names = [row["annotator"] for row in dropped]
     if isinstance(data, Labels):
-        stay = [name for name in data.annotators if str(name) not in set(map(str, names))]
+        go = set(map(str, names))
+        stay = [name for name in data.annotators if str(name) not in go]
         try:
             Candidates.labels(data, annotators=stay or None, limit=1)
         except DataError:

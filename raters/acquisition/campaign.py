@@ -301,7 +301,8 @@ class Campaign:
         if self._why_done(seen, rows) is not None:
             return []
         who = np.asarray(self.pool.annotator)
-        rows = rows[wanted[who[rows]] & (self._cost[who[rows]] <= self._left(seen))]
+        rows = self._payable(seen, rows)
+        rows = rows[wanted[who[rows]]]
         if not len(rows):
             return []
         asked = self._asked(seen)
@@ -336,6 +337,10 @@ class Campaign:
         below_quota = self._asked(seen) < self.policy.quota_of(self.pool.annotators)
         free = below_quota[np.asarray(self.pool.annotator)] & ~self._done_before
         return np.flatnonzero(free & ~np.isin(self._keys, self._keys[taken]))
+
+    def _payable(self, seen: Snapshot, rows: np.ndarray) -> np.ndarray:
+        """Those of these rows that what is left of the budget pays."""
+        return rows[self._cost[np.asarray(self.pool.annotator)[rows]] <= self._left(seen)]
 
     def _asked(self, seen: Snapshot) -> np.ndarray:
         """Answers that each annotator gave or is asked for, earlier judgements counted, shape (annotator,)."""
@@ -501,15 +506,15 @@ class Campaign:
         if not len(free):
             waiting = f"; {int(seen.open.sum())} wait for an answer" if seen.open.any() else ""
             return f"all questions of the pool have been asked, or the quotas of the annotators are used up{waiting}"
-        if self._cost[np.asarray(self.pool.annotator)[free]].min() > self._left(seen):
+        payable = self._payable(seen, free)
+        if not len(payable):
             paid = float(seen.cost[seen.open | seen.answered].sum())
             return f"the budget is used up: {paid:g} of {self.budget:g}, open questions included"
         known = seen.answered.any() or _pool.num_rows(self._base)
         if self.stop is None or not known:
             return None
         # Open questions count among what can be learned: their answers may still change the verdict.
-        payable = free[self._cost[np.asarray(self.pool.annotator)[free]] <= self._left(seen)]
-        pool = _pool.take(self.pool, np.union1d(payable, seen.row[seen.open]).astype(int))
+        pool = _pool.take(self.pool, np.union1d(payable, seen.row[seen.open]))
         posterior = dataclasses.replace(self._posterior(seen, always=True), pool=pool, cost=self._cost)
         if self.stop(posterior):
             rule = self.stop.describe(posterior) if isinstance(self.stop, Stop) else repr(self.stop)

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from raters._check import one_of, whole
+from raters._judgements import pad_to
 from raters.acquisition import scores
-from raters.acquisition.posterior import Chances, Posterior, rows_of
+from raters.acquisition.posterior import Chances, Posterior, sample_of
 from raters.errors import SettingError
 from raters.inference._trace import latent_sites
 from raters.labels import Labels
@@ -184,27 +185,29 @@ class _Predictive(Criterion):
 
     def reader(self, posterior, questions, rng):
         """Samples the targets."""
-        total = len(questions.annotator)
-        targets = rows_of(questions, np.sort(rng.choice(total, min(self.targets, total), replace=False)))
+        targets = sample_of(questions, self.targets, rng)
         others = posterior.chances(targets).table
         latent = latent_of(posterior.model, posterior.data)
         if latent is None:
             return lambda piece: _against(type(self).function, posterior.chances(piece), others)
         by_class = posterior.chances(targets, by_class=True).table
+        unit_of_target = np.asarray(getattr(targets, latent.axes[0]))
 
         def score(piece):
             of, apart = posterior.chances(piece), posterior.chances(piece, by_class=True)
-            unit, unit_of_target = (np.asarray(getattr(asked, latent.axes[0])) for asked in (piece, targets))
-            parts = []
-            for at in range(0, len(unit), _SLICE):
-                here = slice(at, at + _SLICE)
-                together = scores.joint(of.table[..., here], others, of.weight)
-                if len(same := _padded(np.flatnonzero(np.isin(unit_of_target, unit[here])))):
-                    shared = scores.joint(apart.table[..., here], by_class[..., same], apart.weight[..., here])
-                    is_shared = (unit[here, None] == unit_of_target[same])[:, None, :]
-                    together = together.at[..., same].set(jnp.where(is_shared, shared, together[..., same]))
-                parts.append(type(self).function(of.table[..., here], others, of.weight, together))
-            return jnp.concatenate(parts)
+            unit = np.asarray(getattr(piece, latent.axes[0]))
+
+            def together(here):
+                apart_from_class = scores.joint(of.table[..., here], others, of.weight)
+                same = np.flatnonzero(np.isin(unit_of_target, unit[here]))
+                if not len(same):
+                    return apart_from_class
+                same = same[np.minimum(np.arange(pad_to(len(same), 1)), len(same) - 1)]  # the last again, for few shapes
+                through_class = scores.joint(apart.table[..., here], by_class[..., same], apart.weight[..., here])
+                shared = (unit[here, None] == unit_of_target[same])[:, None, :]
+                return apart_from_class.at[..., same].set(jnp.where(shared, through_class, apart_from_class[..., same]))
+
+            return _against(type(self).function, of, others, together)
 
         return score
 
@@ -402,16 +405,20 @@ def _rewards(posterior: Posterior) -> jax.Array:
     return posterior.site("reward", "so items have no order of their own")
 
 
-def _against(function: Callable[..., jax.Array], chances: Chances, others: jax.Array) -> jax.Array:
-    """A score against many `others`, in slices of the questions: the joint table is as large as questions × others."""
-    starts = range(0, chances.table.shape[-1], _SLICE)
-    return jnp.concatenate([function(chances.table[..., at : at + _SLICE], others, chances.weight) for at in starts])
-
-
-def _padded(rows: np.ndarray) -> np.ndarray:
-    """The last row repeated up to a power of two, so that few shapes are compiled."""
-    number = 1 << max(len(rows) - 1, 0).bit_length()
-    return np.concatenate([rows, np.repeat(rows[-1:], number - len(rows))]) if len(rows) else rows
+def _against(
+    function: Callable[..., jax.Array],
+    chances: Chances,
+    others: jax.Array,
+    together: Callable[[slice], jax.Array] | None = None,
+) -> jax.Array:
+    """A score against many `others`, in slices of the questions: the joint table is as large as questions × others. What is
+    known of it beyond draws is `together`, of a slice."""
+    parts = []
+    for at in range(0, chances.table.shape[-1], _SLICE):
+        here = slice(at, at + _SLICE)
+        more = () if together is None else (together(here),)
+        parts.append(function(chances.table[..., here], others, chances.weight, *more))
+    return jnp.concatenate(parts)
 
 
 def _one_order(posterior: Posterior, criterion: Criterion) -> jax.Array:

@@ -210,6 +210,12 @@ def rows_of(questions: Any, rows: np.ndarray) -> Any:
     return dataclasses.replace(questions, group=group, annotator=annotator, label=None, count=None, most=1)
 
 
+def sample_of(questions: Any, most: int, rng: np.random.Generator) -> Any:
+    """At most so many of the questions, drawn at random, in their order."""
+    total = len(questions.annotator)
+    return rows_of(questions, np.sort(rng.choice(total, min(most, total), replace=False)))
+
+
 def both(one: Any, other: Any) -> Any:
     """The questions of two tables in the same codes, one after the other."""
     columns = ("group", "annotator") if isinstance(one, Labels) else ("first", "second", "annotator")

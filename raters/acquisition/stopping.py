@@ -19,7 +19,7 @@ from raters.acquisition.candidates import Candidates
 from raters.acquisition.certainty import expected_share_of_right_pairs, probability_of_order, probability_of_top
 from raters.acquisition.criteria import Bald, Criterion
 from raters.acquisition.policy import Policy, check_names
-from raters.acquisition.posterior import Posterior, rows_of
+from raters.acquisition.posterior import Posterior, sample_of
 from raters.data import Comparisons
 from raters.errors import DataError, SettingError
 from raters.labels import Labels
@@ -259,10 +259,7 @@ class GainBelow(Stop):
     def _questions(self, posterior: Posterior) -> Any:
         """Where it is looked for; None when nothing is left."""
         if (pool := posterior.pool) is not None:
-            number = len(pool.annotator)
-            if number <= self.limit:
-                return pool if number else None
-            return rows_of(pool, np.sort(np.random.default_rng(0).choice(number, self.limit, replace=False)))
+            return sample_of(pool, self.limit, np.random.default_rng(0)) if len(pool.annotator) else None
         if isinstance(posterior.data, Comparisons):
             return Candidates.pairs(posterior.data, limit=self.limit)
         try:
