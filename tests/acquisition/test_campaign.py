@@ -564,6 +564,11 @@ def test_a_question_that_waits_is_not_yet_without_gain(start):
     assert campaign.why_done is None
 
 
+def test_what_cannot_be_paid_takes_no_place_in_a_batch(start):
+    campaign = start(policy=Policy(score=Random(), batch=Top(), costs={"bob": 50.0}), budget=20.0)
+    assert campaign.ask(3)["by"].values.tolist() == ["ann"] * 3
+
+
 def test_gains_are_those_that_can_be_paid_at_their_price(start):
     """Of ann all is known about this pair; what pro would say tells more, costs fifty, and there are twenty."""
     table = {"w": ["tea"] * 200 + ["milk"], "l": ["milk"] * 200 + ["tea"], "who": ["ann"] * 201}

@@ -197,6 +197,7 @@ def test_the_same_seed_gives_the_same_questions():
         ({"costs": {"ann": 0}}, "costs has 0 for 'ann'; it must be a number above 0"),
         ({"costs": {"ann": float("nan")}}, "costs has nan for 'ann'"),
         ({"costs": 3}, "costs=3 is not possible; it must map names to numbers"),
+        ({"quota": "3"}, "such as quota={'ann': 2}, or be one whole number for all"),
         ({"quota": -1}, "quota=-1 is not possible"),
         ({"quota": {"ann": "two"}}, "quota has 'two' for 'ann'"),
         ({"least_share": 2}, "least_share=2 is not possible; it must lie between 0 and 1"),
