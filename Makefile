@@ -3,17 +3,22 @@ PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12,\
 	$(shell $(name) -c 'import sys; sys.version_info >= (3, 12) and print("$(name)")' 2>/dev/null)))
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25
 
-.PHONY: demo test thorough lint benchmark docs clean
+.PHONY: demo test test-slow test-all lint benchmark docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/raters audit raters/datasets/anesthesia.csv --item patient --rating rating --annotator rater
 
-test: $(VENV)/.tested lint
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25
+test: $(VENV)/.tested
+	$(PYTEST) -m "not slow"
 
-thorough: $(VENV)/.tested
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal -m thorough
+# What `make test` leaves out, but for what takes longest.
+test-slow: $(VENV)/.tested
+	$(PYTEST) -m "slow and not exhaustive"
+
+test-all: $(VENV)/.tested
+	$(PYTEST)
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .

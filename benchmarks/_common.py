@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: options, tables, timing, memory of a child process."""
+"""Shared by the benchmark scripts: options, tables, timing, memory of a child process."""
 
 from __future__ import annotations
 
@@ -22,23 +22,34 @@ MEGABYTE = 1 << 20
 
 
 def options(description: str, **extra: Any) -> argparse.Namespace:
-    """The options that every script takes, and those of one script: name=(default, help) or name=(default, help, choices)."""
+    """The options that every script takes, and those of one script: name=(default, help) or
+    name=(default, help, choices)."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="small sizes: seconds instead of minutes")
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes: seconds instead of minutes"
+    )
     parser.add_argument("--seed", type=int, default=0)
     for name, (default, text, *choices) in extra.items():
         kind = str if default is None else type(default)
-        parser.add_argument("--" + name, type=kind, default=default, help=text, choices=choices or None)
+        parser.add_argument(
+            "--" + name, type=kind, default=default, help=text, choices=choices or None
+        )
     return parser.parse_args()
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A Markdown table; numbers come out with three digits."""
     cells = [[_cell(value) for value in row] for row in rows]
-    widths = [max(len(head), *(len(row[column]) for row in cells)) for column, head in enumerate(header)]
+    widths = [
+        max(len(head), *(len(row[column]) for row in cells)) for column, head in enumerate(header)
+    ]
 
     def line(parts: Sequence[str]) -> str:
-        return "| " + " | ".join(part.ljust(width) for part, width in zip(parts, widths, strict=True)) + " |"
+        return (
+            "| "
+            + " | ".join(part.ljust(width) for part, width in zip(parts, widths, strict=True))
+            + " |"
+        )
 
     return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, cells)])
 
@@ -47,17 +58,28 @@ def _cell(value: Any) -> str:
     if isinstance(value, (float, np.floating)):
         value = value + 0.0 if value else 0.0
         return "–" if np.isnan(value) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return f"{value:,}" if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else str(value)
+    return (
+        f"{value:,}"
+        if isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        else str(value)
+    )
 
 
 def report(name: str, title: str, parts: Sequence[str], quick: bool) -> None:
     """Print the parts, and write them to results/NAME.md unless the sizes were small."""
     set_to = [
-        f"{key}={os.environ[key]}" for key in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "XLA_FLAGS") if key in os.environ
+        f"{key}={os.environ[key]}"
+        for key in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "XLA_FLAGS")
+        if key in os.environ
     ]
     command = " ".join([*set_to, "python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
-    packages = ", ".join(f"{package} {version(package)}" for package in ("jax", "numpyro", "numpy", "scipy"))
-    machine = f"Python {platform.python_version()}, {packages}; {os.cpu_count()} cores ({platform.machine()})."
+    packages = ", ".join(
+        f"{package} {version(package)}" for package in ("jax", "numpyro", "numpy", "scipy")
+    )
+    machine = (
+        f"Python {platform.python_version()}, {packages}; {os.cpu_count()} cores"
+        f" ({platform.machine()})."
+    )
     text = "\n\n".join([f"# {title}", f"`{command}`", *parts, machine]) + "\n"
     print(text)
     if not quick:
@@ -73,8 +95,11 @@ class Timed(NamedTuple):
     cpu: float
 
 
-def timed(function: Callable[[], Any], *, warm: bool = False, enough: float = 3.0, most: int = 5) -> Timed:
-    """Best of up to `most` calls, no more once `enough` seconds are spent; with `warm`, after one that is not counted."""
+def timed(
+    function: Callable[[], Any], *, warm: bool = False, enough: float = 3.0, most: int = 5
+) -> Timed:
+    """Best of up to `most` calls, no more once `enough` seconds are spent; with `warm`, after one
+    that is not counted."""
     if warm:
         function()
     value, best, cpu, spent = None, np.inf, np.inf, 0.0
@@ -93,8 +118,11 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE
 
 
-def child(arguments: Sequence[str], *, limit_seconds: float = 180.0, limit_gigabytes: float = 10.0) -> dict[str, Any] | str:
-    """Run the calling script again with `arguments` and read the JSON on its last line; or say why there is none."""
+def child(
+    arguments: Sequence[str], *, limit_seconds: float = 180.0, limit_gigabytes: float = 10.0
+) -> dict[str, Any] | str:
+    """Run the calling script again with `arguments` and read the JSON on its last line; or say why
+    there is none."""
 
     def limits() -> None:
         size = int(limit_gigabytes * (1 << 30))
@@ -102,11 +130,23 @@ def child(arguments: Sequence[str], *, limit_seconds: float = 180.0, limit_gigab
 
     try:
         done = subprocess.run(
-            [sys.executable, sys.argv[0], *arguments], capture_output=True, text=True, timeout=limit_seconds, preexec_fn=limits
+            [sys.executable, sys.argv[0], *arguments],
+            capture_output=True,
+            text=True,
+            timeout=limit_seconds,
+            preexec_fn=limits,
         )
     except subprocess.TimeoutExpired:
         return f"> {limit_seconds:.0f} s"
     if done.returncode:
-        reason = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit code {done.returncode}"
-        return f"> {limit_gigabytes:.0f} GB" if "alloc" in reason or "MemoryError" in reason else reason[:60]
+        reason = (
+            done.stderr.strip().splitlines()[-1]
+            if done.stderr.strip()
+            else f"exit code {done.returncode}"
+        )
+        return (
+            f"> {limit_gigabytes:.0f} GB"
+            if "alloc" in reason or "MemoryError" in reason
+            else reason[:60]
+        )
     return json.loads(done.stdout.splitlines()[-1])

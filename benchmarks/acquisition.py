@@ -1,8 +1,9 @@
-"""What a policy saves: Kendall's τ against answers, for a crowd of ten annotators and for one.
+"""Answers that a policy saves: Kendall's τ against answers, for ten annotators and for one.
 
-Ten: 20 items, rewards uniform on [0, 8], competences uniform on [0, 1], 40 batches of 19 questions, Extended-BTL by Gibbs with
-priors of that width. One: rewards Normal(0, 1.5²), 50 batches of 19, BTL with that prior. Every policy gets the same crowds and
-common random numbers: the n-th answer to the same question by the same annotator is the same.
+Ten: 20 items, rewards uniform on [0, 8], competences uniform on [0, 1], 40 batches of 19 questions,
+Extended-BTL by Gibbs with priors of that width. One: rewards Normal(0, 1.5²), 50 batches of 19, BTL
+with that prior. Every policy gets the same crowds and common random numbers: the n-th answer to the
+same question by the same annotator is the same.
 """
 
 from __future__ import annotations
@@ -43,31 +44,37 @@ BACKEND = rt.PGGibbs(draws=300, warmup=40, chains=1)
 ENOUGH = 0.85
 # What others measured under this protocol; gain in the area over random.
 REFERENCE = {
-    "ten": {"order entropy, best annotator": 0.074, "I(y; r), trees": 0.062, "BALD, trees": 0.061}
-    | {"order entropy, oracle": 0.125},
+    "ten": (
+        {"order entropy, best annotator": 0.074, "I(y; r), trees": 0.062, "BALD, trees": 0.061}
+        | {"order entropy, oracle": 0.125}
+    ),
     "one": {"entropy": 0.041, "order entropy": 0.040, "BALD, trees": 0.037},
 }
 NOTE = """\
-*Gain*: area under the curve of τ (its mean over the batches) less that of random questions to random annotators, paired;
-bootstrap (BCa) over replicates. *Published*: what was measured elsewhere under this protocol. *Saved ×*: answers that random
-needs to τ = .85, over those that the policy needs. *Correlation*: of estimated and true competences after the last batch.
-*Competence asked*: mean true competence of who was asked. *Coverage*: share of pairs whose true difference of rewards lies in
-its 90 % interval, the least and the largest over the batches (means over replicates)."""
+*Gain*: area under the curve of τ (its mean over the batches) less that of random questions to
+random annotators, paired; bootstrap (BCa) over replicates. *Published*: what was measured elsewhere
+under this protocol. *Saved ×*: answers that random needs to τ = .85, over those that the policy
+needs. *Correlation*: of estimated and true competences after the last batch. *Competence asked*:
+mean true competence of who was asked. *Coverage*: share of pairs whose true difference of rewards
+lies in its 90 % interval, the least and the largest over the batches (means over replicates)."""
 
 
 def policies(crowd: str, competence: np.ndarray, everything: bool) -> dict[str, rt.Policy]:
-    """What is compared, by name; random first."""
+    """Policies to compare, by name; random first."""
     tree, top = SpanningTree(), Top()
-    found = {
+    compared = {
         "random": rt.Policy(score=Random(), batch=top),
         "target='ranking' (default)": rt.Policy(target="ranking"),
     }
     if crowd == "one":
-        found |= {"order entropy": rt.Policy(score=OrderEntropy())}
-        more = {"entropy": rt.Policy(score=Entropy()), "BALD, trees": rt.Policy(target="everything", batch=tree)}
+        compared |= {"order entropy": rt.Policy(score=OrderEntropy())}
+        more = {
+            "entropy": rt.Policy(score=Entropy()),
+            "BALD, trees": rt.Policy(target="everything", batch=tree),
+        }
     else:
         oracle = Oracle(dict(enumerate(competence.tolist())))
-        found |= {
+        compared |= {
             "order entropy, best annotator": rt.Policy(score=OrderEntropy(), annotator=BestMean()),
             "target='competence'": rt.Policy(target="competence"),
             "order entropy, oracle": rt.Policy(score=OrderEntropy(), annotator=oracle),
@@ -78,7 +85,7 @@ def policies(crowd: str, competence: np.ndarray, everything: bool) -> dict[str, 
             "entropy of triplets": rt.Policy(score=Entropy(), batch=top),
             "target='ranking', least share .05": rt.Policy(target="ranking", least_share=0.05),
         }
-    return found | more if everything else found
+    return compared | more if everything else compared
 
 
 def replicate(crowd: str, seed: int, batches: int, everything: bool) -> xr.Dataset:
@@ -89,10 +96,20 @@ def replicate(crowd: str, seed: int, batches: int, everything: bool) -> xr.Datas
         model: Any = rt.BTL(reward_scale=1.5)
     else:
         truth = {"reward": rng.uniform(0, 8, ITEMS), "competence": rng.uniform(0, 1, ANNOTATORS)}
-        model = rt.ExtendedBTL(reward_scale=2.3, competence_spread=10.0)  # on [0, 1], as good as uniform
-    pool = rt.Candidates.pairs(items=range(ITEMS), annotators=range(1 if crowd == "one" else ANNOTATORS))
+        model = rt.ExtendedBTL(
+            reward_scale=2.3, competence_spread=10.0
+        )  # on [0, 1], as good as uniform
+    pool = rt.Candidates.pairs(
+        items=range(ITEMS), annotators=range(1 if crowd == "one" else ANNOTATORS)
+    )
     chosen = policies(crowd, truth.get("competence", np.ones(1)), everything)
-    settings = {"backend": BACKEND, "batch_size": BATCH, "batches": batches, "seed": seed, "progress": False}
+    settings = {
+        "backend": BACKEND,
+        "batch_size": BATCH,
+        "batches": batches,
+        "seed": seed,
+        "progress": False,
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return simulate_campaign(model, truth, pool, chosen, **settings)
@@ -112,24 +129,39 @@ def section(crowd: str, curves: xr.Dataset) -> str:
     """One table: gains with bootstrap intervals over replicates, paired with random."""
     area = area_under_curve(curves)
     base = area.sel(policy="random")
-    enough = {name: to_enough(curves["tau"].sel(policy=name).values) for name in curves["policy"].values}
+    enough = {
+        name: to_enough(curves["tau"].sel(policy=name).values) for name in curves["policy"].values
+    }
     rows = []
     for name in curves["policy"].values:
         gain = (area.sel(policy=name) - base).values
         low = high = float("nan")
         if name != "random":
-            found = bootstrap((gain,), np.mean, n_resamples=2000, rng=np.random.default_rng(0)).confidence_interval
-            low, high = found.low, found.high
+            bounds = bootstrap(
+                (gain,), np.mean, n_resamples=2000, rng=np.random.default_rng(0)
+            ).confidence_interval
+            low, high = bounds.low, bounds.high
         one = curves.sel(policy=name)
         interval = "" if name == "random" else f"{low:+.3f} to {high:+.3f}"
         row = [name, f"{gain.mean():+.4f}", interval, REFERENCE[crowd].get(name, float("nan"))]
         row += [enough[name], enough["random"] / enough[name], one["tau"].values[:, -1].mean()]
         if crowd == "ten":
             covered = one["coverage"].mean("replicate").values
-            row += [one["competence_correlation"].values[:, -1].mean(), one["competence_asked"].values.mean()]
+            row += [
+                one["competence_correlation"].values[:, -1].mean(),
+                one["competence_asked"].values.mean(),
+            ]
             row += [f"{covered.min():.2f} to {covered.max():.2f}"]
         rows.append(row)
-    header = ["policy", "gain", "95 % interval", "published", f"answers to τ = {ENOUGH}", "saved ×", "last τ"]
+    header = [
+        "policy",
+        "gain",
+        "95 % interval",
+        "published",
+        f"answers to τ = {ENOUGH}",
+        "saved ×",
+        "last τ",
+    ]
     header += ["last correlation", "competence asked", "coverage of 90 %"] if crowd == "ten" else []
     return table(header, rows)
 
@@ -138,9 +170,25 @@ def draw(crowd: str, curves: xr.Dataset) -> None:
     """The curves."""
     figure, axis = plt.subplots(figsize=(7, 5), layout="constrained")
     for name in curves["policy"].values:
-        style = {"color": "black", "ls": "--"} if name == "random" else {"lw": 2.5} if "default" in name else {"lw": 1}
-        axis.plot(curves["answers"].sel(policy=name)[0], curves["tau"].sel(policy=name).mean("replicate"), label=name, **style)
-    axis.set(title=TITLE[crowd], xlabel="answers", ylabel="Kendall's τ with the true order", ylim=(0.35, 0.98))
+        style = (
+            {"color": "black", "ls": "--"}
+            if name == "random"
+            else {"lw": 2.5}
+            if "default" in name
+            else {"lw": 1}
+        )
+        axis.plot(
+            curves["answers"].sel(policy=name)[0],
+            curves["tau"].sel(policy=name).mean("replicate"),
+            label=name,
+            **style,
+        )
+    axis.set(
+        title=TITLE[crowd],
+        xlabel="answers",
+        ylabel="Kendall's τ with the true order",
+        ylim=(0.35, 0.98),
+    )
     axis.legend(fontsize=8, frameon=False, loc="lower right")
     axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(RESULTS / f"acquisition_{crowd}.png", dpi=110)
@@ -163,7 +211,9 @@ def main() -> None:
         with ProcessPoolExecutor(arguments.processes, get_context("spawn")) as pool:
             size = 5 if arguments.quick else batches
             jobs = [
-                pool.submit(replicate, crowd, arguments.seed + seed, size, arguments.policies == "all")
+                pool.submit(
+                    replicate, crowd, arguments.seed + seed, size, arguments.policies == "all"
+                )
                 for seed in range(number)
             ]
             curves = xr.concat([job.result() for job in jobs], "replicate")
@@ -171,7 +221,9 @@ def main() -> None:
         if not arguments.quick:
             draw(crowd, curves)
         title = f"What to ask next, {TITLE[crowd]}: answers saved"
-        report(f"acquisition_{crowd}", title, [summary, section(crowd, curves), NOTE], arguments.quick)
+        report(
+            f"acquisition_{crowd}", title, [summary, section(crowd, curves), NOTE], arguments.quick
+        )
 
 
 if __name__ == "__main__":

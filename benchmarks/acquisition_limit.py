@@ -1,8 +1,9 @@
 """How much a choice of pairs can win with one annotator, and what asking in batches costs.
 
-The protocol of `acquisition.py` for one annotator (20 items, rewards Normal(0, 1.5²), 950 answers), written a second time in
-NumPy and without raters: the posterior is Laplace's approximation, of which 300 independent draws are taken. That is fast
-enough for more crowds, which tell policies apart, and for asking one question at a time, where no batch can lose anything.
+The protocol of `acquisition.py` for one annotator (20 items, rewards Normal(0, 1.5²), 950 answers),
+written a second time in NumPy and without raters: the posterior is Laplace's approximation, of
+which 300 independent draws are taken. That is fast enough for more crowds, which tell policies
+apart, and for asking one question at a time, where no batch can lose anything.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ SIDES = np.zeros((len(FIRST), ITEMS))
 SIDES[np.arange(len(FIRST)), FIRST], SIDES[np.arange(len(FIRST)), SECOND] = 1, -1
 PUBLISHED = {"order entropy of ten draws": 0.040, "entropy": 0.041, "BALD, trees": 0.037}
 NOTE = """\
-*Gain*: area under the curve of Kendall's τ (its mean over the batches) less that of random pairs on the same crowds, with its
-standard error over crowds. *Published*: what was measured elsewhere for batches of 19, on other crowds. *The
-default* is the score and the batch of `target="ranking"`."""
+*Gain*: area under the curve of Kendall's τ (its mean over the batches) less that of random pairs on
+the same crowds, with its standard error over crowds. *Published*: what was measured elsewhere for
+batches of 19, on other crowds. *The default* is the score and the batch of `target="ranking"`."""
 
 
 def mode(asked: np.ndarray, won: np.ndarray, reward: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Most probable rewards and the precision there, by Newton's method."""
+    """Most probable rewards and the precision at them, by Newton's method."""
     for _ in range(100):
         chance = expit(SIDES @ reward)
         gradient = SIDES.T @ (won - asked * chance) - reward / SCALE**2
@@ -52,12 +53,17 @@ def at_random(draws: np.ndarray, size: int, rng: np.random.Generator) -> np.ndar
 
 
 def default(draws: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Largest expected fall of the variance of the pair's order, given the answers to those before it in the batch."""
+    """Largest expected fall of the variance of the pair's order, given the answers to those before
+    it in the batch."""
     gap = draws @ SIDES.T
     chance, order = expit(gap), gap > 0
     mean = chance.mean(0)
-    off, order = (chance - mean) / np.sqrt(len(draws)), (order - order.mean(0)) / np.sqrt(len(draws))
-    # Of each question: variance of its answer, and covariance with its own order; what is left of both after each choice.
+    off, order = (
+        (chance - mean) / np.sqrt(len(draws)),
+        (order - order.mean(0)) / np.sqrt(len(draws)),
+    )
+    # Of each question: variance of its answer, and covariance with its own order; what is left of
+    # both after each choice.
     variance, own = mean * (1 - mean), (off * order).sum(0)
     rows, orders, chosen = np.zeros((size, len(mean))), np.zeros((size, len(mean))), []
     for place in range(size):
@@ -65,7 +71,8 @@ def default(draws: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarra
         score[chosen] = -1
         best = int(score.argmax())
         chosen.append(best)
-        # One column of a Cholesky factor: covariances of the chosen answer with all answers, and with all orders.
+        # One column of a Cholesky factor: covariances of the chosen answer with all answers, and
+        # with all orders.
         rows[place] = off[:, best] @ off - rows[:place, best] @ rows[:place]
         orders[place] = off[:, best] @ order - rows[:place, best] @ orders[:place]
         root = np.sqrt(variance[best])
@@ -107,7 +114,8 @@ POLICIES = {
 
 
 def area(name: str, size: int, seed: int) -> float:
-    """Mean of τ over the batches of one crowd; the n-th answer about a pair is the same for every policy."""
+    """Mean of τ over the batches of one crowd; the n-th answer about a pair is the same for every
+    policy."""
     truth = np.random.default_rng([seed, 1]).normal(0, SCALE, ITEMS)
     answers = np.random.default_rng([seed, 2]).random((len(FIRST), ANSWERS))
     rng = np.random.default_rng([seed, 3])
@@ -116,7 +124,9 @@ def area(name: str, size: int, seed: int) -> float:
     for _ in range(ANSWERS // size):
         noise = np.linalg.solve(np.linalg.cholesky(precision).T, rng.normal(size=(ITEMS, DRAWS)))
         for pair in POLICIES[name](reward + noise.T, size, rng):
-            won[pair] += answers[pair, asked[pair]] < expit(truth[FIRST[pair]] - truth[SECOND[pair]])
+            won[pair] += answers[pair, asked[pair]] < expit(
+                truth[FIRST[pair]] - truth[SECOND[pair]]
+            )
             asked[pair] += 1
         reward, precision = mode(asked, won, reward)
         tau.append((np.sign(SIDES @ reward) * np.sign(SIDES @ truth)).mean())
@@ -125,7 +135,9 @@ def area(name: str, size: int, seed: int) -> float:
 
 def main() -> None:
     """Each policy on every crowd."""
-    arguments = options(__doc__ or "", replicates=(200, "crowds"), processes=(2, "crowds at a time"))
+    arguments = options(
+        __doc__ or "", replicates=(200, "crowds"), processes=(2, "crowds at a time")
+    )
     number = 8 if arguments.quick else arguments.replicates
     begin, rows = time.perf_counter(), []
     with ProcessPoolExecutor(arguments.processes, get_context("spawn")) as pool:
@@ -137,15 +149,18 @@ def main() -> None:
                 if size == 1 and name == "BALD, trees":  # one pair is always a tree
                     row.append("")
                     continue
-                found = np.array(list(pool.map(partial(area, name, size), seeds, chunksize=8)))
-                base.setdefault(size, found)
-                gain = found - base[size]
+                areas = np.array(list(pool.map(partial(area, name, size), seeds, chunksize=8)))
+                base.setdefault(size, areas)
+                gain = areas - base[size]
                 row.append(f"{gain.mean():+.4f} ± {gain.std(ddof=1) / np.sqrt(number):.4f}")
             rows.append([*row, PUBLISHED.get(name, float("nan"))])
     summary = f"{number} crowds, {time.perf_counter() - begin:.0f} s"
     header = ["policy", "gain, 19 at a time", "gain, one at a time", "published, 19 at a time"]
     report(
-        "acquisition_limit", "With one annotator, what is there to win?", [summary, table(header, rows), NOTE], arguments.quick
+        "acquisition_limit",
+        "With one annotator, what is there to win?",
+        [summary, table(header, rows), NOTE],
+        arguments.quick,
     )
 
 

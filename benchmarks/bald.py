@@ -1,4 +1,5 @@
-"""Scores of a million questions with 200 posterior draws, and batches by BatchBALD: seconds and peak memory.
+"""Scores of a million questions with 200 posterior draws, and batches by BatchBALD: seconds and
+peak memory.
 
 The references are the same scores written down directly in NumPy, on the same candidates in pieces.
 """
@@ -23,8 +24,8 @@ def problem(number: int, seed: int) -> tuple[rt.Comparisons, dict[str, np.ndarra
     rng = np.random.default_rng(seed)
     first = rng.integers(500, size=number)
     second = (first + rng.integers(1, 500, size=number)) % 500
-    who = rng.integers(50, size=number)
-    columns = (column.astype(np.int32) for column in (first, second, who))
+    annotator = rng.integers(50, size=number)
+    columns = (column.astype(np.int32) for column in (first, second, annotator))
     candidates = rt.Comparisons(*columns, None, None, tuple(range(500)), tuple(range(50)))
     draws = {
         "reward": rng.normal(size=500) + 0.2 * rng.normal(size=(DRAWS, 500)),
@@ -36,52 +37,56 @@ def problem(number: int, seed: int) -> tuple[rt.Comparisons, dict[str, np.ndarra
 
 
 def posterior_of(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> Posterior:
-    """The draws as raters holds them."""
-    fitted = candidates.take(slice(0, 1)).with_outcomes(np.ones(1, np.float32))
+    """Posterior of these draws."""
+    fitted = candidates.take(slice(0, 1)).answered(np.ones(1, np.float32))
     values = {name: value[None].astype(np.float32) for name, value in draws.items()}
     return Posterior(rt.ExtendedBTL(), fitted, values, np.full((1, DRAWS), 1 / DRAWS, np.float32))
 
 
 def raters_scores(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np.ndarray:
-    """raters' scores."""
+    """Scores by raters."""
     return Bald()(posterior_of(candidates, draws), candidates)
 
 
 def raters_ranks(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np.ndarray:
-    """What asks for the ranking: the fall of the variances of 500 ranks."""
+    """Scores for the ranking: the reduction of the variances of 500 ranks."""
     return VarianceReduction("rank")(posterior_of(candidates, draws), candidates)
 
 
 def numpy_scores(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np.ndarray:
-    """The definition, in pieces."""
-    found = []
+    """Scores by the definition, in pieces."""
+    parts = []
     for begin in range(0, candidates.num_comparisons, 1 << 13):
         part = candidates.take(slice(begin, begin + (1 << 13)))
         gap = draws["reward"][:, part.first] - draws["reward"][:, part.second]
         p = expit(draws["competence"][:, part.annotator] * gap)
         mean = p.mean(0)
-        found.append((entr(mean) + entr(1 - mean) - (entr(p) + entr(1 - p)).mean(0)) / np.log(2))
-    return np.concatenate(found)
+        parts.append((entr(mean) + entr(1 - mean) - (entr(p) + entr(1 - p)).mean(0)) / np.log(2))
+    return np.concatenate(parts)
 
 
 def numpy_ranks(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np.ndarray:
-    """The definition, in pieces, in float32 as raters computes it."""
+    """Scores by the definition, in pieces, in float32 as raters computes them."""
     rank = draws["reward"].argsort(1).argsort(1).astype(np.float32)
     centred = (rank - rank.mean(0)) / DRAWS
-    found = []
+    parts = []
     for begin in range(0, candidates.num_comparisons, 1 << 13):
         part = candidates.take(slice(begin, begin + (1 << 13)))
         gap = draws["reward"][:, part.first] - draws["reward"][:, part.second]
         p = expit((draws["competence"][:, part.annotator] * gap).astype(np.float32))
         mean = p.mean(0)
-        found.append(((p.T @ centred) ** 2).sum(1) / (mean * (1 - mean)))
-    return np.concatenate(found)
+        parts.append(((p.T @ centred) ** 2).sum(1) / (mean * (1 - mean)))
+    return np.concatenate(parts)
 
 
 def raters_batch(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np.ndarray:
     """Ten of the candidates, by BatchBALD."""
     posterior = posterior_of(candidates, draws)
-    return rt.Policy(target="everything", batch=BatchBald()).choose(posterior, candidates, 10, seed=0).rows
+    return (
+        rt.Policy(target="everything", batch=BatchBald())
+        .choose(posterior, candidates, 10, seed=0)
+        .rows
+    )
 
 
 def numpy_batch(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np.ndarray:
@@ -125,34 +130,62 @@ def main() -> None:
     if arguments.child:
         measure_child(arguments.child, number, arguments.seed)
         return
-    sizes = {name: min(BATCH_CANDIDATES, number) if name.startswith("BatchBALD") else number for name in SCORERS}
+    sizes = {
+        name: min(BATCH_CANDIDATES, number) if name.startswith("BatchBALD") else number
+        for name in SCORERS
+    }
     rows, values = [], {}
     for pair in zip(*[iter(SCORERS)] * 2, strict=True):
         runs = {}
         for name in pair:
-            memory: Any = child(["--child", name, "--number", str(sizes[name]), "--seed", str(arguments.seed)])
+            memory: Any = child(
+                ["--child", name, "--number", str(sizes[name]), "--seed", str(arguments.seed)]
+            )
             candidates, draws = problem(sizes[name], arguments.seed)
-            runs[name] = timed(lambda name=name, c=candidates, d=draws: SCORERS[name](c, d), warm=True), memory
+            runs[name] = (
+                timed(lambda name=name, c=candidates, d=draws: SCORERS[name](c, d), warm=True),
+                memory,
+            )
             values[name] = runs[name][0].value
         for name, (run, peak) in runs.items():
             above = peak["peak"] - peak["before"] if isinstance(peak, dict) else float("nan")
-            off: Any = float(np.max(np.abs(run.value / values[pair[1]] - 1))) if pair[0].startswith("ranks") else ""
+            off: Any = (
+                float(np.max(np.abs(run.value / values[pair[1]] - 1)))
+                if pair[0].startswith("ranks")
+                else ""
+            )
             if pair[0].startswith("BALD"):
                 off = float(np.max(np.abs(run.value - values[pair[1]])))
             elif pair[0].startswith("Batch"):
                 off = f"{len(set(run.value) & set(values[pair[1]]))} of 10 the same"
-            rows.append([name, sizes[name], run.seconds, run.cpu, run.seconds / runs[pair[0]][0].seconds, above, off])
+            rows.append(
+                [
+                    name,
+                    sizes[name],
+                    run.seconds,
+                    run.cpu,
+                    run.seconds / runs[pair[0]][0].seconds,
+                    above,
+                    off,
+                ]
+            )
     note = f"""\
-Candidates over 500 items × 50 annotators, {DRAWS} draws; seconds by the clock and of all cores, compiled,
-best of up to 5. *× raters*: seconds over those of raters for the same. *Memory* (MB): growth of the largest resident set over
-that with imports and candidates, compilation included. *Off*: largest difference from the definition, in bits (BALD, float64)
-or as a ratio (ranks). Target: at most 2 s for a million questions on two cores.
+Candidates over 500 items × 50 annotators, {DRAWS} draws; seconds by the clock and of all cores,
+compiled, best of up to 5. *× raters*: seconds over those of raters for the same. *Memory* (MB):
+growth of the largest resident set over that with imports and candidates, compilation included.
+*Off*: largest difference from the definition, in bits (BALD, float64) or as a ratio (ranks).
+Target: at most 2 s for a million questions on two cores.
 
-**The limit.** {number * DRAWS:,} logits, each with two gathers, one exponential, one division and two logarithms in
-float32: at about 5 ns a logit on one core {number * DRAWS * 5e-9:.2g} s of CPU. Ranks add
-{number * DRAWS * 500 * 4:.2g} flops."""
+**The limit.** {number * DRAWS:,} logits, each with two gathers, one exponential, one division and
+two logarithms in float32: at about 5 ns a logit on one core {number * DRAWS * 5e-9:.2g} s of CPU.
+Ranks add {number * DRAWS * 500 * 4:.2g} flops."""
     header = ["score", "candidates", "seconds", "CPU-s", "× raters", "memory", "off"]
-    report("bald", "Scores of many questions, and BatchBALD", [table(header, rows), note], arguments.quick)
+    report(
+        "bald",
+        "Scores of many questions, and BatchBALD",
+        [table(header, rows), note],
+        arguments.quick,
+    )
 
 
 if __name__ == "__main__":

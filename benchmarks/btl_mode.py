@@ -1,9 +1,11 @@
-"""Mode of Bradley–Terry–Luce: raters' PGEM against choix, evalica, crowd-kit and scipy, by time, optimum and memory.
+"""Mode of Bradley–Terry–Luce: raters' PGEM against choix, evalica, crowd-kit and scipy, by time,
+optimum and memory.
 
-Every solver sees the same votes in the form it takes natively (building that form is timed apart), and is judged by
-the likelihood without penalty at its answer. raters has a proper prior on the rewards; it is made as good as flat by a
-standard deviation of 30 logits. Each solver runs first in a process of its own, for its memory and to see that it
-finishes; those that do are then timed one after the other in this process.
+Every solver sees the same votes in the form it takes natively (building that form is timed apart),
+and is judged by the likelihood without penalty at its answer. raters has a proper prior on the
+rewards; it is made as good as flat by a standard deviation of 30 logits. Each solver runs first in
+a process of its own, for its memory and to see that it finishes; those that do are then timed one
+after the other in this process.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def log_likelihood(votes: Votes, reward: np.ndarray) -> float:
     return float(total)
 
 
-# ------------------------------------------------------------- solvers: votes → native form, native form → rewards
+# ---------------------------------------------- solvers: votes → native form, native form → rewards
 
 
 def raters_votes(votes: Votes) -> Any:
@@ -57,7 +59,9 @@ def raters_votes(votes: Votes) -> Any:
     items, winner, loser = votes
     names, one = tuple(range(items)), ("all",)
     who = np.zeros(len(winner), np.int32)
-    return rt.Comparisons(winner, loser, who, np.ones(len(winner), np.float32), None, names, one).aggregate()
+    return rt.Comparisons(
+        winner, loser, who, np.ones(len(winner), np.float32), None, names, one
+    ).aggregate()
 
 
 def raters_mode(votes: Any) -> np.ndarray:
@@ -66,16 +70,20 @@ def raters_mode(votes: Any) -> np.ndarray:
 
     import raters as rt
 
-    return rt.PGEM(draws=0).run(rt.BTL(reward_scale=WEAK), votes, jax.random.key(0)).mode["reward"]
+    return (
+        rt.PGEM(draws=0)
+        .run(rt.Program(rt.BTL(reward_scale=WEAK), votes), jax.random.key(0))
+        .mode["reward"]
+    )
 
 
 def as_tuples(votes: Votes) -> Any:
-    """What choix takes."""
+    """Input of choix."""
     return votes[0], list(zip(votes[1].tolist(), votes[2].tolist(), strict=True))
 
 
 def as_lists(votes: Votes) -> Any:
-    """What evalica takes."""
+    """Input of evalica."""
     import evalica
     import pandas as pd
 
@@ -108,14 +116,15 @@ def choix_mode(name: str) -> Callable[[Any], np.ndarray]:
 
 
 def as_frame(votes: Votes) -> Any:
-    """What crowd-kit takes."""
+    """Input of crowd-kit."""
     import pandas as pd
 
     return pd.DataFrame({"worker": 0, "left": votes[1], "right": votes[2], "label": votes[1]})
 
 
 def crowdkit_mode(frame: Any) -> np.ndarray:
-    """crowd-kit's minorisation–maximisation. It compares an array with itself, so it always ends after two rounds."""
+    """crowd-kit's minorisation–maximisation. It compares an array with itself, so it always ends
+    after two rounds."""
     from crowdkit.aggregation import BradleyTerry
 
     scores = BradleyTerry(n_iter=1000).fit_predict(frame).sort_index()
@@ -128,7 +137,9 @@ def as_design(votes: Votes) -> Any:
     number = len(winner)
     columns = np.stack([winner, loser], axis=1).ravel()
     values = np.tile(np.array([1.0, -1.0]), number)
-    return scipy.sparse.csr_array((values, columns, np.arange(0, 2 * number + 1, 2)), shape=(number, items))
+    return scipy.sparse.csr_array(
+        (values, columns, np.arange(0, 2 * number + 1, 2)), shape=(number, items)
+    )
 
 
 def lbfgs_mode(design: Any) -> np.ndarray:
@@ -139,7 +150,9 @@ def lbfgs_mode(design: Any) -> np.ndarray:
         return float(np.logaddexp(0, -logits).sum()), -(design.T @ expit(-logits))
 
     settings = {"maxiter": 1000, "ftol": 1e-14, "gtol": 1e-3}
-    return scipy.optimize.minimize(negative, np.zeros(design.shape[1]), jac=True, method="L-BFGS-B", options=settings).x
+    return scipy.optimize.minimize(
+        negative, np.zeros(design.shape[1]), jac=True, method="L-BFGS-B", options=settings
+    ).x
 
 
 SOLVERS: dict[str, tuple[Callable[[Votes], Any], Callable[[Any], np.ndarray]]] = {
@@ -168,10 +181,16 @@ def measure_child(name: str, path: str) -> None:
     begin = time.perf_counter()
     native = convert(votes)
     solve(native)
-    print(json.dumps({"before": before, "peak": peak_megabytes(), "seconds": time.perf_counter() - begin}))
+    print(
+        json.dumps(
+            {"before": before, "peak": peak_megabytes(), "seconds": time.perf_counter() - begin}
+        )
+    )
 
 
-def measure(items: int, number: int, seed: int, solvers: list[str]) -> tuple[list[list[Any]], float]:
+def measure(
+    items: int, number: int, seed: int, solvers: list[str]
+) -> tuple[list[list[Any]], float]:
     """The rows of one size, and the seconds of `from_frame` on the same votes."""
     votes = simulate(items, number, seed)
     memory: dict[str, Any] = {}
@@ -197,40 +216,55 @@ def measure(items: int, number: int, seed: int, solvers: list[str]) -> tuple[lis
 
 
 def measure_here(name: str, votes: Votes) -> tuple[float, float, float, float]:
-    """Seconds to convert, to solve, to solve the first time (with compilation), and the log-likelihood reached."""
+    """Seconds to convert, to solve, to solve the first time (with compilation), and the
+    log-likelihood reached."""
     convert, solve = SOLVERS[name]
     begin = time.perf_counter()
     native = convert(votes)
     converted = time.perf_counter() - begin
     first = timed(lambda: solve(native), most=1)
     again = first if first.seconds > 20 and name != "raters PGEM" else timed(lambda: solve(native))
-    return converted, min(first.seconds, again.seconds), first.seconds, log_likelihood(votes, again.value)
+    return (
+        converted,
+        min(first.seconds, again.seconds),
+        first.seconds,
+        log_likelihood(votes, again.value),
+    )
 
 
 def frame_seconds(votes: Votes) -> float:
     """Seconds of Comparisons.from_frame on integer names."""
     import raters as rt
 
-    return timed(lambda: rt.Comparisons.from_frame({"w": votes[1], "l": votes[2]}, winner="w", loser="l"), most=1).seconds
+    return timed(
+        lambda: rt.Comparisons.from_frame({"w": votes[1], "l": votes[2]}, winner="w", loser="l"),
+        most=1,
+    ).seconds
 
 
 NOTE = """\
-Seconds: best of up to 5 runs, by the clock, votes already in the solver's own form and (raters) compiled; *first* is
-the first run, compilation included; *convert* builds that form from arrays of winners and losers (raters:
-`Comparisons(...)` and `.aggregate()`). *Short of the best*: log-likelihood without penalty, less the best solver's.
-*Memory* (MB): growth of the largest resident set over that of a process with all imports and the votes loaded,
-conversion included; *in all*: the whole process, JAX, NumPyro and the votes included. "> 180 s" and "> 10 GB":
-stopped there.
+Seconds: best of up to 5 runs, by the clock, votes already in the solver's own form and (raters)
+compiled; *first* is the first run, compilation included; *convert* builds that form from arrays of
+winners and losers (raters: `Comparisons(...)` and `.aggregate()`). *Short of the best*:
+log-likelihood without penalty, less the best solver's. *Memory* (MB): growth of the largest
+resident set over that of a process with all imports and the votes loaded, conversion included; *in
+all*: the whole process, JAX, NumPyro and the votes included. "> 180 s" and "> 10 GB": stopped
+there.
 
-**The limit.** One pass over the aggregated cells reads 24 bytes a cell (two codes, wins, count, in float32 and int32,
-and the logit) and does about 30 flops and one tanh or exp: at 9 million cells and ~5 GB/s some 0.05 s a pass. A
-Newton step from a warm start needs one pass, one assembly and 2–3 products of conjugate gradients; 5 steps reach
-1e-6."""
+**The limit.** One pass over the aggregated cells reads 24 bytes a cell (two codes, wins, count, in
+float32 and int32, and the logit) and does about 30 flops and one tanh or exp: at 9 million cells
+and ~5 GB/s some 0.05 s a pass. A Newton step from a warm start needs one pass, one assembly and 2–3
+products of conjugate gradients; 5 steps reach 1e-6."""
 
 
 def main() -> None:
     """Measure all sizes."""
-    arguments = options(__doc__ or "", child=(None, "(internal)"), path=(None, "(internal)"), size=(0, "only size 1, 2 or 3"))
+    arguments = options(
+        __doc__ or "",
+        child=(None, "(internal)"),
+        path=(None, "(internal)"),
+        size=(0, "only size 1, 2 or 3"),
+    )
     if arguments.child:
         measure_child(arguments.child, arguments.path)
         return
@@ -252,8 +286,17 @@ def main() -> None:
         "memory MB",
         "in all MB",
     ]
-    parts = [table(header, rows), NOTE, "`Comparisons.from_frame` on the same votes: " + ", ".join(frames) + "."]
-    report("btl_mode", "Bradley–Terry–Luce: time, optimum and memory of the mode", parts, arguments.quick or arguments.size > 0)
+    parts = [
+        table(header, rows),
+        NOTE,
+        "`Comparisons.from_frame` on the same votes: " + ", ".join(frames) + ".",
+    ]
+    report(
+        "btl_mode",
+        "Bradley–Terry–Luce: time, optimum and memory of the mode",
+        parts,
+        arguments.quick or arguments.size > 0,
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Time and sweeps of PGEM to a gap of 1e-4 in the log-posterior of Extended-BTL, beside L-BFGS-B with exact gradients.
+"""Time and sweeps of PGEM to a gap of 1e-4 in the log-posterior of Extended-BTL, beside L-BFGS-B
+with exact gradients.
 
-At fixed hyper-parameters all are asked for the same mode: accelerated EM, plain EM, the paper's pass through the
-coordinates, and scipy's L-BFGS-B with bounds and gradients by JAX. With learned hyper-parameters raters estimates these by
-empirical Bayes, and the time of all of it is given. The gap of a sweep is its objective less the best end of all.
+At fixed hyper-parameters all are asked for the same mode: accelerated EM, plain EM, the paper's
+pass through the coordinates, and scipy's L-BFGS-B with bounds and gradients by JAX. With learned
+hyper-parameters raters estimates these by empirical Bayes, and the time of all of it is given. The
+gap of a sweep is its objective less the best end of all.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ def simulate(items: int, annotators: int, number: int, seed: int) -> rt.Comparis
     who = rng.integers(annotators, size=number)
     wins = rng.random(number) < expit(competence[who] * (reward[first] - reward[second]))
     columns = (column.astype(np.int32) for column in (first, second, who))
-    return rt.Comparisons(*columns, wins.astype(np.float32), None, tuple(range(items)), tuple(range(annotators))).aggregate()
+    return rt.Comparisons(
+        *columns, wins.astype(np.float32), None, tuple(range(items)), tuple(range(annotators))
+    ).aggregate()
 
 
 def run_em(votes: rt.Comparisons, settings: dict[str, Any], tolerance: float, most: int) -> Path:
@@ -56,19 +60,23 @@ def run_em(votes: rt.Comparisons, settings: dict[str, Any], tolerance: float, mo
     backend = rt.PGEM(draws=0, starts=1, tolerance=tolerance, max_sweeps=most, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # cut off at `most`; the table says so
-        found = timed(lambda: backend.run(model, votes, jax.random.key(0)), warm=True, most=3)
+        found = timed(
+            lambda: backend.run(rt.Program(model, votes), jax.random.key(0)), warm=True, most=3
+        )
     return Path(found.value.history["log_joint"], found.seconds)
 
 
 def run_lbfgs(votes: rt.Comparisons) -> Path:
     """The same log-posterior, maximised from the same start with competences bounded to [0, 1]."""
-    from raters.inference._trace import log_joint
+    from raters.program import log_joint
 
     model = rt.ExtendedBTL(**FIXED)
     with jax.enable_x64(True):
         data = jax.tree.map(jnp.asarray, votes)
         start = model.start(votes)
-        flat = np.concatenate([np.asarray(start[name], np.float64) for name in ("reward", "competence")])
+        flat = np.concatenate(
+            [np.asarray(start[name], np.float64) for name in ("reward", "competence")]
+        )
 
         @jax.jit
         def negative(x: Any, data: Any) -> Any:
@@ -88,7 +96,9 @@ def run_lbfgs(votes: rt.Comparisons) -> Path:
         value(flat)
         path.clear()
         begin = time.perf_counter()
-        scipy.optimize.minimize(value, flat, jac=True, method="L-BFGS-B", bounds=bounds, options=limits)
+        scipy.optimize.minimize(
+            value, flat, jac=True, method="L-BFGS-B", bounds=bounds, options=limits
+        )
         return Path(np.maximum.accumulate(path), time.perf_counter() - begin)
 
 
@@ -122,22 +132,31 @@ def learned(votes: rt.Comparisons) -> list[list[Any]]:
     rows = []
     for draws in (0, 1000):
         backend = rt.PGEM(draws=draws)
-        run = timed(lambda backend=backend: backend.run(rt.ExtendedBTL(), votes, jax.random.key(0)), warm=True, most=3)
-        rows.append([f"PGEM(draws={draws}), four starts", run.seconds, run.cpu, run.value.facts["sweeps"]])
+        run = timed(
+            lambda backend=backend: backend.run(
+                rt.Program(rt.ExtendedBTL(), votes), jax.random.key(0)
+            ),
+            warm=True,
+            most=3,
+        )
+        rows.append(
+            [f"PGEM(draws={draws}), four starts", run.seconds, run.cpu, run.value.facts["sweeps"]]
+        )
     return rows
 
 
 NOTE = f"""\
-Seconds by the clock, compiled, from the model's own start. *to 1e-4*: up to a gap of {GAP:g} nats below the best end
-found by anyone, at an even price for each sweep; *whole run*: up to each one's own stopping rule, planning included.
-A step is a sweep that was accepted, or an evaluation of L-BFGS-B; leaps that were undone are in the seconds. A sweep
-of accelerated EM solves one linear system for each block and judges the step before; L-BFGS-B's are evaluations. "–":
-not reached within the sweeps allowed.
+Seconds by the clock, compiled, from the model's own start. *to 1e-4*: up to a gap of {GAP:g} nats
+below the best end found by anyone, at an even price for each sweep; *whole run*: up to each one's
+own stopping rule, planning included. A step is a sweep that was accepted, or an evaluation of
+L-BFGS-B; leaps that were undone are in the seconds. A sweep of accelerated EM solves one linear
+system for each block and judges the step before; L-BFGS-B's are evaluations. "–": not reached
+within the sweeps allowed.
 
-**The limit.** A sweep reads the votes once for each block. Each pass over 100,000 rows evaluates one tanh and a
-logarithm (about 1 ms in float64 on one core) and assembles the precision by adding up rows (about 0.2 ms for each
-diagonal and 1–2 ms for the item-by-item array); a Cholesky factor of 500 items costs 0.04 Gflop, some 2–4 ms. So
-about 10 ms a sweep."""
+**The limit.** A sweep reads the votes once for each block. Each pass over 100,000 rows evaluates
+one tanh and a logarithm (about 1 ms in float64 on one core) and assembles the precision by adding
+up rows (about 0.2 ms for each diagonal and 1–2 ms for the item-by-item array); a Cholesky factor of
+500 items costs 0.04 Gflop, some 2–4 ms. So about 10 ms a sweep."""
 
 
 def main() -> None:
@@ -155,7 +174,17 @@ def main() -> None:
     rows = []
     for name, path in paths.items():
         sweeps, seconds = to_gap(path, best)
-        rows.append([name, sweeps, seconds, seconds / first, len(path.objective), path.seconds, best - path.objective[-1]])
+        rows.append(
+            [
+                name,
+                sweeps,
+                seconds,
+                seconds / first,
+                len(path.objective),
+                path.seconds,
+                best - path.objective[-1],
+            ]
+        )
     header = [
         "optimiser",
         "steps to 1e-4",
@@ -166,8 +195,14 @@ def main() -> None:
         "gap at its end",
     ]
     size = "{:,} items × {:,} annotators × {:,} votes".format(*sizes)
-    held = f"At fixed hyper-parameters ({', '.join(f'{name}={value}' for name, value in FIXED.items())}), {size}:"
-    whole = table(["with learned hyper-parameters", "seconds", "CPU-s", "steps of the best climb"], learned(votes))
+    held = (
+        "At fixed hyper-parameters"
+        f" ({', '.join(f'{name}={value}' for name, value in FIXED.items())}), {size}:"
+    )
+    whole = table(
+        ["with learned hyper-parameters", "seconds", "CPU-s", "steps of the best climb"],
+        learned(votes),
+    )
     parts = [held, table(header, rows), whole, figure(paths, best), NOTE]
     report("em_gap", "Extended-BTL: time to the mode", parts, arguments.quick)
 

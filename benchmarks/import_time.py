@@ -21,7 +21,12 @@ def seconds(name: str, times: int) -> tuple[float, float, float]:
     """Median, least and most seconds of importing `name` after JAX and NumPyro."""
     runs = [
         float(
-            subprocess.run([sys.executable, "-c", _CODE.format(name=name)], capture_output=True, text=True, check=True).stdout
+            subprocess.run(
+                [sys.executable, "-c", _CODE.format(name=name)],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
         )
         for _ in range(times)
     ]
@@ -34,7 +39,10 @@ def main() -> None:
     times = 3 if arguments.quick else 5
     seconds("raters", 1)
     rows = [[name, *seconds(name, times)] for name in ("raters", "arviz", "pandas")]
-    note = f"Median, least and most of {times} fresh interpreters, after one that fills the disk cache. Target: under 2 s."
+    note = (
+        f"Median, least and most of {times} fresh interpreters, after one that fills the disk"
+        " cache. Target: under 2 s."
+    )
     parts = [table(["imported after jax and numpyro", "median s", "least", "most"], rows), note]
     report("import_time", "Import time beyond JAX and NumPyro", parts, arguments.quick)
 

@@ -1,12 +1,16 @@
-"""Are the label models' probabilities right? Coverage, log-loss, switched classes, and when a confusion matrix does not pay.
+"""Are the label models' probabilities right? Coverage, log-loss, switched classes, and when a
+confusion matrix does not pay.
 
 Simulated crowds (`raters.datasets.label_crowd`): 5 labels per item, 10 % spammers.
 
-- Coverage: crowds drawn from the model's own prior, the share of confusion-matrix entries inside their 90 % intervals, crowd by
-  crowd; and reliability of the items' probabilities in ten bins with simultaneous 95 % bands.
-- Switched classes: crowds on which, in any chain, the crowd as a whole means one class by the name of another.
-- Few labels, many classes: each annotator labels ten items of one of eight classes, and all are alike, so majority vote is as
-  good as Dawid–Skene. The share of items with a Pareto k above 0.7 says whether leave-one-item-out (LOO) can be believed.
+- Coverage: crowds drawn from the model's own prior, the share of confusion-matrix entries inside
+  their 90 % intervals, crowd by crowd; and reliability of the items' probabilities in ten bins with
+  simultaneous 95 % bands.
+- Switched classes: crowds on which, in any chain, the crowd as a whole means one class by the name
+  of another.
+- Few labels, many classes: each annotator labels ten items of one of eight classes, and all are
+  alike, so majority vote is as good as Dawid–Skene. The share of items with a Pareto k above 0.7
+  says whether leave-one-item-out (LOO) can be believed.
 """
 
 from __future__ import annotations
@@ -32,13 +36,17 @@ def quiet(model: Any, labels: rt.Labels, seed: int, **keep: Any) -> Any:
 
 
 def coverage(replicates: int, seed: int) -> tuple[list[Any], np.ndarray, np.ndarray]:
-    """Share of confusion entries inside their intervals, by crowd; item probabilities, and whether each class was true."""
+    """Share of confusion entries inside their intervals, by crowd; item probabilities, and whether
+    each class was true."""
     model, inside, chances, true = rt.DawidSkene(diagonal=4.0, off_diagonal=1.0), [], [], []
     for number in range(replicates):
         questions, _ = rt.datasets.label_crowd(200, 20, 5, 3, seed=seed + number)
         labels, truth = rt.simulate(model, questions, seed=seed + number)
         result = quiet(model, labels, seed + number, log_likelihood=False)
-        low, high = (result["posterior"]["confusion"].quantile(level, ("chain", "draw")).values for level in (0.05, 0.95))
+        low, high = (
+            result["posterior"]["confusion"].quantile(level, ("chain", "draw")).values
+            for level in (0.05, 0.95)
+        )
         inside.append(((truth["confusion"] >= low) & (truth["confusion"] <= high)).mean())
         chances.append(result["classes"]["responsibility"].values.ravel())
         true.append((truth["true_class"][:, None] == np.arange(3)).ravel())
@@ -46,7 +54,8 @@ def coverage(replicates: int, seed: int) -> tuple[list[Any], np.ndarray, np.ndar
 
 
 def reliability(chances: np.ndarray, true: np.ndarray) -> list[list[Any]]:
-    """Stated and actual frequency in ten bins, and whether within the band; by Bonferroni 95 % for all together."""
+    """Stated and actual frequency in ten bins, and whether within the band; by Bonferroni 95 % for
+    all together."""
     rows = []
     for number in range(10):
         chosen = (chances >= number / 10) & (chances < (number + 1) / 10 + (number == 9))
@@ -56,7 +65,16 @@ def reliability(chances: np.ndarray, true: np.ndarray) -> list[list[Any]]:
         low, high = binom.ppf([0.0025, 0.9975], count, stated) / count
         actual = true[chosen].mean()
         said = "yes" if low <= actual <= high else "NO"
-        rows.append([f"{number / 10:.1f}–{(number + 1) / 10:.1f}", count, stated, actual, f"{low:.3f}–{high:.3f}", said])
+        rows.append(
+            [
+                f"{number / 10:.1f}–{(number + 1) / 10:.1f}",
+                count,
+                stated,
+                actual,
+                f"{low:.3f}–{high:.3f}",
+                said,
+            ]
+        )
     return rows
 
 
@@ -65,7 +83,9 @@ def switched(crowds: int, seed: int) -> list[list[Any]]:
     models = {
         "DawidSkene(), the default prior": rt.DawidSkene(),
         "HierarchicalDawidSkene()": rt.HierarchicalDawidSkene(),
-        "DawidSkene(diagonal=1, off_diagonal=1), flat": rt.DawidSkene(diagonal=1.0, off_diagonal=1.0),
+        "DawidSkene(diagonal=1, off_diagonal=1), flat": rt.DawidSkene(
+            diagonal=1.0, off_diagonal=1.0
+        ),
     }
     rows = []
     for name, model in models.items():
@@ -87,13 +107,18 @@ def does_not_pay(seed: int) -> list[list[Any]]:
     rng = np.random.default_rng(seed)
     items, annotators, classes = 200, 100, 8
     true = rng.integers(classes, size=items)
-    item, annotator = np.repeat(np.arange(items), 5), rng.permutation(np.repeat(np.arange(annotators), 10))
+    item, annotator = (
+        np.repeat(np.arange(items), 5),
+        rng.permutation(np.repeat(np.arange(annotators), 10)),
+    )
     wrong = (true[item] + rng.integers(1, classes, size=len(item))) % classes
     label = np.where(rng.random(len(item)) < 0.65, true[item], wrong)
     table_of = {"item": item, "annotator": annotator, "label": label}
     labels = rt.Labels.from_frame(table_of, item="item", annotator="annotator", label="label")
     models = (rt.MajorityVote(), rt.OneCoin(), rt.HierarchicalDawidSkene(), rt.DawidSkene())
-    fits = {type(model).__name__: quiet(model, labels, seed, log_likelihood=True) for model in models}
+    fits = {
+        type(model).__name__: quiet(model, labels, seed, log_likelihood=True) for model in models
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compared = az.compare(fits)
@@ -103,8 +128,20 @@ def does_not_pay(seed: int) -> list[list[Any]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             unsure = float((az.loo(fits[name], pointwise=True).pareto_k > 0.7).mean())
-        cautions = "yes" if models[[type(model).__name__ for model in models].index(name)].cautions(labels) else ""
-        rows.append([name, *(float(compared.loc[name, column]) for column in ("elpd", "dse")), unsure, right, cautions])
+        cautions = (
+            "yes"
+            if models[[type(model).__name__ for model in models].index(name)].cautions(labels)
+            else ""
+        )
+        rows.append(
+            [
+                name,
+                *(float(compared.loc[name, column]) for column in ("elpd", "dse")),
+                unsure,
+                right,
+                cautions,
+            ]
+        )
     return rows
 
 
@@ -112,12 +149,28 @@ def main() -> None:
     """Measure and report."""
     settings = options(__doc__ or "")
     inside, chances, true = coverage(3 if settings.quick else 40, settings.seed)
-    header = ["model", "elpd by LOO", "standard error", "share of k > 0.7", "accuracy", "raters cautions"]
+    header = [
+        "model",
+        "elpd by LOO",
+        "standard error",
+        "share of k > 0.7",
+        "accuracy",
+        "raters cautions",
+    ]
     error = np.std(inside) / np.sqrt(len(inside))
     parts = [
-        f"90 % intervals of {len(inside)} × 180 confusion entries hold {np.mean(inside):.1%} (standard error {error:.1%}).",
-        table(["probability", "item × class", "stated", "actual", "band", "inside"], reliability(chances, true)),
-        table(["model", "switched", "accuracy", "log-loss"], switched(2 if settings.quick else 20, settings.seed)),
+        (
+            f"90 % intervals of {len(inside)} × 180 confusion entries hold {np.mean(inside):.1%}"
+            f" (standard error {error:.1%})."
+        ),
+        table(
+            ["probability", "item × class", "stated", "actual", "band", "inside"],
+            reliability(chances, true),
+        ),
+        table(
+            ["model", "switched", "accuracy", "log-loss"],
+            switched(2 if settings.quick else 20, settings.seed),
+        ),
         table(header, does_not_pay(settings.seed)),
     ]
     report("label_calibration", "Label models: calibration", parts, settings.quick)

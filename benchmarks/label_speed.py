@@ -1,8 +1,10 @@
-"""Speed and memory of the label models: PGEM against crowd-kit's aggregators, PGGibbs against NumPyro's NUTS.
+"""Speed and memory of the label models: PGEM against crowd-kit's aggregators, PGGibbs against
+NumPyro's NUTS.
 
-Every tool sees the same labels, in the form that it takes natively. EM: each tool runs first in a process of its own, for its
-peak memory; then all are timed in this process, compilation aside. crowd-kit stops by its own rule. Sampling: the smallest
-bulk effective sample size over all parameters, divided by CPU-seconds of all threads after compilation, warm-up counted apart.
+Every tool sees the same labels, in the form that it takes natively. EM: each tool runs first in a
+process of its own, for its peak memory; then all are timed in this process, compilation aside.
+crowd-kit stops by its own rule. Sampling: the smallest bulk effective sample size over all
+parameters, divided by CPU-seconds of all threads after compilation, warm-up counted apart.
 """
 
 from __future__ import annotations
@@ -18,7 +20,11 @@ import numpy as np
 import xarray as xr
 from _common import child, options, peak_megabytes, report, table, timed
 
-SIZES = {"large": (200_000, 200, 1_000_000, 4), "middle": (20_000, 200, 100_000, 4), "small": (400, 20, 2_000, 4)}
+SIZES = {
+    "large": (200_000, 200, 1_000_000, 4),
+    "middle": (20_000, 200, 100_000, 4),
+    "small": (400, 20, 2_000, 4),
+}
 Table = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # item, annotator, label, true class
 
 
@@ -34,18 +40,26 @@ def simulate(size: str, seed: int) -> Table:
 
 
 def as_labels(data: Table, size: str) -> Any:
-    """What raters takes."""
+    """Input of raters."""
     import raters as rt
 
-    names = {name: range(number) for name, number in zip(("items", "annotators"), SIZES[size][:2], strict=True)}
+    names = {
+        name: range(number)
+        for name, number in zip(("items", "annotators"), SIZES[size][:2], strict=True)
+    }
     columns = {"item": data[0], "annotator": data[1], "label": data[2]}
     return rt.Labels.from_frame(
-        columns, item="item", annotator="annotator", label="label", **names, classes=range(SIZES[size][3])
+        columns,
+        item="item",
+        annotator="annotator",
+        label="label",
+        **names,
+        classes=range(SIZES[size][3]),
     )
 
 
 def as_frame(data: Table, size: str) -> Any:
-    """What crowd-kit takes."""
+    """Input of crowd-kit."""
     import pandas as pd
 
     return pd.DataFrame({"task": data[0], "worker": data[1], "label": data[2]})
@@ -58,19 +72,20 @@ def raters_mode(name: str) -> Callable[[Any], np.ndarray]:
         import jax
 
         import raters as rt
-        from raters.inference._classes import expected
+        from raters.inference.polya_gamma.latent_classes import expected
 
         model = getattr(rt, name)()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = rt.PGEM(draws=0).run(model, labels, jax.random.key(0))
+            found = rt.PGEM(draws=0).run(rt.Program(model, labels), jax.random.key(0))
         return np.asarray(expected(model, labels, found.mode)[0]).argmax(1), found.facts["sweeps"]
 
     return solve
 
 
 def crowdkit(name: str, **settings: Any) -> Callable[[Any], np.ndarray]:
-    """What one of crowd-kit's aggregators says of each item that has labels, and its iterations where it counts them."""
+    """Labels by one of crowd-kit's aggregators, of the items that have any, and its iterations
+    where it counts them."""
 
     def solve(frame: Any) -> tuple[Any, float]:
         import crowdkit.aggregation
@@ -125,13 +140,28 @@ def em_rows(small: bool, seed: int) -> list[list[Any]]:
         size, memory = "small" if small else size, memories[name]
         data = simulate(size, seed)
         native = convert(data, size)
-        done = timed(lambda native=native, solve=solve: solve(native), warm=convert is as_labels, enough=3.0)
+        done = timed(
+            lambda native=native, solve=solve: solve(native), warm=convert is as_labels, enough=3.0
+        )
         reference = done.seconds if convert is as_labels else reference
-        peak = (memory["peak"] - memory["before"], memory["peak"]) if isinstance(memory, dict) else (memory, memory)
+        peak = (
+            (memory["peak"] - memory["before"], memory["peak"])
+            if isinstance(memory, dict)
+            else (memory, memory)
+        )
         found, sweeps = done.value
         each = 1000 * done.seconds / sweeps
         rows.append(
-            [f"{SIZES[size][2]:,}", name, done.seconds, done.seconds / reference, sweeps, each, *peak, accuracy(found, data)]
+            [
+                f"{SIZES[size][2]:,}",
+                name,
+                done.seconds,
+                done.seconds / reference,
+                sweeps,
+                each,
+                *peak,
+                accuracy(found, data),
+            ]
         )
         print(rows[-1], flush=True)
     return rows
@@ -161,7 +191,18 @@ def sampling_rows(small: bool, seed: int) -> list[list[Any]]:
         ess = float(min(float(az.ess(values)[site].min()) for site in values.data_vars))
         rhat = float(max(float(az.rhat(values)[site].max()) for site in values.data_vars))
         sampling = max(seconds[1] - seconds[0], 1e-9)
-        rows.append([f"{SIZES[size][2]:,}", name, 2 * draws, ess, rhat, sampling, ess / sampling, ess / seconds[1]])
+        rows.append(
+            [
+                f"{SIZES[size][2]:,}",
+                name,
+                2 * draws,
+                ess,
+                rhat,
+                sampling,
+                ess / sampling,
+                ess / seconds[1],
+            ]
+        )
         print(rows[-1], flush=True)
     return rows
 
@@ -169,7 +210,7 @@ def sampling_rows(small: bool, seed: int) -> list[list[Any]]:
 def _draws(rt: Any, labels: Any, backend: Any, seed: int) -> xr.Dataset:
     import jax
 
-    values = backend.run(rt.DawidSkene(), labels, jax.random.key(seed)).values
+    values = backend.run(rt.Program(rt.DawidSkene(), labels), jax.random.key(seed)).values
     return xr.Dataset(
         {
             name: (("chain", "draw", *(f"{name}_{axis}" for axis in range(value.ndim - 2))), value)
@@ -186,9 +227,32 @@ def main() -> None:
         return
     em = em_rows(settings.quick, settings.seed)
     sampling = sampling_rows(settings.quick, settings.seed)
-    header = ["labels", "tool", "seconds", "× raters", "sweeps", "ms each", "MB above imports", "peak MB", "accuracy"]
-    header_of_sampling = ["labels", "sampler", "draws", "smallest ESS", "largest R-hat", "CPU s", "ESS/CPU s", "with warm-up"]
-    parts = [(__doc__ or "").split("\n\n")[1], table(header, em), table(header_of_sampling, sampling)]
+    header = [
+        "labels",
+        "tool",
+        "seconds",
+        "× raters",
+        "sweeps",
+        "ms each",
+        "MB above imports",
+        "peak MB",
+        "accuracy",
+    ]
+    header_of_sampling = [
+        "labels",
+        "sampler",
+        "draws",
+        "smallest ESS",
+        "largest R-hat",
+        "CPU s",
+        "ESS/CPU s",
+        "with warm-up",
+    ]
+    parts = [
+        (__doc__ or "").split("\n\n")[1],
+        table(header, em),
+        table(header_of_sampling, sampling),
+    ]
     report("label_speed", "Label models: speed and memory", parts, settings.quick)
 
 

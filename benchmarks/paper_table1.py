@@ -1,10 +1,12 @@
-"""Table 1 of the Extended-BTL paper: its 54 cells over replicates, ours beside the paper's and the base.
+"""Table 1 of the Extended-BTL paper: its 54 cells over replicates, ours beside the paper's and the
+base.
 
-Design (§5): rewards and competences uniform on [0, 1], pairs and workers uniform. Accuracy: the share of the observed
-pairs that the estimated rewards put in the true order; base: the share of votes that agree with the true order.
-The paper's votes are one draw: in (50, 2) they agree with the truth in 57 %, where the design's average is 54 %. Like is
-compared with like by drawing truths whose votes are as good as the paper's (--match no: any truth).
-All replicates of a cell share one shape (equal votes are put together up to a fixed number of rows), so each compiles once.
+Design (§5): rewards and competences uniform on [0, 1], pairs and workers uniform. Accuracy: the
+share of the observed pairs that the estimated rewards put in the true order; base: the share of
+votes that agree with the true order. The paper's votes are one draw: in (50, 2) they agree with the
+truth in 57 %, where the design's average is 54 %. Like is compared with like by drawing truths
+whose votes are as good as the paper's (--match no: any truth). All replicates of a cell share one
+shape (equal votes are put together up to a fixed number of rows), so each compiles once.
 """
 
 from __future__ import annotations
@@ -23,14 +25,33 @@ import raters as rt
 from raters.errors import ConvergenceWarning
 
 VOTES = (100, 1_000, 5_000, 10_000, 20_000, 40_000, 60_000, 80_000, 100_000)
-# As printed: (items, workers): accuracy of the paper's method, accuracy of the votes, for each number of votes.
+# As printed: (items, workers): accuracy of the paper's method, accuracy of the votes, for each
+# number of votes.
 PRINTED = {
-    (10, 2): ((0.51, 0.71, 0.94, 0.94, 0.96, 0.96, 0.93, 0.96, 0.98), (0.54, 0.55, 0.55, 0.55, 0.55, 0.55, 0.55, 0.54, 0.55)),
-    (50, 2): ((0.62, 0.69, 0.88, 0.90, 0.92, 0.94, 0.94, 0.96, 0.96), (0.61, 0.56, 0.58, 0.57, 0.57, 0.57, 0.57, 0.57, 0.57)),
-    (50, 6): ((0.51, 0.57, 0.76, 0.78, 0.81, 0.91, 0.88, 0.89, 0.92), (0.64, 0.52, 0.53, 0.53, 0.53, 0.54, 0.53, 0.53, 0.53)),
-    (200, 10): ((0.46, 0.58, 0.68, 0.68, 0.72, 0.79, 0.83, 0.85, 0.86), (0.49, 0.55, 0.55, 0.53, 0.53, 0.53, 0.54, 0.54, 0.54)),
-    (200, 50): ((0.53, 0.58, 0.66, 0.71, 0.73, 0.81, 0.84, 0.86, 0.86), (0.54, 0.53, 0.54, 0.54, 0.54, 0.54, 0.54, 0.54, 0.54)),
-    (500, 50): ((0.61, 0.44, 0.61, 0.62, 0.67, 0.73, 0.76, 0.79, 0.81), (0.61, 0.52, 0.54, 0.54, 0.54, 0.54, 0.54, 0.54, 0.54)),
+    (10, 2): (
+        (0.51, 0.71, 0.94, 0.94, 0.96, 0.96, 0.93, 0.96, 0.98),
+        (0.54, 0.55, 0.55, 0.55, 0.55, 0.55, 0.55, 0.54, 0.55),
+    ),
+    (50, 2): (
+        (0.62, 0.69, 0.88, 0.90, 0.92, 0.94, 0.94, 0.96, 0.96),
+        (0.61, 0.56, 0.58, 0.57, 0.57, 0.57, 0.57, 0.57, 0.57),
+    ),
+    (50, 6): (
+        (0.51, 0.57, 0.76, 0.78, 0.81, 0.91, 0.88, 0.89, 0.92),
+        (0.64, 0.52, 0.53, 0.53, 0.53, 0.54, 0.53, 0.53, 0.53),
+    ),
+    (200, 10): (
+        (0.46, 0.58, 0.68, 0.68, 0.72, 0.79, 0.83, 0.85, 0.86),
+        (0.49, 0.55, 0.55, 0.53, 0.53, 0.53, 0.54, 0.54, 0.54),
+    ),
+    (200, 50): (
+        (0.53, 0.58, 0.66, 0.71, 0.73, 0.81, 0.84, 0.86, 0.86),
+        (0.54, 0.53, 0.54, 0.54, 0.54, 0.54, 0.54, 0.54, 0.54),
+    ),
+    (500, 50): (
+        (0.61, 0.44, 0.61, 0.62, 0.67, 0.73, 0.76, 0.79, 0.81),
+        (0.61, 0.52, 0.54, 0.54, 0.54, 0.54, 0.54, 0.54, 0.54),
+    ),
 }
 DESIGN_SCALE = (1 / 12) ** 0.5
 MODELS = {
@@ -41,13 +62,18 @@ MODELS = {
 MARGIN = 0.02
 
 
-def parameters(items: int, workers: int, match: bool, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Rewards and competences; with `match`, drawn until the votes would be as good as those that the paper drew."""
+def parameters(
+    items: int, workers: int, match: bool, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rewards and competences; with `match`, drawn until the votes would be as good as those that
+    the paper drew."""
     while True:
         reward, competence = rng.uniform(size=items), rng.uniform(size=workers)
         gap = np.abs(reward[:, None] - reward)[np.triu_indices(items, 1)]
         base = expit(competence[:, None] * np.quantile(gap, np.linspace(0.005, 0.995, 100))).mean()
-        if not match or abs(base - PRINTED[items, workers][1][-1]) < 0.005:  # the paper rounds to two digits
+        if (
+            not match or abs(base - PRINTED[items, workers][1][-1]) < 0.005
+        ):  # the paper rounds to two digits
             return reward, competence
 
 
@@ -61,50 +87,71 @@ def simulate(
     who = rng.integers(workers, size=number)
     wins = rng.random(number) < expit(competence[who] * (reward[first] - reward[second]))
     columns = (column.astype(np.int32) for column in (first, second, who))
-    votes = rt.Comparisons(*columns, wins.astype(np.float32), None, tuple(range(items)), tuple(range(workers)))
+    votes = rt.Comparisons(
+        *columns, wins.astype(np.float32), None, tuple(range(items)), tuple(range(workers))
+    )
     return votes, reward, competence
 
 
 def gathered(votes: rt.Comparisons, rows: int) -> rt.Comparisons:
-    """Equal votes put together, but for as many as it takes to have just `rows` rows, so that replicates share one shape."""
+    """Equal votes put together, but for as many as it takes to have just `rows` rows, so that
+    replicates share one shape."""
     low, high = np.minimum(votes.first, votes.second), np.maximum(votes.first, votes.second)
     cell = (low.astype(np.int64) * votes.num_items + high) * votes.num_annotators + votes.annotator
     earliest = np.unique(cell, return_index=True)[1]
     alone = np.zeros(len(cell), bool)
     alone[np.setdiff1d(np.arange(len(cell)), earliest)[: rows - len(earliest)]] = True
     parts = [votes.take(~alone).aggregate(), votes.take(alone)]
-    counts = [np.ones(part.num_comparisons, np.float32) if part.count is None else part.count for part in parts]
-    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "annotator", "wins")]
+    counts = [
+        np.ones(part.num_comparisons, np.float32) if part.count is None else part.count
+        for part in parts
+    ]
+    columns = [
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("first", "second", "annotator", "wins")
+    ]
     return rt.Comparisons(*columns, np.concatenate(counts), votes.items, votes.annotators)
 
 
 def known_competences(votes: rt.Comparisons, competence: np.ndarray) -> np.ndarray:
-    """Rewards at the posterior mode for one who knows the competences and the spread of the rewards: by Newton's method."""
+    """Rewards at the posterior mode for one who knows the competences and the spread of the
+    rewards: by Newton's method."""
     items, number = votes.num_items, votes.num_votes
     columns = np.stack([votes.first, votes.second], axis=1).ravel()
     values = np.stack([competence[votes.annotator], -competence[votes.annotator]], axis=1).ravel()
-    design = scipy.sparse.csr_array((values, columns, np.arange(0, 2 * number + 1, 2)), shape=(number, items))
+    design = scipy.sparse.csr_array(
+        (values, columns, np.arange(0, 2 * number + 1, 2)), shape=(number, items)
+    )
     reward = np.zeros(items)
     for _ in range(6):
         p = expit(design @ reward)
-        precision = (design.T @ scipy.sparse.diags_array(p * (1 - p)) @ design).toarray() + np.eye(items) / DESIGN_SCALE**2
-        reward = reward + np.linalg.solve(precision, design.T @ (votes.wins - p) - reward / DESIGN_SCALE**2)
+        precision = (design.T @ scipy.sparse.diags_array(p * (1 - p)) @ design).toarray() + np.eye(
+            items
+        ) / DESIGN_SCALE**2
+        reward = reward + np.linalg.solve(
+            precision, design.T @ (votes.wins - p) - reward / DESIGN_SCALE**2
+        )
     return reward
 
 
-def estimate(votes: rt.Comparisons, model: Any, backend: Any, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
+def estimate(
+    votes: rt.Comparisons, model: Any, backend: Any, seed: int
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Posterior mean (Gibbs) or mode (EM) of rewards and competences."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = backend.run(model, votes, jax.random.key(seed))
+        found = backend.run(rt.Program(model, votes), jax.random.key(seed))
     values = found.mode or {name: draws.mean((0, 1)) for name, draws in found.values.items()}
     return values["reward"], values.get("competence")
 
 
 def score(
-    votes: rt.Comparisons, truth: tuple[np.ndarray, np.ndarray], found: tuple[np.ndarray, np.ndarray | None]
+    votes: rt.Comparisons,
+    truth: tuple[np.ndarray, np.ndarray],
+    found: tuple[np.ndarray, np.ndarray | None],
 ) -> list[float]:
-    """Accuracy, base, squared error of centred rewards as they are and best rescaled, rank correlation of competences."""
+    """Accuracy, base, squared error of centred rewards as they are and best rescaled, rank
+    correlation of competences."""
     reward, competence = (part - part.mean() for part in truth)
     estimated = found[0] - found[0].mean()
     true_gap = reward[votes.first] - reward[votes.second]
@@ -118,7 +165,9 @@ def score(
     return [float(accuracy), float(base), *errors, float(ranks)]
 
 
-def measure(cell: tuple[int, int, int], match: bool, replicates: int, model: Any, backend: Any, seed: int) -> np.ndarray:
+def measure(
+    cell: tuple[int, int, int], match: bool, replicates: int, model: Any, backend: Any, seed: int
+) -> np.ndarray:
     """Scores of the replicates of a cell, shape (replicate, score)."""
     scored = []
     for rng in np.random.default_rng([seed, *cell]).spawn(replicates):
@@ -145,7 +194,14 @@ def row(items: int, workers: int, column: int, scored: np.ndarray) -> tuple[list
         f"{means[0] - paper:+.3f}",
         f"{means[5]:.3f}",
     ]
-    cells += [f"{means[1]:.3f}", f"{paper_base:.2f}", means[2], means[3], means[4], "short" if short else ""]
+    cells += [
+        f"{means[1]:.3f}",
+        f"{paper_base:.2f}",
+        means[2],
+        means[3],
+        means[4],
+        "short" if short else "",
+    ]
     return cells, short
 
 
@@ -156,33 +212,64 @@ def main() -> None:
         replicates=(20, "replicates of each cell"),
         backend=("gibbs", "back-end", "gibbs", "em"),
         model=("extended", "model", *MODELS),
-        match=("yes", "whether to draw only truths whose votes are as good as the paper's", "yes", "no"),
+        match=(
+            "yes",
+            "whether to draw only truths whose votes are as good as the paper's",
+            "yes",
+            "no",
+        ),
     )
-    backend = {"em": rt.PGEM(draws=0, starts=1, tolerance=1e-4), "gibbs": rt.PGGibbs(draws=120, warmup=80, chains=1)}
-    chosen, columns = (list(PRINTED)[:2], (0, 1)) if arguments.quick else (list(PRINTED), range(len(VOTES)))
+    backend = {
+        "em": rt.PGEM(draws=0, starts=1, tolerance=1e-4),
+        "gibbs": rt.PGGibbs(draws=120, warmup=80, chains=1),
+    }
+    chosen, columns = (
+        (list(PRINTED)[:2], (0, 1)) if arguments.quick else (list(PRINTED), range(len(VOTES)))
+    )
     replicates = min(arguments.replicates, 3) if arguments.quick else arguments.replicates
     model = MODELS[arguments.model]
     rows, shorts = [], 0
     for items, workers in chosen:
         for column in columns:
             cell = (items, workers, VOTES[column])
-            settings = (arguments.match == "yes", replicates, model, backend[arguments.backend], arguments.seed)
+            settings = (
+                arguments.match == "yes",
+                replicates,
+                model,
+                backend[arguments.backend],
+                arguments.seed,
+            )
             run = timed(lambda cell=cell, settings=settings: measure(cell, *settings), most=1)
             cells, short = row(items, workers, column, run.value)
             rows.append([*cells, run.seconds])
             shorts += short
             print("  ", *cells, f"{run.seconds:.1f} s", flush=True)
-    header = ["N, K", "votes", "ours ± se", "paper", "ours − paper", "β known", "base", "paper's base"]
+    header = [
+        "N, K",
+        "votes",
+        "ours ± se",
+        "paper",
+        "ours − paper",
+        "β known",
+        "base",
+        "paper's base",
+    ]
     header += ["MSE", "MSE rescaled", "ρ of β", "verdict", "s"]
     note = f"""\
-{model!r} by {backend[arguments.backend]!r}, {replicates} replicates. {shorts} of {len(rows)} cells fall short of the
-paper by more than {MARGIN} at 5,000 votes or more. *β known*: accuracy of the posterior mode for one who knows the
-competences and the spread of the rewards, on the same votes: about the most that any method can average. *MSE*: of
-centred rewards; a constant's is 1/12 = {1 / 12:.4f}. Base matched to the paper's: {arguments.match}. *rescaled*:
-after the best factor. *ρ of β*: Spearman's, of the competences, over the replicates in which they differ (with two
-workers it is ±1). The paper's cells are single draws: they scatter as one replicate of ours does (± se ×
+{model!r} by {backend[arguments.backend]!r}, {replicates} replicates. {shorts} of {len(rows)} cells
+fall short of the paper by more than {MARGIN} at 5,000 votes or more. *β known*: accuracy of the
+posterior mode for one who knows the competences and the spread of the rewards, on the same votes:
+about the most that any method can average. *MSE*: of centred rewards; a constant's is 1/12 =
+{1 / 12:.4f}. Base matched to the paper's: {arguments.match}. *rescaled*: after the best factor. *ρ
+of β*: Spearman's, of the competences, over the replicates in which they differ (with two workers it
+is ±1). The paper's cells are single draws: they scatter as one replicate of ours does (± se ×
 √replicates)."""
-    report("paper_table1", "Table 1 of the Extended-BTL paper", [table(header, rows), note], arguments.quick)
+    report(
+        "paper_table1",
+        "Table 1 of the Extended-BTL paper",
+        [table(header, rows), note],
+        arguments.quick,
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Raykar on labelme: a classifier learned from a crowd's labels, scored on scenes that nobody labelled.
+"""Raykar on labelme: a classifier learned from a crowd's labels, scored on scenes that nobody
+labelled.
 
-Reads labelme (Rodrigues and Pereira 2018) from the folder named by --data: 2,547 labels of 1,000 scenes in 8 classes by 59
-people, 512 features of each scene, and 1,188 test scenes. Published on these features: Raykar .861, trained on the
-majority .803–.813, Dawid–Skene then trained .830, trained on the truth .921.
+Reads labelme (Rodrigues and Pereira 2018) from the folder named by --data: 2,547 labels of 1,000
+scenes in 8 classes by 59 people, 512 features of each scene, and 1,188 test scenes. Published on
+these features: Raykar .861, trained on the majority .803–.813, Dawid–Skene then trained .830,
+trained on the truth .921.
 """
 
 from __future__ import annotations
@@ -20,8 +22,13 @@ import raters as rt
 def rows_of(folder: Path, quick: bool, seed: int) -> list[list[Any]]:
     """A row for each model and back-end."""
     labels, known = read(folder / "labelme")
-    parts = {part: np.load(folder / "labelme" / f"features_vgg512_{part}.npz") for part in ("train", "test")}
-    labels = labels.with_features(parts["train"]["X"][[int(item) - 1 for item in labels.items]].astype(np.float32))
+    parts = {
+        part: np.load(folder / "labelme" / f"features_vgg512_{part}.npz")
+        for part in ("train", "test")
+    }
+    labels = labels.with_features(
+        parts["train"]["X"][[int(item) - 1 for item in labels.items]].astype(np.float32)
+    )
     test = labels.unlabelled(parts["test"]["X"])
     truth = np.array([labels.classes.index(int(code)) for code in parts["test"]["z"]])
     rows = []
@@ -51,8 +58,19 @@ def rows_of(folder: Path, quick: bool, seed: int) -> list[list[Any]]:
 def main() -> None:
     """Measure and report."""
     settings = options(__doc__ or "", data=("../shared/data", "folder with the data sets"))
-    header = ["model", "back-end", "train accuracy", "test accuracy", "by chain", "test log-loss", "seconds"]
-    parts = [(__doc__ or "").split("\n\n")[1], table(header, rows_of(Path(settings.data), settings.quick, settings.seed))]
+    header = [
+        "model",
+        "back-end",
+        "train accuracy",
+        "test accuracy",
+        "by chain",
+        "test log-loss",
+        "seconds",
+    ]
+    parts = [
+        (__doc__ or "").split("\n\n")[1],
+        table(header, rows_of(Path(settings.data), settings.quick, settings.seed)),
+    ]
     report("raykar_labelme", "Raykar on labelme", parts, settings.quick)
 
 

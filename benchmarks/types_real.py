@@ -1,11 +1,13 @@
-"""Types of voters: german_parties2009, 15 comparisons of six choices by each of 192 respondents, under one to five types.
+"""Types of voters: german_parties2009, 15 comparisons of six choices by each of 192 respondents,
+under one to five types.
 
-Reads german_parties2009 (GermanParties2009 of the R package psychotools) from the folder named by --data. First the maximised
-log-likelihood under a flat prior (`MixtureBTL(reward_scale=100.0)`) by PGEM, beside reference values for up to three
-types (−1716.8, −1411.0, −1351.0), and where the climbs from 30 starts end: the starts that the model draws, from
-clusters of annotators, and starts with normal rewards. Then the models under their default priors by PGGibbs, compared by
-leaving out one respondent at a time. Beyond two types four chains of 1,000 draws have not mixed (R-hat): order the numbers of
-types by it, and quote no digits.
+Reads german_parties2009 (GermanParties2009 of the R package psychotools) from the folder named by
+--data. First the maximised log-likelihood under a flat prior (`MixtureBTL(reward_scale=100.0)`) by
+PGEM, beside reference values for up to three types (−1716.8, −1411.0, −1351.0), and where the
+climbs from 30 starts end: the starts that the model draws, from clusters of annotators, and starts
+with normal rewards. Then the models under their default priors by PGGibbs, compared by leaving out
+one respondent at a time. Beyond two types four chains of 1,000 draws have not mixed (R-hat): order
+the numbers of types by it, and quote no digits.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import numpy as np
 from _common import options, report, table
 
 import raters as rt
-from raters.inference._trace import likelihood_of
+from raters.program import likelihood_of
 
 REFERENCE = {1: -1716.8, 2: -1411.0, 3: -1351.0}
 
@@ -33,7 +35,10 @@ class FromAnywhere(rt.MixtureBTL):
     def another_start(self, data: rt.Comparisons, rng: np.random.Generator) -> dict[str, Any]:
         """Equal shares and normal rewards."""
         weight = np.full(self.num_types, 1 / self.num_types)
-        return {"type_weight": jnp.asarray(weight), "reward": jnp.asarray(rng.normal(size=(data.num_items, self.num_types)))}
+        return {
+            "type_weight": jnp.asarray(weight),
+            "reward": jnp.asarray(rng.normal(size=(data.num_items, self.num_types))),
+        }
 
 
 def read(folder: Path) -> rt.Comparisons:
@@ -41,7 +46,9 @@ def read(folder: Path) -> rt.Comparisons:
     import pandas as pd
 
     votes = pd.read_csv(folder / "german_parties2009" / "comparisons.csv")
-    return rt.Comparisons.from_frame(votes, first="item_a", second="item_b", outcome="outcome", annotator="annotator")
+    return rt.Comparisons.from_frame(
+        votes, first="item_a", second="item_b", outcome="outcome", annotator="annotator"
+    )
 
 
 def ends(model: rt.MixtureBTL, votes: rt.Comparisons, starts: int, seed: int) -> np.ndarray:
@@ -53,7 +60,7 @@ def ends(model: rt.MixtureBTL, votes: rt.Comparisons, starts: int, seed: int) ->
             climbs.extend(every)
             return super()._report(every, best)
 
-    Recorded(draws=0, starts=starts).run(model, votes, jax.random.key(seed))
+    Recorded(draws=0, starts=starts).run(rt.Program(model, votes), jax.random.key(seed))
     with jax.enable_x64(True):
         return np.sort([float(likelihood_of(model, votes, climb.values)) for climb in climbs])[::-1]
 
@@ -67,7 +74,10 @@ def likelihood_rows(votes: rt.Comparisons, starts: int, seed: int) -> list[list[
             warnings.simplefilter("ignore")
             result = rt.fit(model, votes, rt.PGEM(draws=0), seed=seed, progress=False)
         found = float(result["log_likelihood"]["outcome"].sum())
-        listed = [listing(ends(kind(num_types=number, reward_scale=100.0), votes, starts, seed)) for kind in KINDS]
+        listed = [
+            listing(ends(kind(num_types=number, reward_scale=100.0), votes, starts, seed))
+            for kind in KINDS
+        ]
         reference = f"{REFERENCE[number]:.1f}" if number in REFERENCE else "–"
         rows.append([number, f"{found:.2f}", reference, *listed])
         print(rows[-1], flush=True)
@@ -84,27 +94,50 @@ def listing(found: np.ndarray, most: int = 4) -> str:
     return ", ".join(shown) + (f", and {len(counted) - most} others" if len(counted) > most else "")
 
 
-def comparison(votes: rt.Comparisons, draws: int, seed: int) -> tuple[list[list[Any]], list[list[Any]]]:
+def comparison(
+    votes: rt.Comparisons, draws: int, seed: int
+) -> tuple[list[list[Any]], list[list[Any]]]:
     """ArviZ's comparison by respondents left out, and what each fit says of its chains."""
     results, facts = {}, []
     for number in (1, 2, 3, 4, 5):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = rt.fit(
-                rt.MixtureBTL(num_types=number), votes, rt.PGGibbs(draws=draws, chains=4), seed=seed, progress=False
+                rt.MixtureBTL(num_types=number),
+                votes,
+                rt.PGGibbs(draws=draws, chains=4),
+                seed=seed,
+                progress=False,
             )
             k = az.loo(result, pointwise=True).pareto_k.values
-        shares = ", ".join(f"{share:.2f}" for share in result.posterior["type_weight"].mean(("chain", "draw")).values)
+        shares = ", ".join(
+            f"{share:.2f}"
+            for share in result.posterior["type_weight"].mean(("chain", "draw")).values
+        )
         sure = float(result["types"]["responsibility"].max("type").mean())
         rhat, ess, seconds = (result.attrs[name] for name in ("max_rhat", "min_ess", "seconds"))
-        facts.append([number, shares, sure, f"{rhat:.3f}", ess, float(k.max()), f"{int((k > 0.7).sum())} of {len(k)}", seconds])
+        facts.append(
+            [
+                number,
+                shares,
+                sure,
+                f"{rhat:.3f}",
+                ess,
+                float(k.max()),
+                f"{int((k > 0.7).sum())} of {len(k)}",
+                seconds,
+            ]
+        )
         print(facts[-1], flush=True)
         results[str(number)] = result
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compared = az.compare(results, round_to="none")
     columns = ["elpd", "se", "elpd_diff", "dse", "p", "weight"]
-    rows = [[name, *(f"{float(compared.loc[name, column]):.2f}" for column in columns)] for name in compared.index]
+    rows = [
+        [name, *(f"{float(compared.loc[name, column]):.2f}" for column in columns)]
+        for name in compared.index
+    ]
     return rows, facts
 
 
@@ -116,10 +149,23 @@ def main() -> None:
     compared, facts = comparison(votes, 50 if settings.quick else 1000, settings.seed)
     parts = [
         (__doc__ or "").strip().split("\n\n")[1],
-        table(["types", "log-likelihood", "reference", "ends from clusters", "ends from anywhere"], climbed),
+        table(
+            ["types", "log-likelihood", "reference", "ends from clusters", "ends from anywhere"],
+            climbed,
+        ),
         table(["types", "elpd", "se", "difference", "its se", "p", "weight"], compared),
         table(
-            ["types", "shares", "mean of likeliest", "R-hat", "smallest ESS", "largest Pareto k", "k > 0.7", "seconds"], facts
+            [
+                "types",
+                "shares",
+                "mean of likeliest",
+                "R-hat",
+                "smallest ESS",
+                "largest Pareto k",
+                "k > 0.7",
+                "seconds",
+            ],
+            facts,
         ),
     ]
     report("types_real", "Types of voters: german_parties2009", parts, settings.quick)

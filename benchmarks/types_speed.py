@@ -1,13 +1,15 @@
 """Speed of the preference types: PGEM against a hand-written EM, PGGibbs against NumPyro's NUTS.
 
-Ten items, 20 votes by each annotator, three types, rewards normal with standard deviation 3. EM: the other is NumPy, for these
-data alone: dense tables of wins by annotator and pair, soft responsibilities, and Newton's method for the rewards of each
-type, to the same tolerance of 1e-6. Both compute the start, k-means of annotators, which is the same, and use one thread of
-BLAS; compilation is left out, and the ratio is of CPU-seconds. PGEM takes logits for every row and type, which serves any
-model; NumPy for every pair and type, with two matrix products for the annotators. Log joint densities are computed by one
-function, at both ends. Sampling: the smallest bulk effective sample size over shares and rewards, types under one numbering,
-by CPU-seconds of all threads, warm-up included. At the larger size the runs are very short, and tell the seconds of a draw
-only; compilation, as measured at the smaller size, is taken off.
+Ten items, 20 votes by each annotator, three types, rewards normal with standard deviation 3. EM:
+the other is NumPy, for these data alone: dense tables of wins by annotator and pair, soft
+responsibilities, and Newton's method for the rewards of each type, to the same tolerance of 1e-6.
+Both compute the start, k-means of annotators, which is the same, and use one thread of BLAS;
+compilation is left out, and the ratio is of CPU-seconds. PGEM takes logits for every row and type,
+which serves any model; NumPy for every pair and type, with two matrix products for the annotators.
+Log joint densities are computed by one function, at both ends. Sampling: the smallest bulk
+effective sample size over shares and rewards, types under one numbering, by CPU-seconds of all
+threads, warm-up included. At the larger size the runs are very short, and tell the seconds of a
+draw only; compilation, as measured at the smaller size, is taken off.
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ from scipy.special import expit, gammaln, logsumexp
 from threadpoolctl import threadpool_limits
 
 import raters as rt
-from raters._identify import identified
+from raters.inference.identification import identified
 
 MODEL = rt.MixtureBTL(num_types=3, reward_scale=3.0)
 
 
 class Tables(NamedTuple):
-    """Wins of the first item and votes, (annotator, pair); the items of each pair; and what binomial coefficients add."""
+    """Wins of the first item and votes, (annotator, pair); the items of each pair; and what
+    binomial coefficients add."""
 
     wins: np.ndarray
     votes: np.ndarray
@@ -58,7 +61,9 @@ def responsible(counts: Tables, weight: np.ndarray, reward: np.ndarray) -> tuple
     margin = reward[counts.first] - reward[counts.second]
     given = counts.wins @ margin - counts.votes @ np.logaddexp(0, margin) + np.log(weight)
     total = logsumexp(given, axis=1)
-    prior = -0.5 * np.sum((reward / MODEL.reward_scale) ** 2) - reward.size * np.log(MODEL.reward_scale * np.sqrt(2 * np.pi))
+    prior = -0.5 * np.sum((reward / MODEL.reward_scale) ** 2) - reward.size * np.log(
+        MODEL.reward_scale * np.sqrt(2 * np.pi)
+    )
     density = float(total.sum() + counts.constant + prior + gammaln(MODEL.num_types))
     return np.exp(given - total[:, None]), density
 
@@ -71,7 +76,9 @@ def newton(counts: Tables, wins: np.ndarray, votes: np.ndarray, reward: np.ndarr
     for _ in range(50):
         chance = expit(design @ reward)
         gradient = design.T @ (wins - votes * chance) - reward / MODEL.reward_scale**2
-        information = (design.T * (votes * chance * (1 - chance))) @ design + np.eye(len(reward)) / MODEL.reward_scale**2
+        information = (design.T * (votes * chance * (1 - chance))) @ design + np.eye(
+            len(reward)
+        ) / MODEL.reward_scale**2
         step = np.linalg.solve(information, gradient)
         reward = reward + step
         if np.abs(step).max() < 1e-8:
@@ -92,13 +99,16 @@ def by_hand(data: rt.Comparisons) -> tuple[np.ndarray, np.ndarray, int]:
             break
         before, weight = density, soft.mean(0)
         wins, votes = soft.T @ counts.wins, soft.T @ counts.votes
-        reward = np.stack([newton(counts, *both, old) for *both, old in zip(wins, votes, reward.T, strict=True)], 1)
+        reward = np.stack(
+            [newton(counts, *both, old) for *both, old in zip(wins, votes, reward.T, strict=True)],
+            1,
+        )
     return weight, reward, sweeps
 
 
 def by_raters(data: rt.Comparisons) -> tuple[np.ndarray, np.ndarray, int]:
     """PGEM: shares, rewards, sweeps."""
-    found = rt.PGEM(draws=0, starts=1).run(MODEL, data, jax.random.key(0))
+    found = rt.PGEM(draws=0, starts=1).run(rt.Program(MODEL, data), jax.random.key(0))
     return found.mode["type_weight"], found.mode["reward"], found.facts["sweeps"]
 
 
@@ -116,7 +126,19 @@ def em_rows(sizes: tuple[int, ...], seed: int) -> list[list[Any]]:
             other = done.cpu if name == "NumPy" else other
             density = responsible(tables(data), weight, reward)[1]
             each = 1000 * (done.cpu - beginning) / sweeps
-            rows.append([size, name, done.seconds, done.cpu, beginning, done.cpu / other, sweeps, each, f"{density:.4f}"])
+            rows.append(
+                [
+                    size,
+                    name,
+                    done.seconds,
+                    done.cpu,
+                    beginning,
+                    done.cpu / other,
+                    sweeps,
+                    each,
+                    f"{density:.4f}",
+                ]
+            )
             print(rows[-1], flush=True)
     return rows
 
@@ -124,10 +146,12 @@ def em_rows(sizes: tuple[int, ...], seed: int) -> list[list[Any]]:
 def mixing(backend: rt.Backend, data: rt.Comparisons, seed: int) -> tuple[float, float, float]:
     """CPU-seconds of a run, the smallest effective sample size and the largest R-hat."""
     begin = time.process_time()
-    draws = backend.run(MODEL, data, jax.random.key(seed))
+    draws = backend.run(rt.Program(MODEL, data), jax.random.key(seed))
     spent = time.process_time() - begin
-    values = identified(MODEL, data, draws).values
-    flat = np.concatenate([value.reshape(*value.shape[:2], -1) for value in values.values()], -1).astype(float)
+    values = identified(rt.Program(MODEL, data), draws).values
+    flat = np.concatenate(
+        [value.reshape(*value.shape[:2], -1) for value in values.values()], -1
+    ).astype(float)
     ess = array_stats.ess(flat, chain_axis=0, draw_axis=1, method="bulk")
     rhat = array_stats.rhat(flat, chain_axis=0, draw_axis=1)
     return spent, float(np.min(ess)), float(np.max(rhat))
@@ -140,8 +164,12 @@ def sampling_rows(sizes: tuple[int, ...], seed: int) -> list[list[Any]]:
         data = rt.datasets.preference_types(10, size, 20, 3, seed=seed).votes
         short = number > 0
         runs: dict[str, rt.Backend] = {
-            "raters PGGibbs": rt.PGGibbs(draws=40 if short else 1000, warmup=10 if short else 100, chains=2),
-            "NumPyro NUTS": rt.NUTS(draws=10 if short else 200, warmup=20 if short else 200, chains=2, max_tree_depth=6),
+            "raters PGGibbs": rt.PGGibbs(
+                draws=40 if short else 1000, warmup=10 if short else 100, chains=2
+            ),
+            "NumPyro NUTS": rt.NUTS(
+                draws=10 if short else 200, warmup=20 if short else 200, chains=2, max_tree_depth=6
+            ),
         }
         for name, backend in runs.items():
             first, ess, rhat = mixing(backend, data, seed)
@@ -151,7 +179,18 @@ def sampling_rows(sizes: tuple[int, ...], seed: int) -> list[list[Any]]:
                 spent, ess, rhat = mixing(backend, data, seed)
                 compilation[name] = max(first - spent, 0.0)
             steps = backend.chains * (backend.draws + backend.warmup)
-            rows.append([size, name, 2 * backend.draws, ess, f"{rhat:.3f}", spent, 1000 * spent / steps, ess / spent])
+            rows.append(
+                [
+                    size,
+                    name,
+                    2 * backend.draws,
+                    ess,
+                    f"{rhat:.3f}",
+                    spent,
+                    1000 * spent / steps,
+                    ess / spent,
+                ]
+            )
             print(rows[-1], flush=True)
     return rows
 
@@ -174,8 +213,21 @@ def main() -> None:
         "CPU ms a sweep",
         "log joint density",
     ]
-    of_sampling = ["annotators", "sampler", "draws", "smallest ESS", "R-hat", "CPU s", "ms a step", "ESS/CPU s"]
-    parts = [(__doc__ or "").strip().split("\n\n")[1], table(of_em, em), table(of_sampling, sampling)]
+    of_sampling = [
+        "annotators",
+        "sampler",
+        "draws",
+        "smallest ESS",
+        "R-hat",
+        "CPU s",
+        "ms a step",
+        "ESS/CPU s",
+    ]
+    parts = [
+        (__doc__ or "").strip().split("\n\n")[1],
+        table(of_em, em),
+        table(of_sampling, sampling),
+    ]
     report("types_speed", "Preference types: speed", parts, settings.quick)
 
 

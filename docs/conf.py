@@ -11,7 +11,14 @@ sys.path.insert(0, str(_HERE / "_ext"))
 project = "raters"
 author = "The raters developers"
 version = release = installed_version("raters")
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "zoo"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "zoo",
+]
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["raters.css"]
@@ -25,8 +32,11 @@ exclude_patterns = ["_build", "_ext"]
 
 # Pages of names that are gone would stay.
 shutil.rmtree(_HERE / "reference" / "generated", ignore_errors=True)
-# The notebooks live beside docs/, with their outputs; the pages are copies, of those that are there now.
+# The notebooks live beside docs/, with their outputs; the pages are copies, of those that are there
+# now.
 shutil.rmtree(_HERE / "notebooks", ignore_errors=True)
 shutil.copytree(
-    _HERE.parent / "notebooks", _HERE / "notebooks", ignore=lambda _, names: {n for n in names if n[-6:] != ".ipynb"}
+    _HERE.parent / "notebooks",
+    _HERE / "notebooks",
+    ignore=lambda _, names: {n for n in names if n[-6:] != ".ipynb"},
 )

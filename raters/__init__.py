@@ -1,15 +1,19 @@
-"""Bayesian models of human judgement: who can be trusted, what people prefer, and what to ask next."""
+"""Bayesian models of human judgement: who can be trusted, what people prefer, and what to ask
+next."""
 
-from raters import acquisition, alignment, calibration, datasets, errors, testing
+from raters import acquisition, alignment, checking, datasets, errors, families, testing
 from raters.acquisition import Campaign, Candidates, Policy, suggest
-from raters.agreement import agreement
-from raters.audit import Audit, Costs, audit, drop
-from raters.cite import cite
-from raters.data import Comparisons
-from raters.describe import describe
-from raters.fit import fit, simulate
+from raters.auditing.agreement import agreement
+from raters.auditing.audit import Audit, Costs, audit, drop
+from raters.fitting.describe import describe
+from raters.fitting.fit import fit
+from raters.fitting.predict import predict
+from raters.fitting.result import model_of
+from raters.fitting.scoring import log_likelihood
+from raters.fitting.simulate import simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
-from raters.labels import Labels
+from raters.judgements import Comparisons, Judgements, Labels
+from raters.kinds import AuditLimits, Kind, Quantities, Words, register
 from raters.model import Model
 from raters.models import (
     BTL,
@@ -25,8 +29,9 @@ from raters.models import (
     Raykar,
     Yan,
 )
-from raters.predict import log_likelihood, predict
-from raters.report import Report, report
+from raters.program import Program
+from raters.reporting.cite import cite
+from raters.reporting.report import Report, report
 
 __version__ = "0.1.0"
 
@@ -36,6 +41,7 @@ __all__ = [
     "PGEM",
     "SVI",
     "Audit",
+    "AuditLimits",
     "Campaign",
     "Candidates",
     "Comparisons",
@@ -45,6 +51,8 @@ __all__ = [
     "ExtendedBTL",
     "HierarchicalDawidSkene",
     "ItemDifficulty",
+    "Judgements",
+    "Kind",
     "Labels",
     "MajorityVote",
     "MixtureBTL",
@@ -53,22 +61,28 @@ __all__ = [
     "PGGibbs",
     "Policy",
     "Pooled",
+    "Program",
+    "Quantities",
     "Raykar",
     "Report",
+    "Words",
     "Yan",
     "acquisition",
     "agreement",
     "alignment",
     "audit",
-    "calibration",
+    "checking",
     "cite",
     "datasets",
     "describe",
     "drop",
     "errors",
+    "families",
     "fit",
     "log_likelihood",
+    "model_of",
     "predict",
+    "register",
     "report",
     "simulate",
     "suggest",

@@ -1,23 +1,27 @@
-"""What a model is: one generative NumPyro function, and a few facts that back-ends use."""
+"""A model: one generative NumPyro function, and a few facts that back-ends use."""
 
 from __future__ import annotations
 
 import abc
+import types
+import typing
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from raters._judgements import Judgements
+from raters.judgements.base import Judgements
 
 Values = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Shift:
-    """The likelihood is unchanged when a constant is added to every entry of `site`; draws are centred to sum to 0.
+    """The likelihood is unchanged when a constant is added to every entry of `site`; draws are
+    centred to sum to 0.
 
-    With `axis`, a constant may be added along that axis of the site, and another for each place on the other axes.
+    With `axis`, a constant may be added along that axis of the site, and another for each place on
+    the other axes.
     """
 
     site: str
@@ -26,11 +30,12 @@ class Shift:
 
 @dataclass(frozen=True)
 class Scale:
-    """The likelihood is unchanged when `up` is multiplied and `down` is divided by the same positive number.
+    """The likelihood is unchanged when `up` is multiplied and `down` is divided by the same
+    positive number.
 
-    Sites that do not enter the likelihood (a prior's scale) may be listed too: moving them along keeps
-    the prior density of what they govern in proportion, which makes the move longer.
-    The priors say where on the orbit the posterior lies, so draws are not rescaled.
+    Sites that do not enter the likelihood (a prior's scale) may be listed too: moving them along
+    keeps the prior density of what they govern in proportion, which makes the move longer. The
+    priors say where on the orbit the posterior lies, so draws are not rescaled.
     """
 
     up: tuple[str, ...]
@@ -39,15 +44,17 @@ class Scale:
 
 @dataclass(frozen=True)
 class Sign:
-    """The likelihood is unchanged when all `sites` change sign together; the prior must prefer one of the two."""
+    """The likelihood is unchanged when all `sites` change sign together; the prior must prefer one
+    of the two."""
 
     sites: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Permute:
-    """The likelihood is unchanged when the entries along the last axis of all `sites` change places alike: their numbering
-    has no meaning. `raters.fit` gives all draws one numbering, by decreasing `share` on average."""
+    """The likelihood is unchanged when the entries along the last axis of all `sites` change places
+    alike: their numbering has no meaning. `raters.fit` gives all draws one numbering, by decreasing
+    `share` on average."""
 
     sites: tuple[str, ...]
     share: str
@@ -57,24 +64,38 @@ Symmetry = Shift | Scale | Sign | Permute
 
 
 @dataclass(frozen=True)
-class Model[Data](abc.ABC):
-    """A generative model of judgements. Subclasses are final frozen dataclasses whose fields are hyper-parameters.
+class Model[Data: Judgements](abc.ABC):
+    """A generative model of judgements. Subclasses are final frozen dataclasses whose fields are
+    hyper-parameters.
 
-    A subclass writes `generate`; that alone buys `raters.NUTS`, `raters.SVI` and every verb. `blocks` buys the Pólya-Gamma
-    back-ends: each block is one latent site, or several that are updated jointly, in which the logits
-    are affine and whose priors are Gaussian, truncated Gaussian or uniform, or a site with a Dirichlet or Beta prior whose
-    probabilities are counted. The claim is checked before sampling.
+    A subclass writes `generate`; that alone buys `raters.NUTS`, `raters.SVI` and every verb.
+    `blocks` buys the Pólya-Gamma back-ends: each block is one latent site, or several that are
+    updated jointly, in which the logits are affine and whose priors are Gaussian, truncated
+    Gaussian or uniform, or a site with a Dirichlet or Beta prior whose probabilities are counted.
+    The claim is checked before sampling.
 
-    A likelihood that sums something out for each annotator is a product over annotators, whatever the unit of the data: such
-    a model says ``unit = "annotator"``.
+    The observed site has the name that the data declare (``data.observed``). What the likelihood is
+    a product over is the innermost plate of that site, or ``infer={"unit": axis}`` of it; a class
+    that it sums out for each unit is named by ``infer={"unit": axis, "latent_class": axis of the
+    classes}``.
 
     `reference` holds what to cite, as one or more BibTeX entries, which `raters.cite` prints.
     """
 
     reference: ClassVar[str] = ""
-    observed: ClassVar[str] = "outcome"
-    takes: ClassVar[type] = Judgements
-    unit: ClassVar[str | None] = None
+    data_type: ClassVar[type[Judgements]] = Judgements  # type: ignore[type-abstract]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for base in types.get_original_bases(cls):
+            for argument in typing.get_args(base):
+                if isinstance(argument, type) and issubclass(argument, Judgements):
+                    cls.data_type = argument
+
+    @property
+    def observed(self) -> str:
+        """Name of the observed site."""
+        return self.data_type.observed
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -92,7 +113,8 @@ class Model[Data](abc.ABC):
 
     @abc.abstractmethod
     def start(self, data: Data) -> Values:
-        """A point of finite density from which optimisers and samplers set out, on the right side of each symmetry."""
+        """A point of finite density from which optimisers and samplers set out, on the right side
+        of each symmetry."""
 
     def another_start(self, data: Data, rng: np.random.Generator) -> Values | None:
         """A start drawn at random, for a model with several modes; None to scatter `start`."""
@@ -102,21 +124,37 @@ class Model[Data](abc.ABC):
         """The sentence that says why this model cannot be fitted to these data, or None."""
         return None
 
-    def cautions(self, data: Data) -> tuple[str, ...]:
+    def data_warnings(self, data: Data) -> tuple[str, ...]:
         """Sentences about what these data cannot tell this model; `raters.fit` warns of each."""
         return ()
 
-    def doubts(self, result: Any) -> tuple[str, ...]:
-        """Sentences about what is wrong with a fit that diagnostics of convergence do not see; `raters.fit` warns of each."""
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Data
+    ) -> tuple[str, ...]:
+        """Sentences about what is wrong with a fit that diagnostics of convergence do not see;
+        `raters.fit` warns of each.
+
+        Parameters
+        ----------
+        draws : mapping
+            Draws of each latent site, shape (chain, draw, ...).
+        responsibility : array, shape (unit, class), or None
+            Posterior probability of each class of each unit, for a likelihood that sums classes
+            out.
+        data : Judgements
+            What was fitted.
+        """
         return ()
 
 
-def identify(model: Model, values: dict[str, np.ndarray], batch_ndim: int) -> dict[str, np.ndarray]:
-    """Each draw on the identified section: for every `Shift`, centred over the site's own axes; for `Permute`, by
-    decreasing share.
+def identify(
+    model: Model[Any], values: dict[str, np.ndarray], batch_ndim: int
+) -> dict[str, np.ndarray]:
+    """Each draw on the identified section: for every `Shift`, centred over the site's own axes; for
+    `Permute`, by decreasing share.
 
-    Centring is exact for independent equal normal priors, because the likelihood does not see the shift and a normal
-    vector's mean is independent of its deviations from the mean.
+    Centring is exact for independent equal normal priors, because the likelihood does not see the
+    shift and a normal vector's mean is independent of its deviations from the mean.
     """
     identified = dict(values)
     for symmetry in model.symmetries:
@@ -126,19 +164,20 @@ def identify(model: Model, values: dict[str, np.ndarray], batch_ndim: int) -> di
                 axes = tuple(range(batch_ndim, site.ndim)) if axis is None else (batch_ndim + axis,)
                 identified[name] = site - site.mean(axis=axes, keepdims=True)
             case Permute(_, share):
-                identified |= renumbered(symmetry, identified, np.argsort(-identified[share], axis=-1, kind="stable"))
+                identified |= renumbered(
+                    symmetry, identified, np.argsort(-identified[share], axis=-1, kind="stable")
+                )
     return identified
 
 
-def renumbered(symmetry: Permute, values: dict[str, np.ndarray], order: np.ndarray) -> dict[str, np.ndarray]:
-    """The sites of a `Permute` with the entries of each draw's last axes in `order`, shape (..., number)."""
+def renumbered(
+    symmetry: Permute, values: dict[str, np.ndarray], order: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The sites of a `Permute` with the entries of each draw's last axes in `order`, shape (...,
+    number)."""
     return {
-        name: np.take_along_axis(site, np.expand_dims(order, tuple(range(order.ndim - 1, site.ndim - 1))), axis=-1)
+        name: np.take_along_axis(
+            site, np.expand_dims(order, tuple(range(order.ndim - 1, site.ndim - 1))), axis=-1
+        )
         for name, site in ((name, np.asarray(values[name])) for name in symmetry.sites)
     }
-
-
-def unit_of(model: Model, data: Judgements) -> tuple[str, int]:
-    """The axis that the likelihood is a product over, and its length."""
-    axis = model.unit or data.unit_axis
-    return axis, data.num_units if axis == data.unit_axis else len(data.coords[axis])

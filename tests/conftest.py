@@ -1,8 +1,10 @@
-"""What the tests share: small tables, a fit that does not mind being short, and a cache of compiled functions."""
+"""What the tests share: small tables, a fit that does not mind being short, and a cache of compiled
+functions."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import warnings
 from pathlib import Path
 
@@ -11,15 +13,22 @@ import numpy as np
 import pytest
 
 import raters as rt
+from raters import kinds
 from raters.errors import ConvergenceWarning, DataWarning
 
 # Compiling is most of what the suite does; a second run takes it from here.
 _CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
 
-# Linux ends a process that has more than 65,530 memory maps (vm.max_map_count), and each compiled function takes some: the
-# whole suite would have more than that.
+# Linux ends a process that has more than 65,530 memory maps (vm.max_map_count), and each compiled
+# function takes some: the whole suite would have more than that.
 _MAPS = Path("/proc/self/maps")
 _MANY_MAPS = 20_000
+
+# Folders of slow tests, and calls that make the example of a docstring slow.
+_SLOW_FOLDERS = {"cli", "real", "statistical"}
+_SLOW_CALLS = re.compile(
+    r"\b(fit|simulate\w*|replay_campaign|Campaign|check_model|check_backend|sbc|geweke)\("
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,13 +37,24 @@ def pytest_configure(config: pytest.Config) -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what lies in some folders, and docstrings that compile much."""
+    for item in items:
+        folders = item.path.relative_to(item.config.rootpath).parts[:-1]
+        examples = item.dtest.examples if isinstance(item, pytest.DoctestItem) else ()
+        compiles = any(_SLOW_CALLS.search(example.source) for example in examples)
+        if compiles or _SLOW_FOLDERS & set(folders):
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Compile in haste: only statistical checks run for longer than they compile."""
     jax.config.update("jax_disable_most_optimizations", "statistical" not in item.path.parts)
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Let go of the compiled functions when they are many; asked once a file, as the kernel takes long to list them."""
+    """Let go of the compiled functions when they are many; asked once a file, as the kernel takes
+    long to list them."""
     ends = nextitem is None or nextitem.path != item.path
     if ends and _MAPS.exists() and _MAPS.read_bytes().count(b"\n") > _MANY_MAPS:
         jax.clear_caches()
@@ -49,12 +69,15 @@ def tiny() -> rt.Comparisons:
 @pytest.fixture(scope="session")
 def described(tiny: rt.Comparisons) -> rt.Comparisons:
     """The same, with two features of the items."""
-    return tiny.with_features(np.random.default_rng(0).normal(size=(6, 2)), names=["warmth", "price"])
+    return tiny.with_features(
+        np.random.default_rng(0).normal(size=(6, 2)), names=["warmth", "price"]
+    )
 
 
 @pytest.fixture(scope="session")
 def few() -> rt.Comparisons:
-    """12 questions to 3 annotators about 4 items: what joint-distribution tests have most power on."""
+    """12 questions to 3 annotators about 4 items: what joint-distribution tests have most power
+    on."""
     return rt.datasets.position_biased(num_items=4, num_annotators=3, num_votes=12, seed=0).votes
 
 
@@ -67,19 +90,23 @@ def singles(few: rt.Comparisons) -> rt.Comparisons:
 
 @pytest.fixture(scope="session")
 def labelled() -> rt.Labels:
-    """12 items with 2 to 4 labels by 4 annotators in 3 classes; features, counts, and 3 items whose class is known."""
+    """12 items with 2 to 4 labels by 4 annotators in 3 classes; features, counts, and 3 items whose
+    class is known."""
     crowd = rt.datasets.label_crowd(12, 4, 4, 3, num_features=2, seed=0).labels
     rng = np.random.default_rng(0)
     kept = rng.random((12, 4)).argsort(1).ravel() < np.repeat(rng.integers(2, 5, 12), 4)
     table = crowd.to_frame()[kept].assign(count=rng.integers(1, 3, kept.sum()))
     names = {"items": crowd.items, "annotators": crowd.annotators, "classes": crowd.classes}
-    labels = rt.Labels.from_frame(table, item="item", annotator="annotator", label="label", count="count", **names)
+    labels = rt.Labels.from_frame(
+        table, item="item", annotator="annotator", label="label", count="count", **names
+    )
     return labels.with_truth({1: 0, 5: 1, 8: 2}).with_features(np.asarray(crowd.features)[:, 1:])
 
 
 @pytest.fixture(scope="session")
 def fit_quietly():
-    """`raters.fit` without progress, and without warnings about chains that a test keeps short on purpose."""
+    """`raters.fit` without progress, and without warnings about chains that a test keeps short on
+    purpose."""
 
     def run(model, data, backend, seed=0, **options):
         with warnings.catch_warnings():
@@ -88,3 +115,15 @@ def fit_quietly():
             return rt.fit(model, data, backend, seed=seed, progress=False, **options)
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def _own_kinds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the kinds that other tests register when they are imported."""
+    if "kinds" not in request.path.parts:
+        own = {
+            name: kind
+            for name, kind in kinds._KINDS.items()
+            if not kind.data.__module__.startswith("tests.kinds")
+        }
+        monkeypatch.setattr(kinds, "_KINDS", own)

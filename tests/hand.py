@@ -1,4 +1,5 @@
-"""Results with draws written by hand, so that what is computed from them can be checked with pencil and paper."""
+"""Results with draws written by hand, so that what is computed from them can be checked with pencil
+and paper."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 import raters as rt
+from raters.fitting.storage import qualified_name
 
 AXES = {"reward": ("item",), "competence": ("annotator",)}
 
@@ -14,7 +16,8 @@ def result(votes: rt.Comparisons, **draws) -> xr.DataTree:
     """A result in one chain: `draws` maps each site to an array of shape (draw, ...)."""
     names = {"item": np.array(votes.items, object), "annotator": np.array(votes.annotators, object)}
     posterior = {
-        name: (("chain", "draw", *AXES.get(name, ())), np.asarray(values, float)[None]) for name, values in draws.items()
+        name: (("chain", "draw", *AXES.get(name, ())), np.asarray(values, float)[None])
+        for name, values in draws.items()
     }
     used = {axis for dims, _ in posterior.values() for axis in dims if axis in names}
     coords = {axis: names[axis] for axis in used} | {
@@ -25,7 +28,7 @@ def result(votes: rt.Comparisons, **draws) -> xr.DataTree:
     for group, columns in votes.groups().items():
         groups[group] = xr.Dataset(columns)
     tree = xr.DataTree.from_dict(groups)
-    tree.attrs.update(votes.flags())
+    tree.attrs.update(votes.flags() | {"data": qualified_name(type(votes))})
     return tree
 
 
@@ -33,4 +36,6 @@ def votes(*rows: tuple, **options) -> rt.Comparisons:
     """Votes from rows of (winner, loser, annotator)."""
     winner, loser, annotator = zip(*rows, strict=True)
     table = {"winner": winner, "loser": loser, "annotator": annotator}
-    return rt.Comparisons.from_frame(table, winner="winner", loser="loser", annotator="annotator", **options)
+    return rt.Comparisons.from_frame(
+        table, winner="winner", loser="loser", annotator="annotator", **options
+    )

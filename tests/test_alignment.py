@@ -1,4 +1,5 @@
-"""Policies and their min-max ensemble: the paper's examples, Bradley–Terry, known rewards, and what is refused."""
+"""Policies and their min-max ensemble: the paper's examples, Bradley–Terry, known rewards, and what
+is refused."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ from raters.alignment import (
 from raters.errors import DataError, SettingError
 
 SETTINGS = settings(deadline=None, max_examples=60)
-# The paper's bandit: a type's own arm is worth 10 Σx, the others nothing, with contexts x uniform on the unit cube; six, three
-# and one tenths of people are of the three types.
+# The paper's bandit: a type's own arm is worth 10 Σx, the others nothing, with contexts x uniform
+# on the unit cube; six, three and one tenths of people are of the three types.
 CONTEXTS = np.random.default_rng(0).random((500, 3))
 CONTEXTS = np.concatenate([CONTEXTS, 1 - CONTEXTS])  # so that Σx is 1.5 on average, exactly
 BANDIT = 10 * CONTEXTS.sum(1)[None, :, None] * np.eye(3)[:, None, :]
@@ -44,7 +45,11 @@ def simplex(rng, *shape):
 @st.composite
 def problems(draw):
     """Rewards of types, a reference, how often prompts are met, and β."""
-    types, prompts, responses = draw(st.integers(1, 5)), draw(st.integers(1, 3)), draw(st.integers(2, 4))
+    types, prompts, responses = (
+        draw(st.integers(1, 5)),
+        draw(st.integers(1, 3)),
+        draw(st.integers(2, 4)),
+    )
     reward = draw(arrays(float, (types, prompts, responses), elements=st.floats(-3, 3)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     return reward, simplex(rng, prompts, responses), simplex(rng, prompts), draw(st.floats(0.2, 3))
@@ -62,20 +67,27 @@ def test_dpo_is_bradley_terry_with_implicit_rewards(wide):
     reward = implicit_reward(learned, reference, beta=0.3)
     expected = -np.mean(np.log(expit(reward[prompt, chosen] - reward[prompt, rejected])))
     with jax.enable_x64(wide):
-        logs = (jnp.asarray(np.log(of[prompt, side])) for of in (learned, reference) for side in (chosen, rejected))
+        logs = (
+            jnp.asarray(np.log(of[prompt, side]))
+            for of in (learned, reference)
+            for side in (chosen, rejected)
+        )
         loss = dpo_loss(*logs, beta=0.3)
         assert loss.dtype == (jnp.float64 if wide else jnp.float32)
         assert float(loss) == pytest.approx(expected, rel=1e-12 if wide else 1e-5)
 
 
 def test_dpo_of_the_pooled_types_is_the_paper_s_unfair_policy():
-    """Each type's own arm always wins, and it tosses a coin over the others; every pair is as likely."""
+    """Each type's own arm always wins, and it tosses a coin over the others; every pair is as
+    likely."""
     rows = [  # how often each answer is given
         (first, second, tenths * (2 if first == own else 0 if second == own else 1))
         for own, tenths in enumerate(TENTHS)
         for first, second in itertools.permutations(range(3), 2)
     ]
-    chosen, rejected = (np.repeat([row[side] for row in rows], [row[2] for row in rows]) for side in (0, 1))
+    chosen, rejected = (
+        np.repeat([row[side] for row in rows], [row[2] for row in rows]) for side in (0, 1)
+    )
     reference = jnp.full(len(chosen), -jnp.log(3.0))
 
     def loss(logits):
@@ -92,7 +104,9 @@ def test_dpo_of_the_pooled_types_is_the_paper_s_unfair_policy():
 
 
 def test_dpo_far_from_the_data_keeps_its_gradient():
-    loss, slope = jax.value_and_grad(dpo_loss)(jnp.array([-500.0]), jnp.array([-1.0]), jnp.array([-1.0]), jnp.array([-1.0]))
+    loss, slope = jax.value_and_grad(dpo_loss)(
+        jnp.array([-500.0]), jnp.array([-1.0]), jnp.array([-1.0]), jnp.array([-1.0])
+    )
     assert float(loss) == pytest.approx(499)
     assert float(slope[0]) == pytest.approx(-1)
 
@@ -124,11 +138,15 @@ def test_no_other_policy_has_more_reward_less_divergence(problem, part):
     best = policy(reward, reference, beta=beta)
     others = simplex(np.random.default_rng(0), 50, *reward.shape)
     assert np.all(objective((1 - part) * best + part * others) <= objective(best) + 1e-9)
-    np.testing.assert_allclose(objective(best), beta * np.log(np.sum(reference * np.exp(reward / beta), -1)), atol=1e-9)
+    np.testing.assert_allclose(
+        objective(best), beta * np.log(np.sum(reference * np.exp(reward / beta), -1)), atol=1e-9
+    )
 
 
 def test_what_the_reference_never_gives():
-    np.testing.assert_allclose(policy([0.0, 5.0, 1e3], [0.5, 0.5, 0.0], beta=5), [1 / (1 + np.e), np.e / (1 + np.e), 0])
+    np.testing.assert_allclose(
+        policy([0.0, 5.0, 1e3], [0.5, 0.5, 0.0], beta=5), [1 / (1 + np.e), np.e / (1 + np.e), 0]
+    )
 
 
 def test_a_small_beta_is_greedy():
@@ -137,14 +155,17 @@ def test_a_small_beta_is_greedy():
 
 def test_greedy_shares_ties():
     even = np.array([1 / 3 + 1e-16, 1 / 3, 1 / 3 - 1e-16])
-    np.testing.assert_array_equal(greedy([POOLED / POOLED.sum(), even]), [[1, 0, 0], [1 / 3, 1 / 3, 1 / 3]])
+    np.testing.assert_array_equal(
+        greedy([POOLED / POOLED.sum(), even]), [[1, 0, 0], [1 / 3, 1 / 3, 1 / 3]]
+    )
 
 
 # ---------------------------------------------------------------- regret
 
 
 def test_the_paper_s_example():
-    """Two types and three responses: the greatest least reward takes the third, the least worst regret the second."""
+    """Two types and three responses: the greatest least reward takes the third, the least worst
+    regret the second."""
     reward = np.array([[0, 0.01, 0.02], [0, 10, 1]])
     worst = np.array([regrets(response, reward) for response in np.eye(3)]).max(1)
     np.testing.assert_allclose(worst, [10, 0.01, 9])
@@ -154,7 +175,10 @@ def test_the_paper_s_example():
 
 def test_the_paper_s_bandit():
     pooled = POOLED / POOLED.sum()
-    served = {"own arms, mixed": ensemble(greedy(policy(BANDIT)), np.full(3, 1 / 3)), "pooled": np.tile(pooled, (1000, 1))}
+    served = {
+        "own arms, mixed": ensemble(greedy(policy(BANDIT)), np.full(3, 1 / 3)),
+        "pooled": np.tile(pooled, (1000, 1)),
+    }
     np.testing.assert_allclose(regrets(served["own arms, mixed"], BANDIT), 10, rtol=1e-12)
     np.testing.assert_allclose(regrets(served["pooled"], BANDIT), [6.9, 10.8, 12.2], atol=0.1)
     np.testing.assert_allclose(regrets(greedy(pooled), BANDIT), [0, 15, 15], rtol=1e-12)
@@ -163,7 +187,8 @@ def test_the_paper_s_bandit():
 @SETTINGS
 @given(problems())
 def test_the_matrix_is_what_types_lose_by_their_rewards(problem):
-    """From rewards that the matrix never sees; what types lose against the best responses differs by a constant."""
+    """From rewards that the matrix never sees; what types lose against the best responses differs
+    by a constant."""
     reward, reference, often, beta = problem
     own = policy(reward, reference, beta=beta)
     matrix = regret_matrix(own, reference, 7 * often, beta=beta)
@@ -173,7 +198,9 @@ def test_the_matrix_is_what_types_lose_by_their_rewards(problem):
     weights = simplex(np.random.default_rng(0), len(own))
     lost = regrets(ensemble(own, weights), reward, often)
     np.testing.assert_allclose(lost, reward.max(-1) @ often - gets @ weights, atol=1e-9)
-    np.testing.assert_allclose(matrix[1:] @ weights, lost - (reward.max(-1) @ often - np.diag(gets)), atol=1e-9)
+    np.testing.assert_allclose(
+        matrix[1:] @ weights, lost - (reward.max(-1) @ often - np.diag(gets)), atol=1e-9
+    )
 
 
 @SETTINGS
@@ -203,7 +230,8 @@ def test_zeros_where_nobody_looks():
 def test_three_symmetric_types_weigh_the_same(solve):
     found = solve(regret_matrix(policy(BANDIT), beta=1.0))
     np.testing.assert_allclose(found.weights, 1 / 3, atol=1e-9)
-    # Implicit rewards are the true ones, and policies all but greedy: two thirds of the mean reward of the own arm, 15.
+    # Implicit rewards are the true ones, and policies all but greedy: two thirds of the mean reward
+    # of the own arm, 15.
     assert found.value == pytest.approx(10, abs=0.01)
 
 
@@ -220,7 +248,9 @@ def test_no_weights_do_better_than_the_linear_programme(problem):
     reward, reference, often, beta = problem
     matrix = regret_matrix(policy(reward, reference, beta=beta), reference, often, beta=beta)
     found = linear_programme(matrix)
-    others = np.concatenate([simplex(np.random.default_rng(0), 200, len(reward)), np.eye(len(reward))])
+    others = np.concatenate(
+        [simplex(np.random.default_rng(0), 200, len(reward)), np.eye(len(reward))]
+    )
     assert np.all((matrix @ others.T).max(0) >= found.value - 1e-6)
     assert found.value == pytest.approx(max(matrix @ found.weights), rel=1e-12)
     assert found.value >= 0
@@ -241,7 +271,9 @@ def test_hedge_nears_the_linear_programme_as_one_over_steps(steps, kind):
             "normal": np.vstack([np.zeros(types), rng.normal(size=(types, types))]),
             "signs": rng.choice([-1.0, 1.0], size),
         }[kind] * 10 ** rng.uniform(-6, 6)
-        gap = (hedge(matrix, steps=steps).value - linear_programme(matrix).value) / np.abs(matrix).max()
+        gap = (hedge(matrix, steps=steps).value - linear_programme(matrix).value) / np.abs(
+            matrix
+        ).max()
         assert -1e-6 < gap < (2 * np.log(types * (types + 1)) + 1) / steps
         assert steps < 2000 or gap < 0.014
 
@@ -265,7 +297,9 @@ def test_hedge_is_the_algorithm_as_printed():
         w.append(next_w / next_w.sum())
         p.append(next_p / next_p.sum())
     found = hedge(matrix, steps=6, step_size=rate)
-    np.testing.assert_allclose(found.history, [np.mean(w[1 : 1 + t], 0) for t in range(1, 7)], rtol=1e-12)
+    np.testing.assert_allclose(
+        found.history, [np.mean(w[1 : 1 + t], 0) for t in range(1, 7)], rtol=1e-12
+    )
     np.testing.assert_array_equal(found.weights, found.history[-1])
 
 
@@ -278,33 +312,69 @@ NAN = np.array([[0.5, np.nan], [0.5, 0.5]])
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: implicit_reward([0.5, 0.6]), "policy adds up to 1.1; expected probabilities that add up to one"),
+        (
+            lambda: implicit_reward([0.5, 0.6]),
+            "policy adds up to 1.1; expected probabilities that add up to one",
+        ),
         (lambda: greedy([1.5, -0.5]), "policy has the entry -0.5"),
         (lambda: greedy(NAN), "policy has NaN or infinite entries"),
         (lambda: greedy(0.5), "policy has shape ()"),
         (lambda: greedy([[0.5, 0.5], [1.0]]), "policy is no array of numbers"),
-        (lambda: implicit_reward([1.0, 0.0]), "policy[..., 1] has a 0 where its logarithm is needed; smooth it first: "),
+        (
+            lambda: implicit_reward([1.0, 0.0]),
+            "policy[..., 1] has a 0 where its logarithm is needed; smooth it first: ",
+        ),
         (lambda: implicit_reward([0.5, 0.5], [0.0, 1.0]), "reference[..., 0] has a 0"),
-        (lambda: implicit_reward([0.5, 0.5], np.full(3, 1 / 3)), "reference has shape (3,); expected (2,)"),
+        (
+            lambda: implicit_reward([0.5, 0.5], np.full(3, 1 / 3)),
+            "reference has shape (3,); expected (2,)",
+        ),
         (lambda: policy([np.inf, 0]), "reward has NaN or infinite entries"),
-        (lambda: policy(HALF, np.full((2, 2, 2), 0.5)), "reference has shape (2, 2, 2); expected (2, 2) or (2,)"),
+        (
+            lambda: policy(HALF, np.full((2, 2, 2), 0.5)),
+            "reference has shape (2, 2, 2); expected (2, 2) or (2,)",
+        ),
         (lambda: ensemble(HALF, [0.2, 0.2]), "weights adds up to 0.4"),
         (lambda: ensemble(HALF, [1.0]), "weights has shape (1,); expected (2,)"),
-        (lambda: ensemble([0.5, 0.5], [1.0]), "policies has shape (2,); expected (type, prompt, response)"),
+        (
+            lambda: ensemble([0.5, 0.5], [1.0]),
+            "policies has shape (2,); expected (type, prompt, response)",
+        ),
         (lambda: regret_matrix([0.5, 0.5]), "for one type write policies[None]"),
         (lambda: regret_matrix([[1.0, 0.0], [0.5, 0.5]]), "policies[..., 1] has a 0"),
         (lambda: regret_matrix(HALF, [1.0, 0.0]), "reference[..., 1] has a 0"),
-        (lambda: regret_matrix(HALF, prompt_weights=[1, 2]), "prompt_weights has shape (2,); expected (1,)"),
-        (lambda: regret_matrix(HALF[None], prompt_weights=[-1, 2]), "prompt_weights must not be negative, nor all 0"),
+        (
+            lambda: regret_matrix(HALF, prompt_weights=[1, 2]),
+            "prompt_weights has shape (2,); expected (1,)",
+        ),
+        (
+            lambda: regret_matrix(HALF[None], prompt_weights=[-1, 2]),
+            "prompt_weights must not be negative, nor all 0",
+        ),
         (lambda: regrets([0.5, 0.5], [1.0, 2.0]), "for one type write reward[None]"),
-        (lambda: regrets([0.5, 0.5], np.ones((3, 4))), "policy has shape (2,); expected (1, 4) or (4,)"),
+        (
+            lambda: regrets([0.5, 0.5], np.ones((3, 4))),
+            "policy has shape (2,); expected (1, 4) or (4,)",
+        ),
         (lambda: linear_programme([1.0, 2.0]), "regret has shape (2,); expected (1 + type, type)"),
         (lambda: hedge(NAN), "regret has NaN"),
-        (lambda: dpo_loss([-1.0], [-1.0, -2.0], [-1.0], [-1.0]), "have shapes [(1,), (2,), (1,), (1,)]"),
+        (
+            lambda: dpo_loss([-1.0], [-1.0, -2.0], [-1.0], [-1.0]),
+            "have shapes [(1,), (2,), (1,), (1,)]",
+        ),
         (lambda: dpo_loss([], [], [], []), "one entry per comparison"),
-        (lambda: dpo_loss([0.3], [0.1], [0.2], [0.2]), "write jnp.log(chosen) if it holds probabilities"),
-        (lambda: dpo_loss([-1.0], [-np.inf], [-1.0], [-1.0]), "rejected must hold logarithms of probabilities, finite"),
-        (lambda: dpo_loss([-1.0], [-1.0], [-1.0], [np.nan]), "reference_rejected must hold logarithms"),
+        (
+            lambda: dpo_loss([0.3], [0.1], [0.2], [0.2]),
+            "write jnp.log(chosen) if it holds probabilities",
+        ),
+        (
+            lambda: dpo_loss([-1.0], [-np.inf], [-1.0], [-1.0]),
+            "rejected must hold logarithms of probabilities, finite",
+        ),
+        (
+            lambda: dpo_loss([-1.0], [-1.0], [-1.0], [np.nan]),
+            "reference_rejected must hold logarithms",
+        ),
     ],
 )
 def test_bad_arrays(call, message):
@@ -321,7 +391,9 @@ def test_beta_is_above_zero(beta):
         dpo_loss([-1.0], [-1.0], [-1.0], [-1.0], beta=beta)
 
 
-@pytest.mark.parametrize("options", [{"steps": 0}, {"steps": 2.5}, {"step_size": 0.0}, {"step_size": np.nan}])
+@pytest.mark.parametrize(
+    "options", [{"steps": 0}, {"steps": 2.5}, {"step_size": 0.0}, {"step_size": np.nan}]
+)
 def test_options_of_hedge(options):
     name = next(iter(options))
     with pytest.raises(SettingError, match=rf"{name}=.* is not possible"):

@@ -40,20 +40,33 @@ _COMPONENTS = {
         lambda row, true, said: _CONFUSION[_WHO[row], true, said],
     ),
     "right or wrong": (
-        lambda: RightOrWrongLabel(jnp.asarray(_LOGITS), _CLASSES, jnp.asarray(_WRONG), jnp.asarray(_WHO)),
+        lambda: RightOrWrongLabel(
+            jnp.asarray(_LOGITS), _CLASSES, jnp.asarray(_WRONG), jnp.asarray(_WHO)
+        ),
         _right_or_wrong,
     ),
     "right or evenly wrong": (
         lambda: RightOrWrongLabel(jnp.asarray(_LOGITS[:, :1]), _CLASSES),
         lambda row, true, said: (
-            1 / (1 + np.exp(-_LOGITS[row, 0])) if said == true else 1 / (1 + np.exp(_LOGITS[row, 0])) / (_CLASSES - 1)
+            1 / (1 + np.exp(-_LOGITS[row, 0]))
+            if said == true
+            else 1 / (1 + np.exp(_LOGITS[row, 0])) / (_CLASSES - 1)
         ),
     ),
 }
 _MIXINGS = {
-    "one prevalence": (lambda: dist.Categorical(probs=jnp.asarray(_PREVALENCE)), np.tile(_PREVALENCE, (5, 1))),
-    "a prevalence for each group": (lambda: dist.Categorical(probs=jnp.asarray(_BY_GROUP)), _BY_GROUP),
-    "log-odds, not normalised": (lambda: dist.Categorical(logits=jnp.log(jnp.asarray(_BY_GROUP)) + 1.3), _BY_GROUP),
+    "one prevalence": (
+        lambda: dist.Categorical(probs=jnp.asarray(_PREVALENCE)),
+        np.tile(_PREVALENCE, (5, 1)),
+    ),
+    "a prevalence for each group": (
+        lambda: dist.Categorical(probs=jnp.asarray(_BY_GROUP)),
+        _BY_GROUP,
+    ),
+    "log-odds, not normalised": (
+        lambda: dist.Categorical(logits=jnp.log(jnp.asarray(_BY_GROUP)) + 1.3),
+        _BY_GROUP,
+    ),
 }
 
 
@@ -87,8 +100,12 @@ def mixture(mixing: str, component: str, known: np.ndarray | None) -> GroupedMix
 @pytest.mark.parametrize("mixing", _MIXINGS)
 def test_mixture_is_the_sum_over_classes(mixing: str, component: str, known) -> None:
     joint, fn = joint_by_hand(mixing, component, known), mixture(mixing, component, known)
-    np.testing.assert_allclose(fn.log_prob(jnp.asarray(_SAID)), np.log(joint.sum(1)), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(fn.responsibilities(jnp.asarray(_SAID)), joint / joint.sum(1, keepdims=True), atol=1e-12)
+    np.testing.assert_allclose(
+        fn.log_prob(jnp.asarray(_SAID)), np.log(joint.sum(1)), rtol=1e-12, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        fn.responsibilities(jnp.asarray(_SAID)), joint / joint.sum(1, keepdims=True), atol=1e-12
+    )
 
 
 def test_a_group_without_rows_has_its_prior() -> None:
@@ -109,7 +126,9 @@ def test_rows_that_pad_change_nothing() -> None:
         5,
         jnp.asarray(_COUNT[:-1]),
     )
-    np.testing.assert_allclose(part.log_prob(jnp.asarray(_SAID[:-1])), fn.log_prob(jnp.asarray(_SAID)), atol=1e-12)
+    np.testing.assert_allclose(
+        part.log_prob(jnp.asarray(_SAID[:-1])), fn.log_prob(jnp.asarray(_SAID)), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("component", _COMPONENTS)
@@ -120,7 +139,9 @@ def test_mixture_of_all_answers_is_one(component: str) -> None:
     for one, other in itertools.product(range(_CLASSES), repeat=2):
         said = jnp.asarray(_SAID).at[4].set(one).at[5].set(other)
         weight = jnp.zeros(10).at[jnp.array([4, 5])].set(1.0)
-        mixed = GroupedMixture(dist.Categorical(probs=jnp.asarray(_PREVALENCE)), fn, jnp.asarray(_GROUP), 5, weight)
+        mixed = GroupedMixture(
+            dist.Categorical(probs=jnp.asarray(_PREVALENCE)), fn, jnp.asarray(_GROUP), 5, weight
+        )
         total += float(jnp.exp(mixed.log_prob(said))[3])
     assert total == pytest.approx(1.0, abs=1e-12)
 
@@ -147,8 +168,8 @@ def test_labels_are_drawn_as_often_as_they_are_probable(component: str) -> None:
 
 
 def test_classes_and_labels_are_drawn_together() -> None:
-    """40,000 draws: classes as often as the prior has them, the known one always, and labels given the class; false-alarm
-    rate 1e-6 for each count."""
+    """40,000 draws: classes as often as the prior has them, the known one always, and labels given
+    the class; false-alarm rate 1e-6 for each count."""
     number = 40_000
     fn = mixture("a prevalence for each group", "confusion matrix", _KNOWN)
     value, (classes,) = fn.sample_with_intermediates(jax.random.key(1), (number,))
@@ -159,12 +180,17 @@ def test_classes_and_labels_are_drawn_together() -> None:
     bound = norm.isf(5e-7)
     for group, true in itertools.product((0, 1, 2, 4), range(_CLASSES)):
         share = _BY_GROUP[group, true]
-        assert abs((classes[:, group] == true).mean() - share) < bound * np.sqrt(share * (1 - share) / number)
+        assert abs((classes[:, group] == true).mean() - share) < bound * np.sqrt(
+            share * (1 - share) / number
+        )
     for row, true in itertools.product(range(10), range(_CLASSES)):
         these = value[classes[:, _GROUP[row]] == true, row]
         for label in range(_CLASSES) if len(these) else ():
             chance = _CONFUSION[_WHO[row], true, label]
-            assert abs((these == label).mean() - chance) < bound * np.sqrt(chance * (1 - chance) / len(these)) + 1e-9
+            assert (
+                abs((these == label).mean() - chance)
+                < bound * np.sqrt(chance * (1 - chance) / len(these)) + 1e-9
+            )
     assert np.array_equal(value, fn.sample(jax.random.key(1), (number,)))
 
 
@@ -184,14 +210,22 @@ def test_expected_log_prob_averages_over_classes_and_takes_a_zero_for_nothing() 
     fn = mixture("a prevalence for each group", "confusion matrix", None)
     weights = _RNG.dirichlet(np.ones(_CLASSES), 5)
     by_class = [
-        float(fn.expected_log_prob(jnp.asarray(_SAID), jnp.zeros((5, _CLASSES)).at[group, true].set(1.0)))
+        float(
+            fn.expected_log_prob(
+                jnp.asarray(_SAID), jnp.zeros((5, _CLASSES)).at[group, true].set(1.0)
+            )
+        )
         for group, true in itertools.product(range(5), range(_CLASSES))
     ]
-    assert float(fn.expected_log_prob(jnp.asarray(_SAID), jnp.asarray(weights))) == pytest.approx(weights.ravel() @ by_class)
+    assert float(fn.expected_log_prob(jnp.asarray(_SAID), jnp.asarray(weights))) == pytest.approx(
+        weights.ravel() @ by_class
+    )
 
     never = jnp.asarray(_CONFUSION[:1]).at[0, 1].set(jnp.array([0.0, 0.5, 0.5]))
     row = ConfusedLabel(never, jnp.zeros(1, int))
-    one = GroupedMixture(dist.Categorical(probs=jnp.asarray(_PREVALENCE)), row, jnp.zeros(1, int), 1)
+    one = GroupedMixture(
+        dist.Categorical(probs=jnp.asarray(_PREVALENCE)), row, jnp.zeros(1, int), 1
+    )
     found = float(one.expected_log_prob(jnp.array([0]), jnp.array([[1.0, 0.0, 0.0]])))
     assert found == pytest.approx(np.log(_PREVALENCE[0] * _CONFUSION[0, 0, 0]))
 
@@ -201,7 +235,11 @@ def test_the_slope_is_finite_where_a_class_is_known(component: str) -> None:
     def total(mixing):
         fn = mixture("one prevalence", component, _KNOWN)
         parts = dist.Categorical(probs=mixing), fn.component_distribution
-        return GroupedMixture(*parts, fn.group, 5, fn.count, fn.known).log_prob(jnp.asarray(_SAID)).sum()
+        return (
+            GroupedMixture(*parts, fn.group, 5, fn.count, fn.known)
+            .log_prob(jnp.asarray(_SAID))
+            .sum()
+        )
 
     slope = np.asarray(jax.grad(total)(jnp.asarray(_PREVALENCE)))
     assert np.isfinite(slope).all()
@@ -235,7 +273,9 @@ def test_votes_take_halves_and_are_binomial_on_whole_numbers() -> None:
     fn = Votes(logits=logits, total_count=total)
     chance = 1 / (1 + np.exp(-logits))
     for wins in range(total + 1):
-        assert float(fn.log_prob(wins)) == pytest.approx(binom.logpmf(wins, total, chance), rel=1e-9)
+        assert float(fn.log_prob(wins)) == pytest.approx(
+            binom.logpmf(wins, total, chance), rel=1e-9
+        )
     between = float(fn.log_prob(2.5))
     assert min(float(fn.log_prob(2)), float(fn.log_prob(3))) < between
     assert bool(fn.support(2.5))

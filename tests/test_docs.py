@@ -1,20 +1,24 @@
-"""Every Python snippet of the pages runs, in the order of its page; command lines that begin with ``raters`` are read by the
-program, and under the mark ``thorough`` run.
+"""Every Python snippet of the pages runs, in the order of its page; command lines that begin with
+``raters`` are read by the program, and under the mark ``slow`` run. The README is short, its
+links lead to files, and its numbers are those of the benchmarks.
 
-A page may say what it is allowed to warn of, ``<!-- warns: ConvergenceWarning -->``, and what its snippets take as given,
-``<!-- setup`` … ``-->``, which is run where it stands.
+A page may say what it is allowed to warn of, ``<!-- warns: ConvergenceWarning -->``, and what its
+snippets take as given, ``<!-- setup`` … ``-->``, which is run where it stands.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shlex
+import subprocess
 import sys
 import types
 import warnings
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,15 +26,24 @@ import pytest
 import typer
 
 import raters as rt
-from raters import cli, errors
+from raters import errors
+from raters.cli.app import command_line, main
 
 ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
 PAGES = [
-    ROOT / "README.md",
+    README,
     ROOT / "CONTRIBUTING.md",
-    *sorted(page for page in ROOT.glob("docs/*/**/*.md") if not {"_build", "generated", "notebooks"} & set(page.parts)),
+    *sorted(
+        page
+        for page in ROOT.glob("docs/*/**/*.md")
+        if not {"_build", "generated", "notebooks"} & set(page.parts)
+    ),
 ]
-_BLOCK = re.compile(r"^(?:```(?P<kind>\w*)|<!-- (?P<setup>setup))\n(?P<source>.*?)^(?:```|-->)$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^(?:```(?P<kind>\w*)|<!-- (?P<setup>setup))\n(?P<source>.*?)^(?:```|-->)$",
+    re.MULTILINE | re.DOTALL,
+)
 _WARNS = re.compile(r"<!-- warns: (.*?) -->")
 
 
@@ -44,82 +57,119 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    """All fenced blocks of a page, directives left out."""
+    """Return the fenced blocks of a page, without directives."""
     text = page.read_text()
     return [
-        Block("setup" if found["setup"] else found["kind"], found["source"], text[: found.start("source")].count("\n"))
-        for found in _BLOCK.finditer(text)
+        Block(
+            "setup" if match["setup"] else match["kind"],
+            match["source"],
+            text[: match.start("source")].count("\n"),
+        )
+        for match in _BLOCK.finditer(text)
+    ]
+
+
+def slow_but_readme(pages: list[Path]) -> list[Any]:
+    """Mark pages as slow, all but the README."""
+    return [
+        page if page.name == "README.md" else pytest.param(page, marks=pytest.mark.slow)
+        for page in pages
     ]
 
 
 def name(page: Path) -> str:
-    """A page's path, as a test is called."""
+    """Return the path of a page as the name of its test."""
     return str(page.relative_to(ROOT))
 
 
-SNIPPETS = [page for page in PAGES if any(block.kind in ("python", "setup") for block in blocks(page))]
+SNIPPETS = [
+    page for page in PAGES if any(block.kind in ("python", "setup") for block in blocks(page))
+]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", SNIPPETS, ids=name)
+@pytest.mark.parametrize("page", slow_but_readme(SNIPPETS), ids=name)
 def test_snippets_run(page: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    # Where a page takes the default back-end, its chains are short here: the code is on trial, not the draws.
-    for module in ("raters.fit", "raters.acquisition.campaign"):
-        monkeypatch.setattr(sys.modules[module], "PGGibbs", partial(rt.PGGibbs, draws=100, warmup=50, chains=2))
+    # Where a page uses the default back-end, its chains are short here: the code is tested, not
+    # the draws.
+    for module in ("raters.fitting.fit", "raters.acquisition.campaign.campaign"):
+        monkeypatch.setattr(
+            sys.modules[module], "PGGibbs", partial(rt.PGGibbs, draws=100, warmup=50, chains=2)
+        )
     module = types.ModuleType("page")
-    monkeypatch.setitem(sys.modules, "page", module)  # where dataclasses look for the names in their annotations
-    found = blocks(page)
+    monkeypatch.setitem(
+        sys.modules, "page", module
+    )  # where dataclasses look for the names in their annotations
     with warnings.catch_warnings():
         # Short chains say that they are.
         warnings.filterwarnings("ignore", "the chains have not mixed well")
         warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")
         for kind in _WARNS.findall(page.read_text()):
             warnings.simplefilter("ignore", getattr(errors, kind))
-        for block in found:
+        for block in blocks(page):
             if block.kind in ("python", "setup"):
                 exec(compile("\n" * block.line + block.source, str(page), "exec"), module.__dict__)
 
 
-# --------------------------------------------------------------------------------------------------- command lines
+# ---------------------------------------------------------------------- command lines
 
 
 def lines(page: Path) -> list[str]:
-    """The command lines of a page."""
+    """Return the command lines of a page."""
     fenced = "\n".join(block.source for block in blocks(page) if block.kind in ("", "sh"))
     return [line for line in fenced.splitlines() if line.startswith("raters ")]
 
 
 @pytest.fixture
 def tables(tmp_path) -> Path:
-    """The files that command lines name, with the columns that they name."""
+    """Write the files and columns that command lines name."""
     votes = rt.datasets.crowd(num_items=4, num_annotators=6, num_votes=120, seed=0).votes
     rows = votes.to_frame()
     rows = rows.loc[rows.index.repeat(rows["count"])]
     rng = np.random.default_rng(0)
     won = rng.random(len(rows)) < 0.7
-    winner, loser = np.where(won, rows["first"], rows["second"]), np.where(won, rows["second"], rows["first"])
+    winner, loser = (
+        np.where(won, rows["first"], rows["second"]),
+        np.where(won, rows["second"], rows["first"]),
+    )
     table = pd.DataFrame(
-        {"winner": winner, "loser": loser, "worker": rows["annotator"].values, "annotator": rows["annotator"].values}
+        {
+            "winner": winner,
+            "loser": loser,
+            "worker": rows["annotator"].values,
+            "annotator": rows["annotator"].values,
+        }
     )
     table.to_csv(tmp_path / "votes.csv", index=False)
     table.to_parquet(tmp_path / "votes.parquet")
-    battles = pd.DataFrame({"model_a": winner, "model_b": loser, "winner": "model_a", "judge": table["worker"]})
+    battles = pd.DataFrame(
+        {"model_a": winner, "model_b": loser, "winner": "model_a", "judge": table["worker"]}
+    )
     battles.loc[::7, "winner"] = "tie"
     battles.to_json(tmp_path / "battles.jsonl", orient="records", lines=True)
-    labels = rt.datasets.label_crowd(num_items=20, num_annotators=5, labels_per_item=3, num_classes=2, seed=0).labels.to_frame()
+    labels = rt.datasets.label_crowd(
+        num_items=20, num_annotators=5, labels_per_item=3, num_classes=2, seed=0
+    ).labels.to_frame()
     labels = labels.rename(columns={"item": "text", "annotator": "worker", "label": "says"})
-    labels.assign(gold=labels["says"].where(labels["text"] == 0)).to_csv(tmp_path / "labels.csv", index=False)
+    labels.assign(gold=labels["says"].where(labels["text"] == 0)).to_csv(
+        tmp_path / "labels.csv", index=False
+    )
     orders = [rng.permutation(["tea", "milk", "beer"]) for _ in range(12)]
     places = pd.DataFrame(orders, columns=["first", "second", "third"])
     places.assign(voter=range(12)).to_csv(tmp_path / "rankings.csv", index=False)
-    long = pd.DataFrame({"patient": np.tile(range(5), 3), "rater": np.repeat(list("abc"), 5), "rating": rng.integers(1, 5, 15)})
+    long = pd.DataFrame(
+        {
+            "patient": np.tile(range(5), 3),
+            "rater": np.repeat(list("abc"), 5),
+            "rating": rng.integers(1, 5, 15),
+        }
+    )
     long.to_csv(tmp_path / "ratings.csv", index=False)
     return tmp_path
 
 
 def words_of(line: str) -> list[str]:
-    """What the shell makes of a line, without ``raters``."""
+    """Split a line as a shell does, and leave ``raters`` out."""
     return shlex.split(line, comments=True)[1:]
 
 
@@ -128,7 +178,8 @@ def test_command_lines_are_understood(page: Path, tables, monkeypatch) -> None:
     """Commands, options and their values are known; nothing is run."""
     monkeypatch.chdir(tables)
     for line in lines(page):
-        command, words = typer.main.get_command(cli.app), words_of(line)
+        words = words_of(line)
+        command = typer.main.get_command(command_line(words))
         context = command.make_context("raters", list(words), resilient_parsing=False)
         while hasattr(command, "get_command"):
             command, words = command.get_command(context, words[0]), words[1:]
@@ -136,13 +187,18 @@ def test_command_lines_are_understood(page: Path, tables, monkeypatch) -> None:
             context = command.make_context(command.name, list(words), parent=context)
 
 
-# Audits and fits take the quickest back-end here, and types fewer numbers of types: the lines are on trial, not the samplers.
+# Audits and fits use the quickest back-end here, and types fewer numbers of types: the lines are
+# tested, not the samplers.
 _QUICK = {"audit": ["--backend", "em"], "fit": ["--backend", "em"]}
-# They wait for somebody to answer, or for the export of another program.
-_NOT_RUN = ("raters campaign tell ", "raters campaign import ", "raters campaign export drinks.db --to label-studio")
+# Commands that wait for answers, or for the export of another program.
+_NOT_RUN = (
+    "raters campaign tell ",
+    "raters campaign import ",
+    "raters campaign export drinks.db --to label-studio",
+)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if lines(page)], ids=name)
 def test_command_lines_run(page: Path, tables, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tables)
@@ -156,18 +212,120 @@ def test_command_lines_run(page: Path, tables, monkeypatch, capsys) -> None:
             Path(words[words.index("--out") + 1]).unlink(missing_ok=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            code = cli.main([*words, *_QUICK.get(words[0], [])])
+            code = main([*words, *_QUICK.get(words[0], [])])
         assert code == 0, f"{line}\n{capsys.readouterr().err}"
 
 
-# ------------------------------------------------------------------------------------------------------- reference
+# ---------------------------------------------------------------------- the README
+
+
+def test_readme_is_short_and_has_one_example() -> None:
+    text = README.read_text()
+    assert len(text) <= 6000
+    assert [block.kind for block in blocks(README)].count("python") == 1
+    printed = re.search(
+        r"<!-- printed by benchmarks/readme\.py -->\n```text\n(.+?)```\n<!-- end -->",
+        text,
+        re.DOTALL,
+    )
+    assert printed is not None
+    for word in ("verdict", "keep", "drop"):
+        assert word in printed[1]
+    for command in ("make demo", "make test", "pip install ."):
+        assert re.search(rf"^{re.escape(command)}\s", text, re.MULTILINE), command
+
+
+def links(text: str) -> list[str]:
+    """Return the targets of links and pictures that are in the repository."""
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    return [target for target in targets if "://" not in target]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "docs/index.md"], ids=name)
+def test_links_lead_to_files(page: Path) -> None:
+    # In the built pages, the notebooks lie in docs/.
+    copied = str(ROOT / "docs/notebooks")
+    for target in links(page.read_text()):
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        file = Path(str(file).replace(copied, str(ROOT / "notebooks")))
+        assert file.exists(), f"{name(page)} links to {target}"
+        if anchor and file.suffix == ".md":
+            assert anchor in anchors(file), f"{name(page)} links to {target}"
+
+
+_NUMBER = re.compile(r"(?<![\w.,])-?\d*[\d,]*\.?\d+(?![\w.]*\d)")
+
+
+def numbers(text: str) -> list[str]:
+    """Return the numbers of a text, without thousands separators."""
+    return [number.replace(",", "") for number in _NUMBER.findall(text)]
+
+
+def measured() -> list[str]:
+    """Return the items of the README's list of measurements."""
+    section = re.search(r"^## Measured\n(.*?)^## ", README.read_text(), re.MULTILINE | re.DOTALL)
+    assert section is not None
+    return re.findall(r"^- (.+)$", section[1], re.MULTILINE)
+
+
+def test_measurements_of_the_readme_are_in_the_tables_that_it_links_to() -> None:
+    assert len(measured()) == 3
+    for line in measured():
+        (target,) = links(line)
+        assert target.startswith("benchmarks/results/")
+        table = [float(number) for number in numbers((ROOT / target).read_text())]
+        stated = numbers(re.sub(r"\(\[.*?\]\(.*?\)\)", "", line))
+        assert stated, line
+        for number in stated:
+            digits = len(number.partition(".")[2])
+            assert any(round(value, digits) == float(number) for value in table), (number, line)
+
+
+@pytest.mark.slow
+def test_printed_audit_and_figure_of_the_readme_are_those_of_its_example() -> None:
+    script = ROOT / "benchmarks/readme.py"
+    done = subprocess.run(
+        [sys.executable, script, "--check"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# ---------------------------------------------------------------------- installation
+
+
+# As the name of a package, not as that of a repository's address or folder.
+_FROM_THE_INDEX = re.compile(r"\b(pip|uv)\b[^#\n]* (install|add)\b[^#\n]*\s[\"']?raters\b(?!/)")
+
+
+def test_no_page_installs_raters_from_the_package_index() -> None:
+    pages = [*PAGES, ROOT / "docs/index.md", ROOT / "benchmarks/README.md"]
+    texts = {name(page): page.read_text() for page in pages}
+    for notebook in sorted(ROOT.glob("notebooks/*.ipynb")):
+        cells = json.loads(notebook.read_text())["cells"]
+        texts[name(notebook)] = "\n".join("".join(cell["source"]) for cell in cells)
+    for page, text in texts.items():
+        assert not _FROM_THE_INDEX.search(text), page
+
+
+# ---------------------------------------------------------------------- reference
 
 
 def test_every_public_name_is_in_the_reference() -> None:
     text = (ROOT / "docs/reference/index.md").read_text()
     listed = set(re.findall(r"^   (?:\w+\.)*(\w+)$", text, re.MULTILINE))
-    for module in (rt, rt.acquisition, rt.datasets, rt.calibration, rt.testing, rt.inference):
-        names = {name for name in module.__all__ if not isinstance(getattr(module, name), types.ModuleType)}
+    for module in (rt, rt.acquisition, rt.datasets, rt.checking, rt.testing, rt.inference):
+        names = {
+            name
+            for name in module.__all__
+            if not isinstance(getattr(module, name), types.ModuleType)
+        }
         assert names <= listed, f"{module.__name__}: {sorted(names - listed)}"
 
 

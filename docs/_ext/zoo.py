@@ -1,7 +1,8 @@
-"""What the pages say that the code knows: graphs of the models, which back-end runs which model, and how modules hang together.
+"""Directives whose content is read off the code: graphs of the models, the table of models and
+back-ends, and the table of modules.
 
-Three directives: ``{model-graph} ExtendedBTL`` draws the program, ``{model-backend-table}`` asks every back-end's ``why_not``,
-with a model's name for one model only, and ``{module-table}`` reads who imports whom.
+``{model-graph} ExtendedBTL`` draws the program, ``{model-backend-table}`` asks every back-end's
+``why_not``, with a model's name for one model only, and ``{module-table}`` reads the imports.
 """
 
 from __future__ import annotations
@@ -23,9 +24,8 @@ from scipy.optimize import linprog
 from sphinx.util.docutils import SphinxDirective
 
 import raters as rt
-from raters.inference import _sweep
-from raters.inference._trace import sites
-from raters.predict import latent_of
+from raters.inference.polya_gamma import sweep
+from raters.kinds import kind_of
 
 BACKENDS = (rt.PGGibbs(), rt.NUTS(), rt.PGEM(), rt.SVI())
 
@@ -34,15 +34,21 @@ BACKENDS = (rt.PGGibbs(), rt.NUTS(), rt.PGEM(), rt.SVI())
 def tables() -> dict[type, Any]:
     """A tiny table of each kind, with features and an order of presentation."""
     votes = rt.datasets.position_biased(num_items=4, num_annotators=3, num_votes=30, seed=0).votes
-    described = votes.with_features(np.random.default_rng(0).normal(size=(4, 2)), names=["length", "warmth"])
-    return {rt.Comparisons: described, rt.Labels: rt.datasets.label_crowd(8, 3, 2, 3, num_features=2, seed=0).labels}
+    described = votes.with_features(
+        np.random.default_rng(0).normal(size=(4, 2)), names=["length", "warmth"]
+    )
+    return {
+        rt.Comparisons: described,
+        rt.Labels: rt.datasets.label_crowd(8, 3, 2, 3, num_features=2, seed=0).labels,
+    }
 
 
-# ------------------------------------------------------------------------------------------------------ what is drawn
+# ---------------------------------------------------------------------- the graph
 
 
 class Graph(NamedTuple):
-    """Nodes with the line below their name, arrows, the nodes of each plate, and which nodes are observed or summed out."""
+    """Nodes with the line below their name, arrows, the nodes of each plate, and which nodes are
+    observed or summed out."""
 
     nodes: dict[str, str]
     arrows: list[tuple[str, str]]
@@ -52,26 +58,43 @@ class Graph(NamedTuple):
 
 
 def graph_of(model: rt.Model, data: Any) -> Graph:
-    """The graph of a model's program; a class that the likelihood sums out is a node between its weights and the outcome."""
+    """The graph of a model's program; a class that the likelihood sums out is a node between its
+    weights and the outcome."""
     relations = get_model_relations(model.generate, (data,))
-    found = sites(model, data)
-    names = {name: site.distribution for name, site in found.items()}
-    arrows = [(parent, child) for child, parents in relations["sample_sample"].items() for parent in parents]
+    program = rt.Program(model, data)
+    site_of = program.sites | {model.observed: program.observed}
+    names = {name: site.distribution for name, site in site_of.items()}
+    arrows = [
+        (parent, child)
+        for child, parents in relations["sample_sample"].items()
+        for parent in parents
+    ]
     plates: dict[str, set[str]] = {}
     for plate, members in relations["plate_sample"].items():
         # The observed site's own axis goes by the name that results and pages use.
-        name = found[model.observed].dims[0] if model.observed in members else plate.removesuffix("__CLONE")
+        name = (
+            site_of[model.observed].dims[0]
+            if model.observed in members
+            else plate.removesuffix("__CLONE")
+        )
         plates.setdefault(name, set()).update(members)
     summed: set[str] = set()
-    if latent := latent_of(model, data):
-        hidden = latent.axes[1]
+    if latent := program.latent:
+        hidden = latent.name
         start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
-        weighing = [name for name in start if _sweep._moves(_sweep._log_weights, model, data, start, (name,))]
+        weighing = [
+            name
+            for name in start
+            if sweep._depends(sweep._log_weights, model, data, start, (name,))
+        ]
         names[hidden] = "summed out"
-        arrows = [(one, hidden if one in weighing and other == model.observed else other) for one, other in arrows]
+        arrows = [
+            (one, hidden if one in weighing and other == model.observed else other)
+            for one, other in arrows
+        ]
         arrows.append((hidden, model.observed))
-        plates[latent.axes[0]].add(hidden)
-        names[model.observed] = "all votes" if latent.axes[0] == "annotator" else "all labels"
+        plates[latent.unit].add(hidden)
+        names[model.observed] = f"all {kind_of(data).words.many}"
         summed = {hidden}
     together: dict[frozenset[str], list[str]] = {}
     for plate, members in plates.items():
@@ -80,15 +103,16 @@ def graph_of(model: rt.Model, data: Any) -> Graph:
     return Graph(names, arrows, plates, {model.observed}, summed)
 
 
-# ------------------------------------------------------------------------------------------------------ where it is
+# ---------------------------------------------------------------------- the layout
 
 _ROW, _HEIGHT = 96, 46
-# Between two neighbours in a row, and between what is inside a plate and its edge: at the sides, above, below.
+# Between two neighbours in a row, and between what is inside a plate and its edge: at the sides,
+# above, below.
 _GAP, _SIDE, _ABOVE, _BELOW = 24, 13, 9, 22
 
 
 def width_of(name: str, below: str) -> float:
-    """How wide an ellipse must be."""
+    """Width of an ellipse around these words."""
     return max(8.6 * len(name), 7.0 * len(below)) + 34
 
 
@@ -110,25 +134,32 @@ def layered(graph: Graph) -> list[list[str]]:
 
 
 def placed(graph: Graph) -> Place:
-    """The best of all orders of the nodes within their rows: no crossings if that can be, then short arrows."""
+    """The best of all orders of the nodes within their rows: few crossings, then short arrows."""
     best, lowest = None, (np.inf, np.inf)
     for order in product(*(permutations(row) for row in layered(graph))):
         place = _columns(graph, order)
         if place and (cost := _cost(graph, place)) < lowest:
             best, lowest = place, cost
     if best is None:
-        raise ValueError(f"no drawing of {sorted(graph.nodes)} keeps the plates {sorted(graph.plates)} apart")
+        raise ValueError(
+            f"no drawing of {sorted(graph.nodes)} keeps the plates {sorted(graph.plates)} apart"
+        )
     return best
 
 
 def _columns(graph: Graph, rows: tuple[tuple[str, ...], ...]) -> Place | None:
-    """Short arrows for one order, by linear programming; None where the plates cannot be kept apart in this order."""
+    """Short arrows for one order, by linear programming; None where the plates cannot be kept apart
+    in this order."""
     width = {name: width_of(name, below) for name, below in graph.nodes.items()}
     row_of = {name: number for number, row in enumerate(rows) for name in row}
     slot = {name: number for row in rows for number, name in enumerate(row)}
     spans = {plate: {row_of[name] for name in members} for plate, members in graph.plates.items()}
     # Variables: centres, left and right ends of plates, lengths of arrows.
-    names = [*graph.nodes, *((plate, end) for plate in graph.plates for end in (0, 1)), *graph.arrows]
+    names = [
+        *graph.nodes,
+        *((plate, end) for plate in graph.plates for end in (0, 1)),
+        *graph.arrows,
+    ]
     column = {name: number for number, name in enumerate(names)}
     limits: list[tuple[dict[Any, float], float]] = []  # Σ coefficient · variable ≤ bound
 
@@ -145,7 +176,9 @@ def _columns(graph: Graph, rows: tuple[tuple[str, ...], ...]) -> Place | None:
             before(name, (plate, 1), width[name] / 2 + _SIDE)
         for name in set(graph.nodes) - members:
             if row_of[name] in range(min(spans[plate]), max(spans[plate]) + 1):
-                beside = [slot[other] > slot[name] for other in members if row_of[other] == row_of[name]]
+                beside = [
+                    slot[other] > slot[name] for other in members if row_of[other] == row_of[name]
+                ]
                 if not beside or any(beside) != all(beside):
                     return None
                 if beside[0]:
@@ -167,7 +200,10 @@ def _columns(graph: Graph, rows: tuple[tuple[str, ...], ...]) -> Place | None:
                 elif len(first) == 2:
                     return None
     for one, other in graph.arrows:
-        limits += [({one: 1.0, other: -1.0, (one, other): -1.0}, 0.0), ({one: -1.0, other: 1.0, (one, other): -1.0}, 0.0)]
+        limits += [
+            ({one: 1.0, other: -1.0, (one, other): -1.0}, 0.0),
+            ({one: -1.0, other: 1.0, (one, other): -1.0}, 0.0),
+        ]
     matrix = np.zeros((len(limits), len(names)))
     for line, (terms, _) in enumerate(limits):
         for name, coefficient in terms.items():
@@ -184,8 +220,18 @@ def _columns(graph: Graph, rows: tuple[tuple[str, ...], ...]) -> Place | None:
     box: dict[str, tuple[float, float, float, float]] = {}
     for plate, members in sorted(graph.plates.items(), key=lambda entry: len(entry[1])):
         inside = [box[other] for other in box if graph.plates[other] < members]
-        top = min([centre[name][1] - _HEIGHT / 2 for name in members] + [other[1] for other in inside]) - _ABOVE
-        bottom = max([centre[name][1] + _HEIGHT / 2 for name in members] + [other[3] for other in inside]) + _BELOW
+        top = (
+            min(
+                [centre[name][1] - _HEIGHT / 2 for name in members] + [other[1] for other in inside]
+            )
+            - _ABOVE
+        )
+        bottom = (
+            max(
+                [centre[name][1] + _HEIGHT / 2 for name in members] + [other[3] for other in inside]
+            )
+            + _BELOW
+        )
         box[plate] = x[plate, 0], top, x[plate, 1], bottom
     return Place(centre, box)
 
@@ -196,9 +242,13 @@ def _cost(graph: Graph, place: Place) -> tuple[float, float]:
         for other in graph.arrows[:number]:
             bad += 3 * _cross(*(place.centre[end] for end in (*one, *other)))
         for name in graph.nodes:  # Arrows through a node on the way.
-            bad += 5 * (name not in one and _through(place, one, name, width_of(name, graph.nodes[name])))
+            bad += 5 * (
+                name not in one and _through(place, one, name, width_of(name, graph.nodes[name]))
+            )
     wide = max(box[2] for box in place.box.values()) - min(box[0] for box in place.box.values())
-    return bad, 0.2 * wide + sum(abs(place.centre[one][0] - place.centre[other][0]) for one, other in graph.arrows)
+    return bad, 0.2 * wide + sum(
+        abs(place.centre[one][0] - place.centre[other][0]) for one, other in graph.arrows
+    )
 
 
 def _cross(a, b, c, d) -> bool:
@@ -215,61 +265,103 @@ def _through(place: Place, arrow: tuple[str, str], name: str, width: float) -> b
     return abs(x0 + (x1 - x0) * (y - y0) / (y1 - y0) - x) < width / 2 + 6
 
 
-# ---------------------------------------------------------------------------------------------------------- the drawing
+# ---------------------------------------------------------------------- the drawing
 
 
 def svg(graph: Graph, title: str) -> str:
     """The drawing, in the colours of the text around it."""
     place = placed(graph)
     width = {name: width_of(name, below) for name, below in graph.nodes.items()}
-    lefts = [x - width[name] / 2 for name, (x, _) in place.centre.items()] + [box[0] for box in place.box.values()]
-    rights = [x + width[name] / 2 for name, (x, _) in place.centre.items()] + [box[2] for box in place.box.values()]
-    tops = [y - _HEIGHT / 2 for _, y in place.centre.values()] + [box[1] for box in place.box.values()]
-    bottoms = [y + _HEIGHT / 2 for _, y in place.centre.values()] + [box[3] for box in place.box.values()]
-    left, top, wide, high = min(lefts) - 4, min(tops) - 4, max(rights) - min(lefts) + 8, max(bottoms) - min(tops) + 8
+    lefts = [x - width[name] / 2 for name, (x, _) in place.centre.items()] + [
+        box[0] for box in place.box.values()
+    ]
+    rights = [x + width[name] / 2 for name, (x, _) in place.centre.items()] + [
+        box[2] for box in place.box.values()
+    ]
+    tops = [y - _HEIGHT / 2 for _, y in place.centre.values()] + [
+        box[1] for box in place.box.values()
+    ]
+    bottoms = [y + _HEIGHT / 2 for _, y in place.centre.values()] + [
+        box[3] for box in place.box.values()
+    ]
+    left, top, wide, high = (
+        min(lefts) - 4,
+        min(tops) - 4,
+        max(rights) - min(lefts) + 8,
+        max(bottoms) - min(tops) + 8,
+    )
     parts = [
-        f'<svg class="model-graph" role="img" aria-label="{escape(title)}" '
-        f'viewBox="{left:.0f} {top:.0f} {wide:.0f} {high:.0f}" width="{wide:.0f}" style="min-width: {0.62 * wide:.0f}px" '
-        'xmlns="http://www.w3.org/2000/svg" font-size="14" stroke="currentColor" fill="none">',
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
-        '<path d="M0 1 L7 4 L0 7 z" fill="currentColor" stroke="none"/></marker></defs>',
+        (
+            f'<svg class="model-graph" role="img" aria-label="{escape(title)}" viewBox="{left:.0f}'
+            f' {top:.0f} {wide:.0f} {high:.0f}" width="{wide:.0f}" style="min-width:'
+            f' {0.62 * wide:.0f}px" xmlns="http://www.w3.org/2000/svg" font-size="14"'
+            ' stroke="currentColor" fill="none">'
+        ),
+        (
+            '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8"'
+            ' markerHeight="8" orient="auto"><path d="M0 1 L7 4 L0 7 z" fill="currentColor"'
+            ' stroke="none"/></marker></defs>'
+        ),
     ]
     labels = []
     for plate, (x0, y0, x1, y1) in place.box.items():
         parts.append(
-            f'<rect x="{x0:.1f}" y="{y0:.1f}" width="{x1 - x0:.1f}" height="{y1 - y0:.1f}" rx="10" stroke-opacity=".45"/>'
+            f'<rect x="{x0:.1f}" y="{y0:.1f}" width="{x1 - x0:.1f}" height="{y1 - y0:.1f}" rx="10"'
+            ' stroke-opacity=".45"/>'
         )
         inside = graph.plates[plate]
-        lean = sum(place.centre[b][0] - place.centre[a][0] for a, b in graph.arrows if a in inside and b not in inside)
+        lean = sum(
+            place.centre[b][0] - place.centre[a][0]
+            for a, b in graph.arrows
+            if a in inside and b not in inside
+        )
         at, anchor = (x0 + 9, "start") if lean > 0 else (x1 - 9, "end")
         labels.append(
-            f'<text class="plate" x="{at:.1f}" y="{y1 - 7:.1f}" text-anchor="{anchor}" font-size="12" font-style="italic" '
-            f'fill="currentColor">{escape(plate)}</text>'
+            f'<text class="plate" x="{at:.1f}" y="{y1 - 7:.1f}" text-anchor="{anchor}"'
+            f' font-size="12" font-style="italic" fill="currentColor">{escape(plate)}</text>'
         )
     for one, other in graph.arrows:
-        (x0, y0), (x1, y1) = (_edge(place.centre[a], place.centre[b], width[a]) for a, b in ((one, other), (other, one)))
-        parts.append(f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" marker-end="url(#tip)"/>')
+        (x0, y0), (x1, y1) = (
+            _edge(place.centre[a], place.centre[b], width[a])
+            for a, b in ((one, other), (other, one))
+        )
+        parts.append(
+            f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}"'
+            ' marker-end="url(#tip)"/>'
+        )
     for name, (x, y) in place.centre.items():
         look = 'fill="currentColor" fill-opacity=".16"' if name in graph.observed else ""
         look += ' stroke-dasharray="5 4"' if name in graph.summed else ""
         parts.append(
-            f'<ellipse cx="{x:.1f}" cy="{y:.1f}" rx="{width[name] / 2:.1f}" ry="{_HEIGHT / 2}" {look}/>'
-            f'<text x="{x:.1f}" y="{y - 1:.1f}" text-anchor="middle" stroke="none" fill="currentColor">{escape(name)}</text>'
-            f'<text x="{x:.1f}" y="{y + 14:.1f}" text-anchor="middle" stroke="none" fill="currentColor" fill-opacity=".75" '
-            f'font-size="11.5">{escape(graph.nodes[name])}</text>'
+            f'<ellipse cx="{x:.1f}" cy="{y:.1f}" rx="{width[name] / 2:.1f}" ry="{_HEIGHT / 2}"'
+            f' {look}/><text x="{x:.1f}" y="{y - 1:.1f}" text-anchor="middle" stroke="none"'
+            f' fill="currentColor">{escape(name)}</text><text x="{x:.1f}" y="{y + 14:.1f}"'
+            ' text-anchor="middle" stroke="none" fill="currentColor" fill-opacity=".75"'
+            f' font-size="11.5">{escape(graph.nodes[name])}</text>'
         )
     return "".join([*parts, *labels, "</svg>"])
 
 
-def _edge(centre: tuple[float, float], towards: tuple[float, float], width: float) -> tuple[float, float]:
-    """Where the line from a node's centre leaves its ellipse."""
+def _edge(
+    centre: tuple[float, float], towards: tuple[float, float], width: float
+) -> tuple[float, float]:
+    """Point at which the line from a node's centre leaves its ellipse."""
     dx, dy = towards[0] - centre[0], towards[1] - centre[1]
     share = 1 / np.hypot(dx / (width / 2 + 1), dy / (_HEIGHT / 2 + 1))
     return centre[0] + share * dx, centre[1] + share * dy
 
 
+def written_model(text: str) -> rt.Model:
+    """The model of the zoo that ``ExtendedBTL``, or ``ExtendedBTL(position_bias=True)``, names."""
+    name, _, settings = text.partition("(")
+    call = ast.parse(f"f({settings or ')'}", mode="eval").body
+    values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    return getattr(rt, name)(**values)
+
+
 class ModelGraph(SphinxDirective):
-    """``{model-graph} ExtendedBTL``, or with settings: ``{model-graph} ExtendedBTL(position_bias=True)``."""
+    """``{model-graph} ExtendedBTL``, or with settings: ``{model-graph}
+    ExtendedBTL(position_bias=True)``."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -277,31 +369,36 @@ class ModelGraph(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """The drawing."""
         written = self.arguments[0]
-        model = rt.models.from_repr(written if "(" in written else f"{written}()")
-        graph = graph_of(model, tables()[model.takes])
+        model = written_model(written)
+        graph = graph_of(model, tables()[model.data_type])
         arrows = ", ".join(f"{one} → {other}" for one, other in graph.arrows)
         drawing = svg(graph, f"Graph of {written}: {arrows}")
-        figure = nodes.container("", nodes.raw("", drawing, format="html"), classes=["model-graph-frame"])
+        figure = nodes.container(
+            "", nodes.raw("", drawing, format="html"), classes=["model-graph-frame"]
+        )
         return [figure]
 
 
-# ------------------------------------------------------------------------------------------- models against back-ends
+# ---------------------------------------------------------------------- models against back-ends
 
 
 def reasons(model: rt.Model) -> list[str | None]:
-    """Why each back-end cannot run a model, or None."""
-    return [backend.why_not(model, tables()[model.takes]) for backend in BACKENDS]
+    """Reason of each back-end not to run a model, or None."""
+    program = rt.Program(model, tables()[model.data_type])
+    return [backend.why_not(program) for backend in BACKENDS]
 
 
 def verdicts() -> list[tuple[str, list[str | None]]]:
-    """The rows of the table: each model by its defaults, and models with settings that change what can run them."""
+    """The rows of the table: each model by its defaults, and models with settings that change what
+    can run them."""
     rows = [(name, reasons(getattr(rt, name)())) for name in rt.models.__all__]
     hidden = dataclasses.replace(rt.Raykar(), hidden=256)
     return [*rows, ("Raykar(hidden=256)", reasons(hidden))]
 
 
 class ModelBackendTable(SphinxDirective):
-    """``{model-backend-table}``: every model on every back-end, as the code answers; with a name, the line of one model."""
+    """``{model-backend-table}``: every model on every back-end, as the code answers; with a name,
+    the line of one model."""
 
     optional_arguments = 1
     option_spec = {"link": directives.flag}
@@ -312,7 +409,10 @@ class ModelBackendTable(SphinxDirective):
         if self.arguments:
             rows = [row for row in rows if row[0].split("(")[0] == self.arguments[0]]
         notes: list[str] = []
-        lines = ["| model | " + " | ".join(f"`{type(backend).__name__}`" for backend in BACKENDS) + " |", "|---" * 5 + "|"]
+        lines = [
+            "| model | " + " | ".join(f"`{type(backend).__name__}`" for backend in BACKENDS) + " |",
+            "|---" * 5 + "|",
+        ]
         for name, answers in rows:
             cells = []
             for backend, reason in zip(BACKENDS, answers, strict=True):
@@ -321,7 +421,11 @@ class ModelBackendTable(SphinxDirective):
                 kind = "exact" if backend.exact else "approximate"
                 cells.append(f"— ({notes.index(reason) + 1})" if reason else f"✓ {kind}")
             page = name.split("(")[0]
-            target = f"[`{name}`](/explanation/models/{page_of(page)}.md)" if "link" in self.options else f"`{name}`"
+            target = (
+                f"[`{name}`](/explanation/models/{page_of(page)}.md)"
+                if "link" in self.options
+                else f"`{name}`"
+            )
             lines.append(f"| {target} | " + " | ".join(cells) + " |")
         lines += ["", *(f"({number}) {note}." for number, note in enumerate(notes, 1))]
         return self.parse_text_to_nodes("\n".join(lines))
@@ -332,57 +436,73 @@ def page_of(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
-# ----------------------------------------------------------------------------------------------- modules and imports
+# ---------------------------------------------------------------------- modules and imports
 
 
 def imports() -> dict[str, tuple[str, set[str]]]:
-    """Each public module of raters (a folder is one) with the first sentence of its docstring and the others it imports;
-    what a private module imports counts as imported by whoever imports that module."""
+    """Each public module of raters (a folder is one) with the first sentence of its docstring and
+    the other modules that it imports; imports of a private module count for the modules that import
+    it."""
     root = Path(rt.__file__).parent
-    trees = {path: ast.parse(path.read_text()) for path in root.rglob("*.py") if path != root / "__init__.py"}
+    trees = {
+        path: ast.parse(path.read_text())
+        for path in root.rglob("*.py")
+        if path != root / "__init__.py"
+    }
 
     def part(name: str) -> str:
         return name.split(".")[1]
 
     direct: dict[str, set[str]] = {}
-    said: dict[str, str] = {}
+    sentence: dict[str, str] = {}
     for path, tree in trees.items():
         name = path.relative_to(root).with_suffix("").parts[0]
-        if path.parent == root or path.name == "__init__.py":
-            said[name] = (ast.get_docstring(tree) or "").split("\n\n")[0].split(". ")[0].replace("\n", " ").rstrip(".") + "."
+        if path.parent == root or path == root / name / "__init__.py":
+            first = (ast.get_docstring(tree) or "").split("\n\n")[0].split(". ")[0]
+            sentence[name] = first.replace("\n", " ").rstrip(".") + "."
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "raters":
-                names = [f"raters.{alias.name}" for alias in node.names] if node.module == "raters" else [node.module or ""]
+                names = (
+                    [f"raters.{alias.name}" for alias in node.names]
+                    if node.module == "raters"
+                    else [node.module or ""]
+                )
                 direct.setdefault(name, set()).update(part(other) for other in names)
 
     def through(name: str, seen: frozenset[str]) -> set[str]:
-        found: set[str] = set()
+        public: set[str] = set()
         for other in direct.get(name, set()) - seen:
-            found |= through(other, seen | {other}) if other.startswith("_") else {other}
-        return found
+            public |= through(other, seen | {other}) if other.startswith("_") else {other}
+        return public
 
-    return {name: (said[name], through(name, frozenset({name})) - {name}) for name in said if not name.startswith("_")}
+    return {
+        name: (sentence[name], through(name, frozenset({name})) - {name})
+        for name in sentence
+        if not name.startswith("_")
+    }
 
 
 class ModuleTable(SphinxDirective):
-    """``{module-table}``: the modules from the bottom up, each below those that it uses."""
+    """``{module-table}``: the modules from the bottom up, each after those that it uses."""
 
     def run(self) -> list[nodes.Node]:
         """The table."""
-        found = imports()
+        modules = imports()
         height: dict[str, int] = {}
 
-        def of(name: str) -> int:
+        def height_of(name: str) -> int:
             if name not in height:
                 height[name] = 0
-                height[name] = 1 + max((of(other) for other in found[name][1] if other in found), default=0)
+                height[name] = 1 + max(
+                    (height_of(other) for other in modules[name][1] if other in modules), default=0
+                )
             return height[name]
 
-        rows = sorted(found, key=lambda name: (of(name), name))
-        lines = ["| module | what it is | uses |", "|---|---|---|"]
-        for name in rows:
-            used = ", ".join(f"`{other}`" for other in sorted(found[name][1] - {"errors"}) if other in found) or "–"
-            lines.append(f"| `{name}` | {found[name][0]} | {used} |")
+        lines = ["| module | content | uses |", "|---|---|---|"]
+        for name in sorted(modules, key=lambda name: (height_of(name), name)):
+            sentence, used = modules[name]
+            listed = [f"`{other}`" for other in sorted(used - {"errors"}) if other in modules]
+            lines.append(f"| `{name}` | {sentence} | {', '.join(listed) or '–'} |")
         return self.parse_text_to_nodes("\n".join(lines))
 
 

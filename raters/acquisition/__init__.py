@@ -1,34 +1,9 @@
-"""What to ask next, and whom: scores of questions, batches, campaigns and their simulation."""
+"""Choice of the next questions: scores, batches, policies, campaigns and their simulation."""
 
-from raters.acquisition import formats, noisy_labels, scores
-from raters.acquisition.batches import Batch, BatchBald, Power, Sequential, SpanningTree, SparseSubset, Top, Unique
-from raters.acquisition.campaign import Campaign, Status
-from raters.acquisition.candidates import Candidates
-from raters.acquisition.certainty import expected_share_of_right_pairs, probability_of_order, probability_of_top
-from raters.acquisition.criteria import (
-    About,
-    Bald,
-    CommitteeDivergence,
-    Criterion,
-    Entropy,
-    Epig,
-    ErrorReduction,
-    ExpectedImprovement,
-    LeastConfidence,
-    Margin,
-    OrderEntropy,
-    OrderInformation,
-    OrderVariance,
-    Random,
-    Thompson,
-    TruthVariance,
-    VarianceReduction,
-    VoteEntropy,
-)
-from raters.acquisition.policy import Policy
-from raters.acquisition.posterior import Posterior
-from raters.acquisition.simulation import area_under_curve, replay_campaign, simulate_campaign
-from raters.acquisition.stopping import (
+from raters.acquisition.campaign import formats
+from raters.acquisition.campaign.campaign import Campaign
+from raters.acquisition.campaign.status import Status
+from raters.acquisition.campaign.stopping import (
     AllOf,
     AnyOf,
     Budget,
@@ -39,12 +14,67 @@ from raters.acquisition.stopping import (
     Stop,
     TopIsRight,
 )
-from raters.acquisition.suggest import suggest
-from raters.acquisition.whom import BestMean, Joint, Oracle, ThompsonAnnotator, UpperBound, Whom
+from raters.acquisition.policy.annotator_rules import (
+    AnnotatorRule,
+    BestMean,
+    Joint,
+    Oracle,
+    ThompsonAnnotator,
+    UpperBound,
+)
+from raters.acquisition.policy.batches import (
+    Batch,
+    BatchBald,
+    Power,
+    Sequential,
+    SpanningTree,
+    SparseSubset,
+    Top,
+    Unique,
+)
+from raters.acquisition.policy.policy import Policy
+from raters.acquisition.policy.suggest import suggest
+from raters.acquisition.questions.candidates import Candidates
+from raters.acquisition.scoring import scores
+from raters.acquisition.scoring.certainty import (
+    expected_share_of_right_pairs,
+    probability_of_order,
+    probability_of_top,
+)
+from raters.acquisition.scoring.criteria import (
+    About,
+    Bald,
+    CommitteeDivergence,
+    Criterion,
+    Entropy,
+    Epig,
+    ErrorReduction,
+    LeastConfidence,
+    Margin,
+    Random,
+    TruthVariance,
+    VarianceReduction,
+    VoteEntropy,
+)
+from raters.acquisition.scoring.order_criteria import (
+    ExpectedImprovement,
+    OrderEntropy,
+    OrderInformation,
+    OrderVariance,
+    Thompson,
+)
+from raters.acquisition.scoring.posterior import Posterior
+from raters.acquisition.simulation import noisy_labels
+from raters.acquisition.simulation.simulation import (
+    area_under_curve,
+    replay_campaign,
+    simulate_campaign,
+)
 
 __all__ = [
     "About",
     "AllOf",
+    "AnnotatorRule",
     "AnyOf",
     "Bald",
     "Batch",
@@ -88,7 +118,6 @@ __all__ = [
     "UpperBound",
     "VarianceReduction",
     "VoteEntropy",
-    "Whom",
     "area_under_curve",
     "expected_share_of_right_pairs",
     "formats",

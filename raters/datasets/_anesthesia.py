@@ -1,4 +1,4 @@
-"""Dawid and Skene (1979), Table 1."""
+"""Ratings of anaesthesia risk by Dawid and Skene (1979), Table 1."""
 
 from __future__ import annotations
 
@@ -7,30 +7,32 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Shaped
 
-from raters.data import Comparisons
-from raters.labels import Labels
+from raters.judgements.comparisons import Comparisons
+from raters.judgements.labels import Labels
 
 
 def anesthesia_path() -> Path:
-    """Where the packaged table lies, for the command line."""
+    """Return the path of the packaged table, for the command line."""
     return Path(str(files("raters.datasets") / "anesthesia.csv"))
 
 
-def anesthesia() -> dict[str, np.ndarray]:
-    """Fitness for anaesthesia of 45 patients, rated 1 (fit) to 4 (a grave risk) by five anaesthetists.
+def anesthesia() -> dict[str, Shaped[np.ndarray, " rating"]]:
+    """Load the ratings of 45 patients by five anaesthetists, from 1 (fit) to 4 (a grave risk).
 
-    Observer 1 rated everyone three times, the others once: seven ratings of each patient.
+    Observer 1 rated each patient three times, the others once: seven ratings of each patient.
 
     Returns
     -------
     dict of arrays
-        ``patient``, ``rater`` (one of the seven ratings), ``observer``, ``occasion`` and ``rating``, each of shape (315,).
+        ``patient``, ``rater`` (one of the seven ratings), ``observer``, ``occasion`` and
+        ``rating``, each of shape (315,).
 
     References
     ----------
-    Dawid, A. P. and Skene, A. M. (1979). Maximum likelihood estimation of observer error-rates using the EM algorithm.
-    Applied Statistics 28, 20–28, Table 1.
+    Dawid, A. P. and Skene, A. M. (1979). Maximum likelihood estimation of observer error-rates
+    using the EM algorithm. Applied Statistics 28, 20–28, Table 1.
 
     Examples
     --------
@@ -41,14 +43,22 @@ def anesthesia() -> dict[str, np.ndarray]:
     """
     with anesthesia_path().open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    table: dict[str, np.ndarray] = {"rater": np.array([row["rater"] for row in rows], dtype=object)}
+    table = {"rater": np.array([row["rater"] for row in rows], dtype=object)}
     for column in ("patient", "observer", "occasion", "rating"):
         table[column] = np.array([int(row[column]) for row in rows])
     return table
 
 
 def anesthesia_votes() -> Comparisons:
-    """The same table as comparisons: of two patients, the one rated the worse risk wins; equal ratings give half a vote each.
+    """Load the same ratings as comparisons of patients.
+
+    Of two patients that one rater rated, the one with the worse risk wins; equal ratings are ties,
+    half a vote for each.
+
+    Returns
+    -------
+    Comparisons
+        With 45 items and 7 annotators.
 
     Examples
     --------
@@ -57,11 +67,18 @@ def anesthesia_votes() -> Comparisons:
     >>> votes.num_items, votes.num_annotators
     (45, 7)
     """
-    return Comparisons.from_ratings(anesthesia(), item="patient", rating="rating", annotator="rater")
+    return Comparisons.from_ratings(
+        anesthesia(), item="patient", rating="rating", annotator="rater"
+    )
 
 
 def anesthesia_labels() -> Labels:
-    """The same table as labels: five observers, the first of whom classed every patient three times.
+    """Load the same ratings as labels by five observers, three of each patient by the first.
+
+    Returns
+    -------
+    Labels
+        With 45 items, 5 annotators and 4 classes.
 
     Examples
     --------

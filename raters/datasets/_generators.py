@@ -5,33 +5,47 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Shaped
 
-from raters._check import whole
-from raters.data import Comparisons
+from raters._validation import whole
 from raters.errors import SettingError
+from raters.judgements.comparisons import Comparisons
 
+# The generating values, by the names that the models give them.
 Truth = dict[str, np.ndarray]
 
 
 class Generated(NamedTuple):
-    """Votes, and the values that they were drawn under."""
+    """Votes, and the parameters that generated them."""
 
     votes: Comparisons
     truth: Truth
 
 
-def paper(num_items: int = 50, num_annotators: int = 6, num_votes: int = 10_000, *, seed: int) -> Generated:
-    """The design of the Extended-BTL paper, §5: rewards and competences uniform on [0, 1]; pairs and annotators uniform.
+def paper(
+    num_items: int = 50, num_annotators: int = 6, num_votes: int = 10_000, *, seed: int
+) -> Generated:
+    """Generate votes by the design of the Extended-BTL paper, §5.
+
+    Rewards and competences are uniform on [0, 1], pairs of items and annotators are uniform.
 
     Parameters
     ----------
     num_items, num_annotators, num_votes : int
+        At least 2 items, and 1 of the others.
     seed : int
+        Seed of ``numpy.random.default_rng``.
 
     Returns
     -------
     Generated
-        ``votes``, and ``truth`` with ``reward`` (centred) and ``competence``.
+        ``votes``, and ``truth`` with ``reward`` (item; centred, in logits) and ``competence``
+        (annotator).
+
+    Raises
+    ------
+    SettingError
+        When a number is too small.
 
     Examples
     --------
@@ -45,20 +59,35 @@ def paper(num_items: int = 50, num_annotators: int = 6, num_votes: int = 10_000,
 
 
 def separated(
-    num_items: int = 20, num_annotators: int = 10, num_votes: int = 4_000, *, seed: int, scale: float = 2.0
+    num_items: int = 20,
+    num_annotators: int = 10,
+    num_votes: int = 4_000,
+    *,
+    seed: int,
+    scale: float = 2.0,
 ) -> Generated:
-    """Well-separated rewards, evenly spaced over four times `scale`, and competent annotators, uniform on [0.5, 1].
+    """Generate votes by competent annotators on items with well-separated rewards.
+
+    Rewards are evenly spaced, and competences uniform on [0.5, 1].
 
     Parameters
     ----------
     num_items, num_annotators, num_votes : int
+        At least 2 items, and 1 of the others.
     seed : int
+        Seed of ``numpy.random.default_rng``.
     scale : float
         Rewards span [−2·scale, 2·scale] logits.
 
     Returns
     -------
     Generated
+        As from `paper`.
+
+    Raises
+    ------
+    SettingError
+        When a number is too small.
 
     Examples
     --------
@@ -81,19 +110,30 @@ def crowd(
     guessers: float = 0.2,
     adversaries: float = 0.1,
 ) -> Generated:
-    """A crowd with guessers (competence 0) and adversaries (competence −0.8) among competent annotators (0.6 to 1.2).
+    """Generate votes by a crowd with guessers and adversaries in it.
+
+    Competences are 0 for guessers, −0.8 for adversaries, and uniform on [0.6, 1.2] for the others.
+    Rewards are Normal(0, 1.5).
 
     Parameters
     ----------
     num_items, num_annotators, num_votes : int
+        At least 2 items, and 1 of the others.
     seed : int
+        Seed of ``numpy.random.default_rng``.
     guessers, adversaries : float
-        Shares of the annotators.
+        Shares of the annotators, not negative and with a sum below 1.
 
     Returns
     -------
     Generated
-        ``truth`` also has ``kind``: "competent", "guesser" or "adversary" for each annotator.
+        As from `paper`; ``truth`` also has ``kind`` (annotator): "competent", "guesser" or
+        "adversary".
+
+    Raises
+    ------
+    SettingError
+        When a number is too small, or the shares are not possible.
 
     Examples
     --------
@@ -103,32 +143,48 @@ def crowd(
     4
     """
     rng = _generator(num_items, num_annotators, num_votes, seed)
-    if guessers < 0 or adversaries < 0 or guessers + adversaries >= 1:
-        raise SettingError(f"guessers={guessers} and adversaries={adversaries} must be shares that leave someone competent")
-    number = round(guessers * num_annotators), round(adversaries * num_annotators)
-    kind = np.array(["guesser"] * number[0] + ["adversary"] * number[1], dtype=object)
-    kind = rng.permutation(np.concatenate([kind, ["competent"] * (num_annotators - len(kind))]))
-    competence = np.where(kind == "competent", rng.uniform(0.6, 1.2, num_annotators), np.where(kind == "adversary", -0.8, 0.0))
+    check_shares(guessers=guessers, adversaries=adversaries)
+    kind = draw_kinds(rng, num_annotators, {"guesser": guessers, "adversary": adversaries})
+    competence = np.where(
+        kind == "competent",
+        rng.uniform(0.6, 1.2, num_annotators),
+        np.where(kind == "adversary", -0.8, 0.0),
+    )
     generated = _votes(rng, rng.normal(scale=1.5, size=num_items), competence, num_votes)
     return generated._replace(truth=generated.truth | {"kind": kind})
 
 
 def position_biased(
-    num_items: int = 20, num_annotators: int = 10, num_votes: int = 8_000, *, seed: int, bias: float = 0.7
+    num_items: int = 20,
+    num_annotators: int = 10,
+    num_votes: int = 8_000,
+    *,
+    seed: int,
+    bias: float = 0.7,
 ) -> Generated:
-    """Annotators who favour what is shown first, each by Normal(`bias`, 0.3) logits.
+    """Generate votes by annotators who favour the item that is shown first.
+
+    Position biases are Normal(`bias`, 0.3) logits, rewards standard normal, and competences uniform
+    on [0.5, 1.2].
 
     Parameters
     ----------
     num_items, num_annotators, num_votes : int
+        At least 2 items, and 1 of the others.
     seed : int
+        Seed of ``numpy.random.default_rng``.
     bias : float
         Mean advantage of the first position, in logits.
 
     Returns
     -------
     Generated
-        ``truth`` also has ``position_bias``.
+        As from `paper`; ``truth`` also has ``position_bias`` (annotator), in logits.
+
+    Raises
+    ------
+    SettingError
+        When a number is too small.
 
     Examples
     --------
@@ -139,18 +195,49 @@ def position_biased(
     """
     rng = _generator(num_items, num_annotators, num_votes, seed)
     position_bias = rng.normal(bias, 0.3, num_annotators)
-    return _votes(rng, rng.normal(size=num_items), rng.uniform(0.5, 1.2, num_annotators), num_votes, position_bias)
+    return _votes(
+        rng,
+        rng.normal(size=num_items),
+        rng.uniform(0.5, 1.2, num_annotators),
+        num_votes,
+        position_bias,
+    )
 
 
-def _generator(num_items: int, num_annotators: int, num_votes: int, seed: int) -> np.random.Generator:
+def check_shares(**shares: float) -> None:
+    """Check shares of annotators that are not competent: not negative, and with a sum below 1."""
+    if min(shares.values()) < 0 or sum(shares.values()) >= 1:
+        given = " and ".join(f"{name}={share}" for name, share in shares.items())
+        raise SettingError(f"{given} must be shares that leave someone competent")
+
+
+def draw_kinds(
+    rng: np.random.Generator, num_annotators: int, shares: dict[str, float]
+) -> Shaped[np.ndarray, " annotator"]:
+    """Draw the kind of each annotator: these shares of each kind, and the others competent."""
+    kinds = [kind for kind, share in shares.items() for _ in range(round(share * num_annotators))]
+    kinds += ["competent"] * (num_annotators - len(kinds))
+    return rng.permutation(np.array(kinds, dtype=object))
+
+
+def _generator(
+    num_items: int, num_annotators: int, num_votes: int, seed: int
+) -> np.random.Generator:
+    """Check the sizes, and return the generator."""
     whole("num_items", num_items, least=2)
     whole("num_annotators", num_annotators)
     whole("num_votes", num_votes)
     return np.random.default_rng(seed)
 
 
-def _votes(rng, reward, competence, num_votes, position_bias=None) -> Generated:
-    """Uniform pairs of distinct items and uniform annotators, and a vote for each."""
+def _votes(
+    rng: np.random.Generator,
+    reward: Float[np.ndarray, " item"],
+    competence: Float[np.ndarray, " annotator"],
+    num_votes: int,
+    position_bias: Float[np.ndarray, " annotator"] | None = None,
+) -> Generated:
+    """Draw votes on uniform pairs of distinct items by uniform annotators."""
     first = rng.integers(len(reward), size=num_votes)
     second = (first + rng.integers(1, len(reward), size=num_votes)) % len(reward)
     annotator = rng.integers(len(competence), size=num_votes)

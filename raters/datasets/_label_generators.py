@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
-from raters._check import share, whole
-from raters.datasets._generators import Truth
+from raters._validation import share, whole
+from raters.datasets._generators import Truth, check_shares, draw_kinds
 from raters.errors import SettingError
-from raters.labels import Labels
+from raters.judgements.labels import Labels
 
 
 class GeneratedLabels(NamedTuple):
-    """Labels, and the values that they were drawn under."""
+    """Labels, and the parameters that generated them."""
 
     labels: Labels
     truth: Truth
@@ -31,28 +32,37 @@ def label_crowd(
     adversaries: float = 0.0,
     num_features: int = 0,
 ) -> GeneratedLabels:
-    """A crowd that labels items, with spammers and adversaries in it.
+    """Generate labels by a crowd with spammers and adversaries in it.
 
-    Every item is labelled by `labels_per_item` annotators, drawn at random. Competent ones have confusion matrices whose
-    diagonals scatter about `accuracy`; a spammer's labels are drawn from one distribution whatever the class; an adversary
-    gives a class the name of the next one, as reliably as the competent give it its own.
+    Each item is labelled by `labels_per_item` random annotators. Competent annotators have
+    confusion matrices with diagonals around `accuracy`. A spammer's labels have the same
+    distribution whatever the true class. An adversary gives each class the label of the next one,
+    as reliably as a competent annotator gives the right label.
 
     Parameters
     ----------
     num_items, num_annotators, labels_per_item, num_classes : int
+        At least 2 classes, 1 of the others, and as many annotators as labels per item.
     seed : int
+        Seed of ``numpy.random.default_rng``.
     accuracy : float
         Mean diagonal of the competent annotators' confusion matrices.
     spammers, adversaries : float
-        Shares of the annotators.
+        Shares of the annotators, not negative and with a sum below 1.
     num_features : int
-        Features of the items, normal about a centre of each class; none by default.
+        Number of features of the items, normal around a centre of each class; none by default.
 
     Returns
     -------
     GeneratedLabels
-        ``labels``, and ``truth`` with ``true_class`` (codes), ``confusion`` (annotator, true class, label), ``prevalence`` and
-        ``kind``: "competent", "spammer" or "adversary" for each annotator.
+        ``labels``, and ``truth`` with ``true_class`` (item; codes), ``confusion`` (annotator, true
+        class, label), ``prevalence`` (class), and ``kind`` (annotator): "competent", "spammer" or
+        "adversary".
+
+    Raises
+    ------
+    SettingError
+        When a number is too small, or the shares or the labels per item are not possible.
 
     Examples
     --------
@@ -61,31 +71,33 @@ def label_crowd(
     >>> labels.num_labels, int((truth["kind"] == "spammer").sum())
     (1000, 2)
     """
-    whole("num_items", num_items)
-    whole("num_annotators", num_annotators)
-    whole("labels_per_item", labels_per_item)
+    for name, number in {
+        "num_items": num_items,
+        "num_annotators": num_annotators,
+        "labels_per_item": labels_per_item,
+    }.items():
+        whole(name, number)
     whole("num_classes", num_classes, least=2)
     whole("num_features", num_features, least=0)
     share("accuracy", accuracy)
     if labels_per_item > num_annotators:
         raise SettingError(
-            f"labels_per_item={labels_per_item} is not possible: there are only {num_annotators} annotators; "
-            f"write labels_per_item={num_annotators} or raise num_annotators"
+            f"labels_per_item={labels_per_item} is not possible: there are only {num_annotators}"
+            f" annotators; write labels_per_item={num_annotators} or raise num_annotators"
         )
-    if spammers < 0 or adversaries < 0 or spammers + adversaries >= 1:
-        raise SettingError(f"spammers={spammers} and adversaries={adversaries} must be shares that leave someone competent")
+    check_shares(spammers=spammers, adversaries=adversaries)
     rng = np.random.default_rng(seed)
     prevalence = rng.dirichlet(np.full(num_classes, 5.0))
     true_class = rng.choice(num_classes, num_items, p=prevalence)
-    kind = np.array(
-        ["spammer"] * round(spammers * num_annotators) + ["adversary"] * round(adversaries * num_annotators), object
-    )
-    kind = rng.permutation(np.concatenate([kind, ["competent"] * (num_annotators - len(kind))]))
-    confusion = np.stack([_confusion(rng, one, num_classes, accuracy) for one in kind])
+    kind = draw_kinds(rng, num_annotators, {"spammer": spammers, "adversary": adversaries})
+    confusion = np.stack([_confusion(rng, each, num_classes, accuracy) for each in kind])
     item = np.repeat(np.arange(num_items), labels_per_item)
-    annotator = np.argsort(rng.random((num_items, num_annotators)), axis=1)[:, :labels_per_item].ravel()
-    chances = confusion[annotator, true_class[item]].cumsum(1)
-    label = np.minimum((rng.random(len(item))[:, None] > chances).sum(1), num_classes - 1)
+    annotator = np.argsort(rng.random((num_items, num_annotators)), axis=1)[
+        :, :labels_per_item
+    ].ravel()
+    cumulative = confusion[annotator, true_class[item]].cumsum(1)
+    # At most the last class, since rounding may leave the last sum below 1.
+    label = np.minimum((rng.random(len(item))[:, None] > cumulative).sum(1), num_classes - 1)
     table = {"item": item, "annotator": annotator, "label": label}
     labels = Labels.from_frame(
         table,
@@ -98,15 +110,25 @@ def label_crowd(
     )
     if num_features:
         centre = rng.normal(scale=1.5, size=(num_classes, num_features))
-        labels = labels.with_features(centre[true_class] + rng.normal(size=(num_items, num_features)))
-    truth = {"true_class": true_class, "confusion": confusion, "prevalence": prevalence, "kind": kind}
+        labels = labels.with_features(
+            centre[true_class] + rng.normal(size=(num_items, num_features))
+        )
+    truth = {
+        "true_class": true_class,
+        "confusion": confusion,
+        "prevalence": prevalence,
+        "kind": kind,
+    }
     return GeneratedLabels(labels, truth)
 
 
-def _confusion(rng: np.random.Generator, kind: str, number: int, accuracy: float) -> np.ndarray:
-    """An annotator's confusion matrix."""
+def _confusion(
+    rng: np.random.Generator, kind: str, num_classes: int, accuracy: float
+) -> Float[np.ndarray, "true_class label"]:
+    """Draw an annotator's confusion matrix."""
+    identity = np.eye(num_classes)
     if kind == "spammer":
-        return np.tile(rng.dirichlet(np.ones(number)), (number, 1))
-    right = np.roll(np.eye(number), 1, axis=1) if kind == "adversary" else np.eye(number)
-    mean = accuracy * right + (1 - accuracy) * (1 - right) / (number - 1)
+        return np.tile(rng.dirichlet(np.ones(num_classes)), (num_classes, 1))
+    usual = np.roll(identity, 1, axis=1) if kind == "adversary" else identity
+    mean = accuracy * usual + (1 - accuracy) * (1 - usual) / (num_classes - 1)
     return np.stack([rng.dirichlet(10 * row) for row in mean])

@@ -1,15 +1,17 @@
-"""Votes by annotators of several tastes."""
+"""Votes drawn under several types of annotators."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
-from raters._check import positive, whole
-from raters.data import Comparisons
+from raters._validation import positive, whole
 from raters.datasets._generators import Generated
 from raters.errors import SettingError
+from raters.judgements.comparisons import Comparisons
 
 
 def preference_types(
@@ -22,71 +24,103 @@ def preference_types(
     weights: Sequence[float] | None = None,
     reward_scale: float = 2.0,
 ) -> Generated:
-    """Annotators of several types, each type with rewards of its own; pairs uniform.
+    """Generate votes by annotators of several types, each type with its own rewards.
+
+    Pairs of items are uniform.
 
     Parameters
     ----------
     num_items, num_annotators, votes_each, num_types : int
+        At least 2 items, and 1 of the others.
     seed : int
+        Seed of ``numpy.random.default_rng``.
     weights : sequence of float, optional
-        Probability of each type; all alike without it.
+        Probability of each type, up to a factor; uniform unless given.
     reward_scale : float
-        Standard deviation of the rewards.
+        Standard deviation of the rewards, in logits.
 
     Returns
     -------
     Generated
-        ``votes``, and ``truth`` with ``reward`` (item, type), centred within each type; ``type``, the code of each annotator's;
-        and ``type_weight``, the shares that were drawn.
+        ``votes``, and ``truth`` with ``reward`` (item, type), centred within each type; ``type``
+        (annotator; codes); and ``type_weight`` (type), the realised shares.
+
+    Raises
+    ------
+    SettingError
+        When a number is too small, or `weights` are not one positive number for each type.
 
     Examples
     --------
     >>> import raters as rt
-    >>> votes, truth = rt.datasets.preference_types(num_items=5, num_annotators=6, votes_each=4, num_types=2, seed=0)
+    >>> votes, truth = rt.datasets.preference_types(num_items=5, num_annotators=6, votes_each=4,
+    ...                                             num_types=2, seed=0)
     >>> votes.num_votes, truth["reward"].shape
     (24, (5, 2))
     """
-    for name, value in {"num_annotators": num_annotators, "votes_each": votes_each, "num_types": num_types}.items():
+    for name, value in {
+        "num_annotators": num_annotators,
+        "votes_each": votes_each,
+        "num_types": num_types,
+    }.items():
         whole(name, value)
     whole("num_items", num_items, least=2)
     positive("reward_scale", reward_scale)
-    chances = _chances(weights, num_types)
+    probs = _type_probs(weights, num_types)
     rng = np.random.default_rng(seed)
     reward = rng.normal(0, reward_scale, (num_items, num_types))
     reward -= reward.mean(0)
-    of_type = rng.choice(num_types, num_annotators, p=chances)
+    of_type = rng.choice(num_types, num_annotators, p=probs)
     annotator = np.repeat(np.arange(num_annotators), votes_each)
     first = rng.integers(num_items, size=len(annotator))
     second = (first + rng.integers(1, num_items, size=len(annotator))) % num_items
     logits = reward[first, of_type[annotator]] - reward[second, of_type[annotator]]
     wins = rng.random(len(annotator)) < 1 / (1 + np.exp(-logits))
-    votes = _comparisons(first, second, annotator, wins, range(num_items), range(num_annotators)).aggregate()
-    return Generated(votes, {"reward": reward, "type": of_type, "type_weight": _drawn(of_type, num_types)})
+    votes = _comparisons(
+        first, second, annotator, wins, range(num_items), range(num_annotators)
+    ).aggregate()
+    return Generated(
+        votes, {"reward": reward, "type": of_type, "type_weight": _realised(of_type, num_types)}
+    )
 
 
 def preference_bandit(
-    num_annotators: int = 200, votes_each: int = 10, weights: Sequence[float] = (0.6, 0.3, 0.1), *, seed: int
+    num_annotators: int = 200,
+    votes_each: int = 10,
+    weights: Sequence[float] = (0.6, 0.3, 0.1),
+    *,
+    seed: int,
 ) -> Generated:
-    r"""The contextual bandit of the EM-DPO paper, §6: as many arms as groups of annotators, each in love with its own arm.
+    r"""Generate votes by the contextual bandit of the EM-DPO paper, §6.
 
-    A context x is uniform on [0, 1]³; a member of group z has reward :math:`x^\top (10, 10, 10)` plus normal noise
-    (standard deviation 0.01) for arm z, and only the noise for the others. Pairs of arms are drawn from the uniform reference
-    policy; draws of twice the same arm, a third of all, say nothing and are left out, so annotators have fewer than
-    `votes_each` votes. Annotators who are left without any are in the names.
+    There are as many arms as groups of annotators, and each group prefers its own arm. A context x
+    is uniform on [0, 1]³; a member of group z has reward :math:`x^\top (10, 10, 10)` plus normal
+    noise (standard deviation 0.01) for arm z, and only the noise for the others.
+
+    Pairs of arms are drawn from the uniform reference policy. Draws of twice the same arm carry no
+    information and are left out, so annotators have fewer than `votes_each` votes; those without
+    any remain among the annotators.
 
     Parameters
     ----------
     num_annotators, votes_each : int
+        At least 1.
     weights : sequence of float
-        Probability of each group.
+        Probability of each group, up to a factor; at least two.
     seed : int
+        Seed of ``numpy.random.default_rng``.
 
     Returns
     -------
     Generated
-        ``votes``, with items ``"arm 1"``, … and features context × arm (difference of the two sides); and ``truth`` with
-        ``type`` (annotator), ``type_weight`` (the shares that were drawn), ``reward`` (arm, type), the expected rewards, and
-        ``coefficient`` (feature, type).
+        ``votes``, with items ``"arm 1"``, … and features context × arm (difference of the two
+        sides); and ``truth`` with ``type`` (annotator; codes), ``type_weight`` (type; the realised
+        shares), ``reward`` (arm, type; expected), and ``coefficient`` (feature, type).
+
+    Raises
+    ------
+    SettingError
+        When a number is too small, or `weights` are not at least two positive numbers.
 
     Examples
     --------
@@ -99,41 +133,58 @@ def preference_bandit(
     whole("votes_each", votes_each)
     arms = len(weights)
     if arms < 2:
-        raise SettingError(f"weights={weights!r} is not possible; give at least two groups, such as weights=(0.6, 0.3, 0.1)")
-    chances = _chances(weights, arms)
+        raise SettingError(
+            f"weights={weights!r} is not possible; give at least two groups, such as weights=(0.6,"
+            " 0.3, 0.1)"
+        )
+    probs = _type_probs(weights, arms)
     rng = np.random.default_rng(seed)
-    of_type = rng.choice(arms, num_annotators, p=chances)
+    of_type = rng.choice(arms, num_annotators, p=probs)
     annotator = np.repeat(np.arange(num_annotators), votes_each)
     context = rng.uniform(size=(len(annotator), 3))
     first, second = rng.integers(arms, size=(2, len(annotator)))
-    own = of_type[annotator]
+    preferred = of_type[annotator]
     noise = rng.normal(0, 0.01, (2, len(annotator)))
-    reward = [10 * context.sum(1) * (arm == own) + jitter for arm, jitter in zip((first, second), noise, strict=True)]
+    reward = [
+        10 * context.sum(1) * (arm == preferred) + jitter
+        for arm, jitter in zip((first, second), noise, strict=True)
+    ]
     wins = rng.random(len(annotator)) < 1 / (1 + np.exp(reward[1] - reward[0]))
     by_arm = np.eye(arms)[first] - np.eye(arms)[second]
-    features = (by_arm[:, :, None] * context[:, None]).reshape(len(annotator), -1).astype(np.float32)
-    names = tuple(f"x{number} × arm {arm}" for arm in range(1, arms + 1) for number in (1, 2, 3))
-    there = first != second
+    features = (
+        (by_arm[:, :, None] * context[:, None]).reshape(len(annotator), -1).astype(np.float32)
+    )
+    names = tuple(f"x{axis} × arm {arm}" for arm in range(1, arms + 1) for axis in (1, 2, 3))
+    distinct = first != second
     votes = _comparisons(
-        first[there],
-        second[there],
-        annotator[there],
-        wins[there],
+        first[distinct],
+        second[distinct],
+        annotator[distinct],
+        wins[distinct],
         tuple(f"arm {arm}" for arm in range(1, arms + 1)),
         range(num_annotators),
-        features[there],
+        features[distinct],
         names,
     )
     truth = {
         "type": of_type,
-        "type_weight": _drawn(of_type, arms),
+        "type_weight": _realised(of_type, arms),
         "reward": 15 * np.eye(arms),
         "coefficient": 10 * np.repeat(np.eye(arms), 3, axis=0),
     }
     return Generated(votes, truth)
 
 
-def _comparisons(first, second, annotator, wins, items, annotators, features=None, feature_names=()) -> Comparisons:
+def _comparisons(
+    first: Int[np.ndarray, " vote"],
+    second: Int[np.ndarray, " vote"],
+    annotator: Int[np.ndarray, " vote"],
+    wins: Bool[np.ndarray, " vote"],
+    items: Iterable[Any],
+    annotators: Iterable[Any],
+    features: Float[np.ndarray, "vote feature"] | None = None,
+    feature_names: tuple[str, ...] = (),
+) -> Comparisons:
     return Comparisons(
         first.astype(np.int32),
         second.astype(np.int32),
@@ -147,15 +198,17 @@ def _comparisons(first, second, annotator, wins, items, annotators, features=Non
     )
 
 
-def _chances(weights: Sequence[float] | None, number: int) -> np.ndarray:
-    chances = np.full(number, 1 / number) if weights is None else np.asarray(weights, float)
-    if chances.shape != (number,) or not np.all(chances > 0):
+def _type_probs(weights: Sequence[float] | None, num_types: int) -> Float[np.ndarray, " type"]:
+    """Normalise the weights; uniform when there are none."""
+    probs = np.full(num_types, 1 / num_types) if weights is None else np.asarray(weights, float)
+    if probs.shape != (num_types,) or not np.all(probs > 0):
         raise SettingError(
-            f"weights={weights!r} is not possible; it must give each of {number} types a number above 0, such as "
-            f"weights={[round(1 / number, 2)] * number}"
+            f"weights={weights!r} is not possible; it must give each of {num_types} types a number"
+            f" above 0, such as weights={[round(1 / num_types, 2)] * num_types}"
         )
-    return chances / chances.sum()
+    return np.asarray(probs / probs.sum())
 
 
-def _drawn(of_type: np.ndarray, number: int) -> np.ndarray:
-    return np.bincount(of_type, minlength=number) / len(of_type)
+def _realised(of_type: Int[np.ndarray, " annotator"], num_types: int) -> Float[np.ndarray, " type"]:
+    """Return the share of annotators of each type."""
+    return np.bincount(of_type, minlength=num_types) / len(of_type)

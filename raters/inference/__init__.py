@@ -2,8 +2,8 @@
 
 from raters.inference.base import Backend, Draws
 from raters.inference.nuts import NUTS
-from raters.inference.pg_em import PGEM
-from raters.inference.pg_gibbs import PGGibbs
+from raters.inference.polya_gamma.em import PGEM
+from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.svi import SVI
 
 __all__ = ["NUTS", "PGEM", "SVI", "Backend", "Draws", "PGGibbs"]

@@ -1,4 +1,5 @@
-"""What a back-end is, what it returns, and the diagnostics that every back-end reports in the same words."""
+"""Back-ends: their interface, the draws that they return, and the diagnostics that every back-end
+reports in the same words."""
 
 from __future__ import annotations
 
@@ -13,12 +14,14 @@ from tqdm.auto import tqdm
 
 from raters.errors import ConvergenceWarning
 from raters.model import Model, Permute, Values
+from raters.program import Program
 
 # Cited by the back-ends that are NumPyro's.
 NUMPYRO = r"""
 @misc{phan2019composable,
   author        = {Phan, Du and Pradhan, Neeraj and Jankowiak, Martin},
-  title         = {Composable Effects for Flexible and Accelerated Probabilistic Programming in {NumPyro}},
+  title         = {Composable Effects for Flexible and Accelerated Probabilistic Programming
+                   in {NumPyro}},
   year          = {2019},
   eprint        = {1912.11554},
   archiveprefix = {arXiv},
@@ -27,11 +30,12 @@ NUMPYRO = r"""
 
 
 class Draws(NamedTuple):
-    """What a back-end gives back.
+    """Draws of a back-end, with statistics and facts of the run.
 
-    `values` maps each latent site to draws of shape (chain, draw, ...); `stats` maps names to (chain, draw) arrays;
-    `history` maps names to one-dimensional traces of the optimisation; `facts` are numbers for the attributes of the result;
-    `mode` is the posterior mode where the back-end found one.
+    `values` maps each latent site to draws of shape (chain, draw, ...); `stats` maps names to
+    (chain, draw) arrays; `history` maps names to one-dimensional traces of the optimisation;
+    `facts` are numbers for the attributes of the result; `mode` is the posterior mode where the
+    back-end found one.
     """
 
     values: dict[str, np.ndarray]
@@ -43,37 +47,54 @@ class Draws(NamedTuple):
 
 @dataclass(frozen=True)
 class Backend(abc.ABC):
-    """A way to fit any model: a frozen dataclass of settings. `reference` holds what to cite, as BibTeX entries."""
+    """A way to fit any model: a frozen dataclass of settings. `reference` holds what to cite, as
+    BibTeX entries."""
 
     exact: ClassVar[bool]
 
     reference: ClassVar[str] = ""
 
-    def why_not(self, model: Model, data: Any) -> str | None:
-        """The sentence that says why this back-end cannot run `model` on `data`, or None."""
-        return model.why_not(data)
+    def why_not(self, program: Program[Any]) -> str | None:
+        """The sentence that says why this back-end cannot run the program, or None."""
+        return program.model.why_not(program.data)
 
     @abc.abstractmethod
-    def run(self, model: Model, data: Any, key: jax.Array, *, start: Values | None = None, progress: bool = False) -> Draws:
-        """Fit, and return draws. `start` holds draws of each latent site, shape (chain, draw, ...), to set out from."""
+    def run(
+        self,
+        program: Program[Any],
+        key: jax.Array,
+        *,
+        start: Values | None = None,
+        progress: bool = False,
+    ) -> Draws:
+        """Fit, and return draws. `start` holds draws of each latent site, shape (chain, draw, ...),
+        to set out from."""
 
 
 def last_draws(start: Values, chains: int) -> list[Values]:
-    """Where each chain sets out from: the last draw of the earlier chain of its number, counted round.
+    """Starting point of each chain: the last draw of the earlier chain of its number, counted
+    round.
 
-    Chains that share an earlier one set out from draws evenly spaced along it, so that they do not all begin at one point.
+    Chains that share an earlier one set out from draws evenly spaced along it, so that they do not
+    all begin at one point.
     """
     earlier, number = next(iter(start.values())).shape[:2]
     sharing = -(-chains // earlier)
-    found = []
+    starts = []
     for chain in range(chains):
         draw = number - 1 - (chain // earlier) * number // sharing
-        found.append({name: np.asarray(value[chain % earlier, draw], np.float64) for name, value in start.items()})
-    return found
+        starts.append(
+            {
+                name: np.asarray(value[chain % earlier, draw], np.float64)
+                for name, value in start.items()
+            }
+        )
+    return starts
 
 
-def centre(model: Model, start: Values) -> Values:
-    """One point in the middle of draws: their mean; for a model whose numbering of types has no meaning, the last draw."""
+def centre(model: Model[Any], start: Values) -> Values:
+    """One point in the middle of draws: their mean; for a model whose numbering of types has no
+    meaning, the last draw."""
     if any(isinstance(symmetry, Permute) for symmetry in model.symmetries):
         return last_draws(start, 1)[0]
     return {name: np.asarray(value, np.float64).mean((0, 1)) for name, value in start.items()}
@@ -90,19 +111,21 @@ def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
 
 
 def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -> dict[str, float]:
-    """Largest R-hat and smallest bulk effective sample size over all variables, identified; warns when either is poor.
+    """Largest R-hat and smallest bulk effective sample size over all variables, identified; warns
+    when either is poor.
 
     Returns
     -------
     dict
         ``max_rhat`` and ``min_ess``.
     """
-    from arviz_stats.base import array_stats
+    from arviz_stats.base import array_stats  # type: ignore[attr-defined]
 
     broken = [name for name, draws in values.items() if not np.isfinite(draws).all()]
     if broken:
         warnings.warn(
-            f"draws of {', '.join(broken)} are not finite; the chains have failed, do not use this result",
+            f"draws of {', '.join(broken)} are not finite; the chains have failed, do not use this"
+            " result",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -127,14 +150,15 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
             else "R-hat needs two chains"
         )
         warnings.warn(
-            f"the chains have not mixed well: {rhat}, smallest bulk effective sample size {worst_ess[1]:.0f} "
-            f"({worst_ess[0]}; should be at least {100 * chains}); draw more",
+            f"the chains have not mixed well: {rhat}, smallest bulk effective sample size"
+            f" {worst_ess[1]:.0f} ({worst_ess[0]}; should be at least {100 * chains}); draw more",
             ConvergenceWarning,
             stacklevel=3,
         )
     if divergences:
         warnings.warn(
-            f"{divergences} of {chains * number} transitions diverged; raise NUTS(target_accept=...), or use PGGibbs()",
+            f"{divergences} of {chains * number} transitions diverged; raise"
+            " NUTS(target_accept=...), or use PGGibbs()",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""NumPyro's No-U-Turn sampler, with the model's own start."""
+"""No-U-Turn sampler of NumPyro, from the model's own start."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 import numpyro.infer
 from numpyro.distributions.transforms import biject_to
 
-from raters._check import boolean, share, whole
-from raters.inference._trace import inside, latent_sites
+from raters._validation import boolean, share, whole
 from raters.inference.base import NUMPYRO, Backend, Draws, last_draws, progress_bar
 from raters.model import Model, Values
+from raters.program import Program, inside
 
 # Steps between two updates of the progress bar.
 _BLOCK = 100
@@ -23,35 +23,39 @@ _BLOCK = 100
 
 @dataclass(frozen=True)
 class NUTS(Backend):
-    """Hamiltonian Monte Carlo by NumPyro: exact for every model, and the reference for the other back-ends.
+    """Hamiltonian Monte Carlo by NumPyro: exact for every model, and the reference for the other
+    back-ends.
 
-    Chains start at the model's start, because NumPyro's default start put half of the chains of Extended-BTL into the
-    sign-mirrored mode. Computes in float64: with many votes, energies in float32 are too coarse.
+    Chains start at the model's start, because from NumPyro's default start half of the chains of
+    Extended-BTL were in the mode of reversed sign. Computations are in float64, since energies of
+    many votes are too coarse in float32.
 
     Parameters
     ----------
     draws : int
-        Draws kept from each chain.
+        Number of draws of each chain.
     warmup : int
-        Adaptation steps before them.
+        Number of adaptation steps before the first draw.
     chains : int
-        Run one after the other.
+        Number of chains, which run one after the other.
     target_accept : float
-        Acceptance rate aimed at; above NumPyro's .8, for the funnels of learned scales.
+        Target acceptance rate; above NumPyro's 0.8, for the funnels of learned scales.
     max_tree_depth : int
-        Trajectories have at most 2 to this power steps.
+        Trajectories have at most ``2**max_tree_depth`` steps.
     dense_mass : bool
-        Whether to adapt a full mass matrix.
+        Adapt a full mass matrix; otherwise a diagonal one.
 
     References
     ----------
-    Hoffman and Gelman (2014), JMLR 15, 1593–1623. Phan, Pradhan and Jankowiak (2019), arXiv:1912.11554.
+    Hoffman and Gelman (2014), JMLR 15, 1593–1623. Phan, Pradhan and Jankowiak (2019),
+    arXiv:1912.11554.
 
     Examples
     --------
     >>> import raters as rt
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    >>> result = rt.fit(rt.BTL(), votes, rt.NUTS(draws=500, warmup=300, chains=2), seed=0, progress=False)
+    >>> result = rt.fit(rt.BTL(), votes, rt.NUTS(draws=500, warmup=300, chains=2), seed=0,
+    ...                 progress=False)
     >>> int(result.sample_stats["diverging"].sum())
     0
     """
@@ -69,7 +73,8 @@ class NUTS(Backend):
         r"""
     @article{hoffman2014no,
       author  = {Hoffman, Matthew D. and Gelman, Andrew},
-      title   = {The {No-U-Turn} Sampler: Adaptively Setting Path Lengths in {H}amiltonian {M}onte {C}arlo},
+      title   = {The {No-U-Turn} Sampler: Adaptively Setting Path Lengths in {H}amiltonian
+                 {M}onte {C}arlo},
       journal = {Journal of Machine Learning Research},
       year    = {2014},
       volume  = {15},
@@ -88,27 +93,39 @@ class NUTS(Backend):
         whole("max_tree_depth", self.max_tree_depth)
         boolean("dense_mass", self.dense_mass)
 
-    def run(self, model: Model, data: Any, key: jax.Array, *, start: Values | None = None, progress: bool = False) -> Draws:
-        """Run the chains, from the model's start, or each from the last draw of an earlier chain."""
-        total = self.warmup + self.draws
+    def run(
+        self,
+        program: Program[Any],
+        key: jax.Array,
+        *,
+        start: Values | None = None,
+        progress: bool = False,
+    ) -> Draws:
+        """Run the chains, from the model's start or each from the last draw of an earlier chain."""
+        model, total = program.model, self.warmup + self.draws
         with jax.enable_x64(True), progress_bar(total, "NUTS", progress) as bar:
-            data = jax.tree.map(jnp.asarray, data)
-            starts = _unconstrained(model, data, start, self.chains)
+            data = jax.tree.map(jnp.asarray, program.data)
+            starts = _unconstrained(program, data, start, self.chains)
             states = _begin(self, model, data, jax.random.split(key, self.chains), starts)
-            pieces = []
-            # Warm-up ends at the end of a block, so that no draw shares one with it.
+            blocks = []
+            # A block is of warm-up or of draws, never of both.
             for begin, end in ((0, self.warmup), (self.warmup, total)):
-                for done in range(begin, end, _BLOCK):
-                    steps = min(_BLOCK, end - done)
-                    states, kept = _advance(self, model, data, states, steps)
+                for first in range(begin, end, _BLOCK):
+                    steps = min(_BLOCK, end - first)
+                    states, draws = _advance(self, model, data, states, steps)
                     if begin == self.warmup:
-                        pieces.append(jax.tree.map(lambda field, steps=steps: np.asarray(field)[:, :steps], kept))
+                        blocks.append(
+                            jax.tree.map(
+                                lambda field, steps=steps: np.asarray(field)[:, :steps], draws
+                            )
+                        )
                     bar.update(steps)
-        values, stats = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *pieces)
+        values, stats = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *blocks)
         return Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
 
 
-def _kernel(settings: NUTS, model: Model) -> numpyro.infer.NUTS:
+def _kernel(settings: NUTS, model: Model[Any]) -> numpyro.infer.NUTS:
+    """Return NumPyro's kernel with these settings."""
     return numpyro.infer.NUTS(
         model.generate,
         target_accept_prob=settings.target_accept,
@@ -118,29 +135,38 @@ def _kernel(settings: NUTS, model: Model) -> numpyro.infer.NUTS:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _begin(settings: NUTS, model: Model, data: Any, keys: jax.Array, starts: Values) -> Any:
-    """The state of each chain before its first step."""
+def _begin(settings: NUTS, model: Model[Any], data: Any, keys: jax.Array, starts: Values) -> Any:
+    """Return the state of each chain before its first step."""
 
-    def one(entry):
+    def init(entry: tuple[jax.Array, Values]) -> Any:
         key, start = entry
         return _kernel(settings, model).init(key, settings.warmup, start, (data,), {})
 
-    return jax.lax.map(one, (keys, starts))
+    return jax.lax.map(init, (keys, starts))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _advance(settings: NUTS, model: Model, data: Any, states: Any, steps: jax.Array) -> tuple[Any, Any]:
-    """At most `_BLOCK` steps of each chain, the chains one after the other, and what is kept of each step.
+def _advance(
+    settings: NUTS, model: Model[Any], data: Any, states: Any, steps: int
+) -> tuple[Any, tuple[Values, Values]]:
+    """Run at most `_BLOCK` steps of each chain, one chain after the other.
 
-    ``numpyro.infer.MCMC`` compiles anew at every run; this compiles once for a model and a shape of data.
+    ``numpyro.infer.MCMC`` compiles in every run; this function compiles once for a model and a
+    shape of data.
+
+    Returns
+    -------
+    tuple
+        The states, and the draws and statistics of each step, shape (chain, `_BLOCK`, ...).
     """
 
-    def chain(state):
+    def chain(state: Any) -> tuple[Any, tuple[Values, Values]]:
         kernel = _kernel(settings, model)
-        kernel.init(state.rng_key, settings.warmup, state.z, (data,), {})  # Binds the kernel to the model and the data.
+        # Sets the potential of the kernel, from the model and the data.
+        kernel.init(state.rng_key, settings.warmup, state.z, (data,), {})
         constrained = kernel.postprocess_fn((data,), {})
 
-        def kept(state):
+        def collect(state: Any) -> tuple[Values, Values]:
             stats = {
                 "diverging": state.diverging,
                 "energy": state.energy,
@@ -149,23 +175,37 @@ def _advance(settings: NUTS, model: Model, data: Any, states: Any, steps: jax.Ar
             }
             return constrained(state.z), stats
 
-        def step(number, carry):
+        def step(index: int, carry: tuple[Any, Any]) -> tuple[Any, Any]:
             state, fields = carry
             state = kernel.sample(state, (data,), {})
-            return state, jax.tree.map(lambda field, value: field.at[number].set(value), fields, kept(state))
+            return state, jax.tree.map(
+                lambda field, value: field.at[index].set(value), fields, collect(state)
+            )
 
-        empty = jax.tree.map(lambda field: jnp.zeros((_BLOCK, *field.shape), field.dtype), jax.eval_shape(kept, state))
-        return jax.lax.fori_loop(0, steps, step, (state, empty))
+        empty = jax.tree.map(
+            lambda field: jnp.zeros((_BLOCK, *field.shape), field.dtype),
+            jax.eval_shape(collect, state),
+        )
+        advanced: tuple[Any, tuple[Values, Values]] = jax.lax.fori_loop(
+            0, steps, step, (state, empty)
+        )
+        return advanced
 
-    return jax.lax.map(chain, states)
+    results: tuple[Any, tuple[Values, Values]] = jax.lax.map(chain, states)
+    return results
 
 
-def _unconstrained(model: Model, data: Any, start: Values | None, chains: int) -> Values:
-    """Where each chain sets out from, in NumPyro's unconstrained coordinates, with a leading axis of chains."""
-    supports = {name: site.support for name, site in latent_sites(model, data).items()}
+def _unconstrained(program: Program[Any], data: Any, start: Values | None, chains: int) -> Values:
+    """Return the starts of the chains in unconstrained coordinates, shape (chain, ...)."""
+    supports = program.supports
     if start is None:
-        points = [{name: jnp.asarray(value, float) for name, value in model.start(data).items()}] * chains
+        points = [
+            {name: jnp.asarray(value, float) for name, value in program.model.start(data).items()}
+        ] * chains
     else:
         points = [inside(point, supports) for point in last_draws(start, chains)]
     transforms = {name: biject_to(support) for name, support in supports.items()}
-    return {name: jnp.stack([transform.inv(point[name]) for point in points]) for name, transform in transforms.items()}
+    return {
+        name: jnp.stack([transform.inv(point[name]) for point in points])
+        for name, transform in transforms.items()
+    }

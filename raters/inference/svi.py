@@ -12,17 +12,18 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.infer
 import numpyro.optim
+from jaxtyping import Array, Float
 from numpyro.handlers import seed
 from numpyro.infer import autoguide
 from numpyro.infer.initialization import init_to_value
 from numpyro.infer.util import log_density
 from numpyro.primitives import Messenger
 
-from raters._check import one_of, positive, whole
+from raters._validation import one_of, positive, whole
 from raters.errors import ConvergenceWarning
-from raters.inference._trace import inside, latent_sites, log_joint
 from raters.inference.base import NUMPYRO, Backend, Draws, centre, progress_bar
-from raters.model import Model, Values, unit_of
+from raters.model import Model, Values
+from raters.program import Program, inside, log_joint
 
 Guide = Literal["mean_field", "low_rank", "full_rank"]
 _GUIDES = {
@@ -30,19 +31,21 @@ _GUIDES = {
     "low_rank": autoguide.AutoLowRankMultivariateNormal,
     "full_rank": autoguide.AutoMultivariateNormal,
 }
+# Steps between two updates of the progress bar.
 _BLOCK = 500
+# Default batches are of all rows up to so many, else mini-batches.
 _ALL_ROWS = 100_000
 _MINI_BATCH = 20_000
 
 
 class _ScaleOutcomes(Messenger):
-    """Multiplies the log-likelihood of the observed site, as a mini-batch must."""
+    """Effect handler that scales the log-likelihood of the observed site for a mini-batch."""
 
-    def __init__(self, model: Model, factor: float):
+    def __init__(self, model: Model[Any], factor: float) -> None:
         self.observed, self.factor = model.observed, factor
         super().__init__(model.generate)
 
-    def process_message(self, msg):
+    def process_message(self, msg: dict[str, Any]) -> None:
         """Scale the observed site."""
         if msg["type"] == "sample" and msg["name"] == self.observed:
             msg["scale"] = self.factor if msg["scale"] is None else msg["scale"] * self.factor
@@ -50,28 +53,33 @@ class _ScaleOutcomes(Messenger):
 
 @dataclass(frozen=True)
 class SVI(Backend):
-    r"""A normal approximation in unconstrained coordinates, fitted by maximising the evidence lower bound (ELBO).
+    r"""Stochastic variational inference: a normal approximation in unconstrained coordinates that
+    maximises the evidence lower bound (ELBO).
 
-    Fast and approximate: intervals tend to be too narrow, most so with ``"mean_field"``, which ignores that competences
-    and rewards trade scale. ``log_p`` and ``log_q`` let ``arviz.loo_approximate_posterior`` correct for it. Adam with a
-    cosine schedule from `step_size` to 0.
+    It is fast and approximate: intervals tend to be too narrow, most of all with ``"mean_field"``,
+    which ignores the correlation between the scales of competences and rewards.
+    ``arviz.loo_approximate_posterior`` corrects for it by ``log_p`` and ``log_q``. The optimiser is
+    Adam, with a cosine schedule from `step_size` to 0.
 
     Parameters
     ----------
     guide : {"mean_field", "low_rank", "full_rank"}
         Covariance of the normal: diagonal; diagonal plus a low-rank part; unrestricted.
     steps : int
+        Number of optimisation steps, rounded up to whole blocks of 500.
     step_size : float
+        Initial step size of Adam.
     batch_size : int, optional
-        Rows in a mini-batch; by default all rows up to 100,000, and 20,000 beyond.
+        Number of rows in a mini-batch; by default all rows up to 100,000, and 20,000 beyond.
     particles : int
-        Monte-Carlo draws for each gradient.
+        Number of Monte Carlo draws for each gradient.
     draws : int
-        Draws from the fitted approximation.
+        Number of draws from the fitted approximation.
 
     References
     ----------
-    Hoffman, Blei, Wang and Paisley (2013), JMLR 14, 1303–1347. Kucukelbir et al. (2017), JMLR 18, 1–45.
+    Hoffman, Blei, Wang and Paisley (2013), JMLR 14, 1303–1347. Kucukelbir et al. (2017), JMLR 18,
+    1–45.
 
     Examples
     --------
@@ -102,7 +110,8 @@ class SVI(Backend):
       pages   = {1303--1347},
     }
     @article{kucukelbir2017automatic,
-      author  = {Kucukelbir, Alp and Tran, Dustin and Ranganath, Rajesh and Gelman, Andrew and Blei, David M.},
+      author  = {Kucukelbir, Alp and Tran, Dustin and Ranganath, Rajesh and Gelman, Andrew
+                 and Blei, David M.},
       title   = {Automatic Differentiation Variational Inference},
       journal = {Journal of Machine Learning Research},
       year    = {2017},
@@ -123,30 +132,42 @@ class SVI(Backend):
         whole("particles", self.particles)
         whole("draws", self.draws)
 
-    def why_not(self, model: Model, data: Any) -> str | None:
-        """Mini-batches must be of what the likelihood is a product over."""
-        axis = unit_of(model, data)[0]
-        if self.batch_size is not None and axis != data.unit_axis:
+    def why_not(self, program: Program[Any]) -> str | None:
+        """Refuse mini-batches of rows where the likelihood is a product over another axis."""
+        model, data = program.model, program.data
+        if reason := model.why_not(data):
+            return reason
+        if self.batch_size is not None and program.unit != data.unit:
             return (
-                f"SVI takes mini-batches of {data.unit_axis}s, and the likelihood of {type(model).__name__} is a product over "
-                f"{axis}s; leave batch_size out"
+                f"SVI takes mini-batches of {data.unit}s, and the likelihood of"
+                f" {type(model).__name__} is a product over {program.unit}s; leave batch_size out"
             )
-        return model.why_not(data)
+        return None
 
-    def run(self, model: Model, data: Any, key: jax.Array, *, start: Values | None = None, progress: bool = False) -> Draws:
-        """Optimise, from the model's start or from the middle of earlier draws, then draw from the approximation."""
-        rows = data.num_units
-        whole = rows <= _ALL_ROWS or unit_of(model, data)[0] != data.unit_axis
-        batch = min(self.batch_size or (rows if whole else _MINI_BATCH), rows)
+    def run(
+        self,
+        program: Program[Any],
+        key: jax.Array,
+        *,
+        start: Values | None = None,
+        progress: bool = False,
+    ) -> Draws:
+        """Fit from the model's start or the centre of earlier draws, and draw."""
+        model, data = program.model, program.data
+        num_rows = data.num_units
+        full = num_rows <= _ALL_ROWS or program.unit != data.unit
+        batch_size = min(self.batch_size or (num_rows if full else _MINI_BATCH), num_rows)
         location = model.start(data)
         if start is not None:
-            supports = {name: site.support for name, site in latent_sites(model, data).items()}
-            location = {name: jnp.asarray(value, float) for name, value in inside(centre(model, start), supports).items()}
+            location = {
+                name: jnp.asarray(value, float)
+                for name, value in inside(centre(model, start), program.supports).items()
+            }
         data = jax.tree.map(jnp.asarray, data)
         row = data.take(slice(0, 1))
         init_key, step_key, draw_key = jax.random.split(key, 3)
-        svi = _svi(self, model, rows, batch, jax.tree.structure(data))
-        # The guide of an earlier run on data of this shape is kept for its compiled steps; its start is not.
+        svi = _svi(self, model, num_rows, batch_size, jax.tree.structure(data))
+        # The guide may be that of an earlier run on data of this shape, whose start is replaced.
         svi.guide.init_loc_fn = init_to_value(values=location)
         svi.guide.prototype_trace = None
         state = svi.init(init_key, row)
@@ -154,31 +175,40 @@ class SVI(Backend):
         blocks = -(-self.steps // _BLOCK)
         with progress_bar(blocks * _BLOCK, "SVI", progress) as bar:
             for block_key in jax.random.split(step_key, blocks):
-                state, losses = _steps(svi, batch, data, state, block_key)
+                state, losses = _steps(svi, batch_size, data, state, block_key)
                 elbo.append(-np.asarray(losses))
                 bar.update(_BLOCK)
                 bar.set_postfix(elbo=f"{elbo[-1].mean():.1f}", refresh=False)
         history = np.concatenate(elbo)
         _warn_unless_settled(history)
-        values, log_q = _draw(svi, tuple(latent_sites(model, data)), row, svi.get_params(state), draw_key, self.draws)
+        values, log_q = _draw(
+            svi, tuple(program.sites), row, svi.get_params(state), draw_key, self.draws
+        )
         with jax.enable_x64(True):
             values = {name: np.asarray(value, np.float64) for name, value in values.items()}
             log_p = _log_joint_of_draws(model, data, values)
         stats = {"log_p": np.asarray(log_p)[None], "log_q": np.asarray(log_q, np.float64)[None]}
         facts = {"elbo": float(history[-len(history) // 10 :].mean())}
-        return Draws({name: value[None] for name, value in values.items()}, stats, {"elbo": history}, facts)
+        return Draws(
+            {name: value[None] for name, value in values.items()}, stats, {"elbo": history}, facts
+        )
 
 
 @lru_cache(maxsize=32)
-def _svi(settings: SVI, model: Model, rows: int, batch: int, shape: Any) -> numpyro.infer.SVI:
-    """One object for each model, settings and shape of data, so that a second run does not compile again."""
+def _svi(
+    settings: SVI, model: Model[Any], num_rows: int, batch_size: int, shape: Any
+) -> numpyro.infer.SVI:
+    """Return NumPyro's SVI for a model, settings and shape of data.
+
+    It is cached, so that a second run does not compile again.
+    """
     total = -(-settings.steps // _BLOCK) * _BLOCK
 
-    def cosine(step):
+    def cosine(step: jax.Array) -> jax.Array:
         return settings.step_size * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(step / total, 1.0)))
 
     return numpyro.infer.SVI(
-        _ScaleOutcomes(model, rows / batch),
+        _ScaleOutcomes(model, num_rows / batch_size),
         _GUIDES[settings.guide](model.generate, init_scale=0.05),
         numpyro.optim.ClippedAdam(cosine, clip_norm=100.0),
         numpyro.infer.Trace_ELBO(num_particles=settings.particles),
@@ -186,35 +216,61 @@ def _svi(settings: SVI, model: Model, rows: int, batch: int, shape: Any) -> nump
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _steps(svi: numpyro.infer.SVI, batch: int, data: Any, state: Any, key: jax.Array):
-    """A block of optimisation steps, each on a fresh mini-batch, and the loss of each."""
+def _steps(
+    svi: numpyro.infer.SVI, batch_size: int, data: Any, state: Any, key: jax.Array
+) -> tuple[Any, Float[Array, " step"]]:
+    """Run a block of optimisation steps, each on a new mini-batch; return the state and losses."""
 
-    def step(state, key):
-        rows = data.num_units
-        piece = data if batch == rows else data.take(jax.random.randint(key, (batch,), 0, rows))
-        return svi.stable_update(state, piece)
+    def step(state: Any, key: jax.Array) -> tuple[Any, jax.Array]:
+        num_rows = data.num_units
+        batch = (
+            data
+            if batch_size == num_rows
+            else data.take(jax.random.randint(key, (batch_size,), 0, num_rows))
+        )
+        updated: tuple[Any, jax.Array] = svi.stable_update(state, batch)
+        return updated
 
     return jax.lax.scan(step, state, jax.random.split(key, _BLOCK))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 5))
-def _draw(svi: numpyro.infer.SVI, names: tuple[str, ...], row: Any, parameters: Any, key: jax.Array, number: int):
-    """Draws from the guide, and their log density under it."""
+def _draw(
+    svi: numpyro.infer.SVI,
+    names: tuple[str, ...],
+    row: Any,
+    parameters: Any,
+    key: jax.Array,
+    num_draws: int,
+) -> tuple[Values, Float[Array, " draw"]]:
+    """Draw from the guide, and return the draws with their log-densities."""
 
-    def one(key):
+    def draw(key: jax.Array) -> tuple[Values, jax.Array]:
         log_q, trace = log_density(seed(svi.guide, key), (row,), {}, parameters)
         return {name: trace[name]["value"] for name in names}, log_q
 
-    return jax.lax.map(one, jax.random.split(key, number))
+    draws: tuple[Values, jax.Array] = jax.lax.map(draw, jax.random.split(key, num_draws))
+    return draws
 
 
 @partial(jax.jit, static_argnums=0)
-def _log_joint_of_draws(model: Model, data: Any, values: Any) -> jax.Array:
-    return jax.lax.map(lambda draw: log_joint(model, data, draw), values)
+def _log_joint_of_draws(model: Model[Any], data: Any, values: Any) -> jax.Array:
+    log_densities: jax.Array = jax.lax.map(lambda draw: log_joint(model, data, draw), values)
+    return log_densities
 
 
-def still_rising(elbo: np.ndarray) -> tuple[float, float] | None:
-    """By how many nats the ELBO rose over the last tenth of the steps, and the noise of that; None where it had settled."""
+def still_rising(elbo: Float[np.ndarray, " step"]) -> tuple[float, float] | None:
+    """Return the increase of the ELBO over the last tenth of the steps, or None if it has settled.
+
+    Parameters
+    ----------
+    elbo : array (step,)
+
+    Returns
+    -------
+    tuple of float, optional
+        The increase and its standard error, in nats.
+    """
     tenth = max(len(elbo) // 10, 1)
     last, before = elbo[-tenth:], elbo[-2 * tenth : -tenth]
     rise = float(last.mean() - before.mean())
@@ -222,12 +278,11 @@ def still_rising(elbo: np.ndarray) -> tuple[float, float] | None:
     return (rise, noise) if not np.isfinite(elbo[-1]) or rise > max(4 * noise, 0.5) else None
 
 
-def _warn_unless_settled(elbo: np.ndarray) -> None:
-    if (found := still_rising(elbo)) is not None:
+def _warn_unless_settled(elbo: Float[np.ndarray, " step"]) -> None:
+    if (increase := still_rising(elbo)) is not None:
         warnings.warn(
-            "the ELBO still rose by {:.2f} nats over the last tenth of the steps (noise {:.2f}); raise SVI(steps=...)".format(
-                *found
-            ),
+            "the ELBO still rose by {:.2f} nats over the last tenth of the steps (noise {:.2f});"
+            " raise SVI(steps=...)".format(*increase),
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -1,7 +1,7 @@
 """The public contract: what every model, back-end and result of raters keeps to.
 
-Call these on a model or back-end of your own, as scikit-learn's ``check_estimator``. Each raises an AssertionError whose
-sentence says what was violated, and by how much.
+Call these on a model or back-end of your own, as scikit-learn's ``check_estimator``. Each raises an
+AssertionError whose sentence says what was violated, and by how much.
 """
 
 from raters.testing._backend import check_backend, compilations

@@ -1,4 +1,4 @@
-"""What every back-end keeps to."""
+"""Contract of a back-end."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 import xarray as xr
 
-from raters._judgements import Judgements
 from raters.errors import BackendError, ConvergenceWarning, DataWarning
-from raters.fit import fit
+from raters.fitting.fit import fit
 from raters.inference import Backend
+from raters.judgements.base import Judgements
 from raters.model import Model
+from raters.program import Program
 from raters.testing._kinds import answered_otherwise
 from raters.testing._model import check_reference
 from raters.testing._result import check_result
@@ -26,13 +28,14 @@ from raters.testing._result import check_result
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
-def check_backend(backend: Backend, model: Model, data: Judgements, *, seed: int = 0) -> None:
+def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed: int = 0) -> None:
     """Check that a back-end keeps the contract for this model and these data.
 
-    What it says to cite, if anything, is BibTeX. A back-end that cannot run says so in one sentence, which `raters.fit`
-    raises. Otherwise its result passes `check_result`; the same seed gives the same draws and another seed others; a
-    further run on data of equal shape compiles nothing; the result survives netCDF; an approximate back-end stores
-    ``log_p`` and ``log_q``; and convergence warnings carry numbers.
+    What it says to cite, if anything, is BibTeX. A back-end that cannot run says so in one
+    sentence, which `raters.fit` raises. Otherwise its result passes `check_result`; the same seed
+    gives the same draws and another seed others; a further run on data of equal shape compiles
+    nothing; the result survives netCDF; an approximate back-end stores ``log_p`` and ``log_q``; and
+    convergence warnings carry numbers.
 
     Parameters
     ----------
@@ -59,7 +62,7 @@ def check_backend(backend: Backend, model: Model, data: Judgements, *, seed: int
     assert twin == backend, f"{name} built again from its own fields is not equal to itself"
     assert hash(twin) == hash(backend), f"two equal {name} have different hashes"
     check_reference(backend)
-    if reason := backend.why_not(model, data):
+    if reason := backend.why_not(Program(model, data)):
         _check_refusal(backend, model, data, reason, seed)
         return
     result, again, other = (_run(backend, model, data, number) for number in (seed, seed, seed + 1))
@@ -69,43 +72,55 @@ def check_backend(backend: Backend, model: Model, data: Judgements, *, seed: int
         assert np.array_equal(one, two), f"{name} gives different draws of {site!r} under one seed"
         # A probability of one alternative is 1 in every draw.
         constant = np.all(one == one[:1, :1])
-        assert constant or not np.array_equal(one, three), f"{name} gives the same draws of {site!r} under two seeds"
+        assert constant or not np.array_equal(one, three), (
+            f"{name} gives the same draws of {site!r} under two seeds"
+        )
     if not backend.exact:
         stats = result["sample_stats"].data_vars if "sample_stats" in result.children else ()
         missing = [part for part in ("log_p", "log_q") if part not in stats]
-        assert not missing, f"{name} is approximate and does not store {missing}, without which LOO cannot be corrected"
+        assert not missing, (
+            f"{name} is approximate and does not store {missing}, without which LOO cannot be"
+            " corrected"
+        )
     _check_no_compilation(backend, model, data, seed)
     _check_round_trip(result, name)
 
 
-def _check_refusal(backend: Backend, model: Model, data: Judgements, reason: str, seed: int) -> None:
-    said = ""
+def _check_refusal(
+    backend: Backend, model: Model[Any], data: Judgements, reason: str, seed: int
+) -> None:
+    message = ""
     try:
         _run(backend, model, data, seed)
     except BackendError as error:
-        said = str(error)
-    assert said == reason, f"{type(backend).__name__}.why_not says {reason!r}, but fit {'says ' + said if said else 'runs it'}"
+        message = str(error)
+    assert message == reason, (
+        f"{type(backend).__name__}.why_not says {reason!r}, but fit"
+        f" {'says ' + message if message else 'runs it'}"
+    )
 
 
-def _run(backend: Backend, model: Model, data: Judgements, seed: int) -> xr.DataTree:
+def _run(backend: Backend, model: Model[Any], data: Judgements, seed: int) -> xr.DataTree:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = fit(model, data, backend, seed=seed, progress=False)
     for entry in caught:
         if issubclass(entry.category, ConvergenceWarning):
-            assert re.search(r"\d", str(entry.message)), f"a convergence warning has no number: {entry.message}"
+            assert re.search(r"\d", str(entry.message)), (
+                f"a convergence warning has no number: {entry.message}"
+            )
         elif not issubclass(entry.category, DataWarning):
             warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)
     return result
 
 
-def _check_no_compilation(backend: Backend, model: Model, data: Judgements, seed: int) -> None:
+def _check_no_compilation(backend: Backend, model: Model[Any], data: Judgements, seed: int) -> None:
     answers = answered_otherwise(data)
     with compilations() as compiled:
         _run(backend, model, answers, seed + 2)
     assert len(compiled) == 0, (
-        f"{type(backend).__name__} compiles {len(compiled)} function(s) at a further run on data of equal shape: "
-        f"{sorted(set(compiled))[:5]}"
+        f"{type(backend).__name__} compiles {len(compiled)} function(s) at a further run on data of"
+        f" equal shape: {sorted(set(compiled))[:5]}"
     )
 
 
@@ -142,12 +157,17 @@ def _check_round_trip(result: xr.DataTree, name: str) -> None:
         with xr.open_datatree(path) as stored:
             again = stored.load()
     assert set(again.children) == set(result.children), (
-        f"netCDF keeps the groups {sorted(again.children)} of a result of {name} that has {sorted(result.children)}"
+        f"netCDF keeps the groups {sorted(again.children)} of a result of {name} that has"
+        f" {sorted(result.children)}"
     )
     for group, node in result.children.items():
         for variable, values in node.data_vars.items():
             assert np.array_equal(np.asarray(again[group][str(variable)]), values.values), (
                 f"netCDF changes {group}/{variable} of {name}"
             )
-    lost = [key for key, value in result.attrs.items() if key not in again.attrs or again.attrs[key] != value]
+    lost = [
+        key
+        for key, value in result.attrs.items()
+        if key not in again.attrs or again.attrs[key] != value
+    ]
     assert not lost, f"netCDF changes the attributes {lost} of a result of {name}"

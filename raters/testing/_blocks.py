@@ -1,4 +1,5 @@
-"""Whether the conditionals that the Pólya-Gamma back-ends read of a model's blocks are its conditionals."""
+"""Check that the conditionals that the Pólya-Gamma back-ends read of a model's blocks are its
+conditionals."""
 
 from __future__ import annotations
 
@@ -10,35 +11,40 @@ import numpy as np
 
 from raters.distributions import StickBreaking
 from raters.errors import NotConjugateError
-from raters.inference import _classes, _polyagamma, _sweep
-from raters.inference._conditionals import Dense, observation
-from raters.inference._rows import Block, rows_of, split
-from raters.inference._trace import trace
+from raters.inference.polya_gamma import augmentation, latent_classes, sweep
+from raters.inference.polya_gamma.conditionals import Dense, observation
+from raters.inference.polya_gamma.rows import Block, rows_of, split
 from raters.model import Model, Values
-from raters.testing._densities import value_and_slope
+from raters.program import Program, trace
+from raters.testing._densities import densities
 
 _TOLERANCE = 1e-8
 
 
-def check_blocks(model: Model, data: Any, values: Values) -> None:
-    """Blocks are conjugate; recorded rows are the derivatives of the logits; and each conditional, given the expected weights
-    and classes, has the slope of the joint density (Fisher's identity)."""
+def check_blocks(program: Program[Any], values: Values) -> None:
+    """Blocks are conjugate; recorded rows are the derivatives of the logits; and each conditional,
+    given the expected weights and classes, has the slope of the joint density (Fisher's
+    identity)."""
+    model = program.model
     if not model.blocks:
         return
     try:
-        plan = _sweep.plan(model, data, values)
+        plan = sweep.plan(program, values)
     except NotConjugateError as error:
         raise AssertionError(str(error)) from error
-    data, values = jax.tree.map(jnp.asarray, data), {name: jnp.asarray(value, float) for name, value in values.items()}
-    classes = _classes.expected(model, data, values)[0] if plan.classes else None
-    slope = value_and_slope(model, data, values)[1]
+    data, values = (
+        jax.tree.map(jnp.asarray, program.data),
+        {name: jnp.asarray(value, float) for name, value in values.items()},
+    )
+    classes = latent_classes.expected(model, data, values)[0] if plan.classes else None
+    slope = densities(model, data, values).slope
     for block in plan.blocks:
         if block.kind == "rows":
             _check_rows(model, data, values, block, classes)
         _check_slope(plan, data, values, block, classes, slope)
 
 
-def _check_rows(model: Model, data: Any, values: Values, block: Block, classes: Any) -> None:
+def _check_rows(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> None:
     rows = rows_of(model, data, values, block, classes)
     current = block.current(values)
     design = np.asarray(rows.weight)
@@ -48,43 +54,60 @@ def _check_rows(model: Model, data: Any, values: Values, block: Block, classes: 
             np.add.at(design, (np.arange(len(design)), entry), weight)
 
     @jax.jit
-    def logits(entries):
+    def logits(entries: jax.Array) -> Any:
         site = trace(model, data, values | split(entries, values, block.sites))[model.observed]
         return observation(site["fn"], site["value"], classes)[0]
 
-    wrong = np.max(np.abs(design - np.asarray(jax.jacfwd(logits)(jnp.asarray(current)))), initial=0.0)
-    assert wrong <= _TOLERANCE, (
-        f"recorded weights of block {block.sites} differ by {wrong:.3g} from the derivative of the logits"
+    wrong = np.max(
+        np.abs(design - np.asarray(jax.jacfwd(logits)(jnp.asarray(current)))), initial=0.0
     )
-    wrong = np.max(np.abs(np.asarray(rows.offset) + design @ current - np.asarray(logits(current))), initial=0.0)
-    assert wrong <= _TOLERANCE, f"logits from recorded rows of block {block.sites} differ by {wrong:.3g} from the traced ones"
+    assert wrong <= _TOLERANCE, (
+        f"recorded weights of block {block.sites} differ by {wrong:.3g} from the derivative of the"
+        " logits"
+    )
+    wrong = np.max(
+        np.abs(np.asarray(rows.offset) + design @ current - np.asarray(logits(current))),
+        initial=0.0,
+    )
+    assert wrong <= _TOLERANCE, (
+        f"logits from recorded rows of block {block.sites} differ by {wrong:.3g} from the traced"
+        " ones"
+    )
 
 
-def _check_slope(plan: _sweep.Plan, data: Any, values: Values, block: Block, classes: Any, slope: Values) -> None:
-    def weights(_, logits, votes, kappa):
-        omega, kappa, _ = _polyagamma.expectation(logits, votes, kappa)
+def _check_slope(
+    plan: sweep.Plan, data: Any, values: Values, block: Block, classes: Any, slope: Values
+) -> None:
+    def weights(_: Any, logits: Any, votes: Any, kappa: Any) -> tuple[np.ndarray, np.ndarray]:
+        omega, kappa, _ = augmentation.expectation(logits, votes, kappa)
         return np.asarray(omega), np.asarray(kappa)
 
-    given = _sweep.block_conditional(plan, data, values, block, weights, classes, draws=False)
+    given = sweep.block_conditional(plan, data, values, block, weights, classes, draws=False)
     current, expected = block.current(values), block.current(slope)
-    if isinstance(given, _classes.Counts):
-        found, expected = _slopes_in_logs(given, current, expected)
+    if isinstance(given, latent_classes.Counts):
+        slopes, expected = _slopes_in_logs(given, current, expected)
     elif isinstance(given, Dense):
-        found = given.shift - given.precision() @ current
+        slopes = given.shift - given.precision() @ current
     else:
-        found = given.shift - given.diagonal * current
-    wrong = float(np.max(np.abs(found - expected) / (1 + np.abs(expected)), initial=0.0))
+        slopes = given.shift - given.diagonal * current
+    wrong = float(np.max(np.abs(slopes - expected) / (1 + np.abs(expected)), initial=0.0))
     assert wrong <= 100 * _TOLERANCE, (
-        f"the conditional read of block {block.sites} has a slope that differs by {wrong:.3g} (relative) from that of the "
-        "joint density"
+        f"the conditional read of block {block.sites} has a slope that differs by {wrong:.3g}"
+        " (relative) from that of the joint density"
     )
 
 
-def _slopes_in_logs(given: _classes.Counts, probs: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes along the log-odds, where probabilities cannot leave their simplex: of the conditional, and of the density."""
-    if isinstance(given, _classes.Breaks):
+def _slopes_in_logs(
+    given: latent_classes.Counts, probs: np.ndarray, slope: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes along the log-odds, where probabilities cannot leave their simplex: of the
+    conditional, and of the density."""
+    if isinstance(given, latent_classes.Breaks):
         stick = StickBreaking(*map(jnp.asarray, given.parameters))
-        own, slope = (probs * part for part in (np.asarray(jax.grad(stick.log_prob)(jnp.asarray(probs))), slope))
+        own, slope = (
+            probs * part
+            for part in (np.asarray(jax.grad(stick.log_prob)(jnp.asarray(probs))), slope)
+        )
         return own - probs * own.sum(), slope - probs * slope.sum()
     if len(given.parameters) == 2:
         right, wrong = (parameter.ravel() - 1 for parameter in given.parameters)

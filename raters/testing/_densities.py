@@ -1,23 +1,47 @@
-"""Densities that several checks compare, each compiled once for a model and a shape of data."""
+"""Densities that the checks compare, compiled once for a model and a shape of data."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import numpyro.infer.util
 
-from raters.inference._trace import log_joint, log_prior, pointwise_log_likelihood
 from raters.model import Model, Values
+from raters.program import log_prior, pointwise_log_likelihood
+
+
+class Densities(NamedTuple):
+    """Log densities at one point.
+
+    Attributes
+    ----------
+    prior, joint : array, shape ()
+    pointwise : array, shape (unit,)
+        Log-likelihood of each unit.
+    slope : mapping
+        Derivative of `joint` in every site.
+    by_numpyro : array, shape ()
+        Joint density as NumPyro computes it.
+    """
+
+    prior: jax.Array
+    joint: jax.Array
+    pointwise: jax.Array
+    slope: Values
+    by_numpyro: jax.Array
 
 
 @partial(jax.jit, static_argnums=0)
-def parts(model: Model, data: Any, values: Values) -> tuple[jax.Array, jax.Array]:
-    """Log prior density, and pointwise log-likelihood."""
-    return log_prior(model, data, values), pointwise_log_likelihood(model, data, values)
+def densities(model: Model[Any], data: Any, values: Values) -> Densities:
+    """Compute all densities together: one compilation serves every check."""
 
+    def joint(values: Values) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        prior = log_prior(model, data, values)
+        pointwise = pointwise_log_likelihood(model, data, values)
+        return prior + pointwise.sum(), (prior, pointwise)
 
-@partial(jax.jit, static_argnums=0)
-def value_and_slope(model: Model, data: Any, values: Values) -> tuple[jax.Array, Values]:
-    """Log joint density, and its slope at every site."""
-    return jax.value_and_grad(lambda values: log_joint(model, data, values))(values)
+    (total, (prior, pointwise)), slope = jax.value_and_grad(joint, has_aux=True)(values)
+    by_numpyro = numpyro.infer.util.log_density(model.generate, (data,), {}, values)[0]
+    return Densities(prior, total, pointwise, slope, by_numpyro)

@@ -1,110 +1,98 @@
-"""What the contract asks of each kind of data: their outcomes, the same under other names, the same twice."""
+"""Judgements as the contract varies them: under other names, twice, with other outcomes."""
 
 from __future__ import annotations
 
 import dataclasses
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
-from raters._judgements import Judgements
-from raters.data import Comparisons
-from raters.labels import Labels
+from raters.judgements.base import Judgements
 
 # Where each new code of an axis comes from: the code of old entry i is `new[axis][i]`.
 NewCodes = dict[str, np.ndarray]
 
 
-@singledispatch
 def outcomes(data: Judgements) -> np.ndarray:
-    """The outcome of each row."""
-    raise AssertionError(f"the contract knows Comparisons and Labels; these data are {type(data).__name__}")
+    """Outcome of each row."""
+    return np.asarray(getattr(data, data.answer))
 
 
-@outcomes.register
-def _(data: Comparisons) -> np.ndarray:
-    return np.asarray(data.wins)
-
-
-@outcomes.register
-def _(data: Labels) -> np.ndarray:
-    return np.asarray(data.label)
-
-
-@singledispatch
 def highest(data: Judgements) -> np.ndarray:
-    """The highest outcome that each row can have; the lowest is 0."""
-    raise NotImplementedError
+    """Highest outcome that each row can have."""
+    most = np.full(data.num_rows, float(data.answers().max()))
+    return most * np.asarray(data.weight) if data.summed else most
 
 
-@highest.register
-def _(data: Comparisons) -> np.ndarray:
-    return np.ones(data.num_comparisons) if data.count is None else np.asarray(data.count)
+def lowest(data: Judgements) -> float:
+    """Lowest outcome that a row can have."""
+    return float(data.answers().min())
 
 
-@highest.register
-def _(data: Labels) -> np.ndarray:
-    return np.full(data.num_rows, data.num_classes - 1)
+def renamed(data: Any, new: NewCodes) -> Any:
+    """The same judgements with other codes along some axes."""
+    changes: dict[str, Any] = {}
+    for name, axes in data.arrays().items():
+        column = getattr(data, name)
+        if column is None:
+            continue
+        if data.axes.get(name) in new:
+            codes = np.asarray(column)
+            moved_codes = np.where(codes >= 0, new[data.axes[name]][codes], codes)
+            changes[name] = moved_codes.astype(codes.dtype)
+        elif axes[0] in new:
+            changes[name] = np.take(column, np.argsort(new[axes[0]]), axis=0)
+    if data.unit != data.row:  # units stay in the order of their codes
+        order = np.argsort(changes["unit_code"])
+        moved = data.take(order)
+        rows = {
+            name: changes.pop(name)[order]
+            for name in list(changes)
+            if data.arrays()[name][0] == "unit"
+        }
+        of_rows = {
+            name: new[axis][np.asarray(getattr(moved, name))].astype(np.int32)
+            for name, axis in data.axes.items()
+            if axis in new and data.arrays()[name][0] == data.row
+        }
+        return dataclasses.replace(moved, **changes | rows | of_rows)
+    return dataclasses.replace(data, **changes)
 
 
-@singledispatch
-def renamed(data: Judgements, new: NewCodes) -> Any:
-    """The same judgements with other codes of items and annotators."""
-    raise NotImplementedError
+def doubled(data: Any) -> tuple[Any, Any]:
+    """The same judgements in two tables of as many rows as the data have, which compile once.
+
+    Of each three rows, the first two count double and the third is left out: one table has the
+    first as a further row and the second as twice the count, the other the reverse.
+    """
+    place = np.arange(data.num_rows) % 3
+    # The rows after the last whole three stay as they are.
+    place[data.num_rows // 3 * 3 :] = 3
+    return _doubled(data, place, 0), _doubled(data, place, 1)
 
 
-@renamed.register
-def _(data: Comparisons, new: NewCodes) -> Comparisons:
-    first, second = (new["item"][np.asarray(side)] for side in (data.first, data.second))
-    return dataclasses.replace(data, first=first, second=second, annotator=new["annotator"][np.asarray(data.annotator)])
+def _doubled(data: Any, place: np.ndarray, repeated: int) -> Any:
+    """Rows of this place twice, of the other place with a double count."""
+    times = np.select([place == repeated, place == 2], [2, 0], 1)
+    index = np.repeat(np.arange(data.num_rows), times)
+    table, factor = data.rows(index), np.where(place[index] == 1 - repeated, 2, 1)
+    changes = {name: getattr(data, name) for name in data.statics(derived=True)}
+    weight = np.asarray(table.weight)
+    changes["count"] = (factor * weight).astype(weight.dtype)
+    if data.summed:
+        changes[data.answer] = (factor * outcomes(table)).astype(np.float32)
+    return dataclasses.replace(table, **changes)
 
 
-@renamed.register
-def _(data: Labels, new: NewCodes) -> Labels:
-    moved = data.take(np.argsort(new["item"][np.asarray(data.unit)]))
-    return dataclasses.replace(
-        moved,
-        unit=new["item"][np.asarray(moved.unit)],
-        annotator=new["annotator"][np.asarray(moved.annotator)],
-        record=None if data.record is None else np.take(data.record, np.argsort(new["annotator"]), axis=0),
-    )
-
-
-@singledispatch
-def doubled(data: Judgements) -> tuple[Any, Any]:
-    """Every judgement twice: as a further row, and as twice the count."""
-    raise NotImplementedError
-
-
-@doubled.register
-def _(data: Comparisons) -> tuple[Comparisons, Comparisons]:
-    twice = data.take(np.repeat(np.arange(data.num_comparisons), 2))
-    count = np.ones(data.num_comparisons) if data.count is None else np.asarray(data.count)
-    return twice, dataclasses.replace(data, wins=2 * np.asarray(data.wins), count=2 * count)
-
-
-@doubled.register
-def _(data: Labels) -> tuple[Labels, Labels]:
-    count = np.ones(data.num_rows) if data.count is None else np.asarray(data.count)
-    group, annotator, label = (np.repeat(np.asarray(column), 2) for column in (data.group, data.annotator, data.label))
-    twice = dataclasses.replace(
-        data, group=group, annotator=annotator, label=label, count=np.repeat(count, 2), most=2 * data.most
-    )
-    return twice, dataclasses.replace(data, count=2 * count)
-
-
-@singledispatch
-def answered_otherwise(data: Judgements) -> Any:
+def answered_otherwise(data: Any) -> Any:
     """Data of equal shape with other outcomes."""
-    raise NotImplementedError
-
-
-@answered_otherwise.register
-def _(data: Comparisons) -> Comparisons:
-    return dataclasses.replace(data, wins=(highest(data) - outcomes(data)).astype(np.float32))
-
-
-@answered_otherwise.register
-def _(data: Labels) -> Labels:
-    return dataclasses.replace(data, label=np.roll(outcomes(data), 1))
+    if data.summed:
+        return dataclasses.replace(
+            data, **{data.answer: (highest(data) - outcomes(data)).astype(np.float32)}
+        )
+    possible = data.answers().tolist()
+    others = []
+    for row, outcome in enumerate(outcomes(data).tolist()):
+        own = [value for value in possible if value in set(data.answer_words(row).values())]
+        others.append(own[(own.index(outcome) + 1) % len(own)])
+    return data.answered(np.asarray(others))

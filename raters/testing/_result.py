@@ -1,4 +1,4 @@
-"""What every result keeps to."""
+"""Contract of a result."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from raters._judgements import Judgements
-from raters._result import data_of, label_array
-from raters.inference._trace import latent_sites
-from raters.labels import Labels
-from raters.model import Model, Shift, unit_of
-from raters.predict import Latent, latent_of
-from raters.testing._densities import parts
+from raters.fitting.result import data_of
+from raters.fitting.storage import to_json
+from raters.judgements.base import Judgements
+from raters.judgements.names import names_array
+from raters.model import Model, Shift
+from raters.program import LatentClass, Program, Site
+from raters.testing._densities import densities
 
 
-def check_result(result: xr.DataTree, model: Model, data: Judgements) -> None:
+def check_result(result: xr.DataTree, model: Model[Any], data: Judgements) -> None:
     """Check that a result has what every verb of raters, and ArviZ, expects.
 
     Parameters
@@ -39,43 +39,61 @@ def check_result(result: xr.DataTree, model: Model, data: Judgements) -> None:
     --------
     >>> import raters as rt
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=100, seed=0)
-    >>> rt.testing.check_result(rt.fit(rt.BTL(), votes, rt.PGEM(draws=50), seed=0, progress=False), rt.BTL(), votes)
+    >>> rt.testing.check_result(rt.fit(rt.BTL(), votes, rt.PGEM(draws=50), seed=0, progress=False),
+    ...                         rt.BTL(), votes)
     """
-    missing = [group for group in ("posterior", "observed_data", "constant_data") if group not in result.children]
+    missing = [
+        group
+        for group in ("posterior", "observed_data", "constant_data")
+        if group not in result.children
+    ]
     assert not missing, f"the result has no group {missing}; it has {list(result.children)}"
-    found = latent_sites(model, data)
+    program = Program(model, data)
+    sites = program.sites
     posterior = result["posterior"].to_dataset()
-    assert set(posterior.data_vars) == set(found), (
-        f"posterior holds {sorted(map(str, posterior.data_vars))}; the model has {sorted(found)}"
+    assert set(posterior.data_vars) == set(sites), (
+        f"posterior holds {sorted(map(str, posterior.data_vars))}; the model has {sorted(sites)}"
     )
-    for name, site in found.items():
+    for name, site in sites.items():
         _check_draws(posterior[name], name, site, data)
     for symmetry in model.symmetries:
         if isinstance(symmetry, Shift):
-            dims = found[symmetry.site].dims
+            dims = sites[symmetry.site].dims
             along = dims if symmetry.axis is None else dims[symmetry.axis]
             off = float(np.abs(posterior[symmetry.site].mean(along)).max())
             assert off < 1e-4, f"draws of {symmetry.site!r} are not centred: a mean is {off:.3g}"
-    for attribute in ("model", "backend", "seed", "seconds", "raters_version", "numpyro_version", "jax_version"):
+    for attribute in (
+        "model",
+        "backend",
+        "seed",
+        "seconds",
+        "raters_version",
+        "numpyro_version",
+        "jax_version",
+    ):
         assert attribute in result.attrs, (
             f"the result does not record {attribute!r}; it records {sorted(map(str, result.attrs))}"
         )
-    assert result.attrs["model"] == repr(model), f"the result says its model is {result.attrs['model']}, not {model!r}"
+    assert result.attrs["model"] == to_json(model), (
+        f"the result says its model is {result.attrs['model']}, not {model!r}"
+    )
     _check_data_kept(result, data)
     if "log_likelihood" in result.children:
         _check_log_likelihood(result, model, data)
-    if latent := latent_of(model, data):
+    if latent := program.latent:
         _check_classes(result, data, latent)
 
 
-def _check_draws(draws: xr.DataArray, name: str, site, data: Judgements) -> None:
+def _check_draws(draws: xr.DataArray, name: str, site: Site, data: Judgements) -> None:
     dims = ("chain", "draw", *site.dims)
     assert draws.dims == dims, f"draws of {name!r} have axes {draws.dims}, not {dims}"
     for axis in dims:
         assert axis in draws.coords, f"axis {axis!r} of {name!r} has no names"
         if axis in data.coords:
-            expected = label_array(data.coords[axis])
-            assert np.array_equal(draws[axis].values, expected), f"axis {axis!r} of {name!r} is not named as the data name it"
+            expected = names_array(data.coords[axis])
+            assert np.array_equal(draws[axis].values, expected), (
+                f"axis {axis!r} of {name!r} is not named as the data name it"
+            )
     bad = int(np.sum(~np.isfinite(draws.values)))
     assert bad == 0, f"{bad} of {draws.size} draws of {name!r} are not finite"
     outside = int(np.sum(~np.asarray(site.support(jnp.asarray(draws.values)))))
@@ -84,42 +102,68 @@ def _check_draws(draws: xr.DataArray, name: str, site, data: Judgements) -> None
 
 def _check_data_kept(result: xr.DataTree, data: Any) -> None:
     kept = data_of(result)
-    assert type(kept) is type(data), f"the result keeps {type(kept).__name__}; the data are {type(data).__name__}"
+    assert type(kept) is type(data), (
+        f"the result keeps {type(kept).__name__}; the data are {type(data).__name__}"
+    )
     for field in (field.name for field in dataclasses.fields(data)):
         one, other = getattr(kept, field), getattr(data, field)
         if isinstance(other, (tuple, range)):
             same = list(map(str, one)) == list(map(str, other))
-            assert same, f"the result names {len(one)} {field}; the data name {len(other)}, or in another order"
+            assert same, (
+                f"the result names {len(one)} {field}; the data name {len(other)}, or in another"
+                " order"
+            )
         elif isinstance(other, (bool, int)):
             assert one == other, f"the result says {field}={one}; the data have {field}={other}"
         else:
-            same = one is None and other is None if one is None or other is None else np.array_equal(one, other)
+            same = (
+                one is None and other is None
+                if one is None or other is None
+                else np.array_equal(one, other)
+            )
             assert same, f"the data kept in the result differ in {field!r}"
 
 
-def _check_classes(result: xr.DataTree, data: Judgements, latent: Latent) -> None:
-    assert latent.group in result.children, f"the result has no group {latent.group!r}; it has {list(result.children)}"
-    found = result[latent.group]["responsibility"]
-    assert found.dims == latent.axes, f"responsibilities have axes {found.dims}, not {latent.axes}"
+def _check_classes(result: xr.DataTree, data: Judgements, latent: LatentClass) -> None:
+    assert latent.group in result.children, (
+        f"the result has no group {latent.group!r}; it has {list(result.children)}"
+    )
+    responsibility = result[latent.group]["responsibility"]
+    assert responsibility.dims == latent.axes, (
+        f"responsibilities have axes {responsibility.dims}, not {latent.axes}"
+    )
     for axis in set(latent.axes) & set(data.coords):
-        expected = label_array(data.coords[axis])
-        assert np.array_equal(found[axis].values, expected), f"axis {axis!r} of responsibilities is not named as in the data"
-    low, off = float(found.min()), float(np.abs(found.sum(latent.axes[1]) - 1).max())
+        expected = names_array(data.coords[axis])
+        assert np.array_equal(responsibility[axis].values, expected), (
+            f"axis {axis!r} of responsibilities is not named as in the data"
+        )
+    low, off = (
+        float(responsibility.min()),
+        float(np.abs(responsibility.sum(latent.axes[1]) - 1).max()),
+    )
     assert min(low, 1e-5 - off) >= 0, (
         f"responsibilities are no probabilities: the least is {low:.3g}, a sum is off by {off:.3g}"
     )
-    if isinstance(data, Labels) and data.truth is not None:
-        known = np.flatnonzero(np.asarray(data.truth) >= 0)
-        right = found.values[known, np.asarray(data.truth)[known]]
-        assert np.all(right > 1 - 1e-5), f"an item whose class is known has it with probability {right.min():.3g}"
+    column = None if data.known is None else getattr(data, data.known)
+    if column is not None and latent.unit == data.unit:
+        known = np.flatnonzero(np.asarray(column) >= 0)
+        right = responsibility.values[known, np.asarray(column)[known]]
+        assert np.all(right > 1 - 1e-5), (
+            f"an item whose class is known has it with probability {right.min():.3g}"
+        )
 
 
-def _check_log_likelihood(result: xr.DataTree, model: Model, data: Any) -> None:
+def _check_log_likelihood(result: xr.DataTree, model: Model[Any], data: Any) -> None:
     stored = result["log_likelihood"][model.observed]
-    dims = ("chain", "draw", unit_of(model, data)[0])
+    dims = ("chain", "draw", Program(model, data).unit)
     assert stored.dims == dims, f"the log-likelihood has axes {stored.dims}, not {dims}"
     with jax.enable_x64(True):
-        last = {str(name): jnp.asarray(draws.values[-1, -1], float) for name, draws in result["posterior"].data_vars.items()}
-        expected = np.asarray(parts(model, data, last)[1])
+        last = {
+            str(name): jnp.asarray(draws.values[-1, -1], float)
+            for name, draws in result["posterior"].data_vars.items()
+        }
+        expected = np.asarray(densities(model, data, last).pointwise)
     wrong = float(np.max(np.abs(stored.values[-1, -1] - expected)))
-    assert wrong < 1e-3 * (1 + np.abs(expected).max()), f"the stored log-likelihood is off by {wrong:.3g}"
+    assert wrong < 1e-3 * (1 + np.abs(expected).max()), (
+        f"the stored log-likelihood is off by {wrong:.3g}"
+    )

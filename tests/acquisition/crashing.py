@@ -1,6 +1,8 @@
-"""Processes that ask and tell until they are killed: run by `test_journal.py`, in a process of its own.
+"""Processes that ask and tell until they are killed: run by `test_journal.py`, in a process of its
+own.
 
-Importing JAX takes seconds, so one process imports it and forks the others, before any of them computes.
+Importing JAX takes seconds, so one process imports it and forks the others, before any of them
+computes.
 """
 
 from __future__ import annotations
@@ -9,13 +11,12 @@ import os
 import random
 import signal
 import sys
-import time
 from pathlib import Path
 
 import raters as rt
 from raters.acquisition import Policy, Random
-from raters.acquisition import campaign as campaigns
-from raters.acquisition.campaign import Campaign
+from raters.acquisition.campaign import campaign as campaigns
+from raters.acquisition.campaign.campaign import Campaign
 
 ITEMS, ANNOTATORS = 40, 5
 
@@ -48,7 +49,9 @@ def work(path: Path, log: Path, seed: int) -> None:
         told.extend(questions)
 
     running = campaign(path)
-    tell(rng.sample(left := running.outstanding()["id"].values.tolist(), k=len(left) // 2))  # what the dead have left
+    tell(
+        rng.sample(left := running.outstanding()["id"].values.tolist(), k=len(left) // 2)
+    )  # what the dead have left
     while True:
         asked = running.ask(rng.randint(1, 4))["id"].values.tolist()
         log_down("asked", asked)
@@ -60,24 +63,29 @@ def work(path: Path, log: Path, seed: int) -> None:
 
 
 def main(folder: Path, kills: int) -> None:
-    """Four processes at a time, each killed at a moment of its own."""
-    # That the back-end can run the model takes JAX a second to say, which is longer than most of them live.
-    campaigns._check_possible = lambda *_: None
+    """Four processes at a time, each killed at a moment of its own.
+
+    The moment is one of the process's own time on the CPU, so that a busy machine changes nothing.
+    """
+    # That the back-end can run the model takes JAX a second to say, which is longer than most of
+    # them live.
+    campaigns.check_possible = lambda *_: None
     rng = random.Random(0)
     path = folder / "campaign.db"
     for number in range(0, kills, 4):
-        ends = {}
+        processes = []
         for place in range(number, number + 4):
+            moment = rng.uniform(0.02, 0.25)
             process = os.fork()
             if not process:
                 try:
+                    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+                    signal.setitimer(signal.ITIMER_PROF, moment)
                     work(path, folder / f"{place}.log", place)
                 finally:
                     os._exit(1)  # only an error gets here
-            ends[process] = time.monotonic() + rng.uniform(0.02, 0.35)
-        for process, end in sorted(ends.items(), key=lambda entry: entry[1]):
-            time.sleep(max(0.0, end - time.monotonic()))
-            os.kill(process, signal.SIGKILL)
+            processes.append(process)
+        for process in processes:
             _, status = os.waitpid(process, 0)
             if not os.WIFSIGNALED(status):
                 raise SystemExit("a process ended by itself")

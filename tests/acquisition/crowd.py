@@ -28,5 +28,6 @@ def wins(questions: rt.Comparisons = PAIRS) -> np.ndarray:
 
 
 def chances(probability: np.ndarray) -> np.ndarray:
-    """From probabilities of the first of two answers, shape (draw, question), to a table with axes as `scores` has them."""
+    """From probabilities of the first of two answers, shape (draw, question), to a table with axes
+    as `scores` has them."""
     return np.stack([probability, 1 - probability], 1)[None]

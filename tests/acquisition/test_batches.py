@@ -25,7 +25,6 @@ from raters.acquisition import (
     Unique,
     VarianceReduction,
 )
-from raters.acquisition.batches import asked_about
 from raters.errors import SettingError
 from tests.acquisition.crowd import MODEL, PAIRS, POSTERIOR, REWARD, VOTES, wins
 
@@ -54,12 +53,13 @@ def test_top_is_by_score():
 
 def test_unique_asks_about_each_pair_once():
     rows = choose(Unique(), 100)
-    assert len(rows) == len(set(asked_about(PAIRS)[rows])) == 15
+    assert len(rows) == len(set(PAIRS.about()[rows])) == 15
     assert (np.diff(SCORE[rows]) <= 0).all()
 
 
 def test_power_draws_in_proportion_to_the_score():
-    """The first question of 600 batches; the largest of 60 shares is off by 5 standard errors with probability 4e-5."""
+    """The first question of 600 batches; the largest of 60 shares is off by 5 standard errors with
+    probability 4e-5."""
     first = np.bincount([choose(Power(), 1, seed=seed)[0] for seed in range(600)], minlength=60)
     share = SCORE / SCORE.sum()
     assert (np.abs(first / 600 - share) < 5 * np.sqrt(share * (1 - share) / 600) + 1e-9).all()
@@ -67,7 +67,8 @@ def test_power_draws_in_proportion_to_the_score():
 
 
 def explained(wanted: np.ndarray, rows: list[int]) -> float:
-    """Variance of quantities, shape (draw, quantity), that the best linear predictor from the answers to `rows` explains."""
+    """Variance of quantities, shape (draw, quantity), that the best linear predictor from the
+    answers to `rows` explains."""
     p = wins()[:, rows]
     answers = np.cov(p.T, bias=True).reshape(len(rows), len(rows))
     answers[np.diag_indices(len(rows))] = p.mean(0) * (1 - p.mean(0))
@@ -76,11 +77,14 @@ def explained(wanted: np.ndarray, rows: list[int]) -> float:
 
 
 def test_sequential_batches_add_to_the_best_linear_predictor():
-    """Each next question raises what the answers explain of the ranks by what `gain` says, and by the most."""
+    """Each next question raises what the answers explain of the ranks by what `gain` says, and by
+    the most."""
     rank = REWARD.argsort(1).argsort(1).astype(float)
     criterion = VarianceReduction("rank")
     score = criterion(POSTERIOR, PAIRS)
-    chooser = Sequential(once=False).chooser(criterion, score, POSTERIOR, PAIRS, np.random.default_rng(0))
+    chooser = Sequential(once=False).chooser(
+        criterion, score, POSTERIOR, PAIRS, np.random.default_rng(0)
+    )
     rows: list[int] = []
     for _ in range(6):
         before = explained(rank, rows) if rows else 0.0
@@ -94,9 +98,12 @@ def test_sequential_batches_add_to_the_best_linear_predictor():
 
 
 def test_sequential_batches_for_the_order_of_the_own_items():
-    """The default: after two questions, what a third would tell of the order of its own two items, by brute force."""
+    """The default: after two questions, what a third would tell of the order of its own two items,
+    by brute force."""
     score = OrderVariance()(POSTERIOR, PAIRS)
-    chooser = Sequential().chooser(OrderVariance(), score, POSTERIOR, PAIRS, np.random.default_rng(0))
+    chooser = Sequential().chooser(
+        OrderVariance(), score, POSTERIOR, PAIRS, np.random.default_rng(0)
+    )
     rows = []
     for _ in range(2):
         rows.append(chooser.best(np.ones(60, bool)))
@@ -104,39 +111,60 @@ def test_sequential_batches_for_the_order_of_the_own_items():
     above = (REWARD[:, PAIRS.first] > REWARD[:, PAIRS.second]).astype(float)
     for row in np.flatnonzero(chooser.open)[:20].tolist():
         own = above[:, [row]]
-        assert chooser.gain()[row] == pytest.approx(explained(own, [*rows, row]) - explained(own, rows), rel=1e-3, abs=1e-6)
+        assert chooser.gain()[row] == pytest.approx(
+            explained(own, [*rows, row]) - explained(own, rows), rel=1e-3, abs=1e-6
+        )
     chosen = Policy().choose(POSTERIOR, PAIRS, 15, seed=0).rows
     assert chosen[:2].tolist() == rows
-    assert len(set(asked_about(PAIRS)[chosen])) == 15
+    assert len(set(PAIRS.about()[chosen])) == 15
 
 
 def test_costs_count_in_every_batch():
     """An annotator who is a thousand times as dear is asked last."""
-    for batch, score in ((Sequential(), OrderVariance()), (BatchBald(), Bald()), (Unique(), Bald())):
+    for batch, score in (
+        (Sequential(), OrderVariance()),
+        (BatchBald(), Bald()),
+        (Unique(), Bald()),
+    ):
         free = Policy(score=score, batch=batch).choose(POSTERIOR, PAIRS, 3, seed=0).rows
         who = int(PAIRS.annotator[free[0]])
-        dear = Policy(score=score, batch=batch, costs={who: 1000.0}).choose(POSTERIOR, PAIRS, 3, seed=0).rows
+        dear = (
+            Policy(score=score, batch=batch, costs={who: 1000.0})
+            .choose(POSTERIOR, PAIRS, 3, seed=0)
+            .rows
+        )
         assert who not in PAIRS.annotator[dear]
 
 
 def test_batch_bald_is_greedy_on_the_joint_information():
     rows = choose(BatchBald(), 4).tolist()
     for number in range(1, 5):
-        best = max(set(range(60)) - set(rows[: number - 1]), key=lambda row: joint_information([*rows[: number - 1], row]))
-        assert joint_information(rows[:number]) == pytest.approx(joint_information([*rows[: number - 1], best]), abs=1e-4)
+        best = max(
+            set(range(60)) - set(rows[: number - 1]),
+            key=lambda row: joint_information([*rows[: number - 1], row]),
+        )
+        assert joint_information(rows[:number]) == pytest.approx(
+            joint_information([*rows[: number - 1], best]), abs=1e-4
+        )
 
 
 def test_batch_bald_is_at_most_the_sum_and_equal_for_independent_questions():
-    """Two annotators with draws of their own about known rewards are independent; the same question twice is not."""
+    """Two annotators with draws of their own about known rewards are independent; the same question
+    twice is not."""
     rows = choose(BatchBald(), 5)
     assert joint_information(rows) <= SCORE[rows].sum() + 1e-6
     rng = np.random.default_rng(0)
     grid = np.stack(np.meshgrid(rng.random(20), rng.random(20)), -1).reshape(-1, 2)
     competence = np.concatenate([grid, np.zeros((400, 2))], 1)
     reward = np.broadcast_to(np.arange(6.0), (400, 6))
-    draws = {"reward": reward[None].astype(np.float32), "competence": competence[None].astype(np.float32)}
+    draws = {
+        "reward": reward[None].astype(np.float32),
+        "competence": competence[None].astype(np.float32),
+    }
     posterior = Posterior(MODEL, VOTES, draws, np.full((1, 400), 1 / 400, np.float32))
-    of_two = PAIRS.take(np.flatnonzero((np.asarray(PAIRS.annotator) < 2) & (asked_about(PAIRS) == asked_about(PAIRS)[0])))
+    of_two = PAIRS.take(
+        np.flatnonzero((np.asarray(PAIRS.annotator) < 2) & (PAIRS.about() == PAIRS.about()[0]))
+    )
     chooser = BatchBald().chooser(Bald(), Bald()(posterior, of_two), posterior, of_two, rng)
     alone = chooser.gain()
     chooser.take(0)
@@ -147,7 +175,12 @@ def test_batch_bald_is_at_most_the_sum_and_equal_for_independent_questions():
 def test_a_duplicate_of_a_sure_answer_adds_nothing():
     """When the answer has no noise, asking again tells nothing."""
     reward = np.where(np.arange(40)[:, None] % 2, 50.0, -50.0) * np.array([1, -1, 0, 0, 0, 0])
-    posterior = Posterior(rt.BTL(reward_scale=1.0), VOTES, {"reward": reward[None]}, np.full((1, 40), 1 / 40, np.float32))
+    posterior = Posterior(
+        rt.BTL(reward_scale=1.0),
+        VOTES,
+        {"reward": reward[None]},
+        np.full((1, 40), 1 / 40, np.float32),
+    )
     question = PAIRS.take(np.zeros(2, int))
     chooser = BatchBald().chooser(Bald(), np.ones(2), posterior, question, np.random.default_rng(0))
     np.testing.assert_allclose(chooser.gain(), 1.0, atol=1e-6)
@@ -156,8 +189,12 @@ def test_a_duplicate_of_a_sure_answer_adds_nothing():
 
 
 def test_sampled_configurations_come_near_the_exact_ones():
-    """With 4,096 sampled configurations of four answers the information of a fifth is within .01 bits (5 standard errors)."""
-    exact, sampled = (BatchBald(configurations=4096).chooser(Bald(), SCORE, POSTERIOR, PAIRS, RNG) for _ in range(2))
+    """With 4,096 sampled configurations of four answers the information of a fifth is within .01
+    bits (5 standard errors)."""
+    exact, sampled = (
+        BatchBald(configurations=4096).chooser(Bald(), SCORE, POSTERIOR, PAIRS, RNG)
+        for _ in range(2)
+    )
     sampled.chance, sampled.given = np.full(4096, 1 / 4096), np.repeat(sampled.given, 4096, 1)
     for row in choose(BatchBald(), 4):
         exact.take(row)
@@ -167,7 +204,8 @@ def test_sampled_configurations_come_near_the_exact_ones():
 
 
 def test_very_long_batches_stay_finite():
-    """Products of 300 probabilities are too small for any float; what is kept is the draws given the answers."""
+    """Products of 300 probabilities are too small for any float; what is kept is the draws given
+    the answers."""
     chooser = BatchBald(configurations=64).chooser(Bald(), SCORE, POSTERIOR, PAIRS, RNG)
     for _ in range(300):
         chooser.add(int(RNG.integers(60)))
@@ -190,12 +228,15 @@ def test_a_spanning_tree_connects_all_items_before_it_closes_a_circle():
 
 
 def test_a_sparse_subset_spreads_out():
-    """ERRATA row 001-24: as vectors of what the draws say, such questions are farther apart than the top ones."""
+    """ERRATA row 001-24: as vectors of what the draws say, such questions are farther apart than
+    the top ones."""
     p = wins()
     vectors = (p - p.mean(0)).T
 
     def nearest(rows):
-        distance = np.linalg.norm(vectors[rows][:, None] - vectors[rows][None], axis=-1) + 9 * np.eye(len(rows))
+        distance = np.linalg.norm(
+            vectors[rows][:, None] - vectors[rows][None], axis=-1
+        ) + 9 * np.eye(len(rows))
         return distance.min(1).mean()
 
     assert nearest(choose(SparseSubset(), 8)) > 1.5 * nearest(choose(Top(), 8))
@@ -215,7 +256,9 @@ def test_a_sparse_subset_steps_where_the_rest_of_the_pool_is():
 def test_batches_that_cannot_be():
     labels, _ = rt.datasets.label_crowd(5, 3, 2, seed=0)
     with pytest.raises(SettingError, match="connects items by comparisons"):
-        SpanningTree().chooser(Bald(), np.ones(3), POSTERIOR, rt.Candidates.labels(labels), np.random.default_rng(0))
+        SpanningTree().chooser(
+            Bald(), np.ones(3), POSTERIOR, rt.Candidates.labels(labels), np.random.default_rng(0)
+        )
     with pytest.raises(SettingError, match=re.escape("exponent=-1 is not possible")):
         Power(exponent=-1)
     with pytest.raises(SettingError, match=re.escape("configurations=1 is not possible")):

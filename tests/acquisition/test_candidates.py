@@ -1,4 +1,5 @@
-"""The questions that there are: among some names, under masks and availability, sampled, before any vote, and none."""
+"""The questions that there are: among some names, under masks and availability, sampled, before any
+vote, and none."""
 
 from __future__ import annotations
 
@@ -46,11 +47,15 @@ def test_candidates_among_some_names():
 
 def test_every_pair_is_put_to_everybody():
     assert asked(PAIRS) == {(*pair, who) for pair in EVERY_PAIR for who in range(ANNOTATORS)}
-    assert PAIRS.annotator[:ANNOTATORS].tolist() == list(range(ANNOTATORS))  # all annotators of a pair come together
+    assert PAIRS.annotator[:ANNOTATORS].tolist() == list(
+        range(ANNOTATORS)
+    )  # all annotators of a pair come together
 
 
 def test_whom_to_ask_about_one_pair():
-    assert asked(rt.Candidates.annotators(VOTES, 5, 1)) == {(5, 1, who) for who in range(ANNOTATORS)}
+    assert asked(rt.Candidates.annotators(VOTES, 5, 1)) == {
+        (5, 1, who) for who in range(ANNOTATORS)
+    }
 
 
 def test_a_sample_of_candidates_is_distinct_and_uniform():
@@ -59,7 +64,8 @@ def test_a_sample_of_candidates_is_distinct_and_uniform():
     rows = np.stack([found.first, found.second, found.annotator], axis=1)
     assert len(np.unique(rows, axis=0)) == len(rows) == 5000
     assert (found.first < found.second).all()
-    # Each annotator gets 250 ± 15 (the standard deviation of a share of 1/20); false alarm below 1e-6 at 6 deviations.
+    # Each annotator gets 250 ± 15 (the standard deviation of a share of 1/20); false alarm below
+    # 1e-6 at 6 deviations.
     assert np.abs(np.bincount(found.annotator, minlength=20) - 250).max() < 90
     again = rt.Candidates.pairs(votes, limit=5000, seed=1)
     assert np.array_equal(found.first, again.first)
@@ -68,7 +74,9 @@ def test_a_sample_of_candidates_is_distinct_and_uniform():
 
 def test_both_ways_where_the_order_counts():
     ordered = dataclasses.replace(VOTES, ordered=True)
-    found = asked(rt.Candidates.pairs(ordered, items=[5, 2, 0], annotators=[3], mask=lambda i, j: j - i > 2))
+    found = asked(
+        rt.Candidates.pairs(ordered, items=[5, 2, 0], annotators=[3], mask=lambda i, j: j - i > 2)
+    )
     assert found == {(0, 5, 3), (5, 0, 3), (2, 5, 3), (5, 2, 3)}
     assert rt.Candidates.pairs(ordered).num_comparisons == 2 * PAIRS.num_comparisons
     assert rt.Candidates.pairs(ordered, limit=7).num_comparisons == 7
@@ -76,12 +84,19 @@ def test_both_ways_where_the_order_counts():
 
 def test_a_mask_of_zeros_and_ones():
     mask = np.triu(np.ones((6, 6), int), 4)
-    assert asked(rt.Candidates.pairs(VOTES, annotators=[3], mask=mask)) == {(0, 4, 3), (1, 5, 3), (0, 5, 3)}
+    assert asked(rt.Candidates.pairs(VOTES, annotators=[3], mask=mask)) == {
+        (0, 4, 3),
+        (1, 5, 3),
+        (0, 5, 3),
+    }
 
 
+@pytest.mark.slow
 def test_a_sample_from_very_many_candidates_is_made_of_pairs():
     many = 2_000_000
-    votes = rt.Comparisons(np.array([0]), np.array([1]), np.array([0]), np.array([1.0]), None, range(many), range(1000))
+    votes = rt.Comparisons(
+        np.array([0]), np.array([1]), np.array([0]), np.array([1.0]), None, range(many), range(1000)
+    )
     found = rt.Candidates.pairs(votes, limit=20_000)
     assert (found.first >= 0).all()
     assert (found.first < found.second).all()
@@ -97,7 +112,14 @@ def test_the_three_kinds_of_mask_agree():
     matrix = np.triu(RNG.random((ITEMS, ITEMS)) < 0.4)
     listed = [(j, i) for i, j in EVERY_PAIR if matrix[i, j]]  # either order
     expected = {(*sorted(pair), who) for pair in listed for who in range(ANNOTATORS)}
-    for mask in (matrix, matrix.T, listed, [*listed, *listed], iter(listed), lambda first, second: matrix[first, second]):
+    for mask in (
+        matrix,
+        matrix.T,
+        listed,
+        [*listed, *listed],
+        iter(listed),
+        lambda first, second: matrix[first, second],
+    ):
         assert asked(rt.Candidates.pairs(VOTES, mask=mask)) == expected
     assert asked(rt.Candidates.pairs(VOTES, mask=np.array(listed))) == expected
 
@@ -105,27 +127,41 @@ def test_the_three_kinds_of_mask_agree():
 def test_a_matrix_is_in_the_order_of_the_items_given():
     matrix = np.zeros((3, 3), bool)
     matrix[0, 2] = True
-    assert asked(rt.Candidates.pairs(VOTES, items=[5, 2, 0], annotators=[3], mask=matrix)) == {(0, 5, 3)}
-    assert asked(rt.Candidates.pairs(VOTES, items=[5, 2, 0], annotators=[3], mask=[(0, 5), (0, 1)])) == {(0, 5, 3)}
+    assert asked(rt.Candidates.pairs(VOTES, items=[5, 2, 0], annotators=[3], mask=matrix)) == {
+        (0, 5, 3)
+    }
+    assert asked(
+        rt.Candidates.pairs(VOTES, items=[5, 2, 0], annotators=[3], mask=[(0, 5), (0, 1)])
+    ) == {(0, 5, 3)}
 
 
 def test_annotators_are_asked_about_what_they_can_judge():
     can = {0: [1, 4, 2], 2: [], 3: None}  # 1 can judge all
     found = asked(rt.Candidates.pairs(VOTES, available=can))
-    expected = {(*pair, who) for pair in EVERY_PAIR for who in (1, 3)} | {(1, 2, 0), (1, 4, 0), (2, 4, 0)}
+    expected = {(*pair, who) for pair in EVERY_PAIR for who in (1, 3)} | {
+        (1, 2, 0),
+        (1, 4, 0),
+        (2, 4, 0),
+    }
     assert found == expected
-    for mask in ([(4, 1), (0, 5)], lambda first, second: (second - first == 3) | (first + second == 5) & (first % 4 != 2)):
+    for mask in (
+        [(4, 1), (0, 5)],
+        lambda first, second: (second - first == 3) | (first + second == 5) & (first % 4 != 2),
+    ):
         masked = asked(rt.Candidates.pairs(VOTES, available=can, mask=mask))
         assert {(1, 4, 0), (1, 4, 1), (0, 5, 3)} <= masked <= expected
         assert not {(0, 5, 0), (1, 4, 2)} & masked
-    assert asked(rt.Candidates.pairs(VOTES, items=[1, 2], annotators=[0, 2], available=can)) == {(1, 2, 0)}
+    assert asked(rt.Candidates.pairs(VOTES, items=[1, 2], annotators=[0, 2], available=can)) == {
+        (1, 2, 0)
+    }
 
 
 @pytest.mark.parametrize("kind", ["scanned", "drawn"])
 def test_a_masked_sample_is_distinct_and_uniform(kind, monkeypatch):
-    """One question in three of 100 × 99 / 2 × 10, of which 2,000 are wanted; by either way to sample."""
+    """One question in three of 100 × 99 / 2 × 10, of which 2,000 are wanted; by either way to
+    sample."""
     if kind == "drawn":
-        monkeypatch.setattr("raters.acquisition._numbered._CHUNK", 1 << 10)
+        monkeypatch.setattr("raters.acquisition.questions.numbered._CHUNK", 1 << 10)
     options = {
         "items": range(100),
         "annotators": range(10),
@@ -142,7 +178,11 @@ def test_a_masked_sample_is_distinct_and_uniform(kind, monkeypatch):
     assert np.abs(number[:9] - 216).max() < 80
     # Uniform over pairs: the mean of the larger code is 66 with standard deviation 24 / √1800.
     assert abs(found.second[found.annotator < 9].mean() - 66) < 3.5
-    assert asked(found) == asked(rt.Candidates.pairs(**options, seed=1)) != asked(rt.Candidates.pairs(**options, seed=2))
+    assert (
+        asked(found)
+        == asked(rt.Candidates.pairs(**options, seed=1))
+        != asked(rt.Candidates.pairs(**options, seed=2))
+    )
 
 
 def test_a_mask_is_read_in_pieces():
@@ -177,7 +217,8 @@ def test_memory_is_that_of_the_sample_and_a_chunk(options):
 
 
 def test_a_mask_that_lets_few_of_very_many_pass():
-    """Listed pairs are found whatever there is besides; a function is asked some 33 million times, or here fewer."""
+    """Listed pairs are found whatever there is besides; a function is asked some 33 million times,
+    or here fewer."""
     votes = rt.Comparisons(*(np.zeros(0, int),) * 3, None, None, range(100_000), ("ann",))
     assert asked(rt.Candidates.pairs(votes, mask=[(7, 99_999)])) == {(7, 99_999, "ann")}
 
@@ -187,11 +228,20 @@ def test_a_mask_that_lets_few_of_very_many_pass():
 
 def test_names_make_a_pool_before_any_vote():
     pool = rt.Candidates.pairs(items=["tea", "milk", "beer"], annotators=["bob", "ann"])
-    assert (pool.items, pool.annotators, pool.num_comparisons) == (("tea", "milk", "beer"), ("bob", "ann"), 6)
+    assert (pool.items, pool.annotators, pool.num_comparisons) == (
+        ("tea", "milk", "beer"),
+        ("bob", "ann"),
+        6,
+    )
     simulated = rt.simulate(rt.BTL(), pool, seed=0).data
     assert simulated.num_votes == 6
     labels = rt.Candidates.labels(items=[3, 1], annotators=["ann"], classes=["ham", "spam"])
-    assert (labels.items, labels.classes, labels.num_rows, labels.num_units) == ((3, 1), ("ham", "spam"), 2, 2)
+    assert (labels.items, labels.classes, labels.num_rows, labels.num_units) == (
+        (3, 1),
+        ("ham", "spam"),
+        2,
+        2,
+    )
     assert rt.simulate(rt.DawidSkene(), labels, seed=0).data.num_labels == 2
 
 
@@ -199,7 +249,9 @@ def test_names_make_a_pool_before_any_vote():
 
 
 def rows(pool: rt.Labels) -> list[tuple]:
-    return [(pool.items[i], pool.annotators[k]) for i, k in zip(pool.item, pool.annotator, strict=True)]
+    return [
+        (pool.items[i], pool.annotators[k]) for i, k in zip(pool.item, pool.annotator, strict=True)
+    ]
 
 
 def test_labels_that_are_not_there_yet():
@@ -212,7 +264,9 @@ def test_labels_that_are_not_there_yet():
     allowed = {(item, who) for item, who in every if who not in (0, 3) or (who == 0 and item < 10)}
     assert rows(rt.Candidates.labels(labels, available=can)) == sorted(allowed - there)
     assert rows(
-        rt.Candidates.labels(labels.padded(128), available=can, items=[3, 12], annotators=[0, 1], again=True)
+        rt.Candidates.labels(
+            labels.padded(128), available=can, items=[3, 12], annotators=[0, 1], again=True
+        )
     ) == sorted({(3, 0), (3, 1), (12, 1)})
     few = rows(rt.Candidates.labels(labels, available=can, limit=7, seed=1))
     assert len(set(few)) == 7
@@ -232,46 +286,103 @@ LABELS = rt.datasets.label_crowd(20, 5, 5, seed=0).labels
     [
         (lambda: ONE(VOTES, items=[0]), "a question needs two items; give at least two"),
         (lambda: ONE(VOTES, items=[]), "items= names nobody and nothing"),
-        (lambda: ONE(items=["a", float("nan"), "b"], annotators=[1]), "items= has nan among the names; leave out"),
-        (lambda: ONE(items=["a", "b"], annotators=["x", None]), "annotators= has None among the names; leave out"),
+        (
+            lambda: ONE(items=["a", float("nan"), "b"], annotators=[1]),
+            "items= has nan among the names; leave out",
+        ),
+        (
+            lambda: ONE(items=["a", "b"], annotators=["x", None]),
+            "annotators= has None among the names; leave out",
+        ),
         (lambda: ONE(VOTES, annotators=[]), "annotators= names nobody and nothing"),
-        (lambda: ONE(VOTES, items=[0, 1, 77]), "1 item(s) are not among the 6 items known, e.g. 77"),
-        (lambda: ONE(VOTES, annotators=["eve"]), "1 annotator(s) are not among the 4 annotators known"),
+        (
+            lambda: ONE(VOTES, items=[0, 1, 77]),
+            "1 item(s) are not among the 6 items known, e.g. 77",
+        ),
+        (
+            lambda: ONE(VOTES, annotators=["eve"]),
+            "1 annotator(s) are not among the 4 annotators known",
+        ),
         (lambda: ONE(VOTES, annotators="eve"), "annotators= takes a list of names"),
-        (lambda: ONE(VOTES, annotators=3), "annotators= takes a list of names, such as annotators=[3]"),
-        (lambda: rt.Candidates.annotators(VOTES, 1, 1), "a question needs two different items; both are 1"),
-        (lambda: rt.Candidates.annotators(VOTES, 1, "x"), "1 item(s) are not among the 6 items known, e.g. 'x'"),
-        (lambda: ONE(items=["a", "b"]), "without judgements, name the annotators: rt.Candidates.pairs(annotators=[...], ...)"),
-        (lambda: ONE(annotators=["a", "b"]), "without judgements, name the items: rt.Candidates.pairs(items=[...], ...)"),
-        (lambda: ONE(items=["a", "a"], annotators=[1]), "'a' comes twice in items=; give each name once"),
+        (
+            lambda: ONE(VOTES, annotators=3),
+            "annotators= takes a list of names, such as annotators=[3]",
+        ),
+        (
+            lambda: rt.Candidates.annotators(VOTES, 1, 1),
+            "a question needs two different items; both are 1",
+        ),
+        (
+            lambda: rt.Candidates.annotators(VOTES, 1, "x"),
+            "1 item(s) are not among the 6 items known, e.g. 'x'",
+        ),
+        (
+            lambda: ONE(items=["a", "b"]),
+            "without judgements, name the annotators: rt.Candidates.pairs(annotators=[...], ...)",
+        ),
+        (
+            lambda: ONE(annotators=["a", "b"]),
+            "without judgements, name the items: rt.Candidates.pairs(items=[...], ...)",
+        ),
+        (
+            lambda: ONE(items=["a", "a"], annotators=[1]),
+            "'a' comes twice in items=; give each name once",
+        ),
         (
             lambda: ONE(VOTES, mask=np.ones((2, 2), bool)),
             "mask= has shape (2, 2), and there are 6 items; give a row and a column",
         ),
-        (lambda: ONE(VOTES, mask=[(0, 1, 2)]), "pairs of item names such as [('a', 'b')], or a function; it has (0, 1, 2)"),
+        (
+            lambda: ONE(VOTES, mask=[(0, 1, 2)]),
+            "pairs of item names such as [('a', 'b')], or a function; it has (0, 1, 2)",
+        ),
         (lambda: ONE(VOTES, mask=7), "mask= takes a boolean array, pairs of item names"),
-        (lambda: ONE(VOTES, mask=[(0, 0)]), "a question needs two different items; mask= has (0, 0)"),
+        (
+            lambda: ONE(VOTES, mask=[(0, 0)]),
+            "a question needs two different items; mask= has (0, 0)",
+        ),
         (lambda: ONE(VOTES, mask=[(0, 9)]), "1 item(s) are not among the 6 items known, e.g. 9"),
         (
             lambda: ONE(VOTES, mask=lambda i, j: i - j),
             "mask= gave int64 of shape (60,) for 60 pairs; it must give True or False",
         ),
         (lambda: ONE(VOTES, mask=lambda i, j: True), "mask= gave bool of shape () for 60 pairs"),
-        (lambda: ONE(VOTES, mask=[]), "no question is left to ask: mask= let no pair pass to any annotator; allow more"),
-        (lambda: ONE(VOTES, mask=lambda i, j: i > j), "no question is left to ask: mask= let no pair pass"),
+        (
+            lambda: ONE(VOTES, mask=[]),
+            "no question is left to ask: mask= let no pair pass to any annotator; allow more",
+        ),
+        (
+            lambda: ONE(VOTES, mask=lambda i, j: i > j),
+            "no question is left to ask: mask= let no pair pass",
+        ),
         (
             lambda: ONE(VOTES, available={0: [1], 1: [], 2: [2], 3: []}),
             "no question is left to ask: available= let no pair pass",
         ),
-        (lambda: ONE(VOTES, available={"eve": [1]}), "1 annotator(s) are not among the 4 annotators known, e.g. 'eve'"),
-        (lambda: ONE(VOTES, available={0: [77]}), "1 item(s) are not among the 6 items known, e.g. 77"),
-        (lambda: ONE(VOTES, available={0: "abc"}), "available= takes a list of items for 0, such as ['abc'], not 'abc' alone"),
-        (lambda: ONE(VOTES, available=[0]), "available= maps names of annotators to lists of items"),
+        (
+            lambda: ONE(VOTES, available={"eve": [1]}),
+            "1 annotator(s) are not among the 4 annotators known, e.g. 'eve'",
+        ),
+        (
+            lambda: ONE(VOTES, available={0: [77]}),
+            "1 item(s) are not among the 6 items known, e.g. 77",
+        ),
+        (
+            lambda: ONE(VOTES, available={0: "abc"}),
+            "available= takes a list of items for 0, such as ['abc'], not 'abc' alone",
+        ),
+        (
+            lambda: ONE(VOTES, available=[0]),
+            "available= maps names of annotators to lists of items",
+        ),
         (
             lambda: ONE(VOTES, annotators=[0], mask=[(0, 1)], available={0: [0, 2]}),
             "no question is left to ask: mask= and available= let no pair pass to any annotator",
         ),
-        (lambda: rt.Candidates.labels(LABELS), "every annotator has labelled every item; write again=True"),
+        (
+            lambda: rt.Candidates.labels(LABELS),
+            "every annotator has labelled every item; write again=True",
+        ),
         (
             lambda: rt.Candidates.labels(LABELS, available={0: [1]}),
             "every annotator has labelled every item that they can judge",
@@ -288,7 +399,10 @@ LABELS = rt.datasets.label_crowd(20, 5, 5, seed=0).labels
             lambda: rt.Candidates.labels(items=[1], annotators=[1], classes=["a"]),
             "two classes to choose from; classes= has 'a' alone",
         ),
-        (lambda: rt.Candidates.labels(LABELS, classes=["a", "b"]), "classes= is for questions before there are labels"),
+        (
+            lambda: rt.Candidates.labels(LABELS, classes=["a", "b"]),
+            "classes= is for questions before there are labels",
+        ),
     ],
 )
 def test_candidates_that_cannot_be(make, message):

@@ -31,7 +31,6 @@ from raters.acquisition import (
     VarianceReduction,
     VoteEntropy,
 )
-from raters.acquisition.batches import asked_about
 from raters.errors import DataError, SettingError
 from tests.acquisition.crowd import COMPETENCE, MODEL, PAIRS, POSTERIOR, REWARD, VOTES, wins
 
@@ -109,8 +108,10 @@ def test_order_entropy_of_all_draws():
     np.testing.assert_allclose(found, expected, atol=0.02)
 
 
+@pytest.mark.slow
 def test_information_about_some_parameters_is_part_of_that_about_all():
-    """Draws of rewards and competences that are independent and on one scale, crossed in full: no approximation is left."""
+    """Draws of rewards and competences that are independent and on one scale, crossed in full: no
+    approximation is left."""
     rng = np.random.default_rng(1)
     reward = rng.normal(size=(12, 6))
     reward /= np.sqrt((reward**2).mean(1, keepdims=True))
@@ -120,16 +121,22 @@ def test_information_about_some_parameters_is_part_of_that_about_all():
         "competence": np.tile(competence, (12, 1))[None].astype(np.float32),
     }
     posterior = Posterior(MODEL, VOTES, draws, np.full((1, 144), 1 / 144, np.float32))
-    p = expit(competence[None, :, PAIRS.annotator] * (reward[:, PAIRS.first] - reward[:, PAIRS.second])[:, None])
+    p = expit(
+        competence[None, :, PAIRS.annotator]
+        * (reward[:, PAIRS.first] - reward[:, PAIRS.second])[:, None]
+    )
 
     def bits(p):
         return -(p * np.log2(p) + (1 - p) * np.log2(1 - p))
 
     of_all, by_reward = bits(p.mean((0, 1))), bits(p.mean((0, 1))) - bits(p.mean(1)).mean(0)
-    found = np.mean([About("reward", draws=60)(posterior, PAIRS, seed=seed) for seed in range(30)], 0)
+    found = np.mean(
+        [About("reward", draws=60)(posterior, PAIRS, seed=seed) for seed in range(30)], 0
+    )
     np.testing.assert_allclose(found, by_reward, atol=0.01)
     np.testing.assert_allclose(Bald()(posterior, PAIRS), of_all - bits(p).mean((0, 1)), atol=1e-5)
-    # The chain rule: what is told of both is told of the rewards, and of the competences once the rewards are known.
+    # The chain rule: what is told of both is told of the rewards, and of the competences once the
+    # rewards are known.
     given_reward = bits(p.mean(1)).mean(0) - bits(p).mean((0, 1))
     np.testing.assert_allclose(by_reward + given_reward, Bald()(posterior, PAIRS), atol=1e-5)
 
@@ -150,17 +157,25 @@ def test_thompson_names_the_best_of_two_draws():
     named = np.bincount(REWARD.argmax(1), minlength=6) / len(REWARD)
     one = PAIRS.take(np.flatnonzero(np.asarray(PAIRS.annotator) == 0))
     chance = 2 * named[one.first] * named[one.second]
-    top = np.bincount([Thompson()(POSTERIOR, one, seed=seed).argmax() for seed in range(500)], minlength=15) / 500
+    top = (
+        np.bincount(
+            [Thompson()(POSTERIOR, one, seed=seed).argmax() for seed in range(500)], minlength=15
+        )
+        / 500
+    )
     share = chance / chance.sum()
     # The largest of 15 shares is off by 5 standard errors with probability 9e-6.
     assert (np.abs(top - share) < 5 * np.sqrt(share * (1 - share) / 500) + 1e-9).all()
 
 
+@pytest.mark.slow
 def test_chances_of_labels_by_hand(by_label, labels):
     """p(y | θ) = Σ_t p(t | labels, θ) π[t, y], and the same with the classes apart."""
     _, posterior = by_label
     questions = rt.Candidates.labels(labels, again=True)
-    prevalence, confusion = (np.asarray(posterior.draws[name][0], float) for name in ("prevalence", "confusion"))
+    prevalence, confusion = (
+        np.asarray(posterior.draws[name][0], float) for name in ("prevalence", "confusion")
+    )
     truth = np.log(prevalence)[:, None, :].repeat(12, 1)
     for item, who, said in zip(labels.item, labels.annotator, labels.label, strict=True):
         truth[:, item] += np.log(confusion[:, who, :, said])
@@ -169,7 +184,7 @@ def test_chances_of_labels_by_hand(by_label, labels):
     p = confusion[:, np.asarray(questions.annotator)]  # (draw, question, class, label)
     share = truth[:, np.asarray(questions.item)]
     expected = np.einsum("sqc,sqcy->syq", share, p)
-    np.testing.assert_allclose(posterior.chances(questions).table[0], expected, atol=2e-5)
+    np.testing.assert_allclose(posterior.answer_probs(questions).table[0], expected, atol=2e-5)
 
     def bits(p, axis):
         return -(p * np.log2(np.maximum(p, 1e-12))).sum(axis)
@@ -185,16 +200,20 @@ def weighted(posterior: Posterior) -> Posterior:
     return dataclasses.replace(posterior, weight=weight.reshape(posterior.weight.shape))
 
 
-def epig_by_brute_force(weight, share: np.ndarray, chance: np.ndarray, unit: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Bits about the answers to the targets (rows of the questions), from weights of the draws, shares of the classes, shape
-    (draw, question, class), and chances given the class, shape (draw, question, class, answer), one pair of questions after
-    the other."""
+def epig_by_brute_force(
+    weight, share: np.ndarray, chance: np.ndarray, unit: np.ndarray, targets: np.ndarray
+) -> np.ndarray:
+    """Bits about the answers to the targets (rows of the questions), from weights of the draws,
+    shares of the classes, shape (draw, question, class), and chances given the class, shape (draw,
+    question, class, answer), one pair of questions after the other."""
     found, weight = np.zeros(len(unit)), np.asarray(weight, float)[0]
     answer = np.einsum("sqc,sqcy->sqy", share, chance)
     for row in range(len(unit)):
         for other in targets:
             if unit[row] == unit[other]:  # they share the class
-                both = np.einsum("s,sc,scy,scz->yz", weight, share[:, row], chance[:, row], chance[:, other])
+                both = np.einsum(
+                    "s,sc,scy,scz->yz", weight, share[:, row], chance[:, row], chance[:, other]
+                )
             else:
                 both = (weight[:, None] * answer[:, row]).T @ answer[:, other]
             apart = both.sum(1, keepdims=True) * both.sum(0, keepdims=True)
@@ -202,6 +221,7 @@ def epig_by_brute_force(weight, share: np.ndarray, chance: np.ndarray, unit: np.
     return found
 
 
+@pytest.mark.slow
 def test_what_a_label_tells_of_other_labels(by_label, labels):
     """Of labels of the same item through its class, too, which draws do not fix."""
     posterior = weighted(by_label[1])
@@ -215,48 +235,64 @@ def test_what_a_label_tells_of_other_labels(by_label, labels):
     assert (Epig()(posterior, questions) <= entropy).all()
     loss = ErrorReduction()(posterior, questions)
     np.testing.assert_allclose(loss, expected - entropy.mean(), atol=2e-4)
-    asked = rt.Policy(target="predictive").choose(posterior, rt.Candidates.labels(labels), 4, seed=0)
+    asked = rt.Policy(target="predictive").choose(
+        posterior, rt.Candidates.labels(labels), 4, seed=0
+    )
     assert (asked.score > 0).all()
 
 
+@pytest.mark.slow
 def test_what_a_vote_tells_of_the_votes_of_its_annotator(fit_quietly, monkeypatch):
-    """Through the annotator's type; in pieces and slices as at once, and of a sample of the candidates."""
-    votes = rt.datasets.preference_types(num_items=5, num_annotators=6, votes_each=8, num_types=2, seed=0).votes
+    """Through the annotator's type; in pieces and slices as at once, and of a sample of the
+    candidates."""
+    votes = rt.datasets.preference_types(
+        num_items=5, num_annotators=6, votes_each=8, num_types=2, seed=0
+    ).votes
     model = rt.MixtureBTL(num_types=2)
-    posterior = weighted(Posterior.of(model, fit_quietly(model, votes, rt.PGEM(draws=40)), draws=40))
+    posterior = weighted(
+        Posterior.of(model, fit_quietly(model, votes, rt.PGEM(draws=40)), draws=40)
+    )
     questions = rt.Candidates.pairs(votes)
     reward = np.asarray(posterior.draws["reward"][0], float)
     win = expit(reward[:, questions.first] - reward[:, questions.second])
     share = np.asarray(posterior._responsibilities, float)[:, questions.annotator]
     who, everything = np.asarray(questions.annotator), np.arange(len(questions.annotator))
-    expected = epig_by_brute_force(posterior.weight, share, np.stack([win, 1 - win], -1), who, everything)
+    expected = epig_by_brute_force(
+        posterior.weight, share, np.stack([win, 1 - win], -1), who, everything
+    )
     np.testing.assert_allclose(Epig()(posterior, questions), expected, atol=2e-5)
     few = np.sort(np.random.default_rng(3).choice(len(who), 7, replace=False))
     of_few = epig_by_brute_force(posterior.weight, share, np.stack([win, 1 - win], -1), who, few)
-    monkeypatch.setattr("raters.acquisition.criteria._SLICE", 16)
+    monkeypatch.setattr("raters.acquisition.scoring.criteria._SLICE", 16)
     np.testing.assert_allclose(Epig(targets=7)(posterior, questions, seed=3), of_few, atol=2e-5)
 
 
 def test_labels_are_asked_where_the_class_is_open(by_label, labels):
-    """Items that nobody has labelled tell most of the truth; a policy for the truth asks about each item once."""
+    """Items that nobody has labelled tell most of the truth; a policy for the truth asks about each
+    item once."""
     _, posterior = by_label
     questions = rt.Candidates.labels(labels)
     chosen = rt.Policy().choose(posterior, questions, 6, seed=0)
     assert isinstance(rt.Policy().criterion(posterior), TruthVariance)
-    assert len(set(asked_about(questions)[chosen.rows].tolist())) == 6
+    assert len(set(questions.about()[chosen.rows].tolist())) == 6
     assert (rt.Policy(target="competence").choose(posterior, questions, 3, seed=0).score > 0).all()
 
 
+@pytest.mark.slow
 def test_types_are_weighted_by_the_votes(fit_quietly):
     """One type's rewards for each annotator: chances by type, weighted by responsibilities."""
-    votes = rt.datasets.preference_types(num_items=5, num_annotators=6, votes_each=8, num_types=2, seed=0).votes
+    votes = rt.datasets.preference_types(
+        num_items=5, num_annotators=6, votes_each=8, num_types=2, seed=0
+    ).votes
     model = rt.MixtureBTL(num_types=2)
     posterior = Posterior.of(model, fit_quietly(model, votes, rt.PGEM(draws=40)), draws=40)
     questions = rt.Candidates.pairs(votes)
     reward = posterior.draws["reward"][0]
     gap = reward[:, questions.first] - reward[:, questions.second]
     share = np.asarray(posterior._responsibilities)[:, questions.annotator]
-    np.testing.assert_allclose(posterior.chances(questions).table[0, :, 0], (share * expit(gap)).sum(-1), atol=1e-5)
+    np.testing.assert_allclose(
+        posterior.answer_probs(questions).table[0, :, 0], (share * expit(gap)).sum(-1), atol=1e-5
+    )
     for target in ("ranking", "everything"):
         assert (rt.Policy(target=target).choose(posterior, questions, 4, seed=0).score > 0).all()
     for criterion in EVERY:
@@ -266,7 +302,9 @@ def test_types_are_weighted_by_the_votes(fit_quietly):
         elif "competence" not in repr(criterion):
             assert np.isfinite(criterion(posterior, questions)).all()
     for batch in (rt.acquisition.Sequential(), rt.acquisition.BatchBald()):
-        with pytest.raises(SettingError, match="those of one annotator share a type in MixtureBTL; use Unique"):
+        with pytest.raises(
+            SettingError, match="those of one annotator share a type in MixtureBTL; use Unique"
+        ):
             rt.Policy(target="ranking", batch=batch).choose(posterior, questions, 2, seed=0)
 
 
@@ -281,14 +319,23 @@ def test_prior_draws_before_any_answer():
 
 def test_weights_after_further_answers_are_their_likelihood():
     more = rt.Comparisons(
-        np.array([0, 1]), np.array([5, 2]), np.array([0, 3]), np.array([1.0, 0.0]), None, VOTES.items, VOTES.annotators
+        np.array([0, 1]),
+        np.array([5, 2]),
+        np.array([0, 3]),
+        np.array([1.0, 0.0]),
+        None,
+        VOTES.items,
+        VOTES.annotators,
     )
     both = {
-        name: np.concatenate([getattr(VOTES, name), getattr(more, name)]) for name in ("first", "second", "annotator", "wins")
+        name: np.concatenate([getattr(VOTES, name), getattr(more, name)])
+        for name in ("first", "second", "annotator", "wins")
     }
     count = np.concatenate([VOTES.count, np.ones(2)])
     with jax.enable_x64(True):
-        after = POSTERIOR.after(rt.Comparisons(**both, count=count, items=VOTES.items, annotators=VOTES.annotators))
+        after = POSTERIOR.after(
+            rt.Comparisons(**both, count=count, items=VOTES.items, annotators=VOTES.annotators)
+        )
     p = wins(more)
     likelihood = p[:, 0] * (1 - p[:, 1])
     np.testing.assert_allclose(after.weight[0], likelihood / likelihood.sum(), rtol=1e-3)
@@ -297,19 +344,30 @@ def test_weights_after_further_answers_are_their_likelihood():
 
 def test_names_of_something_else():
     other = rt.Candidates.pairs(items=range(9), annotators=range(7))
-    with pytest.raises(DataError, match=re.escape("these are in codes of other items (9) than what was fitted (6)")):
-        POSTERIOR.chances(other)
+    message = "these are in codes of other annotators (7) than what was fitted (4)"
+    with pytest.raises(DataError, match=re.escape(message)):
+        POSTERIOR.answer_probs(other)
 
 
 def test_models_without_what_is_asked(by_label):
     _, posterior = by_label
-    with pytest.raises(SettingError, match=re.escape("DawidSkene has no reward, so items have no order of their own")):
+    with pytest.raises(
+        SettingError,
+        match=re.escape("DawidSkene has no reward, so items have no order of their own"),
+    ):
         VarianceReduction("rank")(posterior, rt.Candidates.labels(posterior.data))
     with pytest.raises(
-        SettingError, match=re.escape("names ['skill'], which are none of its sites; ExtendedBTL has ['competence', 'reward']")
+        SettingError,
+        match=re.escape(
+            "names ['skill'], which are none of its sites; ExtendedBTL has ['competence', 'reward']"
+        ),
     ):
         About("skill")(POSTERIOR, PAIRS)
     votes = POSTERIOR.data
-    btl = Posterior(rt.BTL(reward_scale=1.0), votes, {"reward": POSTERIOR.draws["reward"]}, POSTERIOR.weight)
-    with pytest.raises(SettingError, match="BTL has no competence, so nothing is to be learned of annotators"):
+    btl = Posterior(
+        rt.BTL(reward_scale=1.0), votes, {"reward": POSTERIOR.draws["reward"]}, POSTERIOR.weight
+    )
+    with pytest.raises(
+        SettingError, match="BTL has no competence, so nothing is to be learned of annotators"
+    ):
         VarianceReduction("competence")(btl, PAIRS)

@@ -9,14 +9,22 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from raters.acquisition import formats
+from raters.acquisition.campaign import formats
 from raters.errors import DataError
 
 PAIRS = xr.Dataset(
-    {"first": ("id", ["tea", "milk"]), "second": ("id", ['"a" & <b>', "tea"]), "by": ("id", ["ann", "bob"])},
+    {
+        "first": ("id", ["tea", "milk"]),
+        "second": ("id", ['"a" & <b>', "tea"]),
+        "by": ("id", ["ann", "bob"]),
+    },
     {"id": np.array(["a3f1-1", "a3f1-2"], object)},
 )
-ITEMS = xr.Dataset({"item": ("id", [7, 8]), "by": ("id", [1, 2])}, {"id": ["a3f1-1", "a3f1-2"]}, {"classes": ["no", "a & b"]})
+ITEMS = xr.Dataset(
+    {"item": ("id", [7, 8]), "by": ("id", [1, 2])},
+    {"id": ["a3f1-1", "a3f1-2"]},
+    {"classes": ["no", "a & b"]},
+)
 TEXTS = {"tea": "a cup of tea", "milk": "a glass of milk", '"a" & <b>': "neither"}
 
 
@@ -24,8 +32,18 @@ def annotation(answer, who=1, at="2026-01-01", **more):
     """As Label Studio exports it: of a pair, or of a choice; None for nothing."""
     kind = "pairwise" if answer in ("left", "right", "up") else "choices"
     value = {"selected": answer} if kind == "pairwise" else {"choices": [answer]}
-    result = [] if answer is None else [{"from_name": "answer", "to_name": "first", "type": kind, "value": value, "id": "x"}]
-    return {"id": 5, "completed_by": who, "result": result, "was_cancelled": False, "updated_at": at} | more
+    result = (
+        []
+        if answer is None
+        else [{"from_name": "answer", "to_name": "first", "type": kind, "value": value, "id": "x"}]
+    )
+    return {
+        "id": 5,
+        "completed_by": who,
+        "result": result,
+        "was_cancelled": False,
+        "updated_at": at,
+    } | more
 
 
 def task(*annotations, question="a3f1-1", by="ann"):
@@ -34,9 +52,13 @@ def task(*annotations, question="a3f1-1", by="ann"):
 
 def record(*responses, question="a3f1-1", by="ann"):
     """As argilla 2.8 exports it with flatten=True; responses are (value, user, status)."""
-    values, users, states = (list(part) for part in zip(*responses, strict=True)) if responses else (None, None, None)
+    values, users, states = (
+        (list(part) for part in zip(*responses, strict=True)) if responses else (None, None, None)
+    )
     names = ("answer.responses", "answer.responses.users", "answer.responses.status")
-    return {"id": question, "by": by, "first": "a cup of tea"} | dict(zip(names, (values, users, states), strict=True))
+    return {"id": question, "by": by, "first": "a cup of tea"} | dict(
+        zip(names, (values, users, states), strict=True)
+    )
 
 
 # ---------------------------------------------------------------- writing
@@ -54,7 +76,12 @@ def test_tasks_hold_the_question_and_what_to_show():
     }
     assert tasks[1]["meta"] == {"question": "a3f1-2"}
     assert [one["data"]["item"] for one in formats.to_label_studio(ITEMS)] == ["7", "8"]
-    assert json.loads(json.dumps(formats.to_label_studio(ITEMS, {"7": "x", 8: "y"})))[0]["data"]["item_name"] == 7
+    assert (
+        json.loads(json.dumps(formats.to_label_studio(ITEMS, {"7": "x", 8: "y"})))[0]["data"][
+            "item_name"
+        ]
+        == 7
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,11 +120,15 @@ def test_records_and_settings_of_argilla():
         assert {field["name"] for field in settings["fields"]} == set(record["fields"])
         assert {one["name"] for one in settings["metadata"]} == set(record["metadata"])
         assert settings["questions"][0]["settings"]["type"] == kind
-        assert [option["value"] for option in settings["questions"][0]["settings"]["options"]] == options
+        assert [
+            option["value"] for option in settings["questions"][0]["settings"]["options"]
+        ] == options
 
 
 def test_what_cannot_be_written():
-    with pytest.raises(DataError, match="texts= has none for 'tea', which question a3f1-1 is about"):
+    with pytest.raises(
+        DataError, match="texts= has none for 'tea', which question a3f1-1 is about"
+    ):
         formats.to_label_studio(PAIRS, {"milk": "m"})
     with pytest.raises(DataError, match=r"write classes=\['no', 'yes'\]"):
         formats.label_studio_config(ITEMS.drop_attrs())
@@ -120,11 +151,27 @@ RATED = {"completed_by": 7, "result": [{"type": "rating", "value": {"rating": 4}
         ([annotation(None)], "open", ["a3f1-1"]),  # submitted with nothing chosen
         ([annotation(None, was_cancelled=True)], "skipped", ["a3f1-1"]),
         ([annotation("left", was_cancelled=True)], "skipped", ["a3f1-1"]),  # chosen, then skipped
-        ([annotation("left", at="2"), annotation("right", at="1")], "answers", {"a3f1-1": "first"}),  # the last counts
-        ([annotation(None, was_cancelled=True, at="1"), annotation("left", at="2")], "answers", {"a3f1-1": "first"}),
-        ([annotation("left", at="1"), annotation(None, was_cancelled=True, at="2")], "skipped", ["a3f1-1"]),
+        (
+            [annotation("left", at="2"), annotation("right", at="1")],
+            "answers",
+            {"a3f1-1": "first"},
+        ),  # the last counts
+        (
+            [annotation(None, was_cancelled=True, at="1"), annotation("left", at="2")],
+            "answers",
+            {"a3f1-1": "first"},
+        ),
+        (
+            [annotation("left", at="1"), annotation(None, was_cancelled=True, at="2")],
+            "skipped",
+            ["a3f1-1"],
+        ),
         ([annotation("left", 1), annotation("left", 2)], "answers", {"a3f1-1": "first"}),
-        ([annotation("left", 1), annotation("right", 2)], "disputed", {"a3f1-1": ["first", "second"]}),
+        (
+            [annotation("left", 1), annotation("right", 2)],
+            "disputed",
+            {"a3f1-1": ["first", "second"]},
+        ),
     ],
 )
 def test_annotations_of_one_task(done, field, expected):
@@ -138,7 +185,9 @@ def test_annotations_by_others_are_reported():
     by_bob = annotation("right", {"id": 8, "email": "bob@site.org"})
     found = formats.from_label_studio([task(annotation("left", 7), by_bob)], people)
     assert found == ({"a3f1-1": "first"}, [], [], [("a3f1-1", "bob", "second")], {})
-    found = formats.from_label_studio([task(annotation("left", 99)), task(by_bob, question="a3f1-2", by="bob")], people)
+    found = formats.from_label_studio(
+        [task(annotation("left", 99)), task(by_bob, question="a3f1-2", by="bob")], people
+    )
     assert found == ({"a3f1-2": "second"}, [], ["a3f1-1"], [("a3f1-1", 99, "first")], {})
 
 
@@ -151,13 +200,21 @@ def test_annotations_by_others_are_reported():
         ([("first", "u", "draft")], "open", ["a3f1-1"]),
         ([("first", "u", "discarded")], "skipped", ["a3f1-1"]),
         ([(["second", "first"], "u", "submitted")], "answers", {"a3f1-1": "second"}),
-        ([([{"value": "second", "rank": 1}, {"value": "first", "rank": 1}], "u", "submitted")], "answers", {"a3f1-1": "tie"}),
+        (
+            [([{"value": "second", "rank": 1}, {"value": "first", "rank": 1}], "u", "submitted")],
+            "answers",
+            {"a3f1-1": "tie"},
+        ),
         (
             [([{"value": "first", "rank": 2}, {"value": "second", "rank": 1}], "u", "submitted")],
             "answers",
             {"a3f1-1": "second"},
         ),
-        ([("first", "u", "submitted"), ("second", "v", "submitted")], "disputed", {"a3f1-1": ["first", "second"]}),
+        (
+            [("first", "u", "submitted"), ("second", "v", "submitted")],
+            "disputed",
+            {"a3f1-1": ["first", "second"]},
+        ),
     ],
 )
 def test_responses_to_one_record(responses, field, expected):
@@ -165,12 +222,17 @@ def test_responses_to_one_record(responses, field, expected):
     assert getattr(found, field) == expected
     nested = {"id": "a3f1-1", "metadata": {"by": "ann"}, "responses": {}}
     keys = ("value", "user_id", "status")
-    nested["responses"]["answer"] = [dict(zip(keys, response, strict=True)) for response in responses]
+    nested["responses"]["answer"] = [
+        dict(zip(keys, response, strict=True)) for response in responses
+    ]
     assert formats.from_argilla([nested]) == found
 
 
 def test_responses_by_others_are_reported():
-    found = formats.from_argilla([record(("first", "u", "submitted"), ("second", "v", "submitted"))], {"u": "ann", "v": "bob"})
+    found = formats.from_argilla(
+        [record(("first", "u", "submitted"), ("second", "v", "submitted"))],
+        {"u": "ann", "v": "bob"},
+    )
     assert found == ({"a3f1-1": "first"}, [], [], [("a3f1-1", "bob", "second")], {})
 
 
@@ -180,18 +242,54 @@ def test_responses_by_others_are_reported():
         (formats.from_label_studio, {"tasks": []}, "expected a list of tasks"),
         (formats.from_label_studio, [{"data": {}}], "every entry needs 'annotations'"),
         (formats.from_label_studio, [task(question=None)], "task 1 has no id of a question"),
-        (formats.from_label_studio, [task(annotation("up"))], "has selected='up'; expected 'left' or 'right'"),
+        (
+            formats.from_label_studio,
+            [task(annotation("up"))],
+            "has selected='up'; expected 'left' or 'right'",
+        ),
         (formats.from_argilla, "records", "expected a list of records"),
-        (formats.from_label_studio, [task(RATED)], "'a3f1-1' holds 'rating'; expected 'pairwise' or 'choices'"),
-        (formats.from_label_studio, [{"annotations": [], "data": "x"}], "'data' of task 0 is 'x'; expected a dictionary"),
-        (formats.from_label_studio, [{"annotations": "x", "data": {"question": "q"}}], "expected a list of dictionaries"),
-        (formats.from_label_studio, [record()], "records of Argilla: read them with formats.from_argilla"),
+        (
+            formats.from_label_studio,
+            [task(RATED)],
+            "'a3f1-1' holds 'rating'; expected 'pairwise' or 'choices'",
+        ),
+        (
+            formats.from_label_studio,
+            [{"annotations": [], "data": "x"}],
+            "'data' of task 0 is 'x'; expected a dictionary",
+        ),
+        (
+            formats.from_label_studio,
+            [{"annotations": "x", "data": {"question": "q"}}],
+            "expected a list of dictionaries",
+        ),
+        (
+            formats.from_label_studio,
+            [record()],
+            "records of Argilla: read them with formats.from_argilla",
+        ),
         (formats.from_label_studio, formats.to_argilla(PAIRS), "records of Argilla"),
-        (formats.from_argilla, [task()], "tasks of Label Studio: read them with formats.from_label_studio"),
+        (
+            formats.from_argilla,
+            [task()],
+            "tasks of Label Studio: read them with formats.from_label_studio",
+        ),
         (formats.from_argilla, [{"id": 3}], "record 3 has no id of a question"),
-        (formats.from_argilla, [{"id": "a3f1-1", "responses": "x"}], "'responses' of record 'a3f1-1' is 'x'"),
-        (formats.from_argilla, [record(("first", "u", None)) | {"answer.responses.users": ["u", "v"]}], "lengths 1, 2, 1"),
-        (formats.from_argilla, [record(([{"rank": 1}, {"rank": 2}], "u", None))], "expected a label, or a ranking"),
+        (
+            formats.from_argilla,
+            [{"id": "a3f1-1", "responses": "x"}],
+            "'responses' of record 'a3f1-1' is 'x'",
+        ),
+        (
+            formats.from_argilla,
+            [record(("first", "u", None)) | {"answer.responses.users": ["u", "v"]}],
+            "lengths 1, 2, 1",
+        ),
+        (
+            formats.from_argilla,
+            [record(([{"rank": 1}, {"rank": 2}], "u", None))],
+            "expected a label, or a ranking",
+        ),
         (formats.from_argilla, [record((3, "u", None))], "is 3; expected a label"),
     ],
 )

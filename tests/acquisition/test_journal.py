@@ -1,4 +1,5 @@
-"""The journal: nothing acknowledged is lost, nothing counts twice, and a file that is wrong is refused in one sentence."""
+"""The journal: nothing acknowledged is lost, nothing counts twice, and a file that is wrong is
+refused in one sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from raters.acquisition.journal import Journal, Question
+from raters.acquisition.campaign import journal as journals
+from raters.acquisition.campaign.journal import Journal, Question
 from raters.errors import DataError
 from tests.acquisition import crashing
 
@@ -45,8 +47,23 @@ def filled(journal) -> Journal:
 def content(journal: Journal) -> tuple:
     """Everything that a journal says."""
     seen, parts = journal.read(), {name: part.tolist() for name, part in journal.parts.items()}
-    columns = (seen.row, seen.annotator, seen.batch, seen.score, seen.cost, seen.withdrawn, seen.value)
-    facts = (journal.identity, journal.settings, journal.tag, parts, seen.asked, seen.told)
+    columns = (
+        seen.row,
+        seen.annotator,
+        seen.batch,
+        seen.score,
+        seen.cost,
+        seen.withdrawn,
+        seen.value,
+    )
+    facts = (
+        journal.identity,
+        journal.settings,
+        journal.tag,
+        parts,
+        seen.asked_at,
+        seen.answered_at,
+    )
     return facts, [np.nan_to_num(column, nan=-1.0).tolist() for column in columns]
 
 
@@ -57,13 +74,17 @@ def content(journal: Journal) -> tuple:
 @example(-0.0, -0.0, -0.0)
 @example(np.inf, np.inf, np.inf)
 @example(np.nan, 5e-324, -np.inf)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_every_number_that_is_written_is_read_back(journal, score, cost, value):
     known = len(journal.read())
     (asked,) = journal.ask([Question(0, 0, 1, 0, score, cost)], known=known)
     journal.tell({asked: value})
     seen = Journal(journal.path).read()
-    np.testing.assert_array_equal([seen.score[-1], seen.cost[-1], seen.value[-1]], [score, cost, value])
+    np.testing.assert_array_equal(
+        [seen.score[-1], seen.cost[-1], seen.value[-1]], [score, cost, value]
+    )
 
 
 def test_an_answer_that_would_not_come_back_is_refused_before_it_is_written(journal):
@@ -91,7 +112,10 @@ def test_what_was_written_is_read_back(filled):
 def test_an_answer_that_comes_twice_counts_once(filled):
     one = filled.id_of(1)
     assert filled.tell({one: 1.0}) == ((), (one,), (), ())
-    with pytest.raises(DataError, match=rf"question {one} has the answer 1.0 \(told .*\), and now 0.0.*correct=True"):
+    with pytest.raises(
+        DataError,
+        match=rf"question {one} has the answer 1.0 \(told .*\), and now 0.0.*correct=True",
+    ):
         filled.tell({filled.id_of(2): 1.0, one: 0.0})
     assert filled.read().answered.sum() == 2  # all or nothing
     assert filled.tell({one: 0.0}, correct=True).corrected == (one,)
@@ -103,7 +127,9 @@ def test_an_answer_may_come_after_its_question_was_withdrawn(filled):
     late = filled.id_of(5)
     assert filled.tell({late: 1.0}) == ((late,), (), (), (late,))
     assert filled.read().value[4] == 1.0
-    assert filled.withdraw([late, filled.id_of(1)]) == ()  # answered, so there is nothing to take back
+    assert (
+        filled.withdraw([late, filled.id_of(1)]) == ()
+    )  # answered, so there is nothing to take back
 
 
 def test_questions_are_not_handed_out_by_one_who_has_not_seen_the_last(filled):
@@ -124,8 +150,13 @@ def test_questions_are_not_handed_out_by_one_who_has_not_seen_the_last(filled):
     ],
 )
 def test_ids_that_were_not_handed_out(filled, wrong, says):
-    wrong, says = (part.format(tag=filled.tag) if isinstance(part, str) else part for part in (wrong, says))
-    for action in (lambda: filled.tell({filled.id_of(2): 1.0, wrong: 1.0}), lambda: filled.withdraw([filled.id_of(2), wrong])):
+    wrong, says = (
+        part.format(tag=filled.tag) if isinstance(part, str) else part for part in (wrong, says)
+    )
+    for action in (
+        lambda: filled.tell({filled.id_of(2): 1.0, wrong: 1.0}),
+        lambda: filled.withdraw([filled.id_of(2), wrong]),
+    ):
         with pytest.raises(DataError) as error:
             action()
         assert f"no question {wrong!r} was handed out: {says}" in str(error.value)
@@ -145,10 +176,19 @@ def test_the_journal_of_another_campaign(journal):
         ({"model": "ExtendedBTL()"}, r"its model is BTL\(\), not ExtendedBTL\(\)"),
         (
             {"items": '["tea", "beer"]'},
-            "of the items it has 'milk', which this one has not and has not 'beer', which this one has",
+            (
+                "of the items it has 'milk', which this one has not and has not 'beer', which this"
+                " one has"
+            ),
         ),
-        ({"items": '["milk", "tea"]'}, "its items come in another order, 'tea', 'milk' and not 'milk', 'tea'"),
-        ({"pool": "3 questions (abd)"}, r"its pool is 2 questions \(abc\), not 3 questions \(abd\)"),
+        (
+            {"items": '["milk", "tea"]'},
+            "its items come in another order, 'tea', 'milk' and not 'milk', 'tea'",
+        ),
+        (
+            {"pool": "3 questions (abd)"},
+            r"its pool is 2 questions \(abc\), not 3 questions \(abd\)",
+        ),
     ]:
         with pytest.raises(DataError, match=f"belongs to another campaign: {says}.*Campaign.open"):
             Journal.start(journal.path, IDENTITY | changed, {}, PARTS)
@@ -205,13 +245,16 @@ def test_a_truncated_journal(filled):
 
 
 def test_any_flipped_byte_is_seen_or_harmless(filled, tmp_path):
-    """SQLite's own check sees pages that do not fit together; a digit that has changed is what the checksums are for."""
+    """SQLite's own check sees pages that do not fit together; a digit that has changed is what the
+    checksums are for."""
     whole, expected = filled.path.read_bytes(), content(filled)
     rng, seen = random.Random(0), collections.Counter()
     used = [place for place, byte in enumerate(whole) if byte]
     for place in rng.sample(used, 300) + rng.sample(range(len(whole)), 100):
         broken = tmp_path / "broken.db"
-        broken.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << rng.randrange(8))]) + whole[place + 1 :])
+        broken.write_bytes(
+            whole[:place] + bytes([whole[place] ^ (1 << rng.randrange(8))]) + whole[place + 1 :]
+        )
         try:
             found = content(Journal(broken))
         except DataError:
@@ -238,7 +281,9 @@ def test_a_lock_that_stays_is_reported(filled):
     impatient = Journal(filled.path, patience=0.1)
     other = sqlite3.connect(filled.path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(DataError, match=r"is locked: another process has been writing to it for more than 0.1 s"):
+    with pytest.raises(
+        DataError, match=r"is locked: another process has been writing to it for more than 0.1 s"
+    ):
         impatient.tell({filled.id_of(2): 1.0})
     other.execute("ROLLBACK")
     other.close()
@@ -256,21 +301,33 @@ def test_threads_may_share_a_journal(filled):
 
 
 def test_of_two_that_start_one_makes_the_journal(tmp_path, monkeypatch):
-    path, make = tmp_path / "campaign.db", Journal._create
+    path, make = tmp_path / "campaign.db", journals.create
     tags = []
 
     def late(*arguments):
         tags.append(Journal.start(path, IDENTITY, {}, PARTS).tag)  # meanwhile another process
         make(*arguments)
 
-    monkeypatch.setattr(Journal, "_create", lambda *arguments: (monkeypatch.undo(), late(*arguments)))
+    monkeypatch.setattr(
+        journals, "create", lambda *arguments: (monkeypatch.undo(), late(*arguments))
+    )
     assert Journal.start(path, IDENTITY, {}, PARTS).tag == tags[0]
     assert [file.name for file in tmp_path.iterdir()] == ["campaign.db"]
 
 
+@pytest.mark.slow
 def test_killed_at_a_hundred_moments_it_loses_no_answer_and_repeats_none(tmp_path):
-    """Four processes at a time ask and tell, and are killed; the log of each says what it had been told was done."""
-    worker = [sys.executable, "-W", "ignore", "-m", "tests.acquisition.crashing", str(tmp_path), "100"]
+    """Four processes at a time ask and tell, and are killed; the log of each says what it had been
+    told was done."""
+    worker = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "tests.acquisition.crashing",
+        str(tmp_path),
+        "100",
+    ]
     done = subprocess.run(worker, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     logs = [file.read_text().splitlines() for file in tmp_path.glob("*.log")]
@@ -278,14 +335,20 @@ def test_killed_at_a_hundred_moments_it_loses_no_answer_and_repeats_none(tmp_pat
     for line in (line for log in logs for line in log):
         what, _, one = line.rpartition(" ")
         acknowledged[what].append(one)
-    assert len(acknowledged["asked"]) == len(set(acknowledged["asked"])), "an id was handed out twice"
+    assert len(acknowledged["asked"]) == len(set(acknowledged["asked"])), (
+        "an id was handed out twice"
+    )
 
     campaign = crashing.campaign(tmp_path / "campaign.db")
     journal = campaign._journal
     seen = journal.read()
     ids = [journal.id_of(number) for number in range(1, len(seen) + 1)]
     words = {1.0: "first", 0.0: "second", 0.5: "tie"}
-    answered = {one: words[value] for one, value in zip(ids, seen.value.tolist(), strict=True) if value == value}
+    answered = {
+        one: words[value]
+        for one, value in zip(ids, seen.value.tolist(), strict=True)
+        if value == value
+    }
     assert set(acknowledged["asked"]) <= set(ids), "a question was lost"
     assert set(acknowledged["told"]) <= set(answered), "an answer was lost"
     assert set(answered) <= set(acknowledged["trying"]), "an answer came from nowhere"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.acquisition.noisy_labels import (
+from raters.acquisition.simulation.noisy_labels import (
     BestLabeller,
     FrozenTruth,
     Inferred,
@@ -22,14 +22,19 @@ from raters.datasets._label_generators import GeneratedLabels
 from raters.errors import DataError, SettingError
 
 LABELS = rt.Labels.from_frame(
-    {"i": [0, 0, 0, 1, 1], "a": [*"xyzxy"], "l": [0, 1, 1, 1, 0]}, item="i", annotator="a", label="l", items=[0, 1, 2]
+    {"i": [0, 0, 0, 1, 1], "a": [*"xyzxy"], "l": [0, 1, 1, 1, 0]},
+    item="i",
+    annotator="a",
+    label="l",
+    items=[0, 1, 2],
 )
 INFERRED = Inferred(np.array([[0.7, 0.3], [0.1, 0.9], [0.6, 0.4]]), np.array([0.6, 0.9, 0.5]), {})
 NONE = np.full(3, -1)
 
 
 def crowd(seed: int, number: int, features: int = 0) -> GeneratedLabels:
-    """Twelve annotators of whom five are right 92 times in 100, and seven hardly more often than by chance."""
+    """Twelve annotators of whom five are right 92 times in 100, and seven hardly more often than by
+    chance."""
     accuracy = np.array([0.92] * 5 + [0.38] * 7)
     base = rt.datasets.label_crowd(number, 12, 1, 3, num_features=features, seed=seed)
     right = np.eye(3, dtype=bool)
@@ -41,7 +46,11 @@ def crowd(seed: int, number: int, features: int = 0) -> GeneratedLabels:
 
 
 def test_the_majority():
-    assert MajorityTruth().truths(LABELS, NONE).tolist() == [1, 0, -1]  # of equal votes the first class
+    assert MajorityTruth().truths(LABELS, NONE).tolist() == [
+        1,
+        0,
+        -1,
+    ]  # of equal votes the first class
     known = LABELS.with_truth({0: 0})
     assert MajorityTruth().truths(known, NONE).tolist() == [1, 0, -1]  # no peeping
 
@@ -53,13 +62,13 @@ def test_truths_that_are_frozen_and_those_that_are_not():
     assert BestLabeller().truths(LABELS, before, INFERRED).tolist() == [0, 1, -1]
 
 
-def test_whom_to_ask():
+def test_choice_of_annotators():
     order = np.array([2, 0, 1])
     for way in (MajorityTruth(), FrozenTruth(), ReinferredTruth()):
-        assert way.whom(order, 2, INFERRED).tolist() == [2, 0]
-    assert BestLabeller().whom(order, 2, INFERRED).tolist() == [1]
-    assert BestLabeller().whom(order[:2], 2, INFERRED).tolist() == [0]
-    assert BestLabeller().whom(order, 2, None).tolist() == [2, 0]
+        assert way.choose(order, 2, INFERRED).tolist() == [2, 0]
+    assert BestLabeller().choose(order, 2, INFERRED).tolist() == [1]
+    assert BestLabeller().choose(order[:2], 2, INFERRED).tolist() == [0]
+    assert BestLabeller().choose(order, 2, None).tolist() == [2, 0]
 
 
 @pytest.mark.parametrize("model", [rt.DawidSkene(), rt.OneCoin()])
@@ -67,25 +76,34 @@ def test_what_a_model_infers(model):
     """One who is always with the others, and one who never is."""
     table = [(i, a, (i % 2) ^ (a == "z")) for i in range(20) for a in "wxyz"]
     item, annotator, label = zip(*table, strict=True)
-    labels = rt.Labels.from_frame({"i": item, "a": annotator, "l": label}, item="i", annotator="a", label="l")
+    labels = rt.Labels.from_frame(
+        {"i": item, "a": annotator, "l": label}, item="i", annotator="a", label="l"
+    )
     found = ReinferredTruth(model).infer(labels)
     assert found.responsibility.argmax(1).tolist() == [i % 2 for i in range(20)]
     assert found.accuracy[:3].min() > 0.85 > 0.15 > found.accuracy[3]
     again = ReinferredTruth(model).infer(labels, found.values)
     np.testing.assert_allclose(again.accuracy, found.accuracy, atol=0.01)
-    assert ReinferredTruth(model).truths(labels, np.full(20, -1)).tolist() == [i % 2 for i in range(20)]
+    assert ReinferredTruth(model).truths(labels, np.full(20, -1)).tolist() == [
+        i % 2 for i in range(20)
+    ]
 
 
 # ------------------------------------------------------------------ the simulation
 
 
+@pytest.mark.slow
 def test_inferring_anew_beats_freezing_beats_the_majority():
-    """Over 10 crowds the areas differed by .021 (inferred anew less frozen) and .061 (frozen less majority), with standard
-    deviations of .013 and .033 from crowd to crowd: of 6 crowds, false alarm below 1e-4 for each, were seeds not fixed."""
+    """Over 10 crowds the areas differed by .021 (inferred anew less frozen) and .061 (frozen less
+    majority), with standard deviations of .013 and .033 from crowd to crowd: of 6 crowds, false
+    alarm below 1e-4 for each, were seeds not fixed.
+    """
     ways = {"majority": MajorityTruth(), "frozen": FrozenTruth(), "anew": ReinferredTruth()}
     areas = []
     for seed in range(6):
-        curves = simulate_labelling(crowd(seed, 150), ways, labels_per_item=5, items_per_step=28, seed=seed)
+        curves = simulate_labelling(
+            crowd(seed, 150), ways, labels_per_item=5, items_per_step=28, seed=seed
+        )
         assert curves["answers"].values.tolist() == [[50, 190, 330, 470, 610, 750]] * 3
         areas.append(area_under_accuracy(curves).values)
     majority, frozen, anew = np.mean(areas, 0)
@@ -110,6 +128,7 @@ def test_the_best_labeller_is_found_and_labels_more_items():
     assert best["answers"].max() == 5 * 38 + 112
 
 
+@pytest.mark.slow
 def test_a_classifier_is_trained_and_tested_on_items_held_out():
     ways = {"majority": MajorityTruth(), "anew": ReinferredTruth()}
     options = {"labels_per_item": 5, "items_per_step": 28, "held_out": 50, "budget": 330, "seed": 0}
@@ -130,9 +149,13 @@ def test_random_numbers_are_common():
     people = crowd(1, 150)
     one = {"labels_per_item": 5, "items_per_step": 28, "budget": 330, "seed": 3}
     alone = simulate_labelling(people, MajorityTruth(), **one)
-    beside = simulate_labelling(people, {"best": BestLabeller(), "majority": MajorityTruth()}, **one).sel(way="majority")
+    beside = simulate_labelling(
+        people, {"best": BestLabeller(), "majority": MajorityTruth()}, **one
+    ).sel(way="majority")
     for name in alone.data_vars:
-        assert np.array_equal(alone[name].values.ravel(), beside[name].values[: alone.sizes["step"]])
+        assert np.array_equal(
+            alone[name].values.ravel(), beside[name].values[: alone.sizes["step"]]
+        )
     again = simulate_labelling(people, MajorityTruth(), **one | {"seed": 4})
     assert not np.array_equal(alone["label_accuracy"], again["label_accuracy"])
 
@@ -148,7 +171,10 @@ def test_random_numbers_are_common():
         ({"acquire": "certain"}, "acquire='certain' is unknown"),
         ({"acquire": "least_confident"}, "acquire='least_confident' needs a classifier"),
         ({"items_per_step": 0}, "items_per_step=0 is not possible"),
-        ({"way": ReinferredTruth(rt.MajorityVote())}, "MajorityVote does not say how often each annotator is right"),
+        (
+            {"way": ReinferredTruth(rt.MajorityVote())},
+            "MajorityVote does not say how often each annotator is right",
+        ),
     ],
 )
 def test_what_cannot_be(change, message):
@@ -159,6 +185,10 @@ def test_what_cannot_be(change, message):
 def test_a_crowd_has_a_truth():
     labels = dataclasses.replace(crowd(0, 30).labels)
     with pytest.raises(
-        DataError, match="a crowd has labels and a truth with 'true_class' and 'confusion', as label_crowd gives them"
+        DataError,
+        match=(
+            "a crowd has labels and a truth with 'true_class' and 'confusion', as label_crowd gives"
+            " them"
+        ),
     ):
         simulate_labelling(GeneratedLabels(labels, {}), MajorityTruth(), seed=0)

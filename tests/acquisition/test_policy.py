@@ -21,7 +21,6 @@ from raters.acquisition import (
     Unique,
     UpperBound,
 )
-from raters.acquisition.batches import asked_about
 from raters.errors import DataError, SettingError
 from tests.acquisition.crowd import ANNOTATORS, COMPETENCE, MODEL, PAIRS, POSTERIOR, RESULT
 
@@ -38,9 +37,14 @@ def test_entropy_asks_the_worst_annotators_and_the_default_does_not():
     competence = np.clip(np.linspace(0.05, 0.95, 10) + 0.05 * rng.normal(size=(200, 10)), 0, 1)
     reward = rng.uniform(0, 8, 20) + rng.normal(size=(200, 20))
     votes, _ = rt.datasets.paper(20, 10, 50, seed=0)
-    draws = {"reward": reward[None].astype(np.float32), "competence": competence[None].astype(np.float32)}
+    draws = {
+        "reward": reward[None].astype(np.float32),
+        "competence": competence[None].astype(np.float32),
+    }
     model = rt.ExtendedBTL(reward_scale=2.5, competence_spread=10.0)
-    posterior = rt.acquisition.Posterior(model, votes, draws, np.full((1, 200), 1 / 200, np.float32))
+    posterior = rt.acquisition.Posterior(
+        model, votes, draws, np.full((1, 200), 1 / 200, np.float32)
+    )
     pairs = rt.Candidates.pairs(votes)
 
     def asked(policy):
@@ -55,13 +59,16 @@ def test_entropy_asks_the_worst_annotators_and_the_default_does_not():
 def test_what_is_good_for_the_ranking_is_bad_for_the_audit():
     """Annotator 0 is known well and competent, annotator 3 is hardly known."""
     ranking, audit = (
-        np.bincount(WHO[choose(20, target=target, batch=Top()).rows], minlength=4) for target in ("ranking", "competence")
+        np.bincount(WHO[choose(20, target=target, batch=Top()).rows], minlength=4)
+        for target in ("ranking", "competence")
     )
     assert audit[3] > ranking[3]
     assert ranking[0] > audit[0]
 
 
-@pytest.mark.parametrize("target", ["ranking", "reward", "top_k", "competence", "predictive", "everything"])
+@pytest.mark.parametrize(
+    "target", ["ranking", "reward", "top_k", "competence", "predictive", "everything"]
+)
 def test_every_target_chooses(target):
     rows, score, _ = choose(5, target=target, k=2 if target == "top_k" else 1)
     assert len(set(rows.tolist())) == 5
@@ -85,23 +92,36 @@ def test_best_by_mean_by_quantile_by_draw_and_by_oracle():
     ):
         rows = choose(8, score=OrderEntropy(), annotator=whom).rows
         assert set(WHO[rows].tolist()) == {expected}
-        assert len(set(asked_about(PAIRS)[rows].tolist())) == 8
+        assert len(set(PAIRS.about()[rows].tolist())) == 8
     drawn = np.concatenate(
-        [WHO[choose(10, score=OrderEntropy(), annotator=ThompsonAnnotator(), seed=seed).rows] for seed in range(40)]
+        [
+            WHO[choose(10, score=OrderEntropy(), annotator=ThompsonAnnotator(), seed=seed).rows]
+            for seed in range(40)
+        ]
     )
     share = np.bincount(np.abs(COMPETENCE).argmax(1), minlength=4) / len(COMPETENCE)
     # 400 draws: a share is off by 5 standard errors with probability 6e-7.
-    assert (np.abs(np.bincount(drawn, minlength=4) / 400 - share) < 5 * np.sqrt(share * (1 - share) / 400) + 1e-9).all()
+    assert (
+        np.abs(np.bincount(drawn, minlength=4) / 400 - share)
+        < 5 * np.sqrt(share * (1 - share) / 400) + 1e-9
+    ).all()
 
 
 def test_an_adversary_is_worth_asking():
-    """Competences of .3, −3 and .1 that are known: everybody's choice is the adversary, whose answers tell most."""
+    """Competences of .3, −3 and .1 that are known: everybody's choice is the adversary, whose
+    answers tell most."""
     draws = {
         "reward": POSTERIOR.draws["reward"],
         "competence": np.broadcast_to(np.array([0.3, -3.0, 0.1, 0.0], np.float32), (1, 200, 4)),
     }
     posterior = rt.acquisition.Posterior(MODEL, POSTERIOR.data, draws, POSTERIOR.weight)
-    for whom in (Joint(), BestMean(), UpperBound(), ThompsonAnnotator(), Oracle(dict(enumerate([0.3, -3.0, 0.1, 0.0])))):
+    for whom in (
+        Joint(),
+        BestMean(),
+        UpperBound(),
+        ThompsonAnnotator(),
+        Oracle(dict(enumerate([0.3, -3.0, 0.1, 0.0]))),
+    ):
         rows = rt.Policy(annotator=whom, score=Bald()).choose(posterior, PAIRS, 4, seed=0).rows
         assert set(WHO[rows].tolist()) == {1}
 
@@ -114,7 +134,8 @@ def test_costs_count_in_the_choice_of_annotators():
 
 
 def test_questions_that_wait_count_as_part_of_the_batch():
-    """One at a time with the earlier ones waiting, or all at once: six different pairs, and for sequential batches the same."""
+    """One at a time with the earlier ones waiting, or all at once: six different pairs, and for
+    sequential batches the same."""
     once = choose(6).rows.tolist()
     one_by_one: list[int] = []
     for _ in range(6):
@@ -123,18 +144,29 @@ def test_questions_that_wait_count_as_part_of_the_batch():
         chosen = rt.Policy().choose(POSTERIOR, PAIRS.take(rest), 1, seed=0, pending=pending)
         one_by_one.append(int(rest[chosen.rows[0]]))
     assert one_by_one == once
-    waiting = PAIRS.take(np.flatnonzero(WHO == 0))  # every pair waits for annotator 0: others may still be asked
-    assert len(rt.Policy().choose(POSTERIOR, PAIRS.take(np.flatnonzero(WHO != 0)), 3, seed=0, pending=waiting).rows) == 3
+    waiting = PAIRS.take(
+        np.flatnonzero(WHO == 0)
+    )  # every pair waits for annotator 0: others may still be asked
+    assert (
+        len(
+            rt.Policy()
+            .choose(POSTERIOR, PAIRS.take(np.flatnonzero(WHO != 0)), 3, seed=0, pending=waiting)
+            .rows
+        )
+        == 3
+    )
 
 
 def test_a_share_for_somebody_who_cannot_be_asked_more_stops_nobody():
     """Annotator 3 can judge one pair only, and is short of their share for ever."""
-    rows = np.flatnonzero((WHO != 3) | (asked_about(PAIRS) == asked_about(PAIRS)[0]))
+    rows = np.flatnonzero((WHO != 3) | (PAIRS.about() == PAIRS.about()[0]))
     few = PAIRS.take(rows)
     policy = rt.Policy(score=Bald(), least_share=0.25)
     assert len(policy.choose(POSTERIOR, few, 8, seed=0, asked=np.array([10, 10, 10, 0])).rows) == 8
     three = PAIRS.take(np.flatnonzero(WHO < 3))
-    assert len(rt.Policy(least_share=0.3).choose(POSTERIOR, three, 3, seed=0).rows) == 3  # of those who are there
+    assert (
+        len(rt.Policy(least_share=0.3).choose(POSTERIOR, three, 3, seed=0).rows) == 3
+    )  # of those who are there
 
 
 def test_costs_divide_the_score():
@@ -144,7 +176,9 @@ def test_costs_divide_the_score():
     others = dear.rows[WHO[dear.rows] != 0]
     usable = others[free.score[np.argsort(free.rows)][others] > 1e-3]
     assert not (WHO[dear.rows[: len(usable)]] == 0).any()
-    np.testing.assert_allclose(np.sort(dear.score), np.sort(free.score))  # scores are given without the costs
+    np.testing.assert_allclose(
+        np.sort(dear.score), np.sort(free.score)
+    )  # scores are given without the costs
 
 
 def test_quotas_count_what_was_asked():
@@ -212,12 +246,17 @@ def test_settings_that_cannot_be(settings, message):
 
 def test_what_only_the_crowd_can_say():
     with pytest.raises(
-        SettingError, match=re.escape("least_share=0.3 is not possible with 4 annotators to ask; it must be at most 0.25")
+        SettingError,
+        match=re.escape(
+            "least_share=0.3 is not possible with 4 annotators to ask; it must be at most 0.25"
+        ),
     ):
         choose(3, least_share=0.3)
     with pytest.raises(DataError, match="are not among the 4 annotators known"):
         rt.suggest(MODEL, RESULT, PAIRS, policy=rt.Policy(costs={"eve": 2.0}))
-    with pytest.raises(SettingError, match=re.escape("competence names 1 of 4 annotators; add 1, 2, 3")):
+    with pytest.raises(
+        SettingError, match=re.escape("competence names 1 of 4 annotators; add 1, 2, 3")
+    ):
         choose(3, annotator=Oracle({0: 1.0}))
     with pytest.raises(SettingError, match="k=6 is not possible with 6 items"):
         choose(3, target="top_k", k=6)

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.special import xlogy
 from scipy.stats import norm
 
-from raters.acquisition import scores
+from raters.acquisition.scoring import scores
 from tests.acquisition.crowd import chances, wins
 
 
@@ -59,12 +59,17 @@ def test_bounds(seed, answers):
         assert (bald <= np.minimum(np.log2(answers), entropy) + 1e-9).all()
         assert (np.asarray(scores.epig(table, table, weight)) <= entropy + 1e-9).all()
         nested = table.reshape(5, 6, answers, -1)
-        assert (np.asarray(scores.bald_about(nested)) <= np.asarray(scores.bald(table)) + 1e-9).all()
+        assert (
+            np.asarray(scores.bald_about(nested)) <= np.asarray(scores.bald(table)) + 1e-9
+        ).all()
 
 
-@pytest.mark.parametrize(("mean", "variance", "known"), [(0, 1, 0.2789), (1, 0.5, 0.1327), (2, 4, 0.3801)])
+@pytest.mark.parametrize(
+    ("mean", "variance", "known"), [(0, 1, 0.2789), (1, 0.5, 0.1327), (2, 4, 0.3801)]
+)
 def test_probit_gaussian(mean, variance, known):
-    """A latent normal seen through Φ: the values that ERRATA row 001-22 of the sources gives, and quadrature.
+    """A latent normal seen through Φ: the values that ERRATA row 001-22 of the sources gives, and
+    quadrature.
 
     Houlsby et al. (2011), equation 3, come near with a closed form.
     """
@@ -76,7 +81,9 @@ def test_probit_gaussian(mean, variance, known):
     mean_entropy, _ = quad(lambda z: norm.pdf(z) * entropy(norm.cdf(mean + spread * z)), -10, 10)
     of_mean = entropy(norm.cdf(mean / np.sqrt(1 + variance)))
     c = np.sqrt(np.pi * np.log(2) / 2)
-    closed_form = of_mean - c * np.exp(-(mean**2) / (2 * (variance + c**2))) / np.sqrt(variance + c**2)
+    closed_form = of_mean - c * np.exp(-(mean**2) / (2 * (variance + c**2))) / np.sqrt(
+        variance + c**2
+    )
     assert closed_form == pytest.approx(known, abs=2e-3)
     latent = mean + spread * norm.ppf((np.arange(4000) + 0.5) / 4000)
     score = scores.bald(chances(norm.cdf(latent)[:, None]))
@@ -85,7 +92,8 @@ def test_probit_gaussian(mean, variance, known):
 
 
 def test_two_answers_have_one_order_of_uncertainty():
-    """Entropy, least confidence and margin rank questions with two answers alike, and fall in the modal probability."""
+    """Entropy, least confidence and margin rank questions with two answers alike, and fall in the
+    modal probability."""
     table = chances(np.linspace(0.02, 0.5, 9)[None])
     for of in (scores.entropy, scores.least_confidence, scores.margin):
         assert (np.diff(np.asarray(of(table))) > 0).all()
@@ -93,7 +101,12 @@ def test_two_answers_have_one_order_of_uncertainty():
 
 def test_committees_that_agree_score_0():
     table = np.broadcast_to(table_of(0, 3)[:, :1], (1, 30, 3, 7))
-    for of in (scores.vote_entropy, scores.committee_divergence, scores.bald, scores.bald_divergence):
+    for of in (
+        scores.vote_entropy,
+        scores.committee_divergence,
+        scores.bald,
+        scores.bald_divergence,
+    ):
         np.testing.assert_allclose(of(table), 0.0, atol=1e-6)
 
 
@@ -102,7 +115,9 @@ def test_committee_divergence_is_a_mean_over_pairs():
     expected = np.zeros(7)
     for c in range(8):
         for j in range(8):
-            kl = (table[0, c] * (np.log(table[0, c]) - np.log(np.maximum(table[0, j], 1e-12)))).sum(0)
+            kl = (table[0, c] * (np.log(table[0, c]) - np.log(np.maximum(table[0, j], 1e-12)))).sum(
+                0
+            )
             expected += weight[0, c] * weight[0, j] * kl / np.log(2)
     np.testing.assert_allclose(scores.committee_divergence(table, weight), expected, rtol=1e-3)
 
@@ -116,10 +131,16 @@ def test_weights_are_repeated_draws():
     again = np.repeat(targets, count, axis=1)
     quantity = np.random.default_rng(2).normal(size=(1, 30, 4))
     for name in ("bald", "bald_divergence", "entropy", "vote_entropy", "committee_divergence"):
-        np.testing.assert_allclose(getattr(scores, name)(table, weight), getattr(scores, name)(repeated), atol=2e-5)
-    np.testing.assert_allclose(scores.epig(table, targets, weight), scores.epig(repeated, again), atol=2e-5)
+        np.testing.assert_allclose(
+            getattr(scores, name)(table, weight), getattr(scores, name)(repeated), atol=2e-5
+        )
+    np.testing.assert_allclose(
+        scores.epig(table, targets, weight), scores.epig(repeated, again), atol=2e-5
+    )
     one = scores.variance_reduction(table, quantity, weight)
-    np.testing.assert_allclose(one, scores.variance_reduction(repeated, np.repeat(quantity, count, 1)), rtol=1e-4)
+    np.testing.assert_allclose(
+        one, scores.variance_reduction(repeated, np.repeat(quantity, count, 1)), rtol=1e-4
+    )
 
 
 # ------------------------------------------------------------------ what an answer would change
@@ -144,11 +165,14 @@ def test_epig_and_error_reduction_by_brute_force():
             printed[question] += chance * (before * np.log2(after)).sum(0).mean()
     np.testing.assert_allclose(scores.epig(table, targets), gain, atol=1e-5)
     np.testing.assert_allclose(scores.error_reduction(table, targets), loss, atol=1e-5)
-    np.testing.assert_allclose(scores.error_reduction(table, targets, printed=True), printed, atol=1e-4)
+    np.testing.assert_allclose(
+        scores.error_reduction(table, targets, printed=True), printed, atol=1e-4
+    )
 
 
 def test_the_printed_error_reduction_asks_what_changes_nothing():
-    """ERRATA row 001-18: under the old model's expectation the order of questions is turned round."""
+    """ERRATA row 001-18: under the old model's expectation the order of questions is turned
+    round."""
     rng = np.random.default_rng(0)
     weights = rng.normal(size=(400, 2))  # draws of a logistic regression
     features = rng.normal(size=(40, 2))
@@ -192,7 +216,9 @@ def test_event_information_of_an_event_that_the_answer_is():
     event = (rng.random((1, 50, 3)) < 0.4).astype(np.float32)
     table = chances(event[0, :, :1])
     share = event[0, :, 0].mean()
-    assert scores.event_information(table, event[:, :, :1])[0] == pytest.approx(bits(share, 1 - share), abs=1e-5)
+    assert scores.event_information(table, event[:, :, :1])[0] == pytest.approx(
+        bits(share, 1 - share), abs=1e-5
+    )
 
 
 def test_expected_improvement_is_0_where_the_best_is_sure():
@@ -202,7 +228,8 @@ def test_expected_improvement_is_0_where_the_best_is_sure():
 
 
 def test_items_that_all_draws_order_alike_have_no_entropy():
-    """Ten shares of a tenth sum to more than 1 in single precision; an entropy that is no number would be asked first."""
+    """Ten shares of a tenth sum to more than 1 in single precision; an entropy that is no number
+    would be asked first."""
     weight = np.full((1, 10), 0.1, np.float32)
     for draws in (np.ones((1, 10, 3)), -np.ones((1, 10, 3))):
         for each in (None, weight):

@@ -1,4 +1,5 @@
-"""Simulated campaigns: common random numbers, answers as the truth has them, a record that is used up once."""
+"""Simulated campaigns: common random numbers, answers as the truth has them, a record that is used
+up once."""
 
 from __future__ import annotations
 
@@ -11,7 +12,15 @@ from scipy.special import expit
 from scipy.stats import kendalltau
 
 import raters as rt
-from raters.acquisition import Oracle, Random, Top, area_under_curve, replay_campaign, simulate_campaign, simulation
+from raters.acquisition import (
+    Oracle,
+    Random,
+    Top,
+    area_under_curve,
+    replay_campaign,
+    simulate_campaign,
+)
+from raters.acquisition.simulation import simulation
 from raters.errors import DataError, SettingError
 
 TRUTH = {"reward": np.array([-1.5, -0.5, 0.0, 0.5, 1.5]), "competence": np.array([0.9, 0.2, 0.0])}
@@ -22,15 +31,22 @@ QUICK = rt.PGGibbs(draws=60, warmup=20, chains=1)
 
 
 def simulate(policy, truth=TRUTH, model=MODEL, pool=POOL, **options):
-    settings = {"backend": QUICK, "batch_size": 20, "batches": 3, "seed": 0, "progress": False} | options
+    settings = {
+        "backend": QUICK,
+        "batch_size": 20,
+        "batches": 3,
+        "seed": 0,
+        "progress": False,
+    } | options
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return simulate_campaign(model, truth, pool, policy, **settings)
 
 
 def test_answers_follow_the_truth():
-    """3,000 answers to one question: the share is off by 5 standard errors with probability 6e-7."""
-    chances = simulation._chances(MODEL, TRUTH, POOL)
+    """3,000 answers to one question: the share is off by 5 standard errors with probability
+    6e-7."""
+    chances = simulation._answer_probs(MODEL, TRUTH, POOL)
     gap = TRUTH["reward"][POOL.first] - TRUTH["reward"][POOL.second]
     expected = expit(TRUTH["competence"][POOL.annotator] * gap)
     np.testing.assert_allclose(chances, [expected, 1 - expected], atol=1e-6)
@@ -45,35 +61,47 @@ def test_labels_and_types_are_answered_by_their_class():
     model = rt.DawidSkene()
     truth = rt.simulate(model, questions, seed=1).truth
     pool = rt.Candidates.labels(questions, again=True)
-    found = simulation._chances(model, truth, pool)
+    found = simulation._answer_probs(model, truth, pool)
     expected = truth["confusion"][pool.annotator, truth["true_class"][pool.item]]
     np.testing.assert_allclose(found.T, expected, atol=1e-6)
     with pytest.raises(SettingError, match="truth needs 'true_class'"):
-        simulation._chances(model, {"confusion": truth["confusion"]}, pool)
+        simulation._answer_probs(model, {"confusion": truth["confusion"]}, pool)
     votes = rt.datasets.preference_types(4, 5, 6, 2, seed=0).votes
     types = rt.MixtureBTL(num_types=2)
     truth = rt.simulate(types, votes, seed=1).truth
     pool = rt.Candidates.pairs(votes)
     reward = truth["reward"][:, truth["type"]]
     expected = expit(reward[pool.first, pool.annotator] - reward[pool.second, pool.annotator])
-    np.testing.assert_allclose(simulation._chances(types, truth, pool)[0], expected, atol=1e-6)
+    np.testing.assert_allclose(simulation._answer_probs(types, truth, pool)[0], expected, atol=1e-6)
 
 
 def test_every_policy_gets_the_same_answers():
     """The n-th answer to a question does not depend on when it was asked, nor on what else was."""
-    answers = [simulation.Simulated(POOL, simulation._chances(MODEL, TRUTH, POOL), seed) for seed in (0, 0, 1)]
+    answers = [
+        simulation.Simulated(POOL, simulation._answer_probs(MODEL, TRUTH, POOL), seed)
+        for seed in (0, 0, 1)
+    ]
     rng = np.random.default_rng(0)
     asked = rng.permutation([(row, number) for row in range(30) for number in range(4)]).tolist()
-    one, other, third = ([of.answer(row, number) for row, number in sorted(asked)] for of in answers)
+    one, other, third = (
+        [of.answer(row, number) for row, number in sorted(asked)] for of in answers
+    )
     assert one == other
     assert one != third
     backwards = {(row, number): answers[0].answer(row, number) for row, number in asked}
     assert [backwards[row, number] for row, number in sorted(asked)] == one
 
 
+@pytest.mark.slow
 def test_curves_of_several_policies():
     oracle = Oracle(dict(zip(["ann", "bob", "eve"], TRUTH["competence"].tolist(), strict=True)))
-    curves = simulate({"random": RANDOM, "ranking": rt.Policy(), "oracle": rt.Policy(score=Random(), annotator=oracle)})
+    curves = simulate(
+        {
+            "random": RANDOM,
+            "ranking": rt.Policy(),
+            "oracle": rt.Policy(score=Random(), annotator=oracle),
+        }
+    )
     assert curves["answers"].values.tolist()[0] == [20, 40, 60]
     assert curves["answers"].values[1, -1] == 30  # ten pairs, each once in a batch
     assert np.isfinite(curves["tau"]).all()
@@ -85,6 +113,7 @@ def test_curves_of_several_policies():
     np.testing.assert_array_equal(again["tau"].values[0], curves["tau"].sel(policy="random").values)
 
 
+@pytest.mark.slow
 def test_costs_and_quotas_hold_to_the_end():
     policy = rt.Policy(costs={"ann": 3.0}, quota={"bob": 4}, least_share=0.2)
     curve = simulate(policy, batch_size=8)
@@ -125,6 +154,7 @@ def test_a_replay_uses_every_answer_once():
     assert asked.sum() == 60
 
 
+@pytest.mark.slow
 def test_a_replay_ends_where_the_fit_of_the_record_does():
     """Whatever the order of the answers, the last posterior is that of all of them."""
     votes = rt.datasets.separated(5, 3, 60, seed=0).votes
@@ -133,7 +163,9 @@ def test_a_replay_ends_where_the_fit_of_the_record_does():
     settings = {"truth": truth, "backend": backend, "batch_size": 20, "progress": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        curves = replay_campaign(MODEL, votes, {"random": RANDOM, "ranking": rt.Policy(batch=Top())}, **settings)
+        curves = replay_campaign(
+            MODEL, votes, {"random": RANDOM, "ranking": rt.Policy(batch=Top())}, **settings
+        )
     assert np.nanmax(curves["answers"].values, axis=1).tolist() == [60, 60]
     last = [curve[np.isfinite(curve)][-1] for curve in curves["tau"].values]
     assert abs(last[0] - last[1]) <= 0.21  # one neighbouring pair at most
@@ -157,9 +189,12 @@ def test_ties_and_turned_rows_in_a_record():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"truth": TRUTH | {"skill": 1}}, "truth has ['skill']; it maps sites of ExtendedBTL to values"),
+        (
+            {"truth": TRUTH | {"skill": 1}},
+            "truth has ['skill']; it maps sites of ExtendedBTL to values",
+        ),
         ({"truth": [1, 2]}, "truth is [1, 2]; it maps sites of ExtendedBTL to values"),
-        ({"truth": {"reward": np.zeros(5)}}, "truth says nothing of 'competence', which answers depend on"),
+        ({"truth": {"reward": np.zeros(5)}}, "truth has no 'competence', which answers depend on"),
         (
             {"truth": {"reward": np.full(5, np.nan), "competence": np.ones(3)}},
             "truth has 'reward' with values that are no numbers",
@@ -180,6 +215,7 @@ def test_what_cannot_be_simulated(change, message):
         simulate(**({"policy": RANDOM} | change))
 
 
+@pytest.mark.slow
 def test_what_cannot_be_replayed():
     with pytest.raises(DataError, match="there are no answers to replay"):
         replay_campaign(MODEL, POOL, RANDOM, progress=False)
@@ -188,19 +224,27 @@ def test_what_cannot_be_replayed():
 
 
 @pytest.mark.slow
-@pytest.mark.thorough
 def test_intervals_hold_although_the_answers_chose_the_questions():
-    """Two aims, two crowds of ten: 90 % intervals of differences of rewards hold about as often as they say.
+    """Two aims, two crowds of ten: 90 % intervals of differences of rewards hold about as often as
+    they say.
 
-    The 45 pairs of a crowd depend on one another: over crowds a share has a standard deviation of about .09, and the mean of
-    four, each over three checkpoints, of less than .05. The bounds are three of these away.
+    The 45 pairs of a crowd depend on one another: over crowds a share has a standard deviation of
+    about .09, and the mean of four, each over three checkpoints, of less than .05. The bounds are
+    three of these away.
     """
     rng = np.random.default_rng(4)
     aims = {"ranking": rt.Policy(), "competence": rt.Policy(target="competence")}
     pool = rt.Candidates.pairs(items=range(10), annotators=range(10))
-    settings = {"pool": pool, "backend": rt.PGGibbs(draws=150, warmup=30, chains=1), "batch_size": 60, "batches": 4}
+    settings = {
+        "pool": pool,
+        "backend": rt.PGGibbs(draws=150, warmup=30, chains=1),
+        "batch_size": 60,
+        "batches": 4,
+    }
     covered = []
     for seed in range(2):
         truth = {"reward": rng.uniform(0, 8, 10), "competence": rng.uniform(0, 1, 10)}
-        covered.append(simulate(aims, truth, seed=seed, **settings)["coverage"].values[:, 1:].mean())
+        covered.append(
+            simulate(aims, truth, seed=seed, **settings)["coverage"].values[:, 1:].mean()
+        )
     assert 0.75 < np.mean(covered) < 0.995

@@ -22,12 +22,16 @@ from raters.acquisition import (
     Posterior,
     TopIsRight,
 )
-from raters.acquisition.certainty import expected_share_of_right_pairs, probability_of_order, probability_of_top
+from raters.acquisition.scoring.certainty import (
+    expected_share_of_right_pairs,
+    probability_of_order,
+    probability_of_top,
+)
 from raters.errors import SettingError
 from tests.acquisition.crowd import MODEL, PAIRS, POSTERIOR, VOTES
 
-# Means 1.5, .75, .25: the order 0, 1, 2 is that of the first two draws; the third has 0 and 1 the other way round, the fourth 1
-# and 2.
+# Means 1.5, .75, .25: the order 0, 1, 2 is that of the first two draws; the third has 0 and 1 the
+# other way round, the fourth 1 and 2.
 DRAWS = np.array([[2.0, 1.0, 0.0], [1.0, 0.9, 0.0], [0.0, 0.1, -1.0], [3.0, 1.0, 2.0]])
 WEIGHT = np.array([0.1, 0.2, 0.6, 0.1])  # means .7, .46, −.4
 
@@ -57,7 +61,9 @@ def test_the_probability_of_the_best():
 def test_the_expected_share_of_right_pairs():
     assert expected_share_of_right_pairs(DRAWS) == pytest.approx(10 / 12)
     assert expected_share_of_right_pairs(DRAWS, WEIGHT) == pytest.approx(1 - 0.7 / 3)
-    assert expected_share_of_right_pairs([[1.0, 1.0], [1.0, 0.0]]) == pytest.approx(0.75)  # a tie in a draw is half right
+    assert expected_share_of_right_pairs([[1.0, 1.0], [1.0, 0.0]]) == pytest.approx(
+        0.75
+    )  # a tie in a draw is half right
     assert expected_share_of_right_pairs([[1.0, 0.0], [0.0, 1.0]]) == 0.5  # equal means, too
     reward = np.random.default_rng(0).normal(size=(2, 50, 12)) + np.arange(12) / 4
     mean = reward.mean((0, 1))
@@ -68,9 +74,9 @@ def test_the_expected_share_of_right_pairs():
 def test_of_many_items_a_sample_of_pairs_will_do(monkeypatch):
     reward = np.random.default_rng(0).normal(size=(20, 60)) + np.arange(60) / 20
     exact = expected_share_of_right_pairs(reward)
-    monkeypatch.setattr("raters.acquisition.certainty._NUMBERS", 1000)
+    monkeypatch.setattr("raters.acquisition.scoring.certainty._NUMBERS", 1000)
     assert expected_share_of_right_pairs(reward) == pytest.approx(exact)
-    monkeypatch.setattr("raters.acquisition.certainty._MOST_PAIRS", 1700)
+    monkeypatch.setattr("raters.acquisition.scoring.certainty._MOST_PAIRS", 1700)
     # 1,700 pairs with a standard deviation of at most .5: five standard errors.
     assert expected_share_of_right_pairs(reward) == pytest.approx(exact, abs=0.06)
 
@@ -92,20 +98,32 @@ def test_an_order_is_right_as_often_as_it_says():
     ("call", "message"),
     [
         (lambda: probability_of_top(DRAWS, k=4), "k=4 is not possible with 3 items"),
-        (lambda: probability_of_top(DRAWS, k=0), "k=0 is not possible; it must be a whole number, at least 1"),
+        (
+            lambda: probability_of_top(DRAWS, k=0),
+            "k=0 is not possible; it must be a whole number, at least 1",
+        ),
         (
             lambda: probability_of_order(DRAWS[0]),
             "draws of rewards have shape (draw, item) or (chain, draw, item)",
         ),
-        (lambda: probability_of_order(DRAWS, WEIGHT[:2]), "weight= has shape (2,), and the draws (4, 3)"),
-        (lambda: probability_of_order(DRAWS, 0 * WEIGHT), "give each draw a weight of at least 0, not all 0"),
+        (
+            lambda: probability_of_order(DRAWS, WEIGHT[:2]),
+            "weight= has shape (2,), and the draws (4, 3)",
+        ),
+        (
+            lambda: probability_of_order(DRAWS, 0 * WEIGHT),
+            "give each draw a weight of at least 0, not all 0",
+        ),
         (lambda: probability_of_order(DRAWS, of="median"), "of='median' is unknown"),
         (lambda: expected_share_of_right_pairs([[1.0]]), "an order needs two items"),
         (lambda: OrderIsRight(95), "probability=95 is not possible; it must lie between 0 and 1"),
         (lambda: TopIsRight(0, 0.9), "k=0 is not possible"),
         (lambda: ExpectedTau(1.0), "at_least=1.0 is not possible"),
         (lambda: GainBelow(0), "bits_per_cost=0 is not possible"),
-        (lambda: GainBelow(0.1, costs={"ann": -1}), "costs has -1 for 'ann'; it must be a number above 0"),
+        (
+            lambda: GainBelow(0.1, costs={"ann": -1}),
+            "costs has -1 for 'ann'; it must be a number above 0",
+        ),
         (lambda: Budget(-5), "cost=-5 is not possible"),
         (lambda: Budget(5) | 3, "3 is no rule to stop by"),
         (lambda: AnyOf(()), "AnyOf needs a rule, such as Budget(1000)"),
@@ -118,38 +136,57 @@ def test_what_cannot_be(call, message):
 
 # ------------------------------------------------------------------ rules
 
-SURE = Posterior(MODEL, VOTES, {"reward": np.arange(6.0) + np.zeros((1, 200, 1))}, np.full((1, 200), 1 / 200))
+SURE = Posterior(
+    MODEL, VOTES, {"reward": np.arange(6.0) + np.zeros((1, 200, 1))}, np.full((1, 200), 1 / 200)
+)
 
 
 def test_rules_on_the_order():
-    for rule, number in [(OrderIsRight(0.99), 200 / 201), (TopIsRight(2, 0.99), 200 / 201), (ExpectedTau(0.99), 1.0)]:
+    for rule, number in [
+        (OrderIsRight(0.99), 200 / 201),
+        (TopIsRight(2, 0.99), 200 / 201),
+        (ExpectedTau(0.99), 1.0),
+    ]:
         assert rule.value(SURE) == pytest.approx(number)
         assert rule(SURE)
         assert not rule(POSTERIOR)
     reward, weight = POSTERIOR.draws["reward"], POSTERIOR.weight
-    assert ExpectedTau(0.1).value(POSTERIOR) == pytest.approx(2 * expected_share_of_right_pairs(reward, weight) - 1)
-    assert TopIsRight(1, 0.5).value(POSTERIOR) == pytest.approx(probability_of_top(reward, weight, k=1)[0] * 200 / 201)
+    assert ExpectedTau(0.1).value(POSTERIOR) == pytest.approx(
+        2 * expected_share_of_right_pairs(reward, weight) - 1
+    )
+    assert TopIsRight(1, 0.5).value(POSTERIOR) == pytest.approx(
+        probability_of_top(reward, weight, k=1)[0] * 200 / 201
+    )
 
 
 def test_draws_cannot_tell_more_than_their_number():
     assert not OrderIsRight(0.999)(SURE)  # all 200 draws agree, and that is not enough
     said = OrderIsRight(0.999).describe(SURE)
-    assert said == (
-        "the order of the 6 items is right with probability 0.995 (asked for 0.999; 200 draws tell at most 0.995): "
-        "never met, use more draws"
+    assert (
+        said
+        == "the order of the 6 items is right with probability 0.995 (asked for 0.999; 200 draws"
+        " tell at most 0.995): never met, use more draws"
     )
-    assert TopIsRight(2, 0.9).describe(SURE).startswith("the 2 best items are known with probability 0.995 (asked for 0.9;")
+    assert (
+        TopIsRight(2, 0.9)
+        .describe(SURE)
+        .startswith("the 2 best items are known with probability 0.995 (asked for 0.9;")
+    )
 
 
 def test_draws_that_depend_on_each_other_tell_less():
     slow = dataclasses.replace(SURE, independent=9.0)
     assert OrderIsRight(0.9).value(slow) == pytest.approx(0.9)
-    assert TopIsRight(1, 0.95).describe(slow).endswith("9 draws tell at most 0.9): never met, use more draws")
+    assert (
+        TopIsRight(1, 0.95)
+        .describe(slow)
+        .endswith("9 draws tell at most 0.9): never met, use more draws")
+    )
     assert ExpectedTau(0.99)(slow)
 
 
 def test_a_budget():
-    votes = VOTES.votes_by_annotator()
+    votes = VOTES.judgements_by("annotator")
     assert Budget(60).value(POSTERIOR) == votes.sum() == 60
     assert Budget(60)(POSTERIOR)
     assert not Budget(61)(POSTERIOR)
@@ -197,8 +234,17 @@ def test_rules_together():
 
 def test_the_text_of_a_rule_gives_it_back():
     """A campaign keeps its rule in its journal."""
-    known = {kind.__name__: kind for kind in (AllOf, AnyOf, Budget, ExpectedAccuracy, ExpectedTau, GainBelow, OrderIsRight)}
-    rules = [OrderIsRight(0.9), ExpectedTau(0.8), ExpectedAccuracy(0.9), Budget(100, {"ann": 2.0}), GainBelow(0.01, {3: 2.0})]
+    known = {
+        kind.__name__: kind
+        for kind in (AllOf, AnyOf, Budget, ExpectedAccuracy, ExpectedTau, GainBelow, OrderIsRight)
+    }
+    rules = [
+        OrderIsRight(0.9),
+        ExpectedTau(0.8),
+        ExpectedAccuracy(0.9),
+        Budget(100, {"ann": 2.0}),
+        GainBelow(0.01, {3: 2.0}),
+    ]
     for rule in [*rules, rules[0] & rules[1] | rules[3]]:
         again = eval(repr(rule), known)
         assert (again, hash(again)) == (rule, hash(rule))
@@ -209,7 +255,9 @@ def test_rules_for_labels():
     table = {"i": [0, 0, 1], "a": ["x", "y", "x"], "l": [0, 1, 1]}
     labels = rt.Labels.from_frame(table, item="i", annotator="a", label="l")
     right = np.array([[0.9, 0.6], [0.7, 0.8]])  # (draw, annotator)
-    confusion = np.where(np.eye(2, dtype=bool), right[:, :, None, None], 1 - right[:, :, None, None])[None]
+    confusion = np.where(
+        np.eye(2, dtype=bool), right[:, :, None, None], 1 - right[:, :, None, None]
+    )[None]
     draws = {"prevalence": np.full((1, 2, 2), 0.5), "confusion": confusion}
     posterior = Posterior(rt.DawidSkene(), labels, draws, np.full((1, 2), 0.5))
     first = np.mean([0.9 * 0.4 / (0.9 * 0.4 + 0.1 * 0.6), 0.7 * 0.2 / (0.7 * 0.2 + 0.3 * 0.8)])
@@ -217,11 +265,15 @@ def test_rules_for_labels():
     assert value == pytest.approx((max(first, 1 - first) + 0.8) / 2, rel=1e-5)
     assert ExpectedAccuracy(0.99 * value)(posterior)
     assert not ExpectedAccuracy(1.001 * value)(posterior)
-    assert "of the items' labels are expected to be right" in ExpectedAccuracy(0.5).describe(posterior)
+    assert "of the items' labels are expected to be right" in ExpectedAccuracy(0.5).describe(
+        posterior
+    )
     assert GainBelow(1e-9).value(posterior) > 0
-    every = rt.Labels.from_frame({"i": [0, 0, 1, 1], "a": [*"xyxy"], "l": [0, 1, 1, 0]}, item="i", annotator="a", label="l")
+    every = rt.Labels.from_frame(
+        {"i": [0, 0, 1, 1], "a": [*"xyxy"], "l": [0, 1, 1, 0]}, item="i", annotator="a", label="l"
+    )
     assert GainBelow(1e-9)(dataclasses.replace(posterior, data=every))  # nothing left to ask
-    with pytest.raises(SettingError, match="ExpectedAccuracy is for labels"):
+    with pytest.raises(SettingError, match=r"ExpectedAccuracy .* has none"):
         ExpectedAccuracy(0.5)(POSTERIOR)
     with pytest.raises(SettingError, match="has no reward, whose order to be sure of"):
         OrderIsRight(0.5)(posterior)

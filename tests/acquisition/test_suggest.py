@@ -34,23 +34,34 @@ def test_a_guesser_is_not_worth_asking():
 def test_probabilities_are_means_over_the_draws():
     found = ask(batch_size=1000, policy=EVERY)
     row = {
-        (int(i), int(j), int(k)): n for n, (i, j, k) in enumerate(zip(PAIRS.first, PAIRS.second, PAIRS.annotator, strict=True))
+        (int(i), int(j), int(k)): n
+        for n, (i, j, k) in enumerate(zip(PAIRS.first, PAIRS.second, PAIRS.annotator, strict=True))
     }
-    asked = [row[key] for key in zip(found["first"].values, found["second"].values, found["by"].values, strict=True)]
+    asked = [
+        row[key]
+        for key in zip(
+            found["first"].values, found["second"].values, found["by"].values, strict=True
+        )
+    ]
     np.testing.assert_allclose(found["p_win"].values, wins().mean(0)[asked], atol=1e-5)
 
 
 def test_scores_in_pieces_are_those_of_the_whole(monkeypatch):
     whole = Bald()(POSTERIOR, PAIRS)
-    monkeypatch.setattr("raters.acquisition.posterior._FEWEST_ROWS", 8)
-    monkeypatch.setattr("raters.acquisition.posterior._MOST_ROWS", 8)
+    monkeypatch.setattr("raters.acquisition.scoring.posterior._FEWEST_ROWS", 8)
+    monkeypatch.setattr("raters.acquisition.scoring.posterior._MOST_ROWS", 8)
     np.testing.assert_allclose(whole, Bald()(POSTERIOR, PAIRS), atol=1e-6)
 
 
 def test_settled_data_leave_nothing_to_ask():
     order = np.arange(6.0)
-    settled = hand.result(VOTES, reward=3 * order + RNG.uniform(size=(DRAWS, 6)), competence=np.ones((DRAWS, 4)))
-    with pytest.warns(DataWarning, match="all questions score 0: no answer would change anything of what is wanted. Stop here"):
+    settled = hand.result(
+        VOTES, reward=3 * order + RNG.uniform(size=(DRAWS, 6)), competence=np.ones((DRAWS, 4))
+    )
+    with pytest.warns(
+        DataWarning,
+        match="all questions score 0: no answer would change anything of what is wanted. Stop here",
+    ):
         rt.suggest(MODEL, settled, PAIRS, draws=DRAWS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -68,7 +79,9 @@ def test_settled_data_leave_nothing_to_ask():
 def test_best_first_and_each_pair_once():
     found = ask(batch_size=1000, target="everything")
     assert (np.diff(found["score"].values) <= 0).all()
-    pairs = [frozenset(pair) for pair in zip(found["first"].values, found["second"].values, strict=True)]
+    pairs = [
+        frozenset(pair) for pair in zip(found["first"].values, found["second"].values, strict=True)
+    ]
     assert len(pairs) == len(set(pairs)) == 15  # larger than the candidates: everything there is
     score = Bald()(POSTERIOR, PAIRS)
     best = {}
@@ -80,7 +93,14 @@ def test_best_first_and_each_pair_once():
 
 def test_a_pair_shown_the_other_way_round_is_the_same_pair():
     flipped = rt.Comparisons(
-        np.array([0, 1, 2]), np.array([1, 0, 0]), np.array([0, 1, 0]), None, None, VOTES.items, VOTES.annotators, True
+        np.array([0, 1, 2]),
+        np.array([1, 0, 0]),
+        np.array([0, 1, 0]),
+        None,
+        None,
+        VOTES.items,
+        VOTES.annotators,
+        True,
     )
     assert ask(candidates=flipped, batch_size=10).sizes["suggestion"] == 2
     assert ask(candidates=flipped, batch_size=10, policy=EVERY).sizes["suggestion"] == 3
@@ -112,7 +132,7 @@ def test_the_same_seed_gives_the_same_questions():
         ({"batch_size": 0}, "batch_size=0 is not possible"),
         ({"batch_size": 2.5}, "batch_size=2.5 is not possible"),
         ({"draws": 1}, "draws=1 is not possible; it must be a whole number, at least 2"),
-        ({"candidates": [(0, 1)]}, "candidates must be Comparisons or Labels; it is list"),
+        ({"candidates": [(0, 1)]}, "candidates must be judgements"),
     ],
 )
 def test_options_out_of_range(options, message):
@@ -121,8 +141,10 @@ def test_options_out_of_range(options, message):
 
 
 def test_unknown_names_in_candidates():
-    with pytest.raises(DataError, match=r"1 item\(s\) are not among the 6 items known, e.g. 'zebra'"):
-        ask(candidates=hand.votes((0, "zebra", 1)).without_outcomes())
+    with pytest.raises(
+        DataError, match=r"1 item\(s\) are not among the 6 items known, e.g. 'zebra'"
+    ):
+        ask(candidates=hand.votes((0, "zebra", 1)).unanswered())
 
 
 def test_what_is_no_result():

@@ -17,9 +17,9 @@ import pytest
 
 import raters as rt
 from raters.distributions import GroupedMixture, RightOrWrongLabel
-from raters.errors import ConvergenceWarning
-from raters.inference import Backend, Draws, _polyagamma
-from raters.inference._trace import latent_sites
+from raters.errors import ConvergenceWarning, SettingError
+from raters.inference import Backend, Draws
+from raters.inference.polya_gamma import augmentation
 from raters.model import Scale, Shift, Sign
 from raters.testing import check_backend, check_model, check_result
 
@@ -50,19 +50,26 @@ class Sound(rt.Model[rt.Comparisons]):
 
     def generate(self, data):
         logits = self.logits(self.worth(data), data)
-        votes = dist.Bernoulli(logits=logits) if data.count is None else dist.Binomial(data.count, logits=logits)
+        votes = (
+            dist.Bernoulli(logits=logits)
+            if data.count is None
+            else dist.Binomial(data.count, logits=logits)
+        )
         with numpyro.plate("comparison", data.num_comparisons):
             numpyro.sample("outcome", votes, obs=data.wins)
 
 
-class Silent(Sound):
-    def __repr__(self):
-        return "Silent()"
+@dataclass(frozen=True)
+class Growing(Sound):
+    def __post_init__(self):
+        object.__setattr__(self, "spread", 2 * self.spread)
 
 
 class Unnamed(Sound):
     def worth(self, data):
-        return numpyro.sample("worth", dist.Normal(0.0, self.spread).expand([data.num_items]).to_event(1))
+        return numpyro.sample(
+            "worth", dist.Normal(0.0, self.spread).expand([data.num_items]).to_event(1)
+        )
 
 
 class Lost(Sound):
@@ -127,7 +134,7 @@ def test_a_sound_model_passes(tiny) -> None:
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (Silent(2.0), "does not say spread=2.0"),
+        (Growing(), "built again from its own fields is not equal to itself"),
         (Unnamed(), "put it in a plate"),
         (Lost(), "log density at the start is nan"),
         (Misnamed(), "start has the sites"),
@@ -150,11 +157,10 @@ def test_a_broken_model_is_refused(model, sentence, tiny) -> None:
 class Coin(rt.Model[rt.Labels]):
     """A sound model of labels."""
 
-    observed: ClassVar[str] = "label"
-    takes: ClassVar[type] = rt.Labels
     blocks = (("skill",),)
     axis: ClassVar[str] = "annotator"
     seen: ClassVar[tuple[str, ...]] = ("count", "truth")
+    infer: ClassVar[dict[str, str]] = {"unit": "item", "latent_class": "true_class"}
 
     def start(self, data):
         return {"typical": jnp.asarray(1.0), "skill": jnp.ones(data.num_annotators)}
@@ -165,12 +171,23 @@ class Coin(rt.Model[rt.Labels]):
             skill = numpyro.sample("skill", dist.Normal(typical, 1.0))
         label = RightOrWrongLabel(skill[data.annotator][:, None], data.num_classes)
         even = dist.Categorical(probs=jnp.full(data.num_classes, 1 / data.num_classes))
-        count, known = (getattr(data, name) if name in self.seen else None for name in ("count", "truth"))
-        numpyro.sample("label", GroupedMixture(even, label, data.group, data.num_units, count, known), obs=data.label)
+        count, known = (
+            getattr(data, name) if name in self.seen else None for name in ("count", "truth")
+        )
+        numpyro.sample(
+            "label",
+            GroupedMixture(even, label, data.group, data.num_units, count, known),
+            obs=data.label,
+            infer=self.infer,
+        )
 
 
 class Mistyped(Coin):
     axis: ClassVar[str] = "anotator"
+
+
+class NamesNoClass(Coin):
+    infer: ClassVar[dict[str, str]] = {}
 
 
 class SeesNoCounts(Coin):
@@ -185,6 +202,11 @@ class ClaimsTheCrowd(Coin):
     """What is typical reaches the labels through the prior of the skills alone."""
 
     blocks = (("typical",), ("skill",))
+
+
+def test_a_class_without_a_name_is_refused(labelled) -> None:
+    with pytest.raises(SettingError, match="sums a class out of 'label' and does not name it"):
+        rt.fit(NamesNoClass(), labelled, rt.PGEM(), seed=0)
 
 
 def test_a_sound_label_model_passes(labelled) -> None:
@@ -208,24 +230,29 @@ def test_a_broken_label_model_is_refused(model, sentence, labelled) -> None:
 
 def test_a_conditional_that_is_read_wrongly_is_seen(labelled, monkeypatch) -> None:
     """Outcomes that lean to one side by a hundredth of a vote."""
-    right = _polyagamma.expectation
-    monkeypatch.setattr(_polyagamma, "expectation", lambda logits, votes, kappa: right(logits, votes, kappa + 0.01))
-    with pytest.raises(AssertionError, match=r"read of block \('skill',\) has a slope that differs by 0.0"):
+    right = augmentation.expectation
+    monkeypatch.setattr(
+        augmentation, "expectation", lambda logits, votes, kappa: right(logits, votes, kappa + 0.01)
+    )
+    with pytest.raises(
+        AssertionError, match=r"read of block \('skill',\) has a slope that differs by 0.0"
+    ):
         check_model(Coin(), labelled)
 
 
 @dataclass(frozen=True)
 class FromPrior(Backend):
-    """Prior draws by NumPy: quick, and deterministic given the key. `fault` breaks one part of the contract."""
+    """Prior draws by NumPy: quick, and deterministic given the key. `fault` breaks one part of the
+    contract."""
 
     fault: str = ""
     exact: ClassVar[bool] = True
     runs: ClassVar[itertools.count] = itertools.count()
 
-    def why_not(self, model, data):
+    def why_not(self, program):
         return "not today" if self.fault == "refuses only in fit" and next(self.runs) % 2 else None
 
-    def run(self, model, data, key, *, progress=False):
+    def run(self, program, key, *, start=None, progress=False):
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
         if self.fault == "ignores the seed":
             rng = np.random.default_rng(0)
@@ -235,7 +262,9 @@ class FromPrior(Backend):
             jax.jit(lambda x: x + 1)(jnp.ones(3)).block_until_ready()
         if self.fault == "warns in words":
             warnings.warn("it did not converge", ConvergenceWarning, stacklevel=2)
-        values = {name: rng.normal(size=(1, 20, *site.shape)) for name, site in latent_sites(model, data).items()}
+        values = {
+            name: rng.normal(size=(1, 20, *site.shape)) for name, site in program.sites.items()
+        }
         if self.fault == "draws NaN":
             values["worth"][0, 3] = np.nan
         return Draws(values, {})
@@ -275,7 +304,7 @@ def change(group, variable, amount) -> None:
     ("spoil", "sentence"),
     [
         (lambda tree: tree.attrs.pop("seed"), "does not record 'seed'"),
-        (lambda tree: tree.attrs.update(ordered=0), "ordered=False"),
+        (lambda tree: tree.attrs.update(ordered="false"), "ordered=False"),
         (lambda tree: change(tree["posterior"], "worth", 1.0), "not centred"),
         (lambda tree: change(tree["constant_data"], "annotator_code", 1), "differ in 'annotator'"),
         (lambda tree: change(tree["log_likelihood"], "outcome", 1.0), "log-likelihood is off by 1"),

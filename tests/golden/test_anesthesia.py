@@ -15,13 +15,22 @@ from tests.real import data_folder
 
 # As printed: for each patient, observer 1 (three times) and observers 2 to 5.
 PRINTED = """
- 1 111 1111   2 333 4334   3 112 2122   4 222 3121   5 222 3222   6 222 3322   7 112 2111   8 333 3433   9 222 2223
-10 232 2223  11 444 4444  12 222 3343  13 111 1111  14 222 3212  15 121 1111  16 111 2111  17 111 1111  18 111 1111
-19 222 2221  20 222 1322  21 222 2222  22 222 2221  23 222 3222  24 221 2222  25 111 1111  26 111 1111  27 232 2222
-28 111 1111  29 111 1111  30 112 1121  31 111 1111  32 333 3233  33 111 1111  34 222 2222  35 222 3232  36 433 4343
-37 221 2232  38 232 3233  39 333 3432  40 111 1111  41 111 1111  42 121 2111  43 232 2222  44 121 1111  45 222 2222
+ 1 111 1111   2 333 4334   3 112 2122   4 222 3121   5 222 3222
+ 6 222 3322   7 112 2111   8 333 3433   9 222 2223  10 232 2223
+11 444 4444  12 222 3343  13 111 1111  14 222 3212  15 121 1111
+16 111 2111  17 111 1111  18 111 1111  19 222 2221  20 222 1322
+21 222 2222  22 222 2221  23 222 3222  24 221 2222  25 111 1111
+26 111 1111  27 232 2222  28 111 1111  29 111 1111  30 112 1121
+31 111 1111  32 333 3233  33 111 1111  34 222 2222  35 222 3232
+36 433 4343  37 221 2232  38 232 3233  39 333 3432  40 111 1111
+41 111 1111  42 121 2111  43 232 2222  44 121 1111  45 222 2222
 """
-TABLE = np.array([[int(digit) for digit in first + rest] for first, rest in re.findall(r"\d+ (\d{3}) (\d{4})", PRINTED)])
+TABLE = np.array(
+    [
+        [int(digit) for digit in first + rest]
+        for first, rest in re.findall(r"\d+ (\d{3}) (\d{4})", PRINTED)
+    ]
+)
 RATERS = [
     "observer 1, first time",
     "observer 1, second time",
@@ -36,7 +45,9 @@ RATERS = [
 def packaged() -> np.ndarray:
     table = rt.datasets.anesthesia()
     found = np.zeros((45, 7), int)
-    for patient, rater, rating in zip(table["patient"], table["rater"], table["rating"], strict=True):
+    for patient, rater, rating in zip(
+        table["patient"], table["rater"], table["rating"], strict=True
+    ):
         assert found[patient - 1, RATERS.index(rater)] == 0
         found[patient - 1, RATERS.index(rater)] = rating
     return found
@@ -48,7 +59,8 @@ def test_every_cell_is_as_printed():
 
 
 def test_the_published_prevalence_comes_out():
-    """Dawid and Skene's own EM, from the majority's opinion: they print the classes' prevalence as .40, .42, .11, .07."""
+    """Dawid and Skene's own EM, from the majority's opinion: they print the classes' prevalence as
+    .40, .42, .11, .07."""
     table = rt.datasets.anesthesia()
     votes = np.zeros((45, 5, 4))
     np.add.at(votes, (table["patient"] - 1, table["observer"] - 1, table["rating"] - 1), 1)
@@ -57,7 +69,9 @@ def test_the_published_prevalence_comes_out():
         prevalence = truth.mean(0)
         confusion = np.einsum("ic,iol->ocl", truth, votes)
         confusion /= confusion.sum(2, keepdims=True)
-        log_joint = np.log(prevalence) + np.einsum("iol,ocl->ic", votes, np.log(np.maximum(confusion, 1e-300)))
+        log_joint = np.log(prevalence) + np.einsum(
+            "iol,ocl->ic", votes, np.log(np.maximum(confusion, 1e-300))
+        )
         truth = softmax(log_joint, axis=1)
     np.testing.assert_allclose(prevalence, [0.40, 0.42, 0.11, 0.07], atol=0.005)
     assert logsumexp(log_joint, axis=1).sum() == pytest.approx(-190.73, abs=0.01)
@@ -74,9 +88,14 @@ def test_columns():
 def test_the_same_counts_as_another_copy():
     path = data_folder("anesthesia") / "labels.csv"
     with path.open(encoding="utf-8", newline="") as file:
-        other = Counter((int(row["item"]), int(row["annotator"]), int(row["label"])) for row in csv.DictReader(file))
+        other = Counter(
+            (int(row["item"]), int(row["annotator"]), int(row["label"]))
+            for row in csv.DictReader(file)
+        )
     table = rt.datasets.anesthesia()
-    ours = Counter(zip(*(table[name].tolist() for name in ("patient", "observer", "rating")), strict=True))
+    ours = Counter(
+        zip(*(table[name].tolist() for name in ("patient", "observer", "rating")), strict=True)
+    )
     assert ours == other
 
 

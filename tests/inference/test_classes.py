@@ -1,10 +1,10 @@
-"""Latent classes in a sweep: counts read from a program, the classifier's rows, and claims that are refused."""
+"""Latent classes in a sweep: counts read from a program, the classifier's rows, and claims that are
+refused."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +16,9 @@ import pytest
 import raters as rt
 from raters.distributions import ConfusedLabel, GroupedMixture, RightOrWrongLabel
 from raters.errors import NotConjugateError
-from raters.inference import _classes
-from raters.inference._rows import Block, rows_of
-from raters.inference._trace import trace
+from raters.inference.polya_gamma import latent_classes
+from raters.inference.polya_gamma.rows import Block, rows_of
+from raters.program import trace
 
 
 @pytest.fixture(autouse=True)
@@ -45,10 +45,13 @@ def classes(data) -> np.ndarray:
 
 
 def label_counts(data, classes) -> np.ndarray:
-    """How often each annotator gave each label to items of each class, shape (annotator, true class, label)."""
+    """How often each annotator gave each label to items of each class, shape (annotator, true
+    class, label)."""
     counts = np.zeros((4, 3, 3))
     for row in range(data.num_rows):
-        counts[data.annotator[row], :, data.label[row]] += data.count[row] * classes[data.group[row]]
+        counts[data.annotator[row], :, data.label[row]] += (
+            data.count[row] * classes[data.group[row]]
+        )
     return counts
 
 
@@ -62,12 +65,17 @@ def right_counts(data, classes) -> tuple[np.ndarray, np.ndarray]:
 def read(model, data, classes, site: str) -> tuple[np.ndarray, ...]:
     """The parameters of a site's conditional, read from the program."""
     start = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
-    return tuple(np.asarray(part) for part in _classes.parameters(model, data, start, jnp.asarray(classes), site))
+    return tuple(
+        np.asarray(part)
+        for part in latent_classes.parameters(model, data, start, jnp.asarray(classes), site)
+    )
 
 
 def test_prevalence_counts_the_classes(data, classes) -> None:
     for model in (rt.DawidSkene(prevalence=1.5), rt.OneCoin(prevalence=1.5)):
-        np.testing.assert_allclose(read(model, data, classes, "prevalence")[0], 1.5 + classes.sum(0), rtol=1e-10)
+        np.testing.assert_allclose(
+            read(model, data, classes, "prevalence")[0], 1.5 + classes.sum(0), rtol=1e-10
+        )
 
 
 def test_confusion_counts_labels_after_prior_and_record(data, classes) -> None:
@@ -76,7 +84,9 @@ def test_confusion_counts_labels_after_prior_and_record(data, classes) -> None:
     model = rt.DawidSkene(diagonal=4.0, off_diagonal=0.5)
     np.testing.assert_allclose(read(model, data, classes, "confusion")[0], expected, rtol=1e-9)
     pooled = read(rt.Pooled(diagonal=4.0, off_diagonal=0.5), data, classes, "confusion")[0]
-    np.testing.assert_allclose(pooled, prior + (data.record + label_counts(data, classes)).sum(0), rtol=1e-9)
+    np.testing.assert_allclose(
+        pooled, prior + (data.record + label_counts(data, classes)).sum(0), rtol=1e-9
+    )
 
 
 def test_the_crowd_takes_the_place_of_the_prior(data, classes) -> None:
@@ -101,15 +111,17 @@ def test_mistakes_count_where_they_go(labelled, classes) -> None:
     np.testing.assert_allclose(read(rt.Yan(), labelled, classes, "wrong")[0], 1 + wrong, rtol=1e-10)
 
 
+SUMMED_OUT = {"unit": "item", "latent_class": "true_class"}
+
+
 @dataclass(frozen=True)
 class Written(rt.Model[rt.Labels]):
-    """Confusion matrices whose prior is written in one of several ways, and which enter by a power."""
+    """Confusion matrices whose prior is written in one of several ways, and which enter by a
+    power."""
 
     way: str = "plates"
     power: float = 1.0
 
-    observed: ClassVar[str] = "label"
-    takes: ClassVar[type] = rt.Labels
     blocks = (("confusion",),)
 
     def start(self, data):
@@ -132,13 +144,15 @@ class Written(rt.Model[rt.Labels]):
         even = dist.Categorical(probs=jnp.full(3, 1 / 3))
         label = ConfusedLabel(confusion, data.annotator)
         mixed = GroupedMixture(even, label, data.group, data.num_units, data.count, data.truth)
-        numpyro.sample("label", mixed, obs=data.label)
+        numpyro.sample("label", mixed, obs=data.label, infer=SUMMED_OUT)
 
 
 @pytest.mark.parametrize("way", ["plates", "expanded, then an event", "an event within a plate"])
 def test_priors_are_read_however_they_are_written(way, labelled, classes) -> None:
     expected = np.array([2.0, 1.0, 0.5]) + label_counts(labelled, classes)
-    np.testing.assert_allclose(read(Written(way), labelled, classes, "confusion")[0], expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        read(Written(way), labelled, classes, "confusion")[0], expected, rtol=1e-10
+    )
 
 
 @dataclass(frozen=True)
@@ -147,8 +161,6 @@ class Coin(rt.Model[rt.Labels]):
 
     times: float = 1.0
 
-    observed: ClassVar[str] = "label"
-    takes: ClassVar[type] = rt.Labels
     blocks = (("accuracy",),)
 
     def start(self, data):
@@ -161,7 +173,7 @@ class Coin(rt.Model[rt.Labels]):
         label = RightOrWrongLabel(odds[data.annotator][:, None], 3)
         even = dist.Categorical(probs=jnp.full(3, 1 / 3))
         mixed = GroupedMixture(even, label, data.group, data.num_units, data.count, data.truth)
-        numpyro.sample("label", mixed, obs=data.label)
+        numpyro.sample("label", mixed, obs=data.label, infer=SUMMED_OUT)
 
 
 def test_an_expanded_beta_is_read(labelled, classes) -> None:
@@ -173,17 +185,23 @@ def test_an_expanded_beta_is_read(labelled, classes) -> None:
 
 @pytest.mark.parametrize("model", [Written(power=2.0), Coin(times=2.0)], ids=["Dirichlet", "Beta"])
 def test_probabilities_that_are_not_counted_are_refused(model, labelled) -> None:
-    with pytest.raises(NotConjugateError, match=r"block .* of (Written|Coin) .* not that of counts.* differ by [\d.]+"):
+    with pytest.raises(
+        NotConjugateError,
+        match=r"block .* of (Written|Coin) .* not that of counts.* differ by [\d.]+",
+    ):
         rt.fit(model, labelled, rt.PGGibbs(draws=5, warmup=0, chains=1), seed=0, progress=False)
 
 
 @pytest.mark.parametrize("column", range(3))
 def test_one_class_at_a_time_is_the_multinomial_logit(column, labelled, classes) -> None:
-    """Along one class's coefficients, Σ κψ − n log 2cosh(ψ/2) is Σ E log softmax, but for a constant."""
+    """Along one class's coefficients, Σ κψ − n log 2cosh(ψ/2) is Σ E log softmax, but for a
+    constant."""
     model, rng = rt.Raykar(), np.random.default_rng(5)
     values = {name: jnp.asarray(value, float) for name, value in model.start(labelled).items()}
     values["coefficient"] = jnp.asarray(rng.normal(size=(3, 3)))
-    rows = rows_of(model, labelled, values, Block(("coefficient",), "class", column), jnp.asarray(classes))
+    rows = rows_of(
+        model, labelled, values, Block(("coefficient",), "class", column), jnp.asarray(classes)
+    )
 
     def by_rows(coefficient):
         logits = rows.offset + rows.weight @ coefficient[:, column]
@@ -204,25 +222,32 @@ def test_classes_are_drawn_as_often_as_they_are_probable(labelled) -> None:
     """4,000 draws of the classes of 12 items; false-alarm rate 1e-5 for each share."""
     model = rt.DawidSkene()
     values = {name: jnp.asarray(value, float) for name, value in model.start(labelled).items()}
-    expected, total = _classes.expected(model, labelled, values)
+    expected, total = latent_classes.expected(model, labelled, values)
     keys = jax.random.split(jax.random.key(0), 4000)
-    shares = np.asarray(jax.lax.map(lambda key: _classes.drawn(model, labelled, values, key), keys).mean(0))
+    shares = np.asarray(
+        jax.lax.map(lambda key: latent_classes.drawn(model, labelled, values, key), keys).mean(0)
+    )
     expected = np.asarray(expected)
-    assert (np.abs(shares - expected) <= 4.42 * np.sqrt(expected * (1 - expected) / 4000) + 1e-4).all()
+    assert (
+        np.abs(shares - expected) <= 4.42 * np.sqrt(expected * (1 - expected) / 4000) + 1e-4
+    ).all()
     site = trace(model, labelled, values)["label"]
     assert float(total) == pytest.approx(float(site["fn"].log_prob(site["value"]).sum()))
 
 
 @pytest.mark.parametrize("in_logs", [False, True])
 def test_the_mode_of_counts(in_logs) -> None:
-    """(α − 1) / Σ(α − 1), or α / Σα in logarithmic coordinates; kept off 0; as before where nothing is said."""
+    """(α − 1) / Σ(α − 1), or α / Σα in logarithmic coordinates; kept off 0; as before where nothing
+    is said."""
     concentration = np.array([[3.0, 2.0, 1.5], [1.0, 4.0, 0.5], [1.0, 1.0, 1.0]])
-    found = _classes.Counts((concentration,), in_logs).mode(np.full(9, 1 / 3)).reshape(3, 3)
+    found = latent_classes.Counts((concentration,), in_logs).mode(np.full(9, 1 / 3)).reshape(3, 3)
     less = 0.0 if in_logs else 1.0
-    np.testing.assert_allclose(found[0], (concentration[0] - less) / (concentration[0] - less).sum())
+    np.testing.assert_allclose(
+        found[0], (concentration[0] - less) / (concentration[0] - less).sum()
+    )
     np.testing.assert_allclose(found[2], 1 / 3)
     assert (found > 0).all()
     if not in_logs:
         np.testing.assert_allclose(found[1], [0, 1, 0], atol=1e-11)
-    right = _classes.Counts((np.array([3.0]), np.array([2.0])), in_logs).mode(np.array([0.5]))
+    right = latent_classes.Counts((np.array([3.0]), np.array([2.0])), in_logs).mode(np.array([0.5]))
     np.testing.assert_allclose(right, 3 / 5 if in_logs else 2 / 3)

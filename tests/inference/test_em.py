@@ -9,8 +9,10 @@ import pytest
 from scipy.optimize import minimize
 
 import raters as rt
-from raters.inference import _sweep, pg_em
-from raters.inference._trace import latent_sites, log_joint
+from raters.inference.polya_gamma import em, sweep
+from raters.program import Program, log_joint
+
+pytestmark = pytest.mark.slow
 
 _VARIANTS = {
     "accelerated": rt.PGEM(draws=0),
@@ -28,22 +30,27 @@ _FREE = ("reward", "competence", "position_bias")
 
 
 def optimum(model, data, mode) -> tuple[float, dict[str, np.ndarray]]:
-    """The best end of L-BFGS-B over rewards, competences and biases, from EM's mode and three places about it.
+    """The best end of L-BFGS-B over rewards, competences and biases, from EM's mode and three
+    places about it.
 
     The other sites stay where EM settled them.
     """
-    free = [name for name in latent_sites(model, data) if name in _FREE]
+    free = [name for name in Program(model, data).sites if name in _FREE]
     sizes = [np.size(mode[name]) for name in free]
     held = {name: jnp.asarray(value) for name, value in mode.items() if name not in free}
     low = 0.0 if getattr(model, "competence", "signed") != "signed" else None
     high = 1.0 if getattr(model, "competence", "signed") == "unit" else None
     bounds = [
-        (low, high) if name == "competence" else (None, None) for name, n in zip(free, sizes, strict=True) for _ in range(n)
+        (low, high) if name == "competence" else (None, None)
+        for name, n in zip(free, sizes, strict=True)
+        for _ in range(n)
     ]
 
     def unpack(flat):
         parts = jnp.split(flat, np.cumsum(sizes)[:-1])
-        return held | {name: part.reshape(np.shape(mode[name])) for name, part in zip(free, parts, strict=True)}
+        return held | {
+            name: part.reshape(np.shape(mode[name])) for name, part in zip(free, parts, strict=True)
+        }
 
     loss = jax.jit(jax.value_and_grad(lambda flat: -log_joint(model, data, unpack(flat))))
     start = np.concatenate([np.ravel(mode[name]) for name in free])
@@ -53,7 +60,9 @@ def optimum(model, data, mode) -> tuple[float, dict[str, np.ndarray]]:
         begin = np.clip(start * (1 + spread * rng.normal(size=len(start))), *_clip(bounds))
         ends.append(
             minimize(
-                lambda flat: tuple(np.asarray(part, np.float64) for part in loss(jnp.asarray(flat))),
+                lambda flat: tuple(
+                    np.asarray(part, np.float64) for part in loss(jnp.asarray(flat))
+                ),
                 begin,
                 jac=True,
                 bounds=bounds,
@@ -66,7 +75,9 @@ def optimum(model, data, mode) -> tuple[float, dict[str, np.ndarray]]:
 
 
 def _clip(bounds):
-    return [-np.inf if low is None else low for low, _ in bounds], [np.inf if high is None else high for _, high in bounds]
+    return [-np.inf if low is None else low for low, _ in bounds], [
+        np.inf if high is None else high for _, high in bounds
+    ]
 
 
 @pytest.mark.parametrize("variant", _VARIANTS)
@@ -78,10 +89,13 @@ def test_mode_is_the_optimum(model, variant, tiny, fit_quietly) -> None:
         data = jax.tree.map(jnp.asarray, tiny)
         reached = float(log_joint(model, data, mode))
         best, point = optimum(model, data, mode)
-    # The tolerance is on the gain of a cycle, which plain EM repeats while it creeps; centring only raises the density.
+    # The tolerance is on the gain of a cycle, which plain EM repeats while it creeps; centring only
+    # raises the density.
     assert best - reached < (1e-4 if "plain" not in variant and variant != "coordinate" else 2e-3)
     for name, value in point.items():
-        np.testing.assert_allclose(mode[name], value, atol=0.1 if "plain" in variant or variant == "coordinate" else 0.02)
+        np.testing.assert_allclose(
+            mode[name], value, atol=0.1 if "plain" in variant or variant == "coordinate" else 0.02
+        )
 
 
 @pytest.mark.parametrize("variant", _VARIANTS)
@@ -95,7 +109,8 @@ def test_objective_never_falls(variant, seed, fit_quietly) -> None:
 
 
 def test_items_that_won_or_lost_everything_stay_finite(fit_quietly) -> None:
-    """Item 0 beats all, item 3 loses to all, whoever is asked: the maximum of the likelihood is at infinity."""
+    """Item 0 beats all, item 3 loses to all, whoever is asked: the maximum of the likelihood is at
+    infinity."""
     pairs = [(0, 1), (0, 2), (0, 3), (1, 3), (2, 3), (1, 2), (2, 1)] * 8
     table = {
         "winner": [f"i{one}" for one, _ in pairs],
@@ -115,23 +130,39 @@ def test_items_that_won_or_lost_everything_stay_finite(fit_quietly) -> None:
 
 def test_starts_that_end_elsewhere_are_counted(fit_quietly) -> None:
     votes = rt.datasets.crowd(num_items=8, num_annotators=6, num_votes=300, seed=0).votes
-    attributes = fit_quietly(rt.ExtendedBTL(competence="signed"), votes, rt.PGEM(draws=0, starts=3)).attrs
+    attributes = fit_quietly(
+        rt.ExtendedBTL(competence="signed"), votes, rt.PGEM(draws=0, starts=3)
+    ).attrs
     assert attributes["starts"] == 3
     assert 1 <= attributes["starts_at_best"] <= 3
 
 
 def test_cut_off_climb_warns_with_numbers(tiny) -> None:
-    with pytest.warns(rt.errors.ConvergenceWarning, match=r"after 3 sweeps .* rose by [\d.e-]+ a step"):
-        rt.fit(rt.ExtendedBTL(), tiny, rt.PGEM(draws=0, accelerate=False, max_sweeps=3), seed=0, progress=False)
+    with pytest.warns(
+        rt.errors.ConvergenceWarning, match=r"after 3 sweeps .* rose by [\d.e-]+ a step"
+    ):
+        rt.fit(
+            rt.ExtendedBTL(),
+            tiny,
+            rt.PGEM(draws=0, accelerate=False, max_sweeps=3),
+            seed=0,
+            progress=False,
+        )
 
 
 def test_extrapolation_does_not_depend_on_the_order_of_sites(tiny) -> None:
-    """Compiled functions return mappings sorted by name, models start with theirs: SQUAREM must not mix the two."""
+    """Compiled functions return mappings sorted by name, models start with theirs: SQUAREM must not
+    mix the two."""
     model = rt.ExtendedBTL(competence="signed")
     start = {name: np.asarray(value, np.float64) for name, value in model.start(tiny).items()}
-    climber = pg_em._Climber(_sweep.plan(model, tiny, start), tiny, "block")
-    points = [{name: value * factor for name, value in start.items()} for factor in (1.0, 1.3, 1.45)]
-    turned = [points[0], *({name: point[name] for name in sorted(point, reverse=True)} for point in points[1:])]
+    climber = em._Climber(sweep.plan(Program(model, tiny), start), tiny, "block")
+    points = [
+        {name: value * factor for name, value in start.items()} for factor in (1.0, 1.3, 1.45)
+    ]
+    turned = [
+        points[0],
+        *({name: point[name] for name in sorted(point, reverse=True)} for point in points[1:]),
+    ]
     one, other = climber.extrapolate(*points), climber.extrapolate(*turned)
     for name, value in one.items():
         np.testing.assert_allclose(other[name], value, err_msg=name)

@@ -1,4 +1,5 @@
-"""EM of the label models: the objective never falls, the end is an optimum, and the special cases that have a formula."""
+"""EM of the label models: the objective never falls, the end is an optimum, and the special cases
+that have a formula."""
 
 from __future__ import annotations
 
@@ -15,8 +16,10 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 import raters as rt
-from raters.inference import _sweep
-from raters.inference._trace import latent_sites, log_joint, pointwise_log_likelihood
+from raters.inference.polya_gamma import sweep
+from raters.program import Program, log_joint, pointwise_log_likelihood
+
+pytestmark = pytest.mark.slow
 
 _MODELS = (
     rt.MajorityVote(),
@@ -38,13 +41,17 @@ def mode(result) -> dict[str, np.ndarray]:
 
 
 def optimum(model, data, reached) -> tuple[float, float]:
-    """EM's objective at the mode that it reached, and at the best end of L-BFGS-B from there and from two places near it.
+    """EM's objective at the mode that it reached, and at the best end of L-BFGS-B from there and
+    from two places near it.
 
-    The density in the model's coordinates, but in logarithmic ones where a concentration below 1 asks for it;
-    hyper-parameters are held.
+    The density in the model's coordinates, but in logarithmic ones where a concentration below 1
+    asks for it; hyper-parameters are held.
     """
-    plan = _sweep.plan(model, data, {name: np.asarray(value, float) for name, value in model.start(data).items()})
-    sites = {name: site for name, site in latent_sites(model, data).items() if name not in plan.hyper}
+    program = Program(model, data)
+    plan = sweep.plan(
+        program, {name: np.asarray(value, float) for name, value in model.start(data).items()}
+    )
+    sites = {name: site for name, site in program.sites.items() if name not in plan.hyper}
     held = {name: reached[name] for name in plan.hyper}
 
     def density(place):
@@ -52,11 +59,16 @@ def optimum(model, data, reached) -> tuple[float, float]:
         total = log_joint(model, data, values)
         for name in plan.in_logs:
             simplex = sites[name].support is constraints.simplex
-            total += jnp.log(values[name]).sum() + (0.0 if simplex else jnp.log1p(-values[name]).sum())
+            total += jnp.log(values[name]).sum() + (
+                0.0 if simplex else jnp.log1p(-values[name]).sum()
+            )
         return total
 
     begin, unravel = ravel_pytree(
-        {name: biject_to(site.support).inv(jnp.asarray(reached[name])) for name, site in sites.items()}
+        {
+            name: biject_to(site.support).inv(jnp.asarray(reached[name]))
+            for name, site in sites.items()
+        }
     )
     slope = jax.jit(jax.value_and_grad(lambda flat: -density(unravel(flat))))
 
@@ -64,16 +76,23 @@ def optimum(model, data, reached) -> tuple[float, float]:
         return tuple(np.asarray(part, float) for part in slope(jnp.asarray(flat)))
 
     rng = np.random.default_rng(0)
-    starts = [np.asarray(begin) + spread * rng.normal(size=begin.shape) for spread in (0.0, 0.1, 0.1)]
+    starts = [
+        np.asarray(begin) + spread * rng.normal(size=begin.shape) for spread in (0.0, 0.1, 0.1)
+    ]
     options = {"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9}
     bounds = [(-40.0, 40.0)] * begin.size
-    ends = [minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options) for start in starts]
+    ends = [
+        minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
+        for start in starts
+    ]
     return -loss(starts[0])[0], -min(end.fun for end in ends)
 
 
 @pytest.mark.parametrize("variant", _EM)
 @pytest.mark.parametrize("model", _MODELS, ids=repr)
-def test_objective_never_falls_and_ends_at_an_optimum(model, variant, labelled, fit_quietly) -> None:
+def test_objective_never_falls_and_ends_at_an_optimum(
+    model, variant, labelled, fit_quietly
+) -> None:
     result = fit_quietly(model, labelled, _EM[variant])
     trace = result["optimisation"]["log_joint"].values
     assert len(trace) > 1
@@ -87,10 +106,12 @@ def test_objective_never_falls_and_ends_at_an_optimum(model, variant, labelled, 
     assert best - reached < 1e-3
 
 
-# ------------------------------------------------------------------------------------------------- where there is a formula
+# ---------------------------------------------------------------------- where there is a formula
 
 
-def crowd(number: int = 150, features: int = 0, seed: int = 1, **options) -> tuple[rt.Labels, np.ndarray]:
+def crowd(
+    number: int = 150, features: int = 0, seed: int = 1, **options
+) -> tuple[rt.Labels, np.ndarray]:
     """Labels of items whose classes are returned beside them."""
     settings = {"num_annotators": 5, "labels_per_item": 4, "num_classes": 3} | options
     labels, truth = rt.datasets.label_crowd(number, num_features=features, seed=seed, **settings)
@@ -98,23 +119,33 @@ def crowd(number: int = 150, features: int = 0, seed: int = 1, **options) -> tup
 
 
 def counted(labels: rt.Labels, truth: np.ndarray) -> np.ndarray:
-    """How often each annotator gave each label to items of each class, shape (annotator, true class, label)."""
+    """How often each annotator gave each label to items of each class, shape (annotator, true
+    class, label)."""
     counts = np.zeros((labels.num_annotators, labels.num_classes, labels.num_classes))
-    np.add.at(counts, (labels.annotator, truth[labels.item], labels.label), np.asarray(labels.weight))
+    np.add.at(
+        counts, (labels.annotator, truth[labels.item], labels.label), np.asarray(labels.weight)
+    )
     return counts
 
 
 def test_with_all_truths_known_confusion_is_counts(fit_quietly) -> None:
-    """The observed-truth estimators (eq. 20 and 30 of the source): row-normalised counts, of each annotator or of all."""
+    """The observed-truth estimators (eq. 20 and 30 of the source): row-normalised counts, of each
+    annotator or of all."""
     labels, truth = crowd()
     known = labels.with_truth(dict(zip(labels.items, truth.tolist(), strict=True)))
     counts = counted(labels, truth)
-    found = mode(fit_quietly(rt.DawidSkene(diagonal=1.0, off_diagonal=1.0), known, rt.PGEM(draws=0)))
-    np.testing.assert_allclose(found["confusion"], counts / counts.sum(-1, keepdims=True), atol=1e-10)
+    found = mode(
+        fit_quietly(rt.DawidSkene(diagonal=1.0, off_diagonal=1.0), known, rt.PGEM(draws=0))
+    )
+    np.testing.assert_allclose(
+        found["confusion"], counts / counts.sum(-1, keepdims=True), atol=1e-10
+    )
     np.testing.assert_allclose(found["prevalence"], np.bincount(truth) / len(truth), atol=1e-10)
     pooled = mode(fit_quietly(rt.Pooled(diagonal=1.0, off_diagonal=1.0), known, rt.PGEM(draws=0)))
     total = counts.sum(0)
-    np.testing.assert_allclose(pooled["confusion"], total / total.sum(-1, keepdims=True), atol=1e-10)
+    np.testing.assert_allclose(
+        pooled["confusion"], total / total.sum(-1, keepdims=True), atol=1e-10
+    )
 
 
 def test_renaming_the_classes_renames_the_answer(fit_quietly) -> None:
@@ -132,20 +163,27 @@ def test_renaming_the_classes_renames_the_answer(fit_quietly) -> None:
     one, other = (fit_quietly(rt.DawidSkene(), data, rt.PGEM(draws=0)) for data in (known, renamed))
     old = np.argsort(new)
     np.testing.assert_allclose(mode(other)["prevalence"], mode(one)["prevalence"][old], atol=1e-6)
-    np.testing.assert_allclose(mode(other)["confusion"], mode(one)["confusion"][:, old][:, :, old], atol=1e-6)
+    np.testing.assert_allclose(
+        mode(other)["confusion"], mode(one)["confusion"][:, old][:, :, old], atol=1e-6
+    )
     shares = one["classes"]["responsibility"].values[:, old]
     np.testing.assert_allclose(other["classes"]["responsibility"].values, shares, atol=1e-5)
 
 
 def test_one_annotator_makes_dawid_skene_pooled(fit_quietly) -> None:
     labels, _ = crowd(60)
-    alone = dataclasses.replace(labels, annotator=np.zeros_like(labels.annotator), annotators=("all",))
-    one, other = (mode(fit_quietly(model, alone, rt.PGEM(draws=0))) for model in (rt.DawidSkene(), rt.Pooled()))
+    alone = dataclasses.replace(
+        labels, annotator=np.zeros_like(labels.annotator), annotators=("all",)
+    )
+    one, other = (
+        mode(fit_quietly(model, alone, rt.PGEM(draws=0)))
+        for model in (rt.DawidSkene(), rt.Pooled())
+    )
     np.testing.assert_allclose(one["confusion"][0], other["confusion"], atol=1e-9)
     np.testing.assert_allclose(one["prevalence"], other["prevalence"], atol=1e-9)
 
 
-# ---------------------------------------------------------------------------------------------- models within other models
+# ---------------------------------------------------------------------- models within other models
 
 
 def likelihood(model, data, **values) -> np.ndarray:
@@ -163,14 +201,23 @@ def right_and_even(right: np.ndarray, number: int = 3) -> np.ndarray:
 
 
 def test_models_within_other_models(labelled) -> None:
-    """OneCoin, Pooled and MajorityVote are DawidSkene with tied matrices; ItemDifficulty with equal items is OneCoin."""
+    """OneCoin, Pooled and MajorityVote are DawidSkene with tied matrices; ItemDifficulty with equal
+    items is OneCoin."""
     rng = np.random.default_rng(0)
     prevalence, right = rng.dirichlet(np.ones(3)), rng.uniform(0.4, 0.95, 4)
     shared = rng.dirichlet(np.ones(3), 3)
     dawid_skene = rt.DawidSkene()
     pairs = [
-        (likelihood(rt.OneCoin(), labelled, prevalence=prevalence, accuracy=right), prevalence, right_and_even(right)),
-        (likelihood(rt.Pooled(), labelled, prevalence=prevalence, confusion=shared), prevalence, np.tile(shared, (4, 1, 1))),
+        (
+            likelihood(rt.OneCoin(), labelled, prevalence=prevalence, accuracy=right),
+            prevalence,
+            right_and_even(right),
+        ),
+        (
+            likelihood(rt.Pooled(), labelled, prevalence=prevalence, confusion=shared),
+            prevalence,
+            np.tile(shared, (4, 1, 1)),
+        ),
         (
             likelihood(rt.MajorityVote(), labelled, ability=np.log(0.7 / 0.3 * 2)),
             np.full(3, 1 / 3),
@@ -178,7 +225,13 @@ def test_models_within_other_models(labelled) -> None:
         ),
     ]
     ability = np.log(right / (1 - right)) + np.log(2)
-    equal = likelihood(rt.ItemDifficulty(), labelled, prevalence=prevalence, ability=ability / 2, ease=np.full(12, 2.0))
+    equal = likelihood(
+        rt.ItemDifficulty(),
+        labelled,
+        prevalence=prevalence,
+        ability=ability / 2,
+        ease=np.full(12, 2.0),
+    )
     for found, frequency, confusion in [*pairs, (equal, prevalence, right_and_even(right))]:
         expected = likelihood(dawid_skene, labelled, prevalence=frequency, confusion=confusion)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -191,7 +244,9 @@ def test_yan_without_tilt_is_raykar(labelled) -> None:
     confusion = np.zeros((4, 3, 3))
     right = 1 / (1 + np.exp(-sensitivity))
     for annotator, true in np.ndindex(4, 3):
-        confusion[annotator, true] = np.insert((1 - right[annotator, true]) * wrong[annotator, true], true, 0.0)
+        confusion[annotator, true] = np.insert(
+            (1 - right[annotator, true]) * wrong[annotator, true], true, 0.0
+        )
         confusion[annotator, true, true] = right[annotator, true]
     level = {"coefficient": coefficient, "sensitivity": sensitivity, "wrong": wrong}
     found = likelihood(rt.Yan(), labelled, **level, tilt=np.zeros((4, 3)))
@@ -201,12 +256,13 @@ def test_yan_without_tilt_is_raykar(labelled) -> None:
     assert np.abs(tilted - expected).max() > 0.01
 
 
-# --------------------------------------------------------------------------------------- the algorithm that is printed wrong
+# -------------------------------------------------------------- the algorithm that is printed wrong
 
 
 def printed(labels: rt.Labels, sweeps: int = 60) -> dict[str, np.ndarray]:
-    """Algorithm 3 as it is printed: classes from a fixed prior and the confusion matrices, without the classifier; a
-    classifier fitted to them; confusion counts weighted with what the classifier predicts."""
+    """Algorithm 3 as it is printed: classes from a fixed prior and the confusion matrices, without
+    the classifier; a classifier fitted to them; confusion counts weighted with what the classifier
+    predicts."""
     features, number = np.asarray(labels.features, float), labels.num_classes
     spread = np.full((labels.num_features, 1), 1.5 / np.sqrt(max(labels.num_features - 1, 1)))
     spread[0] = 2.5
@@ -215,7 +271,11 @@ def printed(labels: rt.Labels, sweeps: int = 60) -> dict[str, np.ndarray]:
     confusion = label_weighted(labels, share)
     for _ in range(sweeps):
         log_joint = np.tile(np.log(prior), (labels.num_units, 1))
-        np.add.at(log_joint, labels.group, np.log(np.maximum(confusion, 1e-12))[labels.annotator, :, labels.label])
+        np.add.at(
+            log_joint,
+            labels.group,
+            np.log(np.maximum(confusion, 1e-12))[labels.annotator, :, labels.label],
+        )
         truth = softmax(log_joint, axis=1)
 
         coefficient = classifier(features, truth, spread)
@@ -230,7 +290,9 @@ def classifier(features: np.ndarray, truth: np.ndarray, spread: np.ndarray) -> n
     def loss(flat):
         coefficient = flat.reshape(shape)
         log_odds = features @ coefficient
-        value = (coefficient**2 / spread**2).sum() / 2 - (truth * log_softmax(log_odds, axis=1)).sum()
+        value = (coefficient**2 / spread**2).sum() / 2 - (
+            truth * log_softmax(log_odds, axis=1)
+        ).sum()
         slope = features.T @ (softmax(log_odds, axis=1) - truth) + coefficient / spread**2
         return value, slope.ravel()
 
@@ -257,24 +319,35 @@ def test_raykar_beats_the_printed_algorithm_on_new_items(fit_quietly) -> None:
 
 
 def test_a_classifier_that_says_nothing_leaves_dawid_skene(fit_quietly) -> None:
-    """Without features the printed algorithm gives every row of a confusion matrix the same frequencies of labels; ours is
-    DawidSkene, but for the prior of the class frequencies."""
+    """Without features the printed algorithm gives every row of a confusion matrix the same
+    frequencies of labels; ours is DawidSkene, but for the prior of the class frequencies."""
     labels, _ = crowd(400)
     ones = np.ones((labels.num_units, 1))
-    plain = dataclasses.replace(labels, features=ones, centre=np.zeros(1), scale=np.ones(1), feature_names=("intercept",))
+    plain = dataclasses.replace(
+        labels, features=ones, centre=np.zeros(1), scale=np.ones(1), feature_names=("intercept",)
+    )
     theirs = printed(plain, 20)["confusion"]
     np.testing.assert_allclose(theirs, np.tile(theirs[:, :1], (1, 3, 1)), atol=1e-6)
     ours = mode(fit_quietly(rt.Raykar(), plain, rt.PGEM(draws=0)))
     dawid_skene = mode(fit_quietly(rt.DawidSkene(), labels, rt.PGEM(draws=0)))
     np.testing.assert_allclose(ours["confusion"], dawid_skene["confusion"], atol=0.01)
-    np.testing.assert_allclose(softmax(ours["coefficient"][0]), dawid_skene["prevalence"], atol=0.01)
-    same = likelihood(rt.DawidSkene(), labels, prevalence=softmax(ours["coefficient"][0]), confusion=ours["confusion"])
+    np.testing.assert_allclose(
+        softmax(ours["coefficient"][0]), dawid_skene["prevalence"], atol=0.01
+    )
+    same = likelihood(
+        rt.DawidSkene(),
+        labels,
+        prevalence=softmax(ours["coefficient"][0]),
+        confusion=ours["confusion"],
+    )
     np.testing.assert_allclose(likelihood(rt.Raykar(), plain, **ours), same, rtol=1e-9)
 
 
 def test_draws_of_sparse_counts_are_those_of_their_dirichlet(fit_quietly) -> None:
-    """All truths known, eight annotators with few labels in each of twelve classes: means within five Monte-Carlo errors of the
-    exact posterior (960 entries of 1,000 draws, false-alarm rate 1e-3 in all), where a normal was off by up to .48."""
+    """All truths known, eight annotators with few labels in each of twelve classes: means within
+    five Monte-Carlo errors of the exact posterior (960 entries of 1,000 draws, false-alarm rate
+    1e-3 in all), where a normal was off by up to .48.
+    """
     labels, truth = rt.datasets.label_crowd(120, 8, 6, 12, seed=0)
     known = labels.with_truth(dict(zip(labels.items, truth["true_class"].tolist(), strict=True)))
     draws = fit_quietly(rt.DawidSkene(), known, rt.PGEM())["posterior"]["confusion"].values[0]

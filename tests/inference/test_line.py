@@ -1,4 +1,5 @@
-"""The slice step leaves its target as it is, also where that is much wider than its steps; the golden step finds the top."""
+"""The slice step leaves its target as it is, also where that is much wider than its steps; the
+golden step finds the top."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm, uniform
 
-from raters.inference import _line
+from raters.inference.polya_gamma import line
 
 _TARGETS = {
     "normal": (norm(0, 1), lambda x: -(x**2) / 2),
@@ -18,6 +19,7 @@ _TARGETS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _TARGETS)
 def test_the_slice_step_leaves_its_target(name: str) -> None:
     """20,000 chains from exact draws, 20 steps each; false-alarm rate 1e-4 (Kolmogorov–Smirnov).
@@ -29,7 +31,7 @@ def test_the_slice_step_leaves_its_target(name: str) -> None:
 
     def chain(point, key):
         def step(point, key):
-            return point + _line.slice_step(lambda move: density(point + move), key), None
+            return point + line.slice_step(lambda move: density(point + move), key), None
 
         return jax.lax.scan(step, point, jax.random.split(key, 20))[0]
 
@@ -38,6 +40,8 @@ def test_the_slice_step_leaves_its_target(name: str) -> None:
 
 
 def test_the_golden_step_finds_the_top_and_never_goes_down() -> None:
-    assert float(_line.golden_step(lambda x: -((x - 0.7) ** 2))) == pytest.approx(0.7, abs=1e-3)
-    assert float(_line.golden_step(lambda x: jnp.where(x <= 0.3, x, -jnp.inf))) == pytest.approx(0.3, abs=1e-3)
-    assert float(_line.golden_step(lambda x: -jnp.abs(x))) == pytest.approx(0.0, abs=1e-3)
+    assert float(line.golden_step(lambda x: -((x - 0.7) ** 2))) == pytest.approx(0.7, abs=1e-3)
+    assert float(line.golden_step(lambda x: jnp.where(x <= 0.3, x, -jnp.inf))) == pytest.approx(
+        0.3, abs=1e-3
+    )
+    assert float(line.golden_step(lambda x: -jnp.abs(x))) == pytest.approx(0.0, abs=1e-3)

@@ -15,20 +15,25 @@ import pytest
 
 import raters as rt
 from raters.errors import BackendError, NotConjugateError
-from raters.inference import _conditionals, _sweep
-from raters.inference._rows import Block, logits_of, rows_of, split
-from raters.inference._trace import log_joint
+from raters.inference.polya_gamma import conditionals, sweep
+from raters.inference.polya_gamma.rows import Block, logits_of, rows_of, split
+from raters.program import Program, log_joint
 
 
 def _votes(logits, data) -> None:
-    votes = dist.Bernoulli(logits=logits) if data.count is None else dist.Binomial(data.count, logits=logits)
+    votes = (
+        dist.Bernoulli(logits=logits)
+        if data.count is None
+        else dist.Binomial(data.count, logits=logits)
+    )
     with numpyro.plate("comparison", data.num_comparisons):
         numpyro.sample("outcome", votes, obs=data.wins)
 
 
 @dataclass(frozen=True)
 class Bilinear(rt.Model[rt.Comparisons]):
-    """Worth of both items and of a neighbour of the first, times skill, plus a scalar: three slots and it in one block."""
+    """Worth of both items and of a neighbour of the first, times skill, plus a scalar: three slots
+    and it in one block."""
 
     @property
     def blocks(self):
@@ -48,7 +53,12 @@ class Bilinear(rt.Model[rt.Comparisons]):
             skill = numpyro.sample("skill", dist.Normal(1.0, 0.5))
         home = numpyro.sample("home", dist.Normal(0.0, 1.0))
         neighbour = (data.first + 1) % data.num_items
-        _votes(skill[data.annotator] * (worth[data.first] - 1.3 * worth[data.second] + 0.4 * worth[neighbour]) + home, data)
+        _votes(
+            skill[data.annotator]
+            * (worth[data.first] - 1.3 * worth[data.second] + 0.4 * worth[neighbour])
+            + home,
+            data,
+        )
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,9 @@ class ByProduct(rt.Model[rt.Comparisons]):
         with numpyro.plate("item", data.num_items):
             worth = numpyro.sample("worth", dist.Normal(0.0, 1.5))
         if self.product:
-            design = jax.nn.one_hot(data.first, data.num_items) - jax.nn.one_hot(data.second, data.num_items)
+            design = jax.nn.one_hot(data.first, data.num_items) - jax.nn.one_hot(
+                data.second, data.num_items
+            )
             logits = design @ worth
         else:
             logits = worth[data.first] - worth[data.second]
@@ -113,7 +125,10 @@ def wide():
 
 def _scattered(model, data, seed=0):
     rng = np.random.default_rng(seed)
-    return {name: np.asarray(value) + 0.3 * rng.uniform(size=np.shape(value)) for name, value in model.start(data).items()}
+    return {
+        name: np.asarray(value) + 0.3 * rng.uniform(size=np.shape(value))
+        for name, value in model.start(data).items()
+    }
 
 
 @pytest.mark.usefixtures("wide")
@@ -126,21 +141,26 @@ def test_recorded_weights_are_the_derivatives(block, tiny) -> None:
     design = np.zeros((tiny.num_comparisons, len(current)))
     for entry, weight in zip(np.asarray(rows.entry), np.asarray(rows.weight), strict=True):
         np.add.at(design, (np.arange(tiny.num_comparisons), entry), weight)
-    expected = jax.jacrev(lambda entries: logits_of(model, tiny, values | split(entries, values, block)))(current)
+    expected = jax.jacrev(
+        lambda entries: logits_of(model, tiny, values | split(entries, values, block))
+    )(current)
     np.testing.assert_allclose(design, expected, atol=1e-12)
-    np.testing.assert_allclose(rows.offset + design @ current, logits_of(model, tiny, values), atol=1e-12)
+    np.testing.assert_allclose(
+        rows.offset + design @ current, logits_of(model, tiny, values), atol=1e-12
+    )
 
 
 def _conditional(model, data, values, block, *, draws=False):
     """The conditional at fixed, uneven ω."""
-    plan = _sweep.plan(model, data, values)
+    plan = sweep.plan(Program(model, data), values)
 
     def weights(_, logits, count, kappa):
         return count * (0.1 + 0.1 * np.abs(np.sin(np.arange(len(logits))))), kappa
 
-    return _sweep.block_conditional(plan, data, values, Block(block), weights, draws=draws)
+    return sweep.block_conditional(plan, data, values, Block(block), weights, draws=draws)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wide")
 def test_conditional_is_the_quadratic_of_the_augmented_density(tiny) -> None:
     """Mode and precision, from autodiff of log prior + Σ κψ − ωψ²/2."""
@@ -158,7 +178,9 @@ def test_conditional_is_the_quadratic_of_the_augmented_density(tiny) -> None:
     current = jnp.zeros(given.size)
     precision = -jax.hessian(augmented)(current)
     np.testing.assert_allclose(given.precision(), precision, atol=1e-8)
-    np.testing.assert_allclose(given.mode(current), np.linalg.solve(precision, jax.grad(augmented)(current)), atol=1e-8)
+    np.testing.assert_allclose(
+        given.mode(current), np.linalg.solve(precision, jax.grad(augmented)(current)), atol=1e-8
+    )
 
 
 @pytest.mark.usefixtures("wide")
@@ -173,20 +195,24 @@ def test_coordinate_pass_is_gauss_seidel(tiny) -> None:
     np.testing.assert_allclose(given.coordinate(start), expected, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wide")
 def test_conjugate_gradients_agree_with_the_dense_solver(tiny, monkeypatch) -> None:
-    """The mode to the solver's tolerance, and the draws' mean and covariance; false-alarm rate 1e-5 (36 z-scores)."""
+    """The mode to the solver's tolerance, and the draws' mean and covariance; false-alarm rate 1e-5
+    (36 z-scores)."""
     model, values, block = Bilinear(), _scattered(Bilinear(), tiny), ("worth", "home")
     dense = _conditional(model, tiny, values, block)
-    monkeypatch.setattr(_conditionals, "DENSE_LIMIT", 3)
+    monkeypatch.setattr(conditionals, "DENSE_LIMIT", 3)
     sparse = _conditional(model, tiny, values, block, draws=True)
-    assert isinstance(dense, _conditionals.Dense)
-    assert isinstance(sparse, _conditionals.Sparse)
+    assert isinstance(dense, conditionals.Dense)
+    assert isinstance(sparse, conditionals.Sparse)
     start = np.zeros(dense.size)
     np.testing.assert_allclose(sparse.mode(start), dense.mode(start), atol=1e-4)
     rng = np.random.default_rng(0)
     factor = np.linalg.cholesky(dense.precision())
-    whitened = np.stack([factor.T @ (sparse.draw(rng, start) - dense.mode(start)) for _ in range(4000)])
+    whitened = np.stack(
+        [factor.T @ (sparse.draw(rng, start) - dense.mode(start)) for _ in range(4000)]
+    )
     size = len(whitened)
     assert np.abs(whitened.mean(0)).max() < 5.2 / np.sqrt(size)
     assert np.abs(whitened.T @ whitened / size - np.eye(dense.size)).max() < 5.2 * np.sqrt(2 / size)
@@ -195,16 +221,18 @@ def test_conjugate_gradients_agree_with_the_dense_solver(tiny, monkeypatch) -> N
 _FIXED = rt.ExtendedBTL(reward_scale=1.5, competence_spread=0.5)
 
 
+@pytest.mark.slow
 def test_large_blocks_give_the_same_fit(tiny, fit_quietly, monkeypatch) -> None:
     """EM through conjugate gradients ends where EM through Cholesky ends."""
     backend = rt.PGEM(draws=0)
     dense = fit_quietly(_FIXED, tiny, backend)
-    monkeypatch.setattr(_conditionals, "DENSE_LIMIT", 3)
+    monkeypatch.setattr(conditionals, "DENSE_LIMIT", 3)
     sparse = fit_quietly(_FIXED, tiny, backend)
     assert sparse.attrs["log_joint"] == pytest.approx(dense.attrs["log_joint"], abs=1e-3)
     np.testing.assert_allclose(sparse["mode"]["reward"], dense["mode"]["reward"], atol=0.02)
 
 
+@pytest.mark.slow
 def test_block_used_by_a_product_falls_back_and_agrees(tiny, fit_quietly, caplog) -> None:
     with caplog.at_level(logging.INFO, logger="raters"):
         product = fit_quietly(ByProduct(), tiny, rt.PGEM(draws=0))
@@ -212,7 +240,10 @@ def test_block_used_by_a_product_falls_back_and_agrees(tiny, fit_quietly, caplog
     indexed = fit_quietly(ByProduct(product=False), tiny, rt.PGEM(draws=0))
     np.testing.assert_allclose(product["mode"]["worth"], indexed["mode"]["worth"], atol=1e-5)
     gibbs = rt.PGGibbs(draws=5, warmup=0, chains=1)
-    one, other = (fit_quietly(ByProduct(product=used), tiny, gibbs)["posterior"]["worth"] for used in (True, False))
+    one, other = (
+        fit_quietly(ByProduct(product=used), tiny, gibbs)["posterior"]["worth"]
+        for used in (True, False)
+    )
     np.testing.assert_allclose(one, other, atol=1e-5)
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpyro.distributions import Categorical
@@ -33,7 +34,9 @@ def read(rows, known=None, **options) -> rt.Labels:
     """Labels with all names declared."""
     table = dict(zip(("item", "who", "says"), zip(*rows, strict=True), strict=True))
     names = {"items": ITEMS, "annotators": PEOPLE, "classes": CLASSES}
-    labels = rt.Labels.from_frame(table, item="item", annotator="who", label="says", **names, **options)
+    labels = rt.Labels.from_frame(
+        table, item="item", annotator="who", label="says", **names, **options
+    )
     return labels.with_truth(known) if known else labels
 
 
@@ -45,18 +48,26 @@ def by_hand(rows, known) -> dict[str, float]:
         for of, who, says in rows:
             if of == item:
                 log_joint = log_joint + np.log(CONFUSION[PEOPLE.index(who), :, CLASSES.index(says)])
-        found[item] = log_joint[CLASSES.index(known[item])] if item in known else logsumexp(log_joint)
+        found[item] = (
+            log_joint[CLASSES.index(known[item])] if item in known else logsumexp(log_joint)
+        )
     return found
 
 
 def pointwise(labels: rt.Labels):
     """The same of the container, as the models of labels compute it."""
     component = ConfusedLabel(jnp.asarray(CONFUSION), jnp.asarray(labels.annotator))
-    group, count, truth = (None if part is None else jnp.asarray(part) for part in (labels.group, labels.count, labels.truth))
-    mixed = GroupedMixture(Categorical(probs=jnp.asarray(PREVALENCE)), component, group, labels.num_units, count, truth)
+    group, count, truth = (
+        None if part is None else jnp.asarray(part)
+        for part in (labels.group, labels.count, labels.truth)
+    )
+    mixed = GroupedMixture(
+        Categorical(probs=jnp.asarray(PREVALENCE)), component, group, labels.num_units, count, truth
+    )
     return mixed.log_prob(jnp.asarray(labels.label))
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(rows, truths, st.booleans())
 def test_likelihood_is_that_of_the_table(rows, known, aggregate) -> None:
@@ -74,12 +85,15 @@ def test_the_order_of_rows_does_not_matter(rows, known, random) -> None:
         assert np.array_equal(getattr(one, field.name), getattr(other, field.name)), field.name
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(rows, truths, st.lists(st.integers(0, 3), min_size=1, max_size=5))
 def test_parts_have_the_likelihood_of_their_items(rows, known, units) -> None:
     labels = read(rows, known)
     whole = np.asarray(pointwise(labels))
-    np.testing.assert_allclose(pointwise(labels.take(np.array(units))), whole[units], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        pointwise(labels.take(np.array(units))), whole[units], rtol=1e-5, atol=1e-5
+    )
 
 
 def test_parts_taken_in_a_compiled_function_are_padded_with_nothing() -> None:
@@ -87,18 +101,28 @@ def test_parts_taken_in_a_compiled_function_are_padded_with_nothing() -> None:
     rng = np.random.default_rng(1)
     taken = jax.jit(lambda labels, units: pointwise(labels.take(units)))
     for _ in range(20):
-        table = [(ITEMS[i], PEOPLE[rng.integers(3)], CLASSES[rng.integers(3)]) for i in (0, 0, 0, 1, 3, 3)]
+        table = [
+            (ITEMS[i], PEOPLE[rng.integers(3)], CLASSES[rng.integers(3)])
+            for i in (0, 0, 0, 1, 3, 3)
+        ]
         labels, units = read(table, {"d": "yes"}, aggregate=False), rng.integers(0, 4, 3)
         expected = np.asarray(pointwise(labels))[units]
-        np.testing.assert_allclose(taken(jax.tree.map(jnp.asarray, labels), units), expected, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            taken(jax.tree.map(jnp.asarray, labels), units), expected, rtol=1e-5, atol=1e-5
+        )
 
 
 @SETTINGS
 @given(rows)
 def test_votes_are_counts_of_the_table(rows) -> None:
     labels = read(rows)
-    expected = [[sum((item, says) == (of, said) for of, _, said in rows) for says in CLASSES] for item in ITEMS]
+    expected = [
+        [sum((item, says) == (of, said) for of, _, said in rows) for says in CLASSES]
+        for item in ITEMS
+    ]
     assert labels.votes().tolist() == expected
     assert labels.num_labels == len(rows)
-    assert labels.votes_by_annotator().tolist() == [sum(person == who for _, who, _ in rows) for person in PEOPLE]
-    assert labels.without_outcomes().num_rows == len(rows)
+    assert labels.judgements_by("annotator").tolist() == [
+        sum(person == who for _, who, _ in rows) for person in PEOPLE
+    ]
+    assert labels.unanswered().num_rows == len(rows)

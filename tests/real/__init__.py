@@ -9,7 +9,8 @@ import pytest
 
 
 def data_folder(name: str) -> Path:
-    """The folder of one data set, below RATERS_DATA or ../shared/data; skips the test where it is absent."""
+    """The folder of one data set, below RATERS_DATA or ../shared/data; skips the test where it is
+    absent."""
     root = Path(os.environ.get("RATERS_DATA", Path(__file__).parents[3] / "shared" / "data"))
     if not (root / name).is_dir():
         pytest.skip(f"no folder {root / name}; set RATERS_DATA to the folder that holds {name!r}")

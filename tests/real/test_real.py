@@ -1,4 +1,5 @@
-"""Public votes with known answers: read as their owners would read them, and scored against what is recorded elsewhere."""
+"""Public votes with known answers: read as their owners would read them, and scored against what is
+recorded elsewhere."""
 
 from __future__ import annotations
 
@@ -14,14 +15,17 @@ from tests.real import data_folder
 SIGNED = rt.ExtendedBTL(competence="signed")
 # Short chains, and graphs in several parts: what the data are, not what is tested here.
 pytestmark = [
-    pytest.mark.filterwarnings(f"ignore::{kind.__module__}.{kind.__name__}") for kind in (DataWarning, ConvergenceWarning)
+    pytest.mark.filterwarnings(f"ignore::{kind.__module__}.{kind.__name__}")
+    for kind in (DataWarning, ConvergenceWarning)
 ]
 
 
 def means(result) -> tuple[pd.Series, pd.Series]:
     """Posterior means of rewards and competences, by name."""
     posterior = result["posterior"]
-    return tuple(posterior[site].mean(("chain", "draw")).to_series() for site in ("reward", "competence"))
+    return tuple(
+        posterior[site].mean(("chain", "draw")).to_series() for site in ("reward", "competence")
+    )
 
 
 def fit(votes: rt.Comparisons, backend: rt.PGGibbs | rt.PGEM, model: rt.Model = SIGNED):
@@ -43,11 +47,12 @@ def reading_level() -> tuple[rt.Comparisons, pd.Series, pd.Series]:
 
 def test_reading_level_has_two_texts_compared_with_themselves():
     frame = pd.read_csv(data_folder("reading_level") / "comparisons.csv")
-    with pytest.raises(DataError, match=r"row 11994 .* compares 268 with itself \(2 such row\(s\)\)"):
+    with pytest.raises(
+        DataError, match=r"row 11994 .* compares 268 with itself \(2 such row\(s\)\)"
+    ):
         rt.Comparisons.from_frame(frame, winner="winner", loser="loser", annotator="annotator")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "correlation"),
     # The exact posterior means reach .49 over those with ten votes, the Laplace approximation .51.
@@ -60,7 +65,7 @@ def test_reading_level_agrees_with_grades_and_recorded_quality(backend, correlat
     reward, competence = means(fit(votes, backend))
     assert kendalltau(reward, grade[reward.index]).statistic >= 0.36
     assert 8 <= (competence < 0).sum() <= 22
-    often = competence.index[votes.votes_by_annotator() >= 10]
+    often = competence.index[votes.judgements_by("annotator") >= 10]
     assert spearmanr(competence[often], quality[often]).statistic >= correlation
 
 
@@ -72,7 +77,7 @@ def test_country_population_agrees_with_the_truth():
     frame = pd.read_csv(folder / "comparisons.csv")
     votes = rt.Comparisons.from_frame(frame, winner="winner", loser="loser", annotator="annotator")
     assert (votes.num_votes, votes.num_annotators, votes.num_items) == (3184, 199, 15)
-    assert set(votes.votes_by_annotator()) == {16}
+    assert set(votes.judgements_by("annotator")) == {16}
     rank = pd.read_csv(folder / "items.csv").set_index("item")["true_rank"]
     reward, competence = means(fit(votes, rt.PGGibbs(draws=300, warmup=200, chains=2)))
     assert kendalltau(reward, -rank[reward.index]).statistic >= 0.7
@@ -86,7 +91,9 @@ def test_country_population_agrees_with_the_truth():
 
 def mtbench(ties: str) -> rt.Comparisons:
     folder = data_folder("mtbench_human")
-    frame = pd.concat(pd.read_csv(folder / f"comparisons_{judges}.csv") for judges in ("human", "gpt4"))
+    frame = pd.concat(
+        pd.read_csv(folder / f"comparisons_{judges}.csv") for judges in ("human", "gpt4")
+    )
     return rt.Comparisons.from_frame(
         frame, first="model_a", second="model_b", outcome="winner", annotator="annotator", ties=ties
     )
@@ -102,7 +109,6 @@ def test_mtbench_is_read_as_it_is():
     assert float((votes.wins % 1 == 0.5).sum()) > 0
 
 
-@pytest.mark.slow
 def test_mtbench_with_ties_as_half_votes():
     votes = mtbench("half")
     reward, competence = means(fit(votes, rt.PGEM(draws=300)))
@@ -127,7 +133,8 @@ def test_mtbench_without_ties():
 
 
 def llmbar() -> tuple[pd.DataFrame, rt.Comparisons]:
-    """An item is one answer to one instruction, "7/1" or "7/2"; `swapped` says which was shown first."""
+    """An item is one answer to one instruction, "7/1" or "7/2"; `swapped` says which was shown
+    first."""
     frame = pd.read_csv(data_folder("llmbar_judges") / "judgments.csv.gz")
     answer = frame["pair"].astype(str) + "/"
     frame["shown_first"] = answer + (1 + frame["swapped"]).astype(str)
@@ -145,14 +152,17 @@ def test_llmbar_is_read_with_its_order_of_presentation():
     assert votes.ordered
     falcon = np.array([name.startswith("Falcon") for name in votes.annotators])[votes.annotator]
     falcons = votes.take(falcon)
-    assert falcons.wins.sum() / falcons.num_votes == pytest.approx(0.84, abs=0.005)  # the share that is recorded with the data
+    assert falcons.wins.sum() / falcons.num_votes == pytest.approx(
+        0.84, abs=0.005
+    )  # the share that is recorded with the data
 
 
-@pytest.mark.slow
 def test_llmbar_competence_and_position_bias():
     frame, votes = llmbar()
     gold = pd.read_csv(data_folder("llmbar_judges") / "pairs.csv").set_index("pair")["gold_winner"]
-    result = fit(votes, rt.PGEM(draws=100, starts=1), rt.ExtendedBTL(competence="signed", position_bias=True))
+    result = fit(
+        votes, rt.PGEM(draws=100, starts=1), rt.ExtendedBTL(competence="signed", position_bias=True)
+    )
     _, competence = means(result)
     accuracy = (frame["winner"] == frame["pair"].map(gold)).groupby(frame["annotator"]).mean()
     assert spearmanr(competence, accuracy[competence.index]).statistic >= 0.6

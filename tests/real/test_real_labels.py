@@ -1,4 +1,5 @@
-"""Public crowds with known truth: the accuracies that DawidSkene's default prior reaches, and Raykar's on unseen scenes."""
+"""Public crowds with known truth: the accuracies that DawidSkene's default prior reaches, and
+Raykar's on unseen scenes."""
 
 from __future__ import annotations
 
@@ -11,13 +12,16 @@ from raters.errors import ConvergenceWarning, DataWarning
 from tests.real import data_folder
 
 pytestmark = [
-    pytest.mark.filterwarnings(f"ignore::{kind.__module__}.{kind.__name__}") for kind in (DataWarning, ConvergenceWarning)
+    pytest.mark.filterwarnings(f"ignore::{kind.__module__}.{kind.__name__}")
+    for kind in (DataWarning, ConvergenceWarning)
 ]
 
 
 def read(name: str) -> tuple[rt.Labels, dict[str, str]]:
     folder = data_folder(name)
-    labels, truth = (pd.read_csv(folder / f"{part}.csv", dtype={"item": str}) for part in ("labels", "truth"))
+    labels, truth = (
+        pd.read_csv(folder / f"{part}.csv", dtype={"item": str}) for part in ("labels", "truth")
+    )
     known = dict(zip(truth["item"], truth["label"].astype(str), strict=True))
     return rt.Labels.from_frame(labels, item="item", annotator="annotator", label="label"), known
 
@@ -26,10 +30,17 @@ def accuracy(result, known: dict[str, str]) -> float:
     found = result["classes"]["responsibility"]
     labels = found["true_class"].values[found.values.argmax(1)]
     names = [str(name) for name in found["item"].values]
-    return float(np.mean([str(label) == known[name] for name, label in zip(names, labels, strict=True) if name in known]))
+    return float(
+        np.mean(
+            [
+                str(label) == known[name]
+                for name, label in zip(names, labels, strict=True)
+                if name in known
+            ]
+        )
+    )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "gibbs", "em", "majority"),
     [
@@ -51,12 +62,17 @@ def test_dawid_skene_beats_the_majority(name, gibbs, em, majority):
         assert accuracy(result, known) >= least, (model, backend)
 
 
-@pytest.mark.slow
 def test_raykar_labels_scenes_that_nobody_labelled():
-    """EM at a coefficient scale of .05; the published Raykar has .861, and the classifier trained on votes .803–.813."""
+    """EM at a coefficient scale of .05; the published Raykar has .861, and the classifier trained
+    on votes .803–.813."""
     labels, known = read("labelme")
-    train, test = (np.load(data_folder("labelme") / f"features_vgg512_{part}.npz") for part in ("train", "test"))
-    labels = labels.with_features(train["X"][[int(item) - 1 for item in labels.items]].astype(np.float32))
+    train, test = (
+        np.load(data_folder("labelme") / f"features_vgg512_{part}.npz")
+        for part in ("train", "test")
+    )
+    labels = labels.with_features(
+        train["X"][[int(item) - 1 for item in labels.items]].astype(np.float32)
+    )
     model = rt.Raykar(coefficient_scale=0.05)
     result = rt.fit(model, labels, rt.PGEM(draws=0), seed=0, progress=False, log_likelihood=False)
     new = labels.unlabelled(test["X"])

@@ -1,4 +1,5 @@
-"""All four back-ends against one long reference run: exact ones in Monte-Carlo errors, approximate ones within a tolerance."""
+"""All four back-ends against one long reference run: exact ones in Monte-Carlo errors, approximate
+ones within a tolerance."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def reference(votes, fit_quietly):
 
 
 def summary(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, standard deviation and squared Monte-Carlo error of the mean, for each entry of a site."""
+    """Mean, standard deviation and squared Monte-Carlo error of the mean, for each entry of a
+    site."""
     flat = draws.reshape(*draws.shape[:2], -1)
     ess = np.asarray(array_stats.ess(flat, chain_axis=0, draw_axis=1, method="mean"))
     return flat.mean((0, 1)), flat.std((0, 1)), flat.var((0, 1)) / ess
@@ -47,30 +49,39 @@ def on_the_line(name: str, draws: np.ndarray) -> np.ndarray:
     return np.log(draws) if name.endswith(("scale", "spread")) else draws
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", _MODELS)
 def test_gibbs_agrees_with_nuts(model: str, votes, reference, fit_quietly) -> None:
-    """Means of every parameter, and of its square; false-alarm rate 1e-4 for each (|z| > 4, less for the estimated errors)."""
-    posterior = fit_quietly(_MODELS[model], votes, rt.PGGibbs(draws=3000, warmup=300, chains=2))["posterior"]
+    """Means of every parameter, and of its square; false-alarm rate 1e-4 for each (|z| > 4, less
+    for the estimated errors)."""
+    posterior = fit_quietly(_MODELS[model], votes, rt.PGGibbs(draws=3000, warmup=300, chains=2))[
+        "posterior"
+    ]
     for name in posterior.data_vars:
-        one, other = (on_the_line(name, tree[name].values) for tree in (posterior, reference(model)))
+        one, other = (
+            on_the_line(name, tree[name].values) for tree in (posterior, reference(model))
+        )
         for power in (1, 2):
-            (mean, _, error), (exact, _, exact_error) = (summary(draws**power) for draws in (one, other))
+            (mean, _, error), (exact, _, exact_error) = (
+                summary(draws**power) for draws in (one, other)
+            )
             z = (mean - exact) / np.sqrt(error + exact_error)
             assert np.abs(z).max() < 4.0, f"{name}, power {power}: {z}"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", _MODELS)
 @pytest.mark.parametrize(
     ("backend", "off", "ratio"),
     [(rt.PGEM(), 0.5, 1.6), (rt.SVI(guide="full_rank", steps=8000), 0.6, 2.5)],
     ids=["PGEM", "SVI"],
 )
-def test_approximations_are_within_their_tolerance(backend, off, ratio, model, votes, reference, fit_quietly) -> None:
-    """Rewards and competences: means within a share of a posterior deviation, deviations within a factor.
+def test_approximations_are_within_their_tolerance(
+    backend, off, ratio, model, votes, reference, fit_quietly
+) -> None:
+    """Rewards and competences: means within a share of a posterior deviation, deviations within a
+    factor.
 
-    SVI's factor is wide because one normal cannot follow the curved ridge of the scale: half the deviation was seen.
+    SVI's factor is wide because one normal cannot follow the curved ridge of the scale: half the
+    deviation was seen.
     """
     posterior = fit_quietly(_MODELS[model], votes, backend)["posterior"]
     for name in set(posterior.data_vars) & {"reward", "competence"}:
@@ -93,17 +104,27 @@ def tastes() -> rt.Comparisons:
     return votes.with_features(np.array([[1.0, 0.0], [0.5, 1.0], [-1.0, 0.3], [-0.5, -1.0]]))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("model", ["MixtureBTL", pytest.param("ContextualBTL", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "model", ["MixtureBTL", pytest.param("ContextualBTL", marks=pytest.mark.exhaustive)]
+)
 def test_back_ends_agree_on_types(model: str, tastes, fit_quietly) -> None:
-    """Gibbs and NUTS: means of every parameter, of its square, and of the probability of each question; false-alarm rate 1e-4
-    for each (|z| > 4.5, as errors are estimated). PGEM and SVI: as the models without types, within 0.6 and 2.5."""
-    backends = rt.PGGibbs(draws=1000, warmup=200, chains=2), rt.NUTS(draws=600, warmup=300, chains=2)
+    """Gibbs and NUTS: means of every parameter, of its square, and of the probability of each
+    question; false-alarm rate 1e-4 for each (|z| > 4.5, as errors are estimated). PGEM and SVI: as
+    the models without types, within 0.6 and 2.5.
+    """
+    backends = (
+        rt.PGGibbs(draws=1000, warmup=200, chains=2),
+        rt.NUTS(draws=600, warmup=300, chains=2),
+    )
     gibbs, nuts = (fit_quietly(_TYPE_MODELS[model], tastes, backend) for backend in backends)
     for name in gibbs["posterior"].data_vars:
-        one, other = (on_the_line(str(name), result["posterior"][name].values) for result in (gibbs, nuts))
+        one, other = (
+            on_the_line(str(name), result["posterior"][name].values) for result in (gibbs, nuts)
+        )
         for power in (1, 2):
-            (mean, _, error), (exact, _, exact_error) = (summary(draws**power) for draws in (one, other))
+            (mean, _, error), (exact, _, exact_error) = (
+                summary(draws**power) for draws in (one, other)
+            )
             z = (mean - exact) / np.sqrt(error + exact_error)
             assert np.abs(z).max() < 4.5, f"{name}, power {power}: {z}"
     (mean, _, error), (exact, _, exact_error) = (
@@ -130,20 +151,30 @@ _LABEL_MODELS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "model", ["DawidSkene", "Raykar", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("ItemDifficulty", "Yan"))]
+    "model",
+    [
+        "DawidSkene",
+        "Raykar",
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("ItemDifficulty", "Yan")),
+    ],
 )
 def test_gibbs_agrees_with_nuts_on_labels(model: str, fit_quietly) -> None:
-    """Means of every parameter, of its square, and of the probability of each class of each item; false-alarm rate 1e-4 for
-    each (|z| > 4.5, as errors are estimated)."""
-    labels = rt.datasets.label_crowd(30, 4, 3, 3, num_features=1, seed=2).labels.with_truth({3: 0, 17: 2})
+    """Means of every parameter, of its square, and of the probability of each class of each item;
+    false-alarm rate 1e-4 for each (|z| > 4.5, as errors are estimated)."""
+    labels = rt.datasets.label_crowd(30, 4, 3, 3, num_features=1, seed=2).labels.with_truth(
+        {3: 0, 17: 2}
+    )
     backends = rt.PGGibbs(draws=800, warmup=150, chains=2), rt.NUTS(draws=500, warmup=300, chains=2)
     gibbs, nuts = (fit_quietly(_LABEL_MODELS[model], labels, backend) for backend in backends)
     for name in gibbs["posterior"].data_vars:
-        one, other = (on_the_line(str(name), result["posterior"][name].values) for result in (gibbs, nuts))
+        one, other = (
+            on_the_line(str(name), result["posterior"][name].values) for result in (gibbs, nuts)
+        )
         for power in (1, 2):
-            (mean, _, error), (exact, _, exact_error) = (summary(draws**power) for draws in (one, other))
+            (mean, _, error), (exact, _, exact_error) = (
+                summary(draws**power) for draws in (one, other)
+            )
             z = (mean - exact) / np.sqrt(error + exact_error)
             assert np.abs(z).max() < 4.5, f"{name}, power {power}: {z}"
     shares = [rt.predict(_LABEL_MODELS[model], result).values for result in (gibbs, nuts)]

@@ -12,13 +12,13 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.calibration import geweke
-from raters.inference import _classes, _conditionals, _polyagamma, _sweep
-from raters.inference._trace import trace
+from raters.checking.calibration import geweke
+from raters.inference.polya_gamma import augmentation, conditionals, latent_classes, sweep
+from raters.program import trace
 
 _BOUND = 4.0
-# Kernels that are parts of others here, and errors whose like is injected in every run.
-_THOROUGH = {
+# Kernels that are parts of others here, and errors whose like is injected at every change.
+_EXHAUSTIVE = {
     "BTL",
     "BTL, position bias",
     "positive",
@@ -34,8 +34,11 @@ _THOROUGH = {
 
 
 def cases(names: Iterable[str]) -> list[Any]:
-    """The cases of a test, of which `make thorough` runs some."""
-    return [pytest.param(name, marks=pytest.mark.thorough) if name in _THOROUGH else name for name in names]
+    """The cases of a test, of which CI leaves some to `make test-all`."""
+    return [
+        pytest.param(name, marks=pytest.mark.exhaustive) if name in _EXHAUSTIVE else name
+        for name in names
+    ]
 
 
 _KERNELS = {
@@ -44,7 +47,10 @@ _KERNELS = {
     "unit": (rt.ExtendedBTL(), "singles"),
     "positive": (rt.ExtendedBTL(competence="positive"), "singles"),
     "signed": (rt.ExtendedBTL(competence="signed", competence_spread="learned"), "singles"),
-    "signed, position bias, counts": (rt.ExtendedBTL(competence="signed", position_bias=True), "few"),
+    "signed, position bias, counts": (
+        rt.ExtendedBTL(competence="signed", position_bias=True),
+        "few",
+    ),
     "fixed scales, counts": (rt.ExtendedBTL(reward_scale=1.5, competence_spread=0.5), "many"),
 }
 
@@ -58,10 +64,11 @@ def many(few) -> rt.Comparisons:
 
 @pytest.fixture
 def fresh_kernels():
-    """Compiled sweeps are forgotten before and after, as they hold the functions that a test replaces."""
-    _sweep.visit_free.clear_cache()
+    """Compiled sweeps are forgotten before and after, as they hold the functions that a test
+    replaces."""
+    sweep.visit_free.clear_cache()
     yield
-    _sweep.visit_free.clear_cache()
+    sweep.visit_free.clear_cache()
 
 
 def worst(result) -> float:
@@ -69,10 +76,10 @@ def worst(result) -> float:
     return float(np.abs(result["z"]).max())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kernel", cases(_KERNELS))
 def test_kernel_leaves_the_joint_distribution_invariant(kernel: str, request) -> None:
-    """False-alarm rate 1e-4 for each statistic (|z| > 4 under Student's t with 198 degrees of freedom)."""
+    """False-alarm rate 1e-4 for each statistic (|z| > 4 under Student's t with 198 degrees of
+    freedom)."""
     model, questions = _KERNELS[kernel]
     result = geweke(model, request.getfixturevalue(questions), seed=1)
     assert worst(result) < _BOUND, str(result["z"].to_series())
@@ -81,7 +88,9 @@ def test_kernel_leaves_the_joint_distribution_invariant(kernel: str, request) ->
 _LABEL_BOUND = 4.2
 _TYPE_KERNELS = {
     "MixtureBTL": rt.MixtureBTL(),
-    "MixtureBTL, stick-breaking": rt.MixtureBTL(num_types=3, type_prior="stick_breaking", concentration=0.5),
+    "MixtureBTL, stick-breaking": rt.MixtureBTL(
+        num_types=3, type_prior="stick_breaking", concentration=0.5
+    ),
     "MixtureBTL, competence": rt.MixtureBTL(competence="unit"),
     "ContextualBTL": rt.ContextualBTL(num_types=2),
 }
@@ -90,13 +99,15 @@ _TYPE_KERNELS = {
 def of_types(kernel: str, singles) -> xr.Dataset:
     """The test with as few and as short chains as it takes, the items described by two features."""
     described = singles.with_features(np.random.default_rng(0).normal(size=(4, 2)))
-    return geweke(_TYPE_KERNELS[kernel], described, seed=1, chains=80, sweeps=15, prior_draws=30_000)
+    return geweke(
+        _TYPE_KERNELS[kernel], described, seed=1, chains=80, sweeps=15, prior_draws=30_000
+    )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kernel", cases(_TYPE_KERNELS))
 def test_kernel_of_types_leaves_the_joint_distribution_invariant(kernel: str, singles) -> None:
-    """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of freedom)."""
+    """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of
+    freedom)."""
     result = of_types(kernel, singles)
     assert worst(result) < _LABEL_BOUND, str(result["z"].to_series())
 
@@ -118,10 +129,10 @@ def of_labels(kernel: str, asked) -> xr.Dataset:
     return geweke(_LABEL_KERNELS[kernel], asked, seed=1, chains=80, sweeps=15, prior_draws=30_000)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kernel", cases(_LABEL_KERNELS))
 def test_kernel_of_labels_leaves_the_joint_distribution_invariant(kernel: str, asked) -> None:
-    """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of freedom)."""
+    """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of
+    freedom)."""
     result = of_labels(kernel, asked)
     assert worst(result) < _LABEL_BOUND, str(result["z"].to_series())
 
@@ -135,20 +146,29 @@ def _without_labels(model, data, values, key):
     return jax.nn.one_hot(jax.random.categorical(key, weights), weights.shape[-1])
 
 
-_read_counts = _classes.parameters
+_read_counts = latent_classes.parameters
 
 _LABEL_ERRORS = {
     "counts without most of the prior": (
         "DawidSkene",
-        (_classes, "parameters", lambda *given: tuple(np.asarray(part) - 0.7 for part in _read_counts(*given))),
+        (
+            latent_classes,
+            "parameters",
+            lambda *given: tuple(np.asarray(part) - 0.7 for part in _read_counts(*given)),
+        ),
     ),
-    "classes without the labels": ("DawidSkene", (_classes, "drawn", _without_labels)),
-    "classes expected, not drawn": ("OneCoin", (_classes, "drawn", lambda *given: _classes.expected(*given[:3])[0])),
-    "ω three times too large": ("Raykar", (_polyagamma, "draw", lambda *given: 3 * _exact_draw(*given))),
+    "classes without the labels": ("DawidSkene", (latent_classes, "drawn", _without_labels)),
+    "classes expected, not drawn": (
+        "OneCoin",
+        (latent_classes, "drawn", lambda *given: latent_classes.expected(*given[:3])[0]),
+    ),
+    "ω three times too large": (
+        "Raykar",
+        (augmentation, "draw", lambda *given: 3 * _exact_draw(*given)),
+    ),
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("error", cases(_LABEL_ERRORS))
 def test_injected_error_in_a_kernel_of_labels_is_caught(error: str, asked, monkeypatch) -> None:
     """The bound that the right kernels keep is broken by each of these."""
@@ -158,16 +178,22 @@ def test_injected_error_in_a_kernel_of_labels_is_caught(error: str, asked, monke
 
 
 _TYPE_ERRORS = {
-    "types without the votes": ("MixtureBTL", (_classes, "drawn", _without_labels)),
+    "types without the votes": ("MixtureBTL", (latent_classes, "drawn", _without_labels)),
     "breaks of a stick like those of a Dirichlet": (
         "MixtureBTL, stick-breaking",
-        (_classes.Breaks, "draw", lambda self, rng, current: rng.dirichlet(np.append(self.parameters[0], 1.0))),
+        (
+            latent_classes.Breaks,
+            "draw",
+            lambda self, rng, current: rng.dirichlet(np.append(self.parameters[0], 1.0)),
+        ),
     ),
-    "ω three times too large": ("MixtureBTL", (_polyagamma, "draw", lambda *given: 3 * _exact_draw(*given))),
+    "ω three times too large": (
+        "MixtureBTL",
+        (augmentation, "draw", lambda *given: 3 * _exact_draw(*given)),
+    ),
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("error", cases(_TYPE_ERRORS))
 def test_injected_error_in_a_kernel_of_types_is_caught(error: str, singles, monkeypatch) -> None:
     """The bound that the right kernels keep is broken by each of these."""
@@ -182,12 +208,12 @@ def _wrong_power(model, data, values, scale, draws):
     return lambda log_factor: right(log_factor) - values["reward"].size * log_factor
 
 
-_sweep_orbit_density = _sweep.orbit_density
+_sweep_orbit_density = sweep.orbit_density
 
 
 def _without_prior(self, prior) -> None:
     """A conditional that forgets the prior of the entries."""
-    _conditionals.Conditional.__init__(self, prior)
+    conditionals.Conditional.__init__(self, prior)
     self.shift, self.diagonal = np.zeros(self.size), np.full(self.size, 1e-3)
 
 
@@ -195,17 +221,20 @@ def _noisy(rng, count, logits):
     return _exact_draw(rng, count, logits) * rng.uniform(0.3, 1.7, np.shape(logits))
 
 
-_exact_draw = _polyagamma.draw
+_exact_draw = augmentation.draw
 
 _ERRORS = {
-    "wrong power in the scale move": (_sweep, "orbit_density", _wrong_power),
-    "the mean of ω for a draw": (_polyagamma, "draw", lambda rng, count, logits: count * _polyagamma.mean_of_one(logits)),
-    "no prior precision": (_conditionals.Diagonal, "__init__", _without_prior),
-    "ω noisier than it is": (_polyagamma, "draw", _noisy),
+    "wrong power in the scale move": (sweep, "orbit_density", _wrong_power),
+    "the mean of ω for a draw": (
+        augmentation,
+        "draw",
+        lambda rng, count, logits: count * augmentation.mean_of_one(logits),
+    ),
+    "no prior precision": (conditionals.Diagonal, "__init__", _without_prior),
+    "ω noisier than it is": (augmentation, "draw", _noisy),
 }
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("fresh_kernels")
 @pytest.mark.parametrize("error", cases(_ERRORS))
 def test_injected_error_is_caught(error: str, singles, monkeypatch) -> None:
@@ -215,7 +244,8 @@ def test_injected_error_is_caught(error: str, singles, monkeypatch) -> None:
 
 
 def test_statistics_are_named_and_direct_means_known(few) -> None:
-    """The direct simulator draws from the prior: log reward scale has mean 0, competence spread a mean below 0.
+    """The direct simulator draws from the prior: log reward scale has mean 0, competence spread a
+    mean below 0.
 
     False-alarm rate 1e-6: the mean of asinh of a standard normal over 20,000 draws.
     """

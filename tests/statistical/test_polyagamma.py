@@ -7,7 +7,7 @@ import pytest
 from polyagamma import random_polyagamma
 from scipy.stats import ks_2samp, norm
 
-from raters.inference import _polyagamma
+from raters.inference.polya_gamma import augmentation
 
 _DRAWS = 100_000
 _SHAPES = (1, 3, 15, 16, 40, 200)
@@ -47,21 +47,25 @@ def devroye(rng, count, logits):
 def test_moments_are_exact(shape: int, tilt: float) -> None:
     """False-alarm rate 1e-6 for each of the two z-scores."""
     bound = norm.isf(5e-7)
-    assert np.abs(moment_scores(drawn(_polyagamma.draw, shape, tilt), shape, tilt)).max() < bound
+    assert np.abs(moment_scores(drawn(augmentation.draw, shape, tilt), shape, tilt)).max() < bound
 
 
 @pytest.mark.parametrize(("shape", "tilt"), _GRID)
 def test_series_and_devroye_agree(shape: int, tilt: float) -> None:
     """Kolmogorov–Smirnov between the two samplers; false-alarm rate 1e-5."""
-    one, other = drawn(_polyagamma._series, shape, tilt, seed=1), drawn(devroye, shape, tilt, seed=2)
+    one, other = (
+        drawn(augmentation._series, shape, tilt, seed=1),
+        drawn(devroye, shape, tilt, seed=2),
+    )
     assert ks_2samp(one, other).pvalue > 1e-5
     assert np.abs(moment_scores(one, shape, tilt)).max() < norm.isf(5e-7)
 
 
 def test_mixed_shapes_keep_their_rows() -> None:
-    """Rows of small and large shapes, drawn in one call, each have the mean of their own; false-alarm rate 1e-5."""
+    """Rows of small and large shapes, drawn in one call, each have the mean of their own;
+    false-alarm rate 1e-5."""
     count, tilt = np.tile([1.0, 200.0, 3.0], _DRAWS // 3), np.tile([0.0, 3.0, -10.0], _DRAWS // 3)
-    draws = _polyagamma.draw(np.random.default_rng(0), count, tilt)
+    draws = augmentation.draw(np.random.default_rng(0), count, tilt)
     for row, (shape, at) in enumerate(((1, 0.0), (200, 3.0), (3, 10.0))):
         assert np.abs(moment_scores(draws[row::3], shape, at)).max() < norm.isf(1e-6)
 
@@ -76,8 +80,20 @@ def _head_alone(rng, count, logits):
 @pytest.mark.parametrize(
     ("shape", "tilt", "wrong"),
     [
-        (200, 0.5, lambda rng, count, logits: random_polyagamma(count, logits, method="alternate", random_state=rng)),
-        (1, 0.5, lambda rng, count, logits: random_polyagamma(count, logits, method="saddle", random_state=rng)),
+        (
+            200,
+            0.5,
+            lambda rng, count, logits: random_polyagamma(
+                count, logits, method="alternate", random_state=rng
+            ),
+        ),
+        (
+            1,
+            0.5,
+            lambda rng, count, logits: random_polyagamma(
+                count, logits, method="saddle", random_state=rng
+            ),
+        ),
         (40, 0.5, lambda rng, count, logits: _head_alone(rng, count, logits)),
     ],
     ids=["alternate", "saddle point", "no tail"],
@@ -90,14 +106,14 @@ def test_moments_catch_inexact_draws(shape: int, tilt: float, wrong) -> None:
 @pytest.mark.parametrize("tilt", [1e-9, 1e-5, 1e-4, 0.049, 0.051, 1.0, 30.0, 800.0])
 def test_closed_moments_agree_with_the_series(tilt: float) -> None:
     mean, variance = exact_moments(1, tilt)
-    assert _polyagamma.mean_of_one(np.array(tilt)) == pytest.approx(mean, rel=1e-6)
-    assert _polyagamma._variance_of_one(np.array(tilt)) == pytest.approx(variance, rel=1e-6)
+    assert augmentation.mean_of_one(np.array(tilt)) == pytest.approx(mean, rel=1e-6)
+    assert augmentation._variance_of_one(np.array(tilt)) == pytest.approx(variance, rel=1e-6)
 
 
 def test_expectation_is_the_gradient_of_the_bound() -> None:
     """E ω is −∂/∂(x²/2) of log cosh, for many votes, at 0 and in float32 and far out."""
     x = np.array([-800.0, -3.0, 0.0, 1e-6, 0.4, 50.0])
-    omega, _, _ = _polyagamma.expectation(x, np.full(6, 7.0), np.zeros(6))
+    omega, _, _ = augmentation.expectation(x, np.full(6, 7.0), np.zeros(6))
     expected = [7 * exact_moments(1, abs(at))[0] for at in x]
     np.testing.assert_allclose(np.asarray(omega), expected, rtol=1e-5)
 
@@ -105,5 +121,5 @@ def test_expectation_is_the_gradient_of_the_bound() -> None:
 @pytest.mark.parametrize("most", [1, 40])
 def test_a_row_without_votes_has_no_weight(most: int) -> None:
     count = np.array([0.0, 1.0, 0.0, most])
-    omega = _polyagamma.draw(np.random.default_rng(0), count, np.array([0.0, 1.0, 2.0, 3.0]))
+    omega = augmentation.draw(np.random.default_rng(0), count, np.array([0.0, 1.0, 2.0, 3.0]))
     assert ((omega == 0) == (count == 0)).all()

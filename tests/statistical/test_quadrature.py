@@ -30,9 +30,13 @@ def exact() -> dict[str, tuple[float, float]]:
     half = np.linspace(-6, 6, 2401)[:, None]
     competence = np.linspace(0, 1, 1201)[None]
     logits = competence * 2 * half
-    prior = norm.logpdf(half, 0, _SCALE / np.sqrt(2)) + truncnorm.logpdf(competence, -1 / _SPREAD, 0, 1, _SPREAD)
+    prior = norm.logpdf(half, 0, _SCALE / np.sqrt(2)) + truncnorm.logpdf(
+        competence, -1 / _SPREAD, 0, 1, _SPREAD
+    )
     density = prior + 7 * logits - 9 * np.logaddexp(0, logits)
-    weight = np.exp(density - density.max()) * np.where((competence == 0) | (competence == 1), 0.5, 1)
+    weight = np.exp(density - density.max()) * np.where(
+        (competence == 0) | (competence == 1), 0.5, 1
+    )
     weight /= weight.sum()
     moments = {}
     for name, value in (("reward", half), ("competence", competence)):
@@ -48,15 +52,21 @@ def exact() -> dict[str, tuple[float, float]]:
 )
 @pytest.mark.filterwarnings("ignore::raters.errors.DataWarning")
 def test_two_items_one_annotator(backend, fit_quietly) -> None:
-    """Means and variances in Monte-Carlo standard errors; false-alarm rate 2e-5 for each of four."""
+    """Means and variances in Monte-Carlo standard errors; false-alarm rate 2e-5 for each of
+    four."""
     from arviz_stats.base import array_stats
 
     posterior = fit_quietly(_MODEL, _VOTES, backend)["posterior"]
-    draws = {"reward": posterior["reward"].values[..., 0], "competence": posterior["competence"].values[..., 0]}
+    draws = {
+        "reward": posterior["reward"].values[..., 0],
+        "competence": posterior["competence"].values[..., 0],
+    }
     for name, (mean, variance) in exact().items():
         for value, expected in ((draws[name], mean), ((draws[name] - mean) ** 2, variance)):
             effective = float(array_stats.ess(value, chain_axis=0, draw_axis=1, method="mean"))
-            assert abs(value.mean() - expected) < norm.isf(1e-5) * value.std() / np.sqrt(effective), (name, expected)
+            assert abs(value.mean() - expected) < norm.isf(1e-5) * value.std() / np.sqrt(
+                effective
+            ), (name, expected)
 
 
 def test_the_grid_itself() -> None:

@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.calibration import _coverage, _tail, plot_ranks, rank_bands, sbc, uniformity
+from raters.checking.calibration import _coverage, _tail, plot_ranks, rank_bands, sbc, uniformity
 from raters.errors import SettingError
-from raters.inference import _classes, _polyagamma
+from raters.inference.polya_gamma import augmentation, latent_classes
 
 _LEVEL = 1e-4
 _GIBBS = rt.PGGibbs(draws=1200, warmup=100, chains=1)
@@ -17,7 +17,10 @@ _NUTS = rt.NUTS(draws=400, warmup=300, chains=1)
 _CASES = {
     "BTL by Gibbs": (rt.BTL(reward_scale=1.0), _GIBBS),
     "Extended-BTL by Gibbs": (rt.ExtendedBTL(reward_scale=1.0), _GIBBS),
-    "signed Extended-BTL by Gibbs": (rt.ExtendedBTL("signed", reward_scale=1.0, position_bias=True), _GIBBS),
+    "signed Extended-BTL by Gibbs": (
+        rt.ExtendedBTL("signed", reward_scale=1.0, position_bias=True),
+        _GIBBS,
+    ),
     "BTL by NUTS": (rt.BTL(), _NUTS),
     "Extended-BTL by NUTS": (rt.ExtendedBTL(reward_scale=1.0), _NUTS),
 }
@@ -32,7 +35,10 @@ _LABEL_CASES = {
     "ItemDifficulty by Gibbs": (rt.ItemDifficulty(), _FEW_GIBBS),
     "Raykar by Gibbs": (rt.Raykar(diagonal=2.0, off_diagonal=1.0), _FEW_GIBBS),
     "Yan by Gibbs": (rt.Yan(), _FEW_GIBBS),
-    "DawidSkene by NUTS": (rt.DawidSkene(diagonal=2.0, off_diagonal=1.0), rt.NUTS(draws=200, warmup=200, chains=1)),
+    "DawidSkene by NUTS": (
+        rt.DawidSkene(diagonal=2.0, off_diagonal=1.0),
+        rt.NUTS(draws=200, warmup=200, chains=1),
+    ),
 }
 
 
@@ -44,8 +50,9 @@ _TYPE_CASES = {
 }
 
 
-# Geweke's test, which has more power, covers the kernels of Gibbs in every run, and agreement with Gibbs those of NUTS.
-_THOROUGH = {
+# Geweke's test, which has more power, covers the kernels of Gibbs at every change, and agreement
+# with Gibbs those of NUTS.
+_EXHAUSTIVE = {
     "BTL by NUTS",
     "DawidSkene by NUTS",
     "Extended-BTL by Gibbs",
@@ -67,9 +74,12 @@ def smallest(ranks: xr.Dataset) -> float:
     return float(p_values.min() * len(p_values))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.thorough) if case in _THOROUGH else case for case in _CASES]
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.exhaustive) if case in _EXHAUSTIVE else case
+        for case in _CASES
+    ],
 )
 def test_ranks_are_uniform(case: str, few) -> None:
     """60 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
@@ -77,43 +87,60 @@ def test_ranks_are_uniform(case: str, few) -> None:
     assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
 
 
-@pytest.mark.slow
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_a_kernel_with_wrong_weights_is_caught(few, monkeypatch) -> None:
     """ω four times too large gives posteriors that are too narrow and too close to 0."""
-    right = _polyagamma.draw
-    monkeypatch.setattr(_polyagamma, "draw", lambda rng, count, logits: 4 * right(rng, count, logits))
+    right = augmentation.draw
+    monkeypatch.setattr(
+        augmentation, "draw", lambda rng, count, logits: 4 * right(rng, count, logits)
+    )
     ranks = sbc(rt.BTL(reward_scale=1.0), few, _GIBBS, seed=0, replicates=60, draws=39)
     assert smallest(ranks) < _LEVEL
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.thorough) if case in _THOROUGH else case for case in _LABEL_CASES]
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.exhaustive) if case in _EXHAUSTIVE else case
+        for case in _LABEL_CASES
+    ],
 )
 def test_ranks_of_label_models_are_uniform(case: str, asked) -> None:
     """16 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
-    ranks = sbc(_LABEL_CASES[case][0], asked, _LABEL_CASES[case][1], seed=0, replicates=16, draws=19)
+    ranks = sbc(
+        _LABEL_CASES[case][0], asked, _LABEL_CASES[case][1], seed=0, replicates=16, draws=19
+    )
     assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.thorough) if case in _THOROUGH else case for case in _TYPE_CASES]
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.exhaustive) if case in _EXHAUSTIVE else case
+        for case in _TYPE_CASES
+    ],
 )
 def test_ranks_of_models_of_types_are_uniform(case: str, singles) -> None:
-    """16 replicates, types numbered by share in truth and draws alike; false-alarm rate 1e-4 for each case."""
+    """16 replicates, types numbered by share in truth and draws alike; false-alarm rate 1e-4 for
+    each case."""
     described = singles.with_features(np.random.default_rng(0).normal(size=(4, 2)))
-    ranks = sbc(_TYPE_CASES[case][0], described, _TYPE_CASES[case][1], seed=0, replicates=16, draws=19)
+    ranks = sbc(
+        _TYPE_CASES[case][0], described, _TYPE_CASES[case][1], seed=0, replicates=16, draws=19
+    )
     assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
 
 
-@pytest.mark.slow
 def test_a_kernel_that_counts_all_that_is_known_sixteen_times_is_caught(asked, monkeypatch) -> None:
     """Posteriors are too narrow."""
-    right = _classes.parameters
-    monkeypatch.setattr(_classes, "parameters", lambda *given: tuple(16 * np.asarray(part) for part in right(*given)))
-    ranks = sbc(_LABEL_CASES["DawidSkene by Gibbs"][0], asked, _FEW_GIBBS, seed=0, replicates=30, draws=19)
+    right = latent_classes.parameters
+    monkeypatch.setattr(
+        latent_classes,
+        "parameters",
+        lambda *given: tuple(16 * np.asarray(part) for part in right(*given)),
+    )
+    ranks = sbc(
+        _LABEL_CASES["DawidSkene by Gibbs"][0], asked, _FEW_GIBBS, seed=0, replicates=30, draws=19
+    )
     assert smallest(ranks) < _LEVEL
 
 
@@ -135,7 +162,9 @@ def test_coverage_is_that_of_simulated_ranks(replicates: int, draws: int) -> Non
 def test_p_values_of_uniform_ranks_are_uniform() -> None:
     """No more than a share α of p-values is below α; false-alarm rate 1e-5."""
     ranks = np.random.default_rng(0).integers(20, size=(50, 400))
-    p_values = uniformity(xr.Dataset({"all": (("replicate", "set"), ranks)}, attrs={"draws": 19}))["all"].values
+    p_values = uniformity(xr.Dataset({"all": (("replicate", "set"), ranks)}, attrs={"draws": 19}))[
+        "all"
+    ].values
     for level in (0.05, 0.3):
         assert np.mean(p_values <= level) < level + 4.3 * np.sqrt(level * (1 - level) / 400)
     assert np.mean(p_values <= 0.3) > 0.15
@@ -143,18 +172,28 @@ def test_p_values_of_uniform_ranks_are_uniform() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [lambda u: u**1.5, lambda u: (u + 0.5) / 2, lambda u: np.where(u < 0.5, 2 * u**2, 1 - 2 * (1 - u) ** 2)],
+    [
+        lambda u: u**1.5,
+        lambda u: (u + 0.5) / 2,
+        lambda u: np.where(u < 0.5, 2 * u**2, 1 - 2 * (1 - u) ** 2),
+    ],
     ids=["slope", "hill", "U"],
 )
 def test_shapes_are_caught(wrong) -> None:
     ranks = np.floor(20 * wrong(np.random.default_rng(1).uniform(size=400))).astype(int)
-    assert float(uniformity(xr.Dataset({"x": ("replicate", ranks)}, attrs={"draws": 19}))["x"]) < _LEVEL
+    assert (
+        float(uniformity(xr.Dataset({"x": ("replicate", ranks)}, attrs={"draws": 19}))["x"])
+        < _LEVEL
+    )
 
 
 def test_plot_has_a_panel_for_each_quantity() -> None:
     rng = np.random.default_rng(0)
     ranks = xr.Dataset(
-        {name: (("replicate", "item"), rng.integers(20, size=(50, 3))) for name in ("reward", "competence")},
+        {
+            name: (("replicate", "item"), rng.integers(20, size=(50, 3)))
+            for name in ("reward", "competence")
+        },
         attrs={"draws": 19},
     )
     plots = plot_ranks(ranks)

@@ -1,4 +1,5 @@
-"""Truncated normal draws are right in the middle, in both tails, and on intervals of every width."""
+"""Truncated normal draws are right in the middle, in both tails, and on intervals of every
+width."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, truncnorm
 
-from raters.inference._conditionals import Diagonal, Gaussian, truncated_normal
+from raters.inference.polya_gamma.conditionals import Diagonal, Gaussian, truncated_normal
 
 _DRAWS = 50_000
 _CASES = {
@@ -27,7 +28,9 @@ def draws_of(case: str, seed: int = 0) -> np.ndarray:
     """Draws of a named case."""
     mean, deviation, low, high = _CASES[case]
     full = np.full(_DRAWS, mean)
-    return truncated_normal(np.random.default_rng(seed), full, np.full(_DRAWS, deviation), low, high)
+    return truncated_normal(
+        np.random.default_rng(seed), full, np.full(_DRAWS, deviation), low, high
+    )
 
 
 def p_value(draws: np.ndarray, case: str) -> float:
@@ -51,7 +54,9 @@ def test_distribution(case: str) -> None:
 def test_distribution_test_has_power() -> None:
     """A deviation 15 % too large is seen."""
     mean, deviation, low, high = _CASES["middle"]
-    wrong = truncated_normal(np.random.default_rng(0), np.full(_DRAWS, mean), 1.15 * deviation, low, high)
+    wrong = truncated_normal(
+        np.random.default_rng(0), np.full(_DRAWS, mean), 1.15 * deviation, low, high
+    )
     assert p_value(wrong, "middle") < 1e-5
 
 

@@ -1,0 +1,1 @@
+"""Campaigns: ask, record every answer in a journal, fit again, and stop."""

@@ -1,0 +1,233 @@
+"""Records, settings and exports of Argilla."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import xarray as xr
+
+from raters.acquisition.campaign.exports import (
+    TITLE_OF_ITEM,
+    TITLE_OF_PAIR,
+    Imported,
+    Response,
+    class_names,
+    collected,
+    listed,
+    mapping,
+    mappings,
+    question_rows,
+)
+from raters.errors import DataError
+from raters.judgements.reading.columns import name_text
+
+
+def to_argilla(
+    questions: xr.Dataset, texts: Mapping[Any, str] | None = None
+) -> list[dict[str, Any]]:
+    """Questions as records of Argilla 2: ``dataset.records.log([rg.Record.from_dict(record) for
+    record in records])``.
+
+    Parameters
+    ----------
+    questions : xarray.Dataset
+        As ``campaign.ask()`` or ``campaign.outstanding()`` returns them.
+    texts : mapping, optional
+        Text to show for each item; its name by default.
+
+    Returns
+    -------
+    list of dict
+        As ``Record.to_dict`` writes them: the id of the record is that of the question, and its
+        metadata name the annotator.
+
+    Raises
+    ------
+    DataError
+        When `texts` lacks an item that is asked about.
+    """
+    return [
+        {
+            "id": row["id"],
+            "fields": row["texts"],
+            "metadata": (
+                {"by": name_text(row["by"])}
+                | {name: name_text(value) for name, value in row["names"].items()}
+            ),
+            "suggestions": {},
+            "responses": {},
+            "vectors": {},
+        }
+        for row in question_rows(questions, texts)
+    ]
+
+
+def argilla_settings(
+    questions: xr.Dataset,
+    *,
+    ties: bool = False,
+    ranking: bool = False,
+    classes: Sequence[Any] | None = None,
+) -> dict[str, Any]:
+    """Settings of the dataset for these records: write them as JSON, and read that with
+    ``rg.Settings.from_json``.
+
+    Parameters
+    ----------
+    questions : xarray.Dataset
+        As ``campaign.ask()`` returns them, about two items or one.
+    ties : bool
+        Whether the two may be called equally good.
+    ranking : bool
+        Whether to ask for a ranking of the two items (``RankingQuestion``), which always allows
+        ties, in place of a choice (``LabelQuestion``).
+    classes : sequence, optional
+        Of labels: the classes; those in ``questions.attrs`` by default.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    DataError
+        When the classes are not known.
+    """
+    of_items = "item" in questions
+    shown = {"item": "Item"} if of_items else {"first": "First", "second": "Second"}
+    if of_items:
+        options = {name: name for name in class_names(questions, classes)}
+    else:
+        options = {"first": "The first", "second": "The second"}
+        if ties and not ranking:
+            options["tie"] = "Equally good"
+    kind: dict[str, Any] = {"type": "label_selection", "visible_options": None}
+    if ranking and not of_items:
+        kind = {"type": "ranking"}
+    kind["options"] = [{"value": value, "text": name} for value, name in options.items()]
+    question = {
+        "name": "answer",
+        "title": TITLE_OF_ITEM if of_items else TITLE_OF_PAIR,
+        "description": None,
+        "required": True,
+        "settings": kind,
+    }
+    return {
+        "guidelines": None,
+        "fields": [_field(name, title) for name, title in shown.items()],
+        "questions": [question],
+        "vectors": [],
+        "metadata": [_metadata(name) for name in ("by", *(f"{role}_name" for role in shown))],
+        "allow_extra_metadata": True,
+    }
+
+
+def _field(name: str, title: str) -> dict[str, Any]:
+    settings = {"type": "text", "use_markdown": False}
+    return {"name": name, "title": title, "required": True, "settings": settings}
+
+
+def _metadata(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "title": name,
+        "settings": {"type": "terms", "values": None},
+        "visible_for_annotators": name == "by",
+    }
+
+
+def from_argilla(
+    records: Sequence[Mapping[str, Any]], people: Mapping[Any, Any] | None = None
+) -> Imported:
+    """Read answers from records of Argilla 2, as ``dataset.records.to_list(flatten=True)`` or
+    ``to_json`` gives them.
+
+    Prefer ``flatten=True``: only then a record says which responses are drafts or discarded;
+    without it all count.
+
+    Parameters
+    ----------
+    records : list of dict
+    people : mapping, optional
+        From ids of users of Argilla to annotators of the campaign. Without it, whoever answered is
+        taken for the annotator asked.
+
+    Returns
+    -------
+    Imported
+
+    Raises
+    ------
+    DataError
+        When these are no such records, or a response holds no answer that can be read.
+    """
+    return collected(_records(records, people), people)
+
+
+def _records(
+    records: Any, people: Mapping[Any, Any] | None
+) -> Iterator[tuple[str, Any, list[Response]]]:
+    """Yield the id of each question, the annotator asked, and the responses."""
+    lookup = {str(user): name for user, name in (people or {}).items()}
+    for record in listed(
+        records, "id", "records, as dataset.records.to_list(flatten=True) gives them"
+    ):
+        name = f"record {record['id']!r}"
+        if not isinstance(record["id"], str):
+            raise DataError(
+                f"{name} has no id of a question, such as 'a3f1-1', in 'id'; export the records"
+                " that raters made"
+            )
+        if "responses" in record:
+            answers = mapping(record["responses"], f"'responses' of {name}").get("answer")
+            given = mappings(answers, f"the answers to {name}")
+            responses = [(own.get("value"), own.get("user_id"), own.get("status")) for own in given]
+            by = mapping(record.get("metadata"), f"'metadata' of {name}").get("by")
+        else:
+            responses, by = _flat_responses(record, name), record.get("by")
+        read = []
+        for value, user, state in responses:
+            if state != "draft":
+                answer = None if state == "discarded" else _of_response(value, record["id"])
+                read.append(Response(lookup.get(str(user), user), answer))
+        yield str(record["id"]), by, read
+
+
+def _flat_responses(record: Mapping[str, Any], name: str) -> list[tuple[Any, Any, Any]]:
+    """Value, user and status of each response of a flat record."""
+    values = record.get("answer.responses") or []
+    users, states = (
+        record.get(f"answer.responses.{part}") or [None] * len(values)
+        for part in ("users", "status")
+    )
+    sizes = [
+        len(part) if isinstance(part, (list, tuple)) else part for part in (values, users, states)
+    ]
+    if len(set(map(repr, sizes))) > 1 or not isinstance(values, (list, tuple)):
+        raise DataError(
+            f"answer.responses, .users and .status of {name} have the lengths"
+            f" {', '.join(map(repr, sizes))}; expected three lists of one length, as"
+            " dataset.records.to_list(flatten=True) gives them"
+        )
+    return list(zip(values, users, states, strict=True))
+
+
+def _of_response(value: Any, question: Any) -> Any:
+    """Return a label as it is; of a ranking, the name in the first place, or a tie."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)) and len(value) == 2:
+        places = [
+            entry if isinstance(entry, Mapping) else {"value": entry, "rank": place}
+            for place, entry in enumerate(value, 1)
+        ]
+        ranks = [entry.get("rank") or place for place, entry in enumerate(places, 1)]
+        names = [entry.get("value") for entry in places]
+        if all(isinstance(rank, int) for rank in ranks) and all(
+            isinstance(name, str) for name in names
+        ):
+            return "tie" if ranks[0] == ranks[1] else names[ranks.index(min(ranks))]
+    raise DataError(
+        f"the response to question {question!r} is {value!r}; expected a label, or a ranking of two"
+    )

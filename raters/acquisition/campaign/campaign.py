@@ -1,0 +1,496 @@
+"""Campaigns: ask and tell around a journal on disk, which loses no answer."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from threading import RLock
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from raters._validation import boolean, whole
+from raters.acquisition.campaign.answers import as_mapping, outcome_of
+from raters.acquisition.campaign.journal import Journal, Question, Snapshot, TellResult
+from raters.acquisition.campaign.ledger import Ledger
+from raters.acquisition.campaign.refits import Refits
+from raters.acquisition.campaign.settings import (
+    DEFAULT_SETTINGS,
+    Rule,
+    Setup,
+    check_possible,
+    check_rule,
+    chooses_at_random,
+    plain_int,
+    rule_of,
+    stored_settings,
+)
+from raters.acquisition.campaign.status import Status, status_of
+from raters.acquisition.campaign.stopping import Stop
+from raters.acquisition.campaign.tables import history_table, question_table
+from raters.acquisition.policy.policy import Policy
+from raters.acquisition.questions import pool as pools
+from raters.acquisition.scoring.posterior import Posterior
+from raters.errors import DataError
+from raters.fitting.fit import fit
+from raters.inference import Backend, PGGibbs
+from raters.judgements.base import Judgements
+from raters.model import Model
+
+# Short fits between batches, which only choose questions; `Campaign.result` is the one to report.
+_QUICK = PGGibbs(draws=250, warmup=100, chains=2)
+
+
+class Campaign:
+    r"""Ask, tell, and ask again: a loop around a model, a pool of questions and a journal on disk.
+
+    Every question is in the journal before it is handed out, and every answer before `tell`
+    returns, so a campaign survives a crash: open the same path again. Answers may come late, twice,
+    out of order, and from several processes at once.
+
+    Between fits, the draws are re-weighted by the answers since. A new fit, started where the last
+    one ended, is made when `batch_size` answers are new, or when the effective number of weighted
+    draws falls below a quarter of their number.
+
+    Parameters
+    ----------
+    path : path
+        The journal, one SQLite file, which is made where there is none. Otherwise the arguments
+        below must be those of the journal, except `batch_size`, `budget` and `stop`, which may
+        change, and are kept where they are not given. ``Campaign.open(path)`` reads all of them
+        from the file.
+    model : Model
+    pool : Judgements
+        The questions that may be asked: ``rt.Candidates.pairs(votes)``,
+        ``rt.Candidates.labels(labels)``. Which item of a pair comes first is drawn by the seed,
+        unless the pairs are ordered.
+    backend : Backend, optional
+        For the fits between batches, and for `result`. By default short Gibbs runs between batches,
+        and ``rt.PGGibbs()`` for `result`.
+    policy : Policy, optional
+        Choice of questions and annotators, with the costs and quotas of annotators.
+    batch_size : int, optional
+        Number of questions that `ask` hands out by default; 10 unless it is given.
+    votes : Judgements, optional
+        Judgements from before the campaign, which the journal keeps too.
+    budget : float, optional
+        Bound of the total cost; a question costs 1 where the policy gives no cost. ``math.inf``
+        removes the bound of the journal.
+    again : bool, optional
+        Whether an annotator may be asked a question again that they have answered. By default True
+        for comparisons and False for labels. An open question is never handed out a second time.
+    stop : callable, optional
+        A rule such as ``rt.acquisition.ExpectedTau(0.9)``: from a `Posterior`, whether to stop.
+        False removes the rule of the journal. Use `budget` for a budget.
+    seed : int
+
+    Raises
+    ------
+    DataError
+        When the pool is empty or has names that `votes` lacks; when the file is no journal, damaged
+        or locked, or belongs to another campaign (the message names the difference).
+    BackendError
+        When the back-end cannot run this model.
+    SettingError
+        When the policy or the rule has no meaning for the model, or the rule asks for a probability
+        that the draws of a fit cannot show.
+
+    Examples
+    --------
+    >>> import raters as rt, tempfile
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=2, num_votes=40, seed=0)
+    >>> path = tempfile.mkdtemp() + "/tea.db"
+    >>> campaign = rt.Campaign(path, rt.BTL(), rt.Candidates.pairs(votes), votes=votes,
+    ...                        batch_size=3)
+    >>> questions = campaign.ask()
+    >>> dict(questions.sizes), sorted(questions)
+    ({'id': 3}, ['by', 'first', 'score', 'second'])
+    >>> accepted = campaign.tell({question: "first" for question in questions["id"].values})
+    >>> len(accepted.new), campaign.data.num_votes
+    (3, 43)
+    >>> rt.Campaign.open(path).spent
+    3.0
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        model: Model[Any],
+        pool: Judgements,
+        *,
+        backend: Backend | None = None,
+        policy: Policy | None = None,
+        batch_size: int | None = None,
+        votes: Judgements | None = None,
+        budget: float | None = None,
+        again: bool | None = None,
+        stop: Rule | Literal[False] | None = None,
+        seed: int = 0,
+    ) -> None:
+        setup = Setup.given(
+            model,
+            pool,
+            votes,
+            _QUICK if backend is None else backend,
+            Policy() if policy is None else policy,
+            again,
+            plain_int(seed),
+        )
+        identity, settings = setup.identity(), stored_settings(batch_size, budget, stop)
+        if not Path(path).exists():
+            check_possible(setup)
+            settings = DEFAULT_SETTINGS | settings
+        elif votes is None:
+            del identity["votes"]  # They are in the journal, and so need not be given again.
+        check_rule(stop, setup)
+        journal = Journal.start(path, identity, settings, setup.parts())
+        if votes is None:
+            setup = setup._replace(base=pools.unpacked(journal.identity, journal.parts, "votes"))
+        self._set(journal, setup, rule_of(journal, stop))
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        batch_size: int | None = None,
+        budget: float | None = None,
+        stop: Rule | Literal[False] | None = None,
+    ) -> Campaign:
+        """Reopen a campaign, with everything read from its journal.
+
+        Models, back-ends and policies of other packages can be reopened once the module that
+        defines them is imported; a journal never imports one.
+
+        Parameters
+        ----------
+        path : path
+        batch_size, budget, stop : optional
+            New values in place of those in the journal; ``budget=math.inf`` and ``stop=False``
+            remove them.
+
+        Returns
+        -------
+        Campaign
+
+        Raises
+        ------
+        DataError
+            When the file is missing, no journal, or damaged.
+        SettingError
+            When the model, the back-end, the policy or the rule is of a class that is not imported;
+            import its module, or write ``Campaign(path, model, pool)``.
+        """
+        journal = Journal(path)
+        setup = Setup.stored(journal)
+        settings, rule = stored_settings(batch_size, budget, stop), rule_of(journal, stop)
+        check_rule(stop, setup)
+        journal.change(settings)
+        campaign = cls.__new__(cls)
+        campaign._set(journal, setup, rule)
+        return campaign
+
+    def _set(self, journal: Journal, setup: Setup, stop: Rule | None) -> None:
+        self._journal = journal
+        self.model, self.pool, self._base, self.backend, self.policy, self.again, self.seed = setup
+        self.stop = stop
+        self._ledger = Ledger(self.pool, self._base, self.policy, self.again)
+        self._lock = RLock()
+        self._result: tuple[np.ndarray, xr.DataTree] | None = None
+        self._refits = Refits(self.model, self.backend, self.pool, self.seed)
+
+    def __repr__(self) -> str:
+        size = len(self._journal.read())
+        return f"Campaign({str(self.path)!r}, {self.model!r}, {size} questions asked)"
+
+    @property
+    def path(self) -> Path:
+        """Path of the journal."""
+        return self._journal.path
+
+    @property
+    def batch_size(self) -> int:
+        """Number of questions in a batch."""
+        return int(self._journal.settings["batch_size"])
+
+    @property
+    def budget(self) -> float | None:
+        """Bound of the total cost, or None."""
+        text = self._journal.settings["budget"]
+        return float(text) if text else None
+
+    # ---------------------------------------------------------------- ask and tell
+
+    def ask(self, number: int | None = None, *, annotator: Any = None) -> xr.Dataset:
+        """Hand out questions; they are open, and in the journal, when this returns.
+
+        Parameters
+        ----------
+        number : int, optional
+            Number of questions; `batch_size` by default.
+        annotator : name or list of names, optional
+            Ask only these.
+
+        Returns
+        -------
+        xarray.Dataset
+            With axis ``id``: ``first`` and ``second`` (for labels ``item``), ``by``, and ``score``.
+            There are fewer than `number` when the pool or the budget runs out (or the pairs, where
+            the policy takes each once a batch), and none when the campaign is `done`.
+
+        Raises
+        ------
+        DataError
+            When `annotator` names somebody unknown, or nobody.
+        """
+        size = self.batch_size if number is None else plain_int(number)
+        whole("number", size)
+        judges = np.arange(len(self.pool.judges))
+        eligible = np.isin(
+            judges, judges if annotator is None else self._ledger.codes_of(annotator)
+        )
+        with self._lock:
+            while True:
+                snapshot = self._journal.read()
+                questions = self._choose(snapshot, size, eligible)
+                ids = self._journal.ask(questions, known=len(snapshot)) if questions else []
+                # None when another process has written since: these questions may be its.
+                if ids is not None:
+                    rows = np.array([question.row for question in questions], int)
+                    scores = np.array([question.score for question in questions], float)
+                    return question_table(self.pool, ids, rows, scores)
+
+    def _choose(self, snapshot: Snapshot, size: int, eligible: np.ndarray) -> list[Question]:
+        """Choose at most `size` questions; `eligible` says which annotators may be asked."""
+        ledger = self._ledger
+        rows = ledger.free(snapshot)
+        if self._why_done(snapshot, rows) is not None:
+            return []
+        rows = ledger.payable(snapshot, rows, self.budget)
+        rows = rows[eligible[ledger.judge[rows]]]
+        if not len(rows):
+            return []
+        pending = np.sort(snapshot.row[snapshot.open])
+        chosen = self.policy.choose(
+            self._posterior(snapshot),
+            self.pool.rows(rows),
+            min(size, len(rows)),
+            seed=pools.seed_of(self.seed, len(snapshot)),
+            asked=ledger.asked(snapshot),
+            pending=self.pool.rows(pending) if len(pending) else None,
+        )
+        questions, left = [], ledger.left(snapshot, self.budget)
+        for row, score in zip(rows[chosen.rows].tolist(), chosen.score.tolist(), strict=True):
+            code = int(ledger.judge[row])
+            cost = float(ledger.cost[code])
+            if cost <= left:
+                left -= cost
+                questions.append(Question(row, *ledger.sides(row), code, score, cost))
+        return questions
+
+    def tell(
+        self, answers: Mapping[str, Any] | str, answer: Any = None, *, correct: bool = False
+    ) -> TellResult:
+        """Store answers; they are on disk when this returns. All of them, or none when one is
+        wrong.
+
+        Parameters
+        ----------
+        answers : mapping, or str
+            From ids to answers; or one id, with `answer` beside it. An answer about two items is
+            the name of the better one, ``"first"`` or ``"second"`` (``"left"``, ``"right"``), or
+            ``"tie"``, which is half a vote for each; of a label, the name of the class.
+        answer : name, optional
+            The answer, where `answers` is one id.
+        correct : bool
+            Whether an answer may take the place of another. The journal keeps both.
+
+        Returns
+        -------
+        TellResult
+            Ids: ``new``, ``again`` (stored before, and ignored), ``corrected``, and ``late``
+            (after they were withdrawn).
+
+        Raises
+        ------
+        DataError
+            For an unknown id, an impossible answer, and an answer that contradicts a stored one,
+            unless `correct`.
+        """
+        boolean("correct", correct)
+        row, outcomes = self._journal.read().row, {}
+        for question, words in as_mapping(answers, answer).items():
+            place = self._journal.place_of(question, len(row))
+            outcome = outcome_of(self.pool, int(row[place - 1]), words, question)
+            if (own := self._journal.id_of(place)) in outcomes:
+                raise DataError(f"the id {own} comes twice, as {question!r}; nothing was written")
+            outcomes[own] = outcome
+
+        def words_of(place: int, outcome: float) -> str:
+            return repr(self.pool.words_of(int(row[place - 1]), outcome))
+
+        return self._journal.tell(outcomes, correct=correct, words_of=words_of)
+
+    def withdraw(self, ids: str | Iterable[str]) -> tuple[str, ...]:
+        """Withdraw open questions: their cost is free again, and they may be asked anew. Answers
+        that come later still count.
+
+        Parameters
+        ----------
+        ids : str, or iterable of str
+
+        Returns
+        -------
+        tuple of str
+            Those that were open.
+
+        Raises
+        ------
+        DataError
+            For an unknown id.
+        """
+        return self._journal.withdraw([ids] if isinstance(ids, str) else list(ids))
+
+    def outstanding(self, *, annotator: Any = None) -> xr.Dataset:
+        """Open questions as `ask` returned them, of one annotator, of several, or of all.
+
+        Parameters
+        ----------
+        annotator : name or list of names, optional
+
+        Returns
+        -------
+        xarray.Dataset
+        """
+        snapshot = self._journal.read()
+        is_open = snapshot.open
+        if annotator is not None:
+            is_open = is_open & np.isin(snapshot.annotator, self._ledger.codes_of(annotator))
+        places = np.flatnonzero(is_open)
+        ids = [self._journal.id_of(place + 1) for place in places.tolist()]
+        return question_table(self.pool, ids, snapshot.row[places], snapshot.score[places])
+
+    @property
+    def asked(self) -> xr.Dataset:
+        """All questions ever handed out, as `outstanding` returns them, with ``batch``, ``state``
+        (``"answered"``, ``"open"`` or ``"withdrawn"``) and ``answer`` (the name of an item or a
+        class, or ``"tie"``; empty where there is none).
+        """
+        snapshot = self._journal.read()
+        ids = [self._journal.id_of(place + 1) for place in range(len(snapshot))]
+        return history_table(self.pool, ids, snapshot)
+
+    # ---------------------------------------------------------------- data and fits
+
+    @property
+    def data(self) -> Judgements:
+        """All judgements: those from before, then the answers in the order of their questions."""
+        return self._data(self._journal.read())
+
+    def _data(self, snapshot: Snapshot) -> Judgements:
+        places = np.flatnonzero(snapshot.answered)
+        return self._base.joined(
+            pools.answers(self.pool, snapshot.row[places], snapshot.value[places])
+        )
+
+    @property
+    def result(self) -> xr.DataTree:
+        """Fit of all judgements so far, by `rt.PGGibbs()` or the back-end that was given; kept
+        until another answer comes.
+
+        Raises
+        ------
+        DataError
+            Before the first answer.
+        """
+        with self._lock:
+            snapshot = self._journal.read()
+            if self._result is None or not np.array_equal(
+                self._result[0], snapshot.value, equal_nan=True
+            ):
+                backend = PGGibbs() if self.backend == _QUICK else self.backend
+                data = self._data(snapshot)
+                if not data.num_rows:
+                    raise DataError(
+                        "there is no answer yet, so there is nothing to fit; campaign.ask() hands"
+                        " out questions"
+                    )
+                result = fit(self.model, data.aggregate(), backend, seed=self.seed, progress=False)
+                self._result = snapshot.value, result
+            return self._result[1]
+
+    @property
+    def posterior(self) -> Posterior:
+        """Posterior by which the next question is chosen: draws of the last short fit, weighted by
+        the answers since."""
+        with self._lock:
+            return self._posterior(self._journal.read(), always=True)
+
+    def _posterior(self, snapshot: Snapshot, *, always: bool = False) -> Posterior:
+        if not always and chooses_at_random(self.policy):
+            return Posterior(self.model, self._base, {}, np.ones((1, 1), np.float32))
+        return self._refits.posterior(snapshot.value, self._data(snapshot), self.batch_size)
+
+    # ---------------------------------------------------------------- progress
+
+    @property
+    def spent(self) -> float:
+        """Costs of all questions that were answered."""
+        snapshot = self._journal.read()
+        return float(snapshot.cost[snapshot.answered].sum())
+
+    @property
+    def done(self) -> bool:
+        """True if there is nothing more to ask: the budget is used up, the stopping rule is met, or
+        all questions were asked.
+
+        Open questions may still be answered.
+        """
+        return self.why_done is not None
+
+    @property
+    def why_done(self) -> str | None:
+        """Reason why there is nothing more to ask, as a sentence; None when there is."""
+        with self._lock:
+            snapshot = self._journal.read()
+            return self._why_done(snapshot, self._ledger.free(snapshot))
+
+    def _why_done(self, snapshot: Snapshot, free: np.ndarray) -> str | None:
+        if reason := self._ledger.why_done(snapshot, free, self.budget):
+            return reason
+        if self.stop is None or not (snapshot.answered.any() or self._base.num_rows):
+            return None
+        # Open questions are among those that can still be learned from: their answers may change
+        # the verdict.
+        payable = self._ledger.payable(snapshot, free, self.budget)
+        pool = self.pool.rows(np.union1d(payable, snapshot.row[snapshot.open]))
+        posterior = dataclasses.replace(
+            self._posterior(snapshot, always=True), pool=pool, cost=self._ledger.cost
+        )
+        if self.stop(posterior):
+            rule = self.stop.describe(posterior) if isinstance(self.stop, Stop) else repr(self.stop)
+            return f"the stopping rule is met: {rule}"
+        return None
+
+    def status(self, *, probability: bool = True) -> Status:
+        """Status of the campaign: counts, costs, certainty, and whether it is done.
+
+        Parameters
+        ----------
+        probability : bool
+            Whether to compute how certain the order or the classes are, which needs a fit when
+            answers are new.
+
+        Returns
+        -------
+        Status
+        """
+        with self._lock:
+            snapshot = self._journal.read()
+            known = probability and bool(snapshot.answered.any() or self._base.num_rows)
+            posterior = self._posterior(snapshot, always=True) if known else None
+            why_done = self._why_done(snapshot, self._ledger.free(snapshot))
+            judges = self.pool.judges
+            return status_of(snapshot, judges, self.budget, self._refits, posterior, why_done)

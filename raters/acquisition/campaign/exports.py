@@ -1,0 +1,175 @@
+"""Content of exports of labelling tools, whichever tool it is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import xarray as xr
+
+from raters.errors import DataError
+from raters.judgements.reading.columns import name_text, shorten
+
+TITLE_OF_PAIR = "Which of the two is better?"
+TITLE_OF_ITEM = "Which class is it?"
+# Keys that only records of Argilla have, flat or not.
+_ARGILLA = {
+    "responses",
+    "answer.responses",
+    "suggestions",
+    "answer.suggestion",
+    "status",
+    "_server_id",
+}
+
+
+class Imported(NamedTuple):
+    """Content of an export: `answers` is for `Campaign.tell`, the rest for a person to look at.
+
+    Parameters
+    ----------
+    answers : dict
+        From the id of a question to its answer.
+    skipped : list of str
+        Ids of questions that were skipped, cancelled or discarded and have no other answer.
+    open : list of str
+        Ids of questions that nobody has answered or skipped yet, drafts included.
+    by_others : list of tuple
+        Id, person and answer, where the person was not the annotator asked. Such answers are left
+        out of `answers`.
+    disputed : dict
+        From ids to the different answers of several people, where it is unknown whose counts. They
+        are left out of `answers`.
+    """
+
+    answers: dict[str, Any]
+    skipped: list[str]
+    open: list[str]
+    by_others: list[tuple[str, Any, Any]]
+    disputed: dict[str, list[Any]]
+
+
+class Response(NamedTuple):
+    """One person's answer to one question: None for one who skipped it."""
+
+    person: Any
+    answer: Any
+
+
+def question_rows(
+    questions: xr.Dataset, texts: Mapping[Any, str] | None
+) -> Iterator[dict[str, Any]]:
+    """Yield each question with the names of its items, and the texts to show for them."""
+    roles = ("item",) if "item" in questions else ("first", "second")
+    if "id" not in questions.coords or any(role not in questions for role in (*roles, "by")):
+        raise DataError(
+            "questions= takes what campaign.ask() or campaign.outstanding() gave, with id, first,"
+            " second (item) and by"
+        )
+    lookup = None if texts is None else {name_text(name): shown for name, shown in texts.items()}
+    columns = {name: questions[name].values.tolist() for name in (*roles, "by", "id")}
+    for place, question in enumerate(columns["id"]):
+        names = {role: columns[role][place] for role in roles}
+        if lookup is not None and (
+            missing := [name for name in names.values() if name_text(name) not in lookup]
+        ):
+            raise DataError(
+                f"texts= has none for {missing[0]!r}, which question {question} is about; give one"
+                " for every item"
+            )
+        shown = {
+            role: name_text(name) if lookup is None else lookup[name_text(name)]
+            for role, name in names.items()
+        }
+        yield {
+            "id": str(question),
+            "by": columns["by"][place],
+            "names": {f"{role}_name": name for role, name in names.items()},
+            "texts": shown,
+        }
+
+
+def class_names(questions: xr.Dataset, classes: Sequence[Any] | None) -> list[str]:
+    """Names of the classes as text: those given, or else those of the questions."""
+    names = questions.attrs.get("classes") if classes is None else classes
+    if not names or isinstance(names, str):
+        raise DataError(
+            "the classes are not known; write classes=['no', 'yes'], with all that one may choose"
+        )
+    return [name_text(name) for name in names]
+
+
+def listed(export: Any, key: str, what: str) -> Sequence[Mapping[str, Any]]:
+    """Return the entries of an export that all have `key`; `DataError` for anything else."""
+    entries = (
+        [entry for entry in export if isinstance(entry, Mapping)]
+        if isinstance(export, (list, tuple))
+        else []
+    )
+    if key == "annotations" and any(
+        "id" in entry and "annotations" not in entry and _ARGILLA & set(entry) for entry in entries
+    ):
+        raise DataError(
+            f"expected a list of {what}; these are records of Argilla: read them with"
+            " formats.from_argilla(records)"
+        )
+    if key == "id" and any("annotations" in entry for entry in entries):
+        raise DataError(
+            f"expected a list of {what}; these are tasks of Label Studio: read them with"
+            " formats.from_label_studio"
+        )
+    if (
+        not isinstance(export, (list, tuple))
+        or len(entries) < len(export)
+        or not all(key in entry for entry in entries)
+    ):
+        raise DataError(f"expected a list of {what}; this is none (every entry needs {key!r})")
+    return entries
+
+
+def mapping(part: Any, what: str) -> Mapping[str, Any]:
+    """Return a dictionary of an export, empty for None; `DataError` for anything else."""
+    if part is not None and not isinstance(part, Mapping):
+        raise DataError(f"{what} is {shorten([repr(part)])}; expected a dictionary")
+    return part or {}
+
+
+def mappings(part: Any, what: str) -> list[Mapping[str, Any]]:
+    """Return a list of dictionaries of an export, empty for None; `DataError` for anything else."""
+    if part is not None and not (
+        isinstance(part, (list, tuple)) and all(isinstance(entry, Mapping) for entry in part)
+    ):
+        raise DataError(f"{what} is {shorten([repr(part)])}; expected a list of dictionaries")
+    return list(part or [])
+
+
+def collected(
+    entries: Iterable[tuple[str, Any, list[Response]]], people: Mapping[Any, Any] | None
+) -> Imported:
+    """Sort the responses to each question, given with the annotator who was asked."""
+    by_question: dict[str, tuple[Any, dict[Hashable, Any]]] = {}
+    for question, by, responses in entries:
+        answers = by_question.setdefault(question, (by, {}))[1]
+        for response in responses:
+            answers.pop(response.person, None)  # of one person the last counts
+            answers[response.person] = response.answer
+    result = Imported({}, [], [], [], {})
+
+    def was_asked(person: Any, by: Any) -> bool:
+        return people is None or name_text(person) == name_text(by)
+
+    for question, (by, answers) in by_question.items():
+        result.by_others.extend(
+            (question, person, answer)
+            for person, answer in answers.items()
+            if answer is not None and not was_asked(person, by)
+        )
+        theirs = [answer for person, answer in answers.items() if was_asked(person, by)]
+        different = list(dict.fromkeys(answer for answer in theirs if answer is not None))
+        if len(different) == 1:
+            result.answers[question] = different[0]
+        elif different:
+            result.disputed[question] = different
+        else:
+            (result.skipped if theirs else result.open).append(question)
+    return result

@@ -1,0 +1,434 @@
+"""Journals: the questions and answers of a campaign in one SQLite file, which survives crashes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from raters.acquisition.campaign.database import Database, create, insert, unpacked
+from raters.errors import DataError
+from raters.fitting.storage import shown
+from raters.judgements.reading.columns import shorten
+
+
+class Question(NamedTuple):
+    """Question to hand out: its row in the pool, its codes, its score and its cost.
+
+    `first` is the code of the first item, or of the item to label, and then `second` is None.
+    """
+
+    row: int
+    first: int
+    second: int | None
+    annotator: int
+    score: float
+    cost: float
+
+
+class TellResult(NamedTuple):
+    """Ids of the questions that were answered, by what became of the answers.
+
+    Attributes
+    ----------
+    new : tuple of str
+        Those without an answer before.
+    again : tuple of str
+        Those that had this answer already; it was ignored.
+    corrected : tuple of str
+        Those that had another answer, which the journal keeps and which counts no longer.
+    late : tuple of str
+        Those, of all these, that had been withdrawn.
+    """
+
+    new: tuple[str, ...]
+    again: tuple[str, ...]
+    corrected: tuple[str, ...]
+    late: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All questions in the order in which they were handed out, as arrays of shape (question,).
+
+    `value` is the outcome, NaN where there is none; `asked_at` and `answered_at` are the times of
+    the question and of its answer. The question in place n has the id with number n + 1.
+    """
+
+    row: np.ndarray
+    annotator: np.ndarray
+    batch: np.ndarray
+    score: np.ndarray
+    cost: np.ndarray
+    withdrawn: np.ndarray
+    value: np.ndarray
+    asked_at: tuple[str, ...]
+    answered_at: tuple[str | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @property
+    def answered(self) -> np.ndarray:
+        """True for the questions that have an answer, shape (question,)."""
+        return ~np.isnan(self.value)
+
+    @property
+    def open(self) -> np.ndarray:
+        """True for the questions that wait for an answer, shape (question,)."""
+        return np.asarray(~self.answered & ~self.withdrawn)
+
+
+class Journal:
+    """File that holds a campaign. What a method has written when it returns survives a crash of
+    the process or the machine.
+
+    One transaction for each call that writes, with ``synchronous=EXTRA``: the file, and the folder
+    that held SQLite's rollback journal, are on the disk before it returns
+    (https://www.sqlite.org/pragma.html#pragma_synchronous). Connections are opened for each call,
+    so a journal may be used from several processes and threads at once, and after a fork.
+
+    Parameters
+    ----------
+    path : path
+        An existing journal; `Journal.start` makes a new one.
+    patience : float
+        Seconds to wait while another process writes.
+
+    Raises
+    ------
+    DataError
+        When the file is missing, no journal, damaged, or locked by another process.
+    """
+
+    def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
+        self.path = Path(path)
+        self._database = Database(self.path, patience)
+        self._last: tuple[tuple[int, ...], Snapshot] | None = None
+        if self.path.is_dir():
+            raise DataError(f"{str(path)!r} is a folder; name a file in it")
+        if not self.path.exists():
+            raise DataError(
+                f"there is no journal {str(path)!r}; start one with rt.Campaign({str(path)!r},"
+                " model, pool)"
+            )
+        if self.path.stat().st_size == 0:
+            raise DataError(
+                f"{str(path)!r} is empty, and no journal; delete it, or name another file"
+            )
+        self._database.check()
+
+    @classmethod
+    def start(
+        cls,
+        path: str | Path,
+        identity: Mapping[str, str],
+        settings: Mapping[str, str],
+        parts: Mapping[str, np.ndarray],
+        *,
+        patience: float = 30.0,
+    ) -> Journal:
+        """Make a journal, or open an existing one that has this identity.
+
+        Parameters
+        ----------
+        path : path
+        identity : mapping
+            Texts that must be equal for two campaigns to be one.
+        settings : mapping
+            Texts that may change from one session to the next; written in either case.
+        parts : mapping of arrays
+            The pool and earlier judgements; written once.
+        patience : float
+            Seconds to wait while another process writes.
+
+        Returns
+        -------
+        Journal
+
+        Raises
+        ------
+        DataError
+            As for `Journal`, and when the journal belongs to another campaign: the message names
+            the field that differs, and both values.
+        """
+        path = Path(path)
+        if not path.exists():
+            # The tag tells ids of this campaign from those of others.
+            facts = {f"identity/{name}": value for name, value in identity.items()}
+            facts |= {f"setting/{name}": value for name, value in settings.items()}
+            create(path, facts | {"tag": uuid.uuid4().hex[:4], "started": _now()}, parts)
+        journal = cls(path, patience=patience)
+        for name, value in identity.items():
+            if (theirs := journal.identity.get(name)) != value:
+                raise DataError(
+                    f"the journal {str(path)!r} belongs to another campaign:"
+                    f" {_difference(name, theirs, value)}. Name another file, or go on with that"
+                    f" campaign by rt.Campaign.open({str(path)!r})"
+                )
+        journal.change(settings)
+        return journal
+
+    # ---------------------------------------------------------------- reading
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """Texts that the campaign was started with, by name."""
+        return self._facts("identity/")
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Texts that may change from one session to the next, by name."""
+        return self._facts("setting/")
+
+    @cached_property
+    def tag(self) -> str:
+        """Beginning of the ids of this campaign."""
+        return self._facts("")["tag"]
+
+    def _facts(self, prefix: str) -> dict[str, str]:
+        with self._database.transaction() as db:
+            rows = self._database.rows(db, "SELECT name, value, checksum FROM fact")
+        return {name.removeprefix(prefix): value for name, value in rows if name.startswith(prefix)}
+
+    @cached_property
+    def parts(self) -> dict[str, np.ndarray]:
+        """Arrays that the campaign was started with, by name."""
+        with self._database.transaction() as db:
+            rows = self._database.rows(db, "SELECT name, value, checksum FROM part")
+        return {name: unpacked(value) for name, value in rows}
+
+    def read(self) -> Snapshot:
+        """All questions and answers until now."""
+        with self._database.transaction() as db:
+            # None of the three ever gets smaller, so together they say whether anything was written
+            # since.
+            (stamp,) = db.execute(
+                "SELECT count(*), count(withdrawn), (SELECT count(*) FROM answer) FROM question"
+            ).fetchall()
+            if self._last is not None and self._last[0] == stamp:
+                return self._last[1]
+            questions = self._database.rows(db, "SELECT * FROM question ORDER BY number")
+            answers = self._database.rows(db, "SELECT * FROM answer ORDER BY question, revision")
+        if [row[0] for row in questions] != list(range(1, len(questions) + 1)):
+            raise self._database.damaged("questions are missing from it")
+        snapshot = _snapshot(questions, answers)
+        self._last = stamp, snapshot
+        return snapshot
+
+    def id_of(self, place: int) -> str:
+        """Id of the question in this place, counted from 1."""
+        return f"{self.tag}-{place}"
+
+    def place_of(self, question: Any, known: int) -> int:
+        """Place of a question, counted from 1, from its id; `known` questions were handed out.
+
+        Raises
+        ------
+        DataError
+            When no question has the id.
+        """
+        tag, _, place = str(question).strip().partition("-")
+        if (
+            tag == self.tag
+            and place.isdecimal()
+            and 1 <= int(place) <= known
+            and str(int(place)) == place
+        ):
+            return int(place)
+        if tag != self.tag and place.isdecimal():
+            why = f"it is of another campaign; ids here begin with {self.tag}-"
+        else:
+            why = (
+                f"{known} were, {self.id_of(1)} to {self.id_of(known)}" if known else "none was yet"
+            )
+        raise DataError(f"no question {question!r} was handed out: {why}. Nothing was written")
+
+    # ---------------------------------------------------------------- writing
+
+    def change(self, settings: Mapping[str, str]) -> None:
+        """Write settings that differ from those in the journal."""
+        stored = self.settings
+        changed = {name: value for name, value in settings.items() if stored.get(name) != value}
+        if changed:
+            with self._database.transaction(write=True) as db:
+                for name, value in changed.items():
+                    db.execute("DELETE FROM fact WHERE name = ?", (f"setting/{name}",))
+                    insert(db, "fact", f"setting/{name}", value)
+
+    def ask(self, questions: Sequence[Question], *, known: int) -> list[str] | None:
+        """Write questions as open, as one batch.
+
+        Parameters
+        ----------
+        questions : sequence of Question
+        known : int
+            Number of questions that were handed out when these were chosen.
+
+        Returns
+        -------
+        list of str, or None
+            Their ids. None when others were handed out since, which may be the same: choose again.
+        """
+        with self._database.transaction(write=True) as db:
+            last, batch = db.execute(
+                "SELECT coalesce(max(number), 0), coalesce(max(batch), -1) FROM question"
+            ).fetchone()
+            if last != known:
+                return None
+            now = _now()
+            for place, question in enumerate(questions, last + 1):
+                score = None if np.isnan(question.score) else float(question.score)
+                codes = (question.row, question.first, question.second, question.annotator)
+                row = (place, *codes, batch + 1, score, float(question.cost), now, None)
+                insert(db, "question", *row)
+        return [self.id_of(last + place) for place in range(1, len(questions) + 1)]
+
+    def tell(
+        self,
+        answers: Mapping[str, float],
+        *,
+        correct: bool = False,
+        words_of: Callable[[int, float], str] | None = None,
+    ) -> TellResult:
+        """Write answers, all or none.
+
+        Parameters
+        ----------
+        answers : mapping
+            From the id of a question to its outcome.
+        correct : bool
+            Whether an answer may take the place of another.
+        words_of : callable, optional
+            Words for an answer in messages, from the place of a question and the outcome.
+
+        Returns
+        -------
+        TellResult
+
+        Raises
+        ------
+        DataError
+            For an id that was not handed out; for another answer than the stored one, unless
+            `correct`.
+        """
+        ids: dict[str, list[str]] = {name: [] for name in TellResult._fields}
+        with self._database.transaction(write=True) as db:
+            known, now = _num_questions(db), _now()
+            for question, value in answers.items():
+                place, value = self.place_of(question, known), float(value)
+                revisions = self._database.rows(
+                    db, "SELECT * FROM answer WHERE question = ? ORDER BY revision", (place,)
+                )
+                _, revision, stored, moment = (
+                    revisions[-1] if revisions else (place, -1, None, None)
+                )
+                if stored == value:
+                    ids["again"].append(self.id_of(place))
+                    continue
+                if stored is not None and not correct:
+                    before, after = (
+                        repr(outcome) if words_of is None else words_of(place, outcome)
+                        for outcome in (stored, value)
+                    )
+                    raise DataError(
+                        f"question {self.id_of(place)} has the answer {before} (told {moment}),"
+                        f" and now {after}; nothing was written. Write correct=True when the new"
+                        " answer is right, or leave it out when the old one is",
+                        parameter="correct",
+                        problem=f"is not given, and question {self.id_of(place)} has the answer"
+                        f" {before} (told {moment}), and now {after}",
+                        expected="nothing was written; give it when the new answer is right",
+                    )
+                insert(db, "answer", place, revision + 1, value, now)
+                ids["new" if stored is None else "corrected"].append(self.id_of(place))
+                (withdrawn,) = db.execute(
+                    "SELECT withdrawn FROM question WHERE number = ?", (place,)
+                ).fetchone()
+                if withdrawn is not None:
+                    ids["late"].append(self.id_of(place))
+        return TellResult(**{name: tuple(own) for name, own in ids.items()})
+
+    def withdraw(self, questions: Sequence[str]) -> tuple[str, ...]:
+        """Withdraw open questions, all or none. An answer that comes later still counts.
+
+        Returns
+        -------
+        tuple of str
+            Ids of those that were open.
+        """
+        withdrawn = []
+        with self._database.transaction(write=True) as db:
+            known = _num_questions(db)
+            for question in questions:
+                place = self.place_of(question, known)
+                (columns,) = self._database.rows(
+                    db, "SELECT * FROM question WHERE number = ?", (place,)
+                )
+                (answered,) = db.execute(
+                    "SELECT count(*) FROM answer WHERE question = ?", (place,)
+                ).fetchone()
+                if columns[-1] is None and not answered:
+                    db.execute("DELETE FROM question WHERE number = ?", (place,))
+                    insert(db, "question", *columns[:-1], _now())
+                    withdrawn.append(self.id_of(place))
+        return tuple(withdrawn)
+
+
+def _num_questions(db: sqlite3.Connection) -> int:
+    (last,) = db.execute("SELECT coalesce(max(number), 0) FROM question").fetchone()
+    return int(last)
+
+
+def _snapshot(questions: list[tuple[Any, ...]], answers: list[tuple[Any, ...]]) -> Snapshot:
+    """Columns of the tables as arrays; of several answers to a question the last counts."""
+    value = np.full(len(questions), np.nan)
+    answered_at: list[str | None] = [None] * len(questions)
+    for place, _, outcome, moment in answers:
+        value[place - 1], answered_at[place - 1] = outcome, moment
+    _, row, _, _, annotator, batch, score, cost, asked_at, withdrawn = (
+        zip(*questions, strict=True) if questions else [()] * 10
+    )
+    return Snapshot(
+        row=np.array(row, np.int64),
+        annotator=np.array(annotator, np.int64),
+        batch=np.array(batch, np.int64),
+        score=np.array([np.nan if known is None else known for known in score], float),
+        cost=np.array(cost, float),
+        withdrawn=np.array([moment is not None for moment in withdrawn], bool),
+        value=value,
+        asked_at=tuple(asked_at),
+        answered_at=tuple(answered_at),
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _difference(name: str, theirs: str | None, ours: str) -> str:
+    """Describe the difference of two campaigns in one field; of lists of names, only the names that
+    differ."""
+    if theirs is not None and theirs.startswith("[") and ours.startswith("["):
+        stored, given = json.loads(theirs), json.loads(ours)
+        lost, added = (
+            [name for name in left if name not in right]
+            for left, right in ((stored, given), (given, stored))
+        )
+        if lost or added:
+            parts = [f"has {shorten(map(repr, lost))}, which this one has not"] if lost else []
+            parts += [f"has not {shorten(map(repr, added))}, which this one has"] if added else []
+            return f"of the {name} it {' and '.join(parts)}"
+        return (
+            f"its {name} come in another order, {shorten(map(repr, stored))} and not"
+            f" {shorten(map(repr, given))}"
+        )
+    return f"its {name} is {None if theirs is None else shown(theirs)}, not {shown(ours)}"

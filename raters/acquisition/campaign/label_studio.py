@@ -1,0 +1,239 @@
+"""Tasks, interfaces and exports of Label Studio."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import xarray as xr
+
+from raters.acquisition.campaign.exports import (
+    TITLE_OF_ITEM,
+    TITLE_OF_PAIR,
+    Imported,
+    Response,
+    class_names,
+    collected,
+    listed,
+    mapping,
+    mappings,
+    question_rows,
+)
+from raters.errors import DataError
+
+_SIDES = {"left": "first", "right": "second"}
+
+
+def to_label_studio(
+    questions: xr.Dataset, texts: Mapping[Any, str] | None = None
+) -> list[dict[str, Any]]:
+    """Questions as tasks of Label Studio; write them as JSON and import that file.
+
+    Parameters
+    ----------
+    questions : xarray.Dataset
+        As ``campaign.ask()`` or ``campaign.outstanding()`` returns them.
+    texts : mapping, optional
+        Text to show for each item; its name by default.
+
+    Returns
+    -------
+    list of dict
+        Each with ``data``: the texts that are shown, ``question`` (the id), ``by`` (the annotator)
+        and the names of the items.
+
+    Raises
+    ------
+    DataError
+        When `texts` lacks an item that is asked about.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> from raters.acquisition import formats
+    >>> questions = xr.Dataset({"item": ("id", ["page"]), "by": ("id", ["ann"]),
+    ...                         "score": ("id", [0.1])}, {"id": ["a3f1-1"]})
+    >>> formats.to_label_studio(questions, {"page": "Buy now!"})[0]["data"]
+    {'question': 'a3f1-1', 'by': 'ann', 'item_name': 'page', 'item': 'Buy now!'}
+    """
+    tasks = []
+    for row in question_rows(questions, texts):
+        data = {"question": row["id"], "by": row["by"], **row["names"], **row["texts"]}
+        tasks.append({"data": data, "meta": {"question": row["id"]}})
+    return tasks
+
+
+def label_studio_config(
+    questions: xr.Dataset, *, ties: bool = False, classes: Sequence[Any] | None = None
+) -> str:
+    """Labelling interface for the tasks: two texts side by side, or one with a choice of classes.
+
+    Parameters
+    ----------
+    questions : xarray.Dataset
+        As ``campaign.ask()`` returns them, about two items or one.
+    ties : bool
+        Whether the two may be called equally good.
+    classes : sequence, optional
+        Of labels: the classes; those in ``questions.attrs`` by default.
+
+    Returns
+    -------
+    str
+        XML.
+
+    Raises
+    ------
+    DataError
+        When the classes are not known.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> from raters.acquisition import formats
+    >>> questions = xr.Dataset({"item": ("id", ["page"]), "by": ("id", ["ann"])},
+    ...                        {"id": ["a3f1-1"]})
+    >>> print(formats.label_studio_config(questions, classes=["ham", "spam"]))
+    <View>
+      <Header value="Which class is it?"/>
+      <Text name="item" value="$item"/>
+      <Choices name="answer" toName="item" choice="single" required="true">
+        <Choice value="ham"/>
+        <Choice value="spam"/>
+      </Choices>
+    </View>
+    """
+    if "item" in questions:
+        header, shown = TITLE_OF_ITEM, ['  <Text name="item" value="$item"/>']
+        control = _choices("item", class_names(questions, classes))
+    else:
+        header = TITLE_OF_PAIR
+        shown = [
+            '  <View style="display: flex; gap: 2em">',
+            '    <View style="flex: 1"><Text name="first" value="$first"/></View>',
+            '    <View style="flex: 1"><Text name="second" value="$second"/></View>',
+            "  </View>",
+        ]
+        control = (
+            _choices("first", ["first", "second", "tie"])
+            if ties
+            else ['  <Pairwise name="answer" toName="first,second"/>']
+        )
+    return "\n".join(
+        ["<View>", f"  <Header value={quoteattr(header)}/>", *shown, *control, "</View>"]
+    )
+
+
+def _choices(shown: str, values: Iterable[str]) -> list[str]:
+    options = [f"    <Choice value={quoteattr(value)}/>" for value in values]
+    return [
+        f'  <Choices name="answer" toName="{shown}" choice="single" required="true">',
+        *options,
+        "  </Choices>",
+    ]
+
+
+def from_label_studio(
+    export: Sequence[Mapping[str, Any]], people: Mapping[Any, Any] | None = None
+) -> Imported:
+    """Read answers from the JSON export of Label Studio (not JSON-MIN, which does not say who
+    skipped a task).
+
+    Parameters
+    ----------
+    export : list of dict
+        Annotated tasks.
+    people : mapping, optional
+        From users of Label Studio (the number or the e-mail address in ``completed_by``) to
+        annotators of the campaign. Without it, whoever answered is taken for the annotator asked.
+
+    Returns
+    -------
+    Imported
+        The last counts of several annotations by one person.
+
+    Raises
+    ------
+    DataError
+        When this is no export, a task has no id of a question, or an annotation holds no answer
+        that can be read.
+    """
+    return collected(_tasks(export, people), people)
+
+
+def _tasks(
+    export: Any, people: Mapping[Any, Any] | None
+) -> Iterator[tuple[str, Any, list[Response]]]:
+    """Yield the id of each question, the annotator asked, and the responses."""
+    for place, task in enumerate(
+        listed(export, "annotations", "tasks, as Label Studio exports them under JSON")
+    ):
+        name = f"task {task.get('id', place)}"
+        data, meta = (mapping(task.get(part), f"{part!r} of {name}") for part in ("data", "meta"))
+        question = data.get("question") or meta.get("question")
+        if question is None:
+            raise DataError(
+                f"{name} has no id of a question in data['question']; export the tasks that raters"
+                " made"
+            )
+        responses = []
+        annotations = sorted(
+            mappings(task["annotations"], f"'annotations' of {name}"),
+            key=lambda own: str(own.get("updated_at") or own.get("created_at") or ""),
+        )
+        for annotation in annotations:
+            answer = (
+                None
+                if annotation.get("was_cancelled")
+                else _of_annotation(annotation.get("result"), question)
+            )
+            if answer is not None or annotation.get("was_cancelled"):
+                responses.append(Response(_person(annotation.get("completed_by"), people), answer))
+        yield str(question), data.get("by"), responses
+
+
+def _of_annotation(result: Any, question: Any) -> Any:
+    """Return the answer in the regions of one annotation; None when nothing was chosen."""
+    regions = mappings(result, f"the annotation of question {question!r}")
+    for region in regions:
+        value = mapping(region.get("value"), f"'value' in the annotation of question {question!r}")
+        if region.get("type") == "pairwise":
+            side = value.get("selected")
+            if not isinstance(side, str) or side not in _SIDES:
+                raise DataError(
+                    f"the annotation of question {question!r} has selected={side!r}; expected"
+                    " 'left' or 'right'"
+                )
+            return _SIDES[side]
+        if region.get("type") == "choices":
+            chosen = value.get("choices") or []
+            if (
+                not isinstance(chosen, (list, tuple))
+                or len(chosen) != 1
+                or not isinstance(chosen[0], str)
+            ):
+                raise DataError(
+                    f"the annotation of question {question!r} has the choices {chosen!r}; expected"
+                    " one of them"
+                )
+            return chosen[0]
+    if regions:
+        kinds = ", ".join(sorted({repr(region.get("type")) for region in regions}))
+        raise DataError(
+            f"the annotation of question {question!r} holds {kinds}; expected 'pairwise' or"
+            " 'choices', as the interface of formats.label_studio_config(questions) gives them"
+        )
+    return None
+
+
+def _person(completed_by: Any, people: Mapping[Any, Any] | None) -> Any:
+    """Annotator behind a user, given as a number or as a dictionary with number and address."""
+    names = (
+        [completed_by.get(key) for key in ("email", "id")]
+        if isinstance(completed_by, Mapping)
+        else [completed_by]
+    )
+    lookup = {str(user): name for user, name in (people or {}).items()}
+    known = [lookup[str(name)] for name in names if str(name) in lookup]
+    return known[0] if known else next((name for name in names if name is not None), None)

@@ -1,0 +1,110 @@
+"""Ledger of a campaign: the questions of its pool that quotas, budget and earlier answers leave to
+ask."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from raters.acquisition.campaign.journal import Snapshot
+from raters.acquisition.policy.policy import Policy
+from raters.errors import DataError
+from raters.judgements.base import Judgements
+from raters.judgements.reading.columns import match_names
+
+
+class Ledger:
+    """Accounts of a pool: rows that may be asked, costs, and answers asked of each annotator.
+
+    Parameters
+    ----------
+    pool : Judgements
+        Each question once.
+    base : Judgements
+        Judgements from before the campaign, with the names of `pool`.
+    policy : Policy
+        Costs and quotas.
+    again : bool
+        Whether an annotator may be asked a question again that they have answered.
+
+    Attributes
+    ----------
+    judge : int array, shape (question,)
+        Code of the annotator of each row of the pool.
+    cost : float array, shape (annotator,)
+        Cost of an answer.
+    """
+
+    def __init__(self, pool: Judgements, base: Judgements, policy: Policy, again: bool) -> None:
+        self.pool = pool
+        self.judge = np.asarray(pool.codes(pool.judge))
+        self.cost = policy.cost_of(pool.judges)
+        self._again = again
+        self._quota = policy.quota_of(pool.judges)
+        self._asked_before = base.judgements_by(pool.judge)
+        self._keys, base_keys = np.split(pool.keys(base), [pool.num_rows])
+        self._answered_before = np.isin(self._keys, base_keys) & (not again)
+        self._about = pool.about()
+
+    def free(self, snapshot: Snapshot) -> np.ndarray:
+        """Rows of the pool that may be asked now, whatever they cost."""
+        taken = snapshot.row[snapshot.open if self._again else snapshot.open | snapshot.answered]
+        below_quota = self.asked(snapshot) < self._quota
+        free = below_quota[self.judge] & ~self._answered_before
+        return np.flatnonzero(free & ~np.isin(self._keys, self._keys[taken]))
+
+    def payable(self, snapshot: Snapshot, rows: np.ndarray, budget: float | None) -> np.ndarray:
+        """Those of `rows` that the rest of the budget pays."""
+        return np.asarray(rows[self.cost[self.judge[rows]] <= self.left(snapshot, budget)])
+
+    def why_done(self, snapshot: Snapshot, free: np.ndarray, budget: float | None) -> str | None:
+        """Reason why none of the `free` rows can be asked, as a sentence, or None."""
+        if not len(free):
+            num_open = int(snapshot.open.sum())
+            pending = f"; {num_open} wait for an answer" if num_open else ""
+            return (
+                "all questions of the pool have been asked, or the quotas of the annotators are"
+                f" used up{pending}"
+            )
+        if not len(self.payable(snapshot, free, budget)):
+            paid = _committed(snapshot)
+            return f"the budget is used up: {paid:g} of {budget:g}, open questions included"
+        return None
+
+    def asked(self, snapshot: Snapshot) -> np.ndarray:
+        """Number of answers of each annotator, given or open, with earlier judgements, shape
+        (annotator,)."""
+        codes = snapshot.annotator[snapshot.open | snapshot.answered]
+        asked = np.bincount(codes, minlength=len(self.pool.judges))
+        return np.asarray(asked + self._asked_before)
+
+    def left(self, snapshot: Snapshot, budget: float | None) -> float:
+        """Rest of the budget, open questions paid."""
+        # A hair more, so that ten times 0.1 fit into 1.
+        return math.inf if budget is None else budget * (1 + 1e-9) - _committed(snapshot)
+
+    def codes_of(self, annotator: Any) -> np.ndarray:
+        """Codes of one annotator or of several; `DataError` for unknown names."""
+        several = isinstance(annotator, (list, tuple, set, np.ndarray))
+        names = tuple(annotator) if several else (annotator,)
+        if not names:
+            raise DataError(
+                "annotator= names nobody; give a name, such as annotator=['ann'], or leave it out"
+                " for all",
+                parameter="annotator",
+            )
+        return match_names(np.arange(len(names)), names, self.pool.judges, self.pool.judge)
+
+    def sides(self, row: int) -> tuple[int, int | None]:
+        """Codes of what a question is about, as the journal shows them: both items of a pair."""
+        if self.pool.pair is None:
+            return int(self._about[row]), None
+        first, second = (int(getattr(self.pool, side)[row]) for side in self.pool.pair)
+        return first, second
+
+
+def _committed(snapshot: Snapshot) -> float:
+    """Costs of the questions that were answered or are open."""
+    return float(snapshot.cost[snapshot.open | snapshot.answered].sum())

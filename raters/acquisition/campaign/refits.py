@@ -1,0 +1,136 @@
+"""Fits of a campaign between batches: few, short, and started where the last one ended."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from raters.acquisition.questions.pool import seed_of
+from raters.acquisition.scoring.posterior import Posterior
+from raters.errors import ConvergenceWarning, DataWarning
+from raters.fitting.fit import fit
+from raters.inference import Backend
+from raters.judgements.base import Judgements
+from raters.judgements.names import pad_to
+from raters.model import Model
+from raters.program import Program
+
+_DRAWS = 500
+# Draws re-weighted by new answers are used until they are worth less than this share of equal ones.
+_LEAST_SHARE = 0.25
+
+
+class Refits:
+    """Posterior of the answers so far, by weighted draws of the last fit where those suffice.
+
+    Answers are an array of shape (question,), NaN where there is none, which grows from call to
+    call.
+
+    Attributes
+    ----------
+    num_fits : int
+    max_rhat, min_ess : float
+        Diagnostics of the worst fit; NaN before the first.
+    """
+
+    def __init__(self, model: Model[Any], backend: Backend, pool: Judgements, seed: int) -> None:
+        self.num_fits = 0
+        self.max_rhat, self.min_ess = math.nan, math.nan
+        self._model, self._backend, self._pool, self._seed = model, backend, pool, seed
+        self._result: xr.DataTree | None = None
+        # The posterior of the last fit with the answers that it has seen, and that of the last
+        # call.
+        self._fitted: tuple[np.ndarray, Posterior] | None = None
+        self._current: tuple[np.ndarray, Posterior] | None = None
+
+    def posterior(self, answers: np.ndarray, data: Judgements, batch_size: int) -> Posterior:
+        """Return the posterior given these answers.
+
+        Parameters
+        ----------
+        answers : array, shape (question,)
+        data : Judgements
+            The answers together with all earlier judgements.
+        batch_size : int
+            Number of new answers that call for a fit.
+        """
+        if self._current is None or not np.array_equal(self._current[0], answers, equal_nan=True):
+            posterior = self._weighted(answers, data, batch_size)
+            self._current = answers, self._refit(answers, data) if posterior is None else posterior
+        return self._current[1]
+
+    def _weighted(self, answers: np.ndarray, data: Judgements, batch_size: int) -> Posterior | None:
+        """Return the draws of the last fit, weighted; None when another fit is due."""
+        if self._fitted is None:
+            if data.num_rows > np.isfinite(answers).sum():  # there are earlier judgements
+                return None
+            self._fitted = np.zeros(0), prior(self._model, self._pool, self._seed)
+        seen, posterior = self._fitted
+        before = np.full(len(answers), np.nan)
+        before[: len(seen)] = seen
+        new = np.isfinite(answers) & np.isnan(before)
+        corrected = np.isfinite(before) & (before != answers)
+        if corrected.any() or new.sum() >= batch_size:
+            return None
+        if not new.any():
+            return posterior
+        weighted = posterior.after(padded(data))
+        return weighted if weighted.effective_draws >= _LEAST_SHARE * weighted.weight.size else None
+
+    def _refit(self, answers: np.ndarray, data: Judgements) -> Posterior:
+        if self._backend.why_not(Program(self._model, data)):
+            # A mixture needs as many annotators as types: until they have answered, draws of the
+            # prior are used.
+            return prior(self._model, self._pool, self._seed).after(padded(data))
+        seed = seed_of(self._seed, 1, 1 + int(np.isfinite(answers).sum()))
+        settings: dict[str, Any] = {
+            "seed": seed,
+            "progress": False,
+            "log_likelihood": False,
+            "start": self._result,
+        }
+        with warnings.catch_warnings():
+            # Short fits have not converged to the second digit, and early data fall into pieces:
+            # `Campaign.status` says so.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", DataWarning)
+            self._result = fit(self._model, padded(data), self._backend, **settings)
+        self.num_fits += 1
+        rhat, ess = (
+            float(self._result.attrs.get(name, math.nan)) for name in ("max_rhat", "min_ess")
+        )
+        self.max_rhat, self.min_ess = (
+            float(np.fmax(self.max_rhat, rhat)),
+            float(np.fmin(self.min_ess, ess)),
+        )
+        posterior = Posterior.of(self._model, self._result, draws=_DRAWS, seed=seed)
+        if ess > 0:  # neither unknown nor that of draws that are not finite
+            posterior = dataclasses.replace(posterior, independent=ess)
+        self._fitted = answers, posterior
+        return posterior
+
+
+def most_draws(backend: Backend) -> int:
+    """Number of draws of a posterior after a fit by this back-end."""
+    draws, chains = (getattr(backend, name, None) for name in ("draws", "chains"))
+    return (
+        min(_DRAWS, draws * (chains if isinstance(chains, int) else 1))
+        if isinstance(draws, int)
+        else _DRAWS
+    )
+
+
+def prior(model: Model[Any], pool: Judgements, seed: int) -> Posterior:
+    """Posterior before any answer."""
+    return Posterior.prior(model, pool, draws=_DRAWS, seed=seed_of(seed, 1, 0))
+
+
+def padded(data: Judgements) -> Judgements:
+    """Return the data with rows of count 0 up to a power of two, so that fits of growing data share
+    compiled functions."""
+    return data.padded(pad_to(data.num_rows))

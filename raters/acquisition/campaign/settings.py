@@ -1,0 +1,217 @@
+"""Settings of a campaign: checked, and as text in its journal."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from raters._validation import boolean, positive, whole
+from raters.acquisition.campaign.journal import Journal
+from raters.acquisition.campaign.refits import most_draws, prior
+from raters.acquisition.campaign.stopping import Stop
+from raters.acquisition.policy.annotator_rules import AnnotatorRule, Joint
+from raters.acquisition.policy.batches import Batch, Power, SpanningTree, Top, Unique
+from raters.acquisition.policy.policy import Policy, check_names
+from raters.acquisition.questions import pool as pools
+from raters.acquisition.scoring.criteria import Criterion, Random
+from raters.acquisition.scoring.posterior import Posterior
+from raters.errors import BackendError, SettingError
+from raters.fitting.result import check_data, check_model
+from raters.fitting.storage import from_json, to_json
+from raters.inference import Backend
+from raters.judgements.base import Judgements
+from raters.model import Model
+from raters.program import Program
+
+Rule = Callable[[Posterior], bool]
+
+_EXPECTED: dict[str, type] = {"model": Model, "backend": Backend, "policy": Policy, "stop": Stop}
+# Settings of a new journal where none are given.
+DEFAULT_SETTINGS = {"batch_size": "10", "budget": "", "stop": ""}
+
+
+class Setup(NamedTuple):
+    """Parts of a campaign that its journal fixes."""
+
+    model: Model[Any]
+    pool: Judgements
+    base: Judgements
+    backend: Backend
+    policy: Policy
+    again: bool
+    seed: int
+
+    @classmethod
+    def given(
+        cls,
+        model: Model[Any],
+        pool: Judgements,
+        votes: Judgements | None,
+        backend: Backend,
+        policy: Policy,
+        again: bool | None,
+        seed: int,
+    ) -> Setup:
+        """Check the arguments of a campaign, and prepare its pool."""
+        _check_types(model, pool, backend, policy, seed)
+        again = type(pool).again if again is None else again
+        boolean("again", again)
+        pool, base = pools.prepared(pool, votes)
+        return cls(model, pool.shuffled(seed), base, backend, policy, again, seed)
+
+    @classmethod
+    def stored(cls, journal: Journal) -> Setup:
+        """Build the parts that a journal holds."""
+        identity = journal.identity
+        return cls(
+            rebuilt(identity["model"], "model"),
+            pools.unpacked(identity, journal.parts, "pool"),
+            pools.unpacked(identity, journal.parts, "votes"),
+            rebuilt(identity["backend"], "backend"),
+            rebuilt(identity["policy"], "policy"),
+            identity["again"] == "True",
+            int(identity["seed"]),
+        )
+
+    def identity(self) -> dict[str, str]:
+        """Texts that must be equal for two campaigns to be one."""
+        things = {"model": self.model, "policy": self.policy, "backend": self.backend}
+        texts = {name: to_json(thing) for name, thing in things.items()}
+        texts |= {"again": str(self.again), "seed": str(self.seed)}
+        return texts | pools.identity(self.pool, self.base)
+
+    def parts(self) -> dict[str, np.ndarray]:
+        """Arrays that the journal stores."""
+        return pools.packed(self.pool, "pool") | pools.packed(self.base, "votes")
+
+
+def _check_types(model: Any, pool: Any, backend: Any, policy: Any, seed: Any) -> None:
+    """Raise `SettingError` unless each argument of a campaign is of its type."""
+    check_model(model)
+    check_data(pool, "the pool", model)
+    if not isinstance(backend, Backend):
+        raise SettingError(
+            f"backend= takes a back-end such as rt.PGGibbs(draws=250), not {backend!r}",
+            parameter="backend",
+            value=backend,
+        )
+    if not isinstance(policy, Policy):
+        raise SettingError(
+            f"policy= takes a policy such as rt.Policy(target='ranking'), not {policy!r}",
+            parameter="policy",
+            value=policy,
+        )
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise SettingError(
+            parameter="seed",
+            value=seed,
+            expected="it must be a whole number from 0 to 2**32 - 1, such as seed=0",
+        )
+
+
+def plain_int(value: Any) -> Any:
+    """Return a NumPy integer as a Python one, and any other value as it is."""
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def stored_settings(
+    batch_size: int | None, budget: float | None, stop: Rule | Literal[False] | None
+) -> dict[str, str]:
+    """Text of the settings that may change from one session to the next, without those that are
+    None."""
+    settings = {}
+    if batch_size is not None:
+        whole("batch_size", plain_int(batch_size))
+        settings["batch_size"] = str(batch_size)
+    if budget is not None:
+        unbounded = isinstance(budget, (float, np.floating)) and budget == math.inf
+        if not unbounded:
+            positive("budget", budget)
+        settings["budget"] = "" if unbounded else repr(float(budget))
+    if stop is not None:
+        if stop is not False and (isinstance(stop, type) or not callable(stop)):
+            raise SettingError(
+                "stop= takes a rule that is called with a posterior, such as ExpectedTau(0.9), not"
+                f" {stop!r}",
+                parameter="stop",
+                value=stop,
+            )
+        settings["stop"] = "" if stop is False else _stored_rule(stop)
+    return settings
+
+
+def _stored_rule(stop: Rule) -> str:
+    """Text of a rule; one that is no `Stop` must be given again at every opening."""
+    return to_json(stop) if isinstance(stop, Stop) else json.dumps(repr(stop))
+
+
+def rebuilt(text: str, what: str) -> Any:
+    """Build the model, back-end, policy or stopping rule that a journal holds.
+
+    Raises
+    ------
+    SettingError
+        When the text holds something else, or a class of a module that is not imported.
+    """
+    instead = (
+        "rt.Campaign.open(path, stop=...)"
+        if what == "stop"
+        else "rt.Campaign(path, model, pool, ...)"
+    )
+    expected = (Model, Backend, Policy, Criterion, Batch, AnnotatorRule, Stop)
+    try:
+        thing = from_json(text, expected, f"{what} of the journal")
+    except SettingError as error:
+        raise SettingError(f"{error}; give what the campaign started with: {instead}") from error
+    if not isinstance(thing, _EXPECTED[what]):
+        raise SettingError(
+            f"cannot rebuild the {what} of the journal from {thing!r}; give what the campaign"
+            f" started with: {instead}"
+        )
+    return thing
+
+
+def rule_of(journal: Journal, stop: Rule | Literal[False] | None) -> Rule | None:
+    """Return the rule that is given, or else that of the journal."""
+    if stop is None:
+        text = journal.settings["stop"]
+        rule: Rule | None = rebuilt(text, "stop") if text else None
+        return rule
+    return stop or None
+
+
+def check_rule(stop: Any, setup: Setup) -> None:
+    """Raise `SettingError` for a rule that has no meaning here, or could never be met."""
+    if isinstance(stop, Stop):
+        few = setup.pool.rows(np.arange(min(2, setup.pool.num_rows)))
+        posterior = prior(setup.model, setup.pool, setup.seed)
+        stop.check(dataclasses.replace(posterior, pool=few), most_draws(setup.backend))
+
+
+def check_possible(setup: Setup) -> None:
+    """Raise the errors of the first batch and the first fit before anything is written."""
+    model, pool, policy = setup.model, setup.pool, setup.policy
+    check_names(policy, pool.judges)
+    # One answer by everybody: some models need several annotators, and use the prior until they
+    # have them.
+    _, first = np.unique(np.asarray(pool.codes(pool.judge)), return_index=True)
+    first = np.sort(first)
+    outcomes = np.full(len(first), pool.answers()[-1], float)
+    data = setup.base.joined(pools.answers(pool, first, outcomes))
+    if reason := setup.backend.why_not(Program(model, data)):
+        raise BackendError(reason)
+    if not chooses_at_random(policy):
+        few = pool.rows(np.arange(min(2, pool.num_rows)))
+        policy.choose(prior(model, pool, setup.seed), few, 1, seed=0)
+
+
+def chooses_at_random(policy: Policy) -> bool:
+    """True if questions are chosen at random, so that nothing need be fitted."""
+    rule, batch = policy.annotator, policy.batch
+    at_random = isinstance(policy.score, Random) and (rule is None or isinstance(rule, Joint))
+    return at_random and (batch is None or isinstance(batch, (Top, Unique, Power, SpanningTree)))

@@ -1,0 +1,166 @@
+"""Suggestions of the questions to ask next, and their annotators."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from raters._validation import whole
+from raters.acquisition.policy.policy import Policy, Target, check_names
+from raters.acquisition.scoring import scores
+from raters.acquisition.scoring.posterior import Posterior
+from raters.errors import DataWarning, SettingError
+from raters.fitting.predict import recode
+from raters.fitting.result import check_data, check_model
+from raters.judgements.base import Judgements
+from raters.judgements.names import names_array
+from raters.model import Model
+
+# Below it a score is rounding: the answer informs about nothing under any draw.
+_NOTHING = 1e-10
+
+
+def suggest(
+    model: Model[Any],
+    result: xr.DataTree,
+    candidates: Judgements,
+    *,
+    target: Target | None = None,
+    policy: Policy | None = None,
+    batch_size: int = 10,
+    draws: int = 200,
+    seed: int = 0,
+) -> xr.Dataset:
+    r"""Suggest the questions to ask next, and the annotators to ask.
+
+    By default the target is the ranking of the items: the score is the expected reduction, by an
+    answer, of the posterior variance of the order of its two items,
+
+    .. math:: \frac{\mathrm{Cov}(p(y \mid \theta), 1[r_i > r_j])^2}{p(y)\,(1 - p(y))},
+
+    over posterior draws θ of rewards and competences, so that questions and annotators are chosen
+    together. A guesser's answer is uncertain but not informative: it scores 0. Within a batch the
+    score is conditional on the questions chosen before. For labels the target is the true classes.
+    `Policy` has further targets, rules for batches, and rules for annotators.
+
+    Parameters
+    ----------
+    model : Model
+        The model that was fitted.
+    result : xarray.DataTree
+    candidates : Judgements
+        Questions to choose from: ``Candidates.pairs(votes)``, ``Candidates.annotators(votes, first,
+        second)``, ``Candidates.labels(labels)``, or any comparisons without regard to their
+        outcomes.
+    target : str, optional
+        Short for ``policy=rt.Policy(target=...)``: ``"ranking"``, ``"reward"``, ``"top_k"``,
+        ``"truth"``, ``"competence"``, ``"predictive"`` or ``"everything"``.
+    policy : Policy, optional
+    batch_size : int
+        Number of questions.
+    draws : int
+        Number of posterior draws to use.
+    seed : int
+        Seed of the choice of draws, and of a random policy.
+
+    Returns
+    -------
+    xarray.Dataset
+        With axis ``suggestion``, in the order of choice: ``first``, ``second``, ``by`` (names),
+        ``score`` (of the question alone; a later question may have a higher one, of which those
+        before it leave less), ``p_win`` (posterior mean probability that the first item wins). For
+        labels: ``item``, ``by``, ``score``, and ``label``, the most probable answer, with its
+        probability ``p_label``.
+
+    Raises
+    ------
+    DataError
+        When the candidates or the policy have names that were not fitted.
+    SettingError
+        When the policy has no meaning for the model, or `target` and `policy` are both given.
+
+    Warns
+    -----
+    DataWarning
+        When all candidates score 0, so that no answer would be informative; when the quotas leave
+        nobody to ask.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=200), seed=0, progress=False)
+    >>> rt.suggest(rt.BTL(), result, rt.Candidates.pairs(votes), batch_size=3).sizes["suggestion"]
+    3
+
+    Questions that are informative about the competences:
+
+    >>> model = rt.ExtendedBTL()
+    >>> result = rt.fit(model, votes, rt.PGEM(draws=200), seed=0, progress=False)
+    >>> asked = rt.suggest(model, result, rt.Candidates.pairs(votes), target="competence",
+    ...                    batch_size=2)
+    >>> list(asked)
+    ['first', 'second', 'by', 'score', 'p_win']
+    """
+    whole("batch_size", batch_size)
+    whole("draws", draws, least=2)
+    check_model(model)
+    check_data(candidates, "candidates", model)
+    if policy is not None and not isinstance(policy, Policy):
+        raise SettingError(
+            f"policy={policy!r} is not possible; it must be one such as rt.Policy(target='ranking')"
+        )
+    if target is not None and policy is not None:
+        raise SettingError(
+            f"target={target!r} and policy= both say what is wanted; write"
+            f" policy=rt.Policy(target={target!r}, ...)"
+        )
+    policy = policy or Policy(target=target)
+    posterior = Posterior.of(model, result, draws=draws, seed=seed)
+    check_names(policy, posterior.data.judges)
+    questions = in_codes_of(posterior, candidates)
+    chosen = policy.choose(posterior, questions, batch_size, seed=seed)
+    if abs(chosen.highest) < _NOTHING:
+        sentence = (
+            "all questions score 0: no answer would change anything of what is wanted. Stop here,"
+            " or want something else"
+        )
+        warnings.warn(sentence, DataWarning, stacklevel=2)
+    elif not len(chosen.rows):
+        warnings.warn("nobody may be asked: the quotas are used up", DataWarning, stacklevel=2)
+    table = described(posterior, questions.rows(chosen.rows))
+    table["score"] = chosen.score
+    order = [*candidates.question_names(), "score"]
+    order += [name for name in table if name not in order]
+    return xr.Dataset({name: ("suggestion", table[name]) for name in order})
+
+
+def in_codes_of(posterior: Posterior, candidates: Any) -> Any:
+    """Return candidates in the codes of the fitted data; `DataError` for other names."""
+    if candidates.unit == candidates.row:
+        return recode(posterior.program, candidates.unanswered())
+    return candidates.asked_of(posterior.data)
+
+
+def described(posterior: Posterior, questions: Any) -> dict[str, np.ndarray]:
+    """Columns of the questions by name, with the predicted answers."""
+    parts = []
+    for piece, count in posterior.pieces(questions):
+        probs = posterior.answer_probs(piece)
+        parts.append(np.asarray(scores.mean(probs.table, probs.weight))[:, :count])
+    answers = questions.answers()
+    probability = np.concatenate(parts, 1) if parts else np.zeros((len(answers), 0))
+    names: dict[str, np.ndarray] = questions.question_names()
+    if questions.success is not None:
+        name, outcome = questions.success
+        return names | {name: probability[answers.tolist().index(outcome)]}
+    best = answers[probability.argmax(0)].tolist()
+    if questions.answer in questions.axes:  # names keep their type
+        coords = questions.coords[questions.axes[questions.answer]]
+        words = names_array(coords)[np.array(best, int)]
+    else:
+        words = np.asarray([questions.words_of(row, outcome) for row, outcome in enumerate(best)])
+    return names | {questions.observed: words, f"p_{questions.observed}": probability.max(0)}

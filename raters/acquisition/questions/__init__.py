@@ -1,0 +1,1 @@
+"""Questions that can be asked, and their form in a campaign."""

@@ -1,0 +1,166 @@
+"""Arguments of `Candidates`: names, masks and abilities, checked and as codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from raters.acquisition.questions.numbered import Abilities
+from raters.errors import DataError
+from raters.judgements.reading.columns import encode_names, match_names
+
+Mask = np.ndarray | Iterable[tuple[Any, Any]] | Callable[[np.ndarray, np.ndarray], np.ndarray]
+Available = Mapping[Any, Iterable[Any] | None]
+# Whether an annotator may be asked about two items: codes of both and of the annotator.
+Allowed = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def names_given(names: Iterable[Any] | None, role: str, verb: str) -> tuple[Any, ...]:
+    """Return the names where there are no judgements to take them from."""
+    if names is None:
+        plural = f"{role}es" if role == "class" else f"{role}s"
+        raise DataError(f"without judgements, name the {plural}: rt.{verb}({plural}=[...], ...)")
+    _, encoded = encode_names([], _some(names, role), role)
+    return encoded
+
+
+def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
+    """Return a list of names, at least one."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise DataError(
+            f"{role}s= takes a list of names, such as {role}s=[{names!r}], not {names!r} alone"
+        )
+    names = tuple(names)
+    if not names:
+        raise DataError(
+            f"{role}s= names nobody and nothing; give at least one {role}, or leave it out for all"
+        )
+    if missing := [
+        name
+        for name in names
+        if name is None or (isinstance(name, (float, np.floating)) and np.isnan(name))
+    ]:
+        raise DataError(
+            f"{role}s= has {missing[0]!r} among the names; leave out what has no name, such as by"
+            " table.dropna()"
+        )
+    return names
+
+
+def codes_given(names: Iterable[Any] | None, known: tuple[Any, ...], role: str) -> np.ndarray:
+    """Return the codes of names, in their order; all codes for None."""
+    if names is None:
+        return np.arange(len(known))
+    names = _some(names, role)
+    return np.asarray(match_names(np.arange(len(names)), names, known, role), np.int64)
+
+
+def abilities_given(
+    available: Available | None, items: np.ndarray, judges: np.ndarray, names: Any, annotators: Any
+) -> Abilities:
+    """Items that each of some annotators can judge, among some items."""
+    if available is None:
+        return Abilities.of(items, judges, {}, len(names))
+    if not isinstance(available, Mapping):
+        raise DataError(
+            "available= maps names of annotators to lists of items, such as {'ann': [...]}; it"
+            f" is {available!r}"
+        )
+    given = tuple(name for name in available if available[name] is not None)
+    judged = [_judged(name, available[name]) for name in given]
+    flat = tuple(name for part in judged for name in part)
+    codes = np.asarray(match_names(np.arange(len(flat)), flat, names, "item"), np.int64)
+    parts = np.split(codes, np.cumsum([len(part) for part in judged])[:-1]) if judged else []
+    whose = match_names(np.arange(len(given)), given, annotators, "annotator")
+    lists = {
+        int(code): np.intersect1d(part, items) for code, part in zip(whose, parts, strict=True)
+    }
+    return Abilities.of(items, judges, lists, len(names))
+
+
+def _judged(name: Any, items: Any) -> tuple[Any, ...]:
+    """Return the items that an annotator can judge, as they are given."""
+    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
+        raise DataError(
+            f"available= takes a list of items for {name!r}, such as [{items!r}], not {items!r}"
+            " alone"
+        )
+    return tuple(items)
+
+
+def as_boolean(mask: Any, num_items: int) -> Any:
+    """Return an array of zeros and ones, shape (item, item), as one of booleans, and any other mask
+    as it is."""
+    shape = (num_items, num_items)
+    if isinstance(mask, np.ndarray) and mask.dtype.kind in "iuf" and mask.shape == shape:
+        return mask.astype(bool) if np.isin(mask, (0, 1)).all() else mask
+    return mask
+
+
+def mask_function(mask: Any, listed: np.ndarray, num_items: int) -> Allowed | None:
+    """Return the function of two items and an annotator that says which questions a mask allows."""
+    if mask is None:
+        return None
+    if not callable(mask):
+        if mask.shape != (len(listed), len(listed)):
+            raise DataError(
+                f"mask= has shape {mask.shape}, and there are {len(listed)} items; give a row and a"
+                " column for each, in the order of items= (else of votes.items)"
+            )
+        place = np.zeros(num_items, np.int64)
+        place[listed] = np.arange(len(listed))
+
+        def within(first: np.ndarray, second: np.ndarray, _: np.ndarray) -> np.ndarray:
+            one, other = place[first], place[second]
+            either: np.ndarray = mask[one, other] | mask[other, one]
+            return either
+
+        return within
+
+    def called(first: np.ndarray, second: np.ndarray, _: np.ndarray) -> np.ndarray:
+        allowed = np.asarray(mask(first, second))
+        if allowed.shape != first.shape or allowed.dtype != bool:
+            raise DataError(
+                f"mask= gave {allowed.dtype} of shape {allowed.shape} for {len(first)} pairs; it"
+                " must give True or False for each, such as mask=lambda first, second: abs(first -"
+                " second) < 10"
+            )
+        return allowed
+
+    return called
+
+
+def listed_pairs(
+    mask: Any, chosen: np.ndarray, names: tuple[Any, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the codes of listed pairs among the items chosen, each once, the smaller first."""
+    pairs = (
+        [tuple(pair) for pair in mask]
+        if isinstance(mask, Iterable) and not isinstance(mask, (str, bytes))
+        else [()]
+    )
+    if wrong := [pair for pair in pairs if len(pair) != 2]:
+        raise DataError(
+            "mask= takes a boolean array, pairs of item names such as [('a', 'b')], or a function;"
+            f" it has {wrong[0] or mask!r}"
+        )
+    flat = tuple(name for pair in pairs for name in pair)
+    codes = np.sort(
+        np.asarray(match_names(np.arange(len(flat)), flat, names, "item"), np.int64).reshape(-1, 2),
+        axis=1,
+    )
+    if (same := np.flatnonzero(codes[:, 0] == codes[:, 1])).size:
+        raise DataError(f"a question needs two different items; mask= has {pairs[same[0]]!r}")
+    codes = np.unique(codes[np.isin(codes, chosen).all(1)], axis=0)
+    return codes[:, 0], codes[:, 1]
+
+
+def nothing_left(mask: Any, available: Any, what: str) -> str:
+    """Message for an empty pool."""
+    by = [name for name, given in (("mask=", mask), ("available=", available)) if given is not None]
+    return (
+        f"no question is left to ask: {' and '.join(by)} let no {what} pass to any annotator; allow"
+        " more"
+    )

@@ -1,0 +1,374 @@
+"""Questions that could be asked: about all pairs or items, some, or those that annotators can
+judge."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from raters._validation import whole
+from raters.acquisition.questions.arguments import (
+    Available,
+    Mask,
+    abilities_given,
+    as_boolean,
+    codes_given,
+    listed_pairs,
+    mask_function,
+    names_given,
+    nothing_left,
+)
+from raters.acquisition.questions.numbered import Listed, Pairs, sample
+from raters.errors import DataError
+from raters.judgements.base import Judgements
+from raters.judgements.comparisons import Comparisons
+from raters.judgements.labels import Labels
+from raters.kinds import kind_of
+
+
+class Candidates:
+    """Questions that could be asked, as `Comparisons` or `Labels` without outcomes."""
+
+    @staticmethod
+    def of(data: Judgements, **options: Any) -> Any:
+        """Every question that can be asked about the names of some judgements, for any kind.
+
+        Parameters
+        ----------
+        data : Judgements
+        **options
+            Those of the kind: of `pairs` for comparisons, of `labels` for labels; for other kinds
+            ``again`` (whether a question that was answered may be asked again), ``limit`` and
+            ``seed``.
+
+        Returns
+        -------
+        Judgements
+            Without outcomes.
+
+        Raises
+        ------
+        SettingError
+            When the kind is not registered.
+        DataError
+            When nothing is left to ask.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+        >>> rt.Candidates.of(votes).num_rows
+        18
+        """
+        questions = kind_of(data).questions or _combinations
+        return questions(data, **options)
+
+    @staticmethod
+    def pairs(
+        votes: Comparisons | None = None,
+        *,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        mask: Mask | None = None,
+        available: Available | None = None,
+        limit: int = 1_000_000,
+        seed: int = 0,
+    ) -> Comparisons:
+        """Every pair of items, put to every annotator.
+
+        Where the order of presentation counts (``votes.ordered``), each pair comes both ways round,
+        as two questions, so that a preference for the first item shown can be told from one for an
+        item.
+
+        Parameters
+        ----------
+        votes : Comparisons, optional
+            Source of the names. Without votes, for a campaign that begins, they are `items` and
+            `annotators`.
+        items, annotators : iterable, optional
+            Restrict the questions to these names.
+        mask : array, iterable of pairs, or function, optional
+            Pairs that may be asked about, in either order: a boolean array, shape (item, item), in
+            the order of `items` (else of ``votes.items``), in which one of the two entries
+            suffices; or pairs of names; or a function of two arrays of codes (into the ``items`` of
+            the result) that gives a boolean array, and is called for up to 65,536 pairs at a time.
+        available : mapping, optional
+            From the name of an annotator to the items that they can judge (None for all). A pair is
+            put to annotators who can judge both items. Other annotators can judge all items.
+        limit : int
+            Number of questions beyond which a uniform sample of this size is returned; memory is
+            that of so many and a chunk of 65,536.
+        seed : int
+            For the sample.
+
+        Returns
+        -------
+        Comparisons
+            Without outcomes.
+
+        Raises
+        ------
+        DataError
+            When a name is unknown, or nothing is left to ask.
+
+        Notes
+        -----
+        The mask is applied to each of up to 33 million questions. Of more, so many are drawn at
+        random, and the sample is smaller than `limit` when the mask allows few of them: give such a
+        mask as pairs of names.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+        >>> rt.Candidates.pairs(votes, annotators=[0]).num_comparisons
+        6
+
+        Before there is any vote, neighbours only, and Bob has not seen the film "c":
+
+        >>> pool = rt.Candidates.pairs(items=["a", "b", "c", "d"], annotators=["ann", "bob"],
+        ...                            mask=lambda first, second: abs(first - second) == 1,
+        ...                            available={"bob": ["a", "b", "d"]})
+        >>> [(pool.items[i], pool.items[j], pool.annotators[k])
+        ...  for i, j, k in zip(pool.first, pool.second, pool.annotator)]
+        [('a', 'b', 'ann'), ('b', 'c', 'ann'), ('c', 'd', 'ann'), ('a', 'b', 'bob')]
+        """
+        if votes is None:
+            names = (
+                names_given(items, "item", "Candidates.pairs"),
+                names_given(annotators, "annotator", "Candidates.pairs"),
+            )
+            votes = Comparisons(*(np.zeros(0, np.int32),) * 3, None, None, *names)
+        _check_kind(votes, Comparisons, "Candidates.labels(labels)")
+        whole("limit", limit)
+        listed = codes_given(items, votes.items, "item")
+        chosen = np.unique(listed)
+        judges = np.unique(codes_given(annotators, votes.annotators, "annotator"))
+        if len(chosen) < 2:
+            raise DataError("a question needs two items; give at least two")
+        abilities = abilities_given(available, chosen, judges, votes.items, votes.annotators)
+        mask = as_boolean(mask, len(listed))
+        if mask is None or callable(mask) or (isinstance(mask, np.ndarray) and mask.dtype == bool):
+            pool: Pairs | Listed = Pairs.of(abilities)
+            allowed = mask_function(mask, listed, votes.num_items)
+        else:
+            pool = Listed(*listed_pairs(mask, chosen, votes.items), judges)
+            allowed = None if available is None else abilities.both
+        ways = 2 if votes.ordered else 1
+        keep = None if allowed is None else lambda number: allowed(*pool.of_numbers(number // ways))
+        number = sample(np.random.default_rng(seed), ways * pool.total, limit, keep)
+        if not len(number):
+            raise DataError(nothing_left(mask, available, "pair"))
+        first, second, by = pool.of_numbers(number // ways)
+        turned = number % ways == 1
+        return _questions(
+            votes, np.where(turned, second, first), np.where(turned, first, second), by
+        )
+
+    @staticmethod
+    def annotators(votes: Comparisons, first: Any, second: Any) -> Comparisons:
+        """One pair, put to every annotator, to choose the annotator.
+
+        Parameters
+        ----------
+        votes : Comparisons
+            Source of the names.
+        first, second : names of items
+
+        Returns
+        -------
+        Comparisons
+            Without outcomes.
+
+        Raises
+        ------
+        DataError
+            When a name is unknown, or both are one.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+        >>> rt.Candidates.annotators(votes, 0, 1).num_comparisons
+        3
+        """
+        _check_kind(votes, Comparisons, "Candidates.labels(labels)")
+        one, other = (
+            codes_given([first], votes.items, "item"),
+            codes_given([second], votes.items, "item"),
+        )
+        if one[0] == other[0]:
+            raise DataError(f"a question needs two different items; both are {first!r}")
+        judges = np.arange(votes.num_annotators)
+        return _questions(votes, np.repeat(one, len(judges)), np.repeat(other, len(judges)), judges)
+
+    @staticmethod
+    def labels(
+        labels: Labels | None = None,
+        *,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        classes: Iterable[Any] | None = None,
+        available: Available | None = None,
+        again: bool = False,
+        limit: int = 1_000_000,
+        seed: int = 0,
+    ) -> Labels:
+        """Every item, put to every annotator who has not labelled it.
+
+        Parameters
+        ----------
+        labels : Labels, optional
+            Labels so far. Without labels, for a campaign that begins, the names are `items`,
+            `annotators` and `classes`.
+        items, annotators : iterable, optional
+            Restrict the questions to these names.
+        classes : iterable, optional
+            Classes, where there are no labels to take them from.
+        available : mapping, optional
+            From the name of an annotator to the items that they can label (None for all).
+            Other annotators can label all items.
+        again : bool
+            Whether an annotator may be asked about an item that they have labelled.
+        limit : int
+            Number of questions beyond which a uniform sample of this size is returned.
+        seed : int
+            For the sample.
+
+        Returns
+        -------
+        Labels
+            Without labels.
+
+        Raises
+        ------
+        DataError
+            When a name is unknown, or nothing is left to ask.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> labels, _ = rt.datasets.label_crowd(20, 5, 3, seed=0)
+        >>> rt.Candidates.labels(labels).num_rows
+        40
+        >>> rt.Candidates.labels(items=[7, 8, 9], annotators=["ann", "bob"],
+        ...                      classes=["ham", "spam"], available={"bob": [8]}).num_rows
+        4
+        """
+        if labels is None:
+            labels = _unlabelled(items, annotators, classes)
+        elif classes is not None:
+            raise DataError(
+                "classes= is for questions before there are labels; these labels have classes, so"
+                " leave it out"
+            )
+        _check_kind(labels, Labels, "Candidates.pairs(votes)")
+        whole("limit", limit)
+        item = np.unique(codes_given(items, labels.items, "item"))
+        annotator = np.unique(codes_given(annotators, labels.annotators, "annotator"))
+        abilities = abilities_given(available, item, annotator, labels.items, labels.annotators)
+        labelled = np.zeros(0, np.int64) if again else abilities.answered(labels.unpadded())
+        left = abilities.total - len(labelled)
+        if abilities.total == 0:
+            raise DataError(nothing_left(None, available, "item"))
+        if left == 0:
+            those = "every item" if available is None else "every item that they can judge"
+            raise DataError(
+                f"every annotator has labelled {those}; write again=True to ask them again"
+            )
+        place = sample(np.random.default_rng(seed), left, limit, None)
+        # Number n of the questions left is at place n + how many before it were answered.
+        place = place + np.searchsorted(labelled - np.arange(len(labelled)), place, side="right")
+        group, judge = abilities.of_numbers(place)
+        order = np.lexsort((judge, group))
+        group, judge = group[order].astype(np.int32), judge[order].astype(np.int32)
+        most = int(np.bincount(group).max())
+        return dataclasses.replace(
+            labels, group=group, annotator=judge, label=None, count=None, most=most, even=False
+        )
+
+
+def _combinations[Data: Judgements](
+    data: Data, *, again: bool | None = None, limit: int = 1_000_000, seed: int = 0
+) -> Data:
+    """Every combination of names where a question has one of each axis, and otherwise every
+    question that somebody was asked, put to every judge; without those that each has answered."""
+    again = type(data).again if again is None else again
+    asked = data.unpadded().unanswered()
+    judge = data.code_columns(data.judge)[0]
+    bodies = _bodies(asked, judge)
+    size, num_judges = len(next(iter(bodies.values()))), len(data.judges)
+    index = np.repeat(np.arange(size), num_judges)
+    columns = {name: column[index] for name, column in bodies.items()}
+    columns[judge] = np.tile(np.arange(num_judges, dtype=np.int32), size)
+    pool: Data = dataclasses.replace(asked, **columns, count=None)
+    rows = np.arange(pool.num_rows) if again else np.flatnonzero(pool.without(asked))
+    if not len(rows):
+        raise DataError("everything was answered by everybody; write again=True to ask again")
+    if len(rows) > limit:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
+    return pool.rows(rows)
+
+
+def _bodies(asked: Judgements, judge: str) -> dict[str, np.ndarray]:
+    """Columns of what can be asked about, without the column `judge`."""
+    names = [name for name in asked.axes if name not in (judge, asked.answer)]
+    simple = all(np.ndim(getattr(asked, name)) == 1 for name in names)
+    if simple and len({asked.axes[name] for name in names}) == len(names):
+        sizes = [len(asked.coords[asked.axes[name]]) for name in names]
+        grid = np.indices(sizes)
+        return {
+            name: codes.ravel().astype(np.int32) for name, codes in zip(names, grid, strict=True)
+        }
+    first = np.sort(np.unique(asked.about(), return_index=True)[1])
+    body = asked.rows(first)
+    columns = {
+        name: getattr(body, name) for name, axes in asked.arrays().items() if axes[0] == asked.row
+    }
+    return {
+        name: np.asarray(column)
+        for name, column in columns.items()
+        if column is not None and name != judge
+    }
+
+
+def _questions(
+    votes: Comparisons, first: np.ndarray, second: np.ndarray, annotator: np.ndarray
+) -> Comparisons:
+    """Comparisons without outcomes, with the names of `votes`."""
+    first, second, annotator = (
+        np.asarray(column, np.int32) for column in (first, second, annotator)
+    )
+    return Comparisons(
+        first, second, annotator, None, None, votes.items, votes.annotators, votes.ordered
+    )
+
+
+def _unlabelled(
+    items: Iterable[Any] | None, annotators: Iterable[Any] | None, classes: Iterable[Any] | None
+) -> Labels:
+    """Labels without a row."""
+    item, annotator, class_names = (
+        names_given(names, role, "Candidates.labels")
+        for names, role in ((items, "item"), (annotators, "annotator"), (classes, "class"))
+    )
+    if len(class_names) < 2:
+        raise DataError(
+            f"a label needs two classes to choose from; classes= has {class_names[0]!r} alone"
+        )
+    none, unit = np.zeros(0, np.int32), np.arange(len(item), dtype=np.int32)
+    return Labels(
+        none, none, None, None, unit, None, None, None, None, None, item, annotator, class_names
+    )
+
+
+def _check_kind(data: Any, container: type, instead: str) -> None:
+    """Raise `DataError` unless the data are of the kind of this container."""
+    if kind_of(data).data is not container:
+        raise DataError(
+            f"these candidates are made from {container.__name__}, not {type(data).__name__}; write"
+            f" rt.{instead}"
+        )

@@ -1,0 +1,188 @@
+"""Numbered questions, and samples of numbers: no array is longer than what was asked for and a
+chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from raters.judgements.labels import Labels
+
+# Questions looked at at a time.
+_CHUNK = 1 << 16
+# So many questions are looked at one by one, or drawn at random, before the search for some that
+# may be asked is given up.
+_MOST = 1 << 25
+
+
+# Which of some numbered questions are to be kept.
+Keep = Callable[[np.ndarray], np.ndarray]
+
+
+class Abilities(NamedTuple):
+    """Items that each annotator can judge: those of annotator ``judges[k]`` are ``items[start[k] :
+    start[k] + size[k]]``, ascending. All who can judge everything share the first list. `keys` are
+    the items again, each with the number of its list times `stride` added, and so ascending
+    throughout."""
+
+    judges: np.ndarray
+    items: np.ndarray
+    start: np.ndarray
+    size: np.ndarray
+    keys: np.ndarray
+    of_list: np.ndarray
+    stride: int
+
+    @classmethod
+    def of(
+        cls, items: np.ndarray, judges: np.ndarray, lists: Mapping[int, np.ndarray], stride: int
+    ) -> Abilities:
+        """Abilities from the lists of those annotators who cannot judge all items."""
+        limited = [code for code in judges.tolist() if code in lists]
+        parts = [items, *(lists[code] for code in limited)]
+        sizes = np.array([len(part) for part in parts])
+        of_list = np.zeros(len(judges), np.int64)
+        of_list[np.isin(judges, limited)] = np.arange(1, len(parts))
+        flat = np.concatenate(parts)
+        keys = np.repeat(np.arange(len(parts)), sizes) * stride + flat
+        return cls(
+            judges, flat, (np.cumsum(sizes) - sizes)[of_list], sizes[of_list], keys, of_list, stride
+        )
+
+    @property
+    def total(self) -> int:
+        """Number of questions about one item."""
+        return int(self.size.sum())
+
+    def of_numbers(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Item and annotator of each numbered question."""
+        before = np.concatenate([[0], np.cumsum(self.size)])
+        place = np.searchsorted(before, number, side="right") - 1
+        return self.items[self.start[place] + number - before[place]], self.judges[place]
+
+    def _places(
+        self, item: np.ndarray, annotator: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """True where the annotator can judge the item; the annotator's place, and the item's in
+        `items`, where so."""
+        place = np.minimum(np.searchsorted(self.judges, annotator), len(self.judges) - 1)
+        key = self.of_list[place] * self.stride + item
+        at = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
+        return (self.judges[place] == annotator) & (self.keys[at] == key), place, at
+
+    def both(self, first: np.ndarray, second: np.ndarray, annotator: np.ndarray) -> np.ndarray:
+        """True where the annotator can judge both items."""
+        able: np.ndarray = self._places(first, annotator)[0] & self._places(second, annotator)[0]
+        return able
+
+    def answered(self, labels: Labels) -> np.ndarray:
+        """Numbers of the questions that labels have answered, ascending."""
+        can, place, at = self._places(
+            np.asarray(labels.item).astype(np.int64), np.asarray(labels.annotator).astype(np.int64)
+        )
+        before = np.cumsum(self.size) - self.size
+        return np.unique((before[place] + at - self.start[place])[can])
+
+
+class Pairs(NamedTuple):
+    """Every pair of the items that each annotator can judge, numbered."""
+
+    can: Abilities
+    before: np.ndarray
+
+    @classmethod
+    def of(cls, can: Abilities) -> Pairs:
+        """Pairs of the items that each annotator can judge."""
+        return cls(can, np.concatenate([[0], np.cumsum(can.size * (can.size - 1) // 2)]))
+
+    @property
+    def total(self) -> int:
+        """Number of questions."""
+        return int(self.before[-1])
+
+    def of_numbers(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Both items and the annotator of each numbered question."""
+        if self.can.of_list.any():
+            place = np.searchsorted(self.before, number, side="right") - 1
+            pair = number - self.before[place]
+        else:  # All annotators of a pair come together.
+            pair, place = np.divmod(number, len(self.can.judges))
+        # Pair (i, j), i < j, has number j(j−1)/2 + i.
+        larger = ((1 + np.sqrt(1 + 8 * pair.astype(np.float64))) / 2).astype(np.int64)
+        larger -= larger * (larger - 1) // 2 > pair
+        larger += (larger + 1) * larger // 2 <= pair
+        smaller, start = pair - larger * (larger - 1) // 2, self.can.start[place]
+        return (
+            self.can.items[start + smaller],
+            self.can.items[start + larger],
+            self.can.judges[place],
+        )
+
+
+class Listed(NamedTuple):
+    """Listed pairs, each put to every annotator, numbered."""
+
+    first: np.ndarray
+    second: np.ndarray
+    judges: np.ndarray
+
+    @property
+    def total(self) -> int:
+        """Number of questions."""
+        return len(self.first) * len(self.judges)
+
+    def of_numbers(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Both items and the annotator of each numbered question."""
+        pair, judge = np.divmod(number, len(self.judges))
+        return self.first[pair], self.second[pair], self.judges[judge]
+
+
+# ---------------------------------------------------------------------- samples of numbers
+
+
+def sample(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> np.ndarray:
+    """Return the numbers below `total` that `keep` allows, in order; beyond `limit` of them, a
+    uniform sample of that size."""
+    if keep is None and total <= limit:
+        return np.arange(total)
+    if total > 4 * limit + _CHUNK:
+        drawn = _drawn(rng, total, limit, keep)
+        if len(drawn) == limit or total > _MOST:
+            return drawn
+    return _passed(rng, total, limit, keep)
+
+
+def _drawn(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> np.ndarray:
+    """Draw at random and reject; fewer than `limit` when it takes too long."""
+    kept = np.zeros(0, np.int64)
+    fresh: list[np.ndarray] = []
+    for _ in range(-(-min(total, max(_MOST, 4 * limit)) // _CHUNK)):
+        number = rng.integers(total, size=_CHUNK)
+        fresh.append(number if keep is None else number[keep(number)])
+        # So many that numbers drawn twice seldom call for another round: each sorts all that
+        # are kept.
+        if sum(map(len, fresh)) >= limit - len(kept) + limit // 4:
+            kept, fresh = np.unique(np.concatenate([kept, *fresh])), []
+            if len(kept) >= limit:
+                return np.sort(rng.choice(kept, limit, replace=False))
+    kept = np.unique(np.concatenate([kept, *fresh]))
+    return kept if len(kept) <= limit else np.sort(rng.choice(kept, limit, replace=False))
+
+
+def _passed(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> np.ndarray:
+    """Pass over all numbers: each gets a random rank, and the `limit` lowest ranks stay."""
+    kept, ranks, highest = np.zeros(0, np.int64), np.zeros(0), np.inf
+    for begin in range(0, total, _CHUNK):
+        number = np.arange(begin, min(begin + _CHUNK, total))
+        if keep is not None:
+            number = number[keep(number)]
+        rank = rng.random(len(number))
+        low = rank < highest
+        kept, ranks = np.concatenate([kept, number[low]]), np.concatenate([ranks, rank[low]])
+        if len(kept) > limit:
+            lowest = np.argpartition(ranks, limit - 1)[:limit]
+            kept, ranks = kept[lowest], ranks[lowest]
+            highest = ranks.max()
+    return np.sort(kept)

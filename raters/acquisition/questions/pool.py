@@ -1,0 +1,138 @@
+"""Questions of a campaign and judgements from before it, as its journal stores them."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from raters.errors import DataError
+from raters.fitting.storage import imported_class, qualified_name
+from raters.judgements.base import Judgements
+from raters.judgements.names import names_from_json, names_to_json
+
+
+def seed_of(*numbers: int) -> int:
+    """Return a seed that depends on these numbers, such as the seed of a campaign and the number of
+    its questions so far."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+def prepared(pool: Any, votes: Any | None) -> tuple[Any, Any]:
+    """Return the questions, each once and without outcomes, and the earlier judgements (maybe
+    none), with the same names.
+
+    Raises
+    ------
+    DataError
+        When there is no question; when `votes` are of another kind, lack outcomes, or lack names of
+        the pool; when codes of the pool are out of range.
+    """
+    what = type(pool).__name__
+    if votes is not None and type(votes) is not type(pool):
+        raise DataError(
+            f"votes= are {type(votes).__name__}, and the pool is {what}; give two of a kind"
+        )
+    if votes is not None and not votes.has_answers:
+        raise DataError("votes= have no outcomes; leave votes= out when there is no judgement yet")
+    pool = _plain_names(pool)
+    if pool.num_rows == 0:
+        raise DataError(
+            "the pool is empty: there is no question to ask. Make one with"
+            f" rt.Candidates, or give the {what} to ask about"
+        )
+    pool.check_questions()
+    _check_judges(pool)
+    if votes is None:
+        return pool.questions(), pool.rows(np.zeros(0, int)).unanswered().answered(np.zeros(0))
+    votes = _plain_names(votes.unpadded())
+    _check_alike(pool, votes)
+    return pool.asked_of(votes).questions(), votes
+
+
+def _plain_names(data: Any) -> Any:
+    """Return the data with columns and names as a journal gives them back."""
+    fields = dict.fromkeys(data.names.values())
+    plain = {name: names_from_json(names_to_json(getattr(data, name))) for name in fields}
+    return dataclasses.replace(data, **data.packed(), **plain)
+
+
+def _check_judges(pool: Judgements) -> None:
+    """Raise `DataError` for questions to nobody."""
+    judge = np.asarray(pool.codes(pool.judge))
+    if (judge < 0).any():
+        raise DataError(
+            f"the questions have {pool.judge} number {judge.min()} (counted from 0), which is"
+            " nobody; make them with rt.Candidates, which takes names"
+        )
+
+
+def _check_alike(pool: Judgements, votes: Judgements) -> None:
+    """Raise unless names and flags that are no part of a question are equal, and `votes` have all
+    units."""
+    if votes.unit != votes.row and votes.num_units < len(votes.coords[votes.unit]):
+        raise DataError(
+            f"votes= are {votes.num_units} of {len(votes.coords[votes.unit])} {votes.unit}s, as"
+            " take(...) gives them, and a campaign needs them all; choose rows of the table, and"
+            " read it again"
+        )
+    # The classes of known truths are those of the answers, which are not recoded.
+    of_truth = None if pool.known is None else pool.axes[pool.known]
+    asked = {pool.names[axis] for axis in pool.question_axes() if axis != of_truth}
+    per_unit = {pool.names.get(axes[-1]) for axes in pool.arrays().values() if axes[0] == "unit"}
+    for name in pool.statics():
+        if name in asked or name in per_unit or name == "even":
+            continue
+        of_votes, of_pool = getattr(votes, name), getattr(pool, name)
+        if of_votes != of_pool:
+            raise DataError(
+                f"{name} of votes= is {of_votes!r}, and of the pool {of_pool!r}; make the pool from"
+                " the votes: rt.Candidates"
+            )
+
+
+def answers(pool: Any, rows: np.ndarray, values: np.ndarray) -> Any:
+    """Return answers to the questions in some rows of the pool, in any order."""
+    return (
+        pool.rows(np.zeros(0, int))
+        .unanswered()
+        .answered(np.zeros(0))
+        .joined(pool.rows(rows).unanswered().answered(values))
+    )
+
+
+def identity(pool: Judgements, base: Judgements) -> dict[str, str]:
+    """Texts that identify this pool and these judgements."""
+    return {
+        "kind": qualified_name(type(pool)),
+        **pool.flags(),
+        "pool": f"{pool.num_rows} questions ({_digest(pool)})",
+        "votes": f"{base.num_rows} rows ({_digest(base)})",
+    }
+
+
+def packed(data: Judgements, prefix: str) -> dict[str, np.ndarray]:
+    """Return the arrays of these data, by name."""
+    return {f"{prefix}/{name}": array for name, array in data.packed().items()}
+
+
+def unpacked(identity: Mapping[str, str], parts: Mapping[str, np.ndarray], prefix: str) -> Any:
+    """Return the data of arrays by `packed`, with the names of `identity`."""
+    container: Any = imported_class(identity["kind"], (Judgements,))
+    arrays = {
+        name.removeprefix(f"{prefix}/"): part
+        for name, part in parts.items()
+        if name.startswith(f"{prefix}/")
+    }
+    return container.unpack(arrays, identity)
+
+
+def _digest(data: Judgements) -> str:
+    digest = hashlib.sha256()
+    for name, array in sorted(data.packed().items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,1 @@
+"""Scores of questions under weighted posterior draws."""

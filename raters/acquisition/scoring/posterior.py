@@ -1,0 +1,381 @@
+"""Posterior by which questions are chosen: weighted draws, and the judgements behind them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from numpyro import handlers
+
+from raters.errors import DataError, SettingError
+from raters.fitting.result import check_model, draws_of, program_of
+from raters.judgements.base import Judgements
+from raters.model import Model, Values
+from raters.program import Program, answer_probs, class_probs, pointwise_log_likelihood
+
+# Probabilities are computed for so many questions at once that a table stays below this many
+# numbers (16 MB, which caches hold).
+_NUMBERS = 1 << 22
+_MOST_ROWS, _FEWEST_ROWS = 1 << 14, 1 << 8
+# Probabilities of classes are kept for all draws up to this many numbers (0.8 GB).
+_MOST_UNITS = 200_000_000
+
+
+class AnswerProbs(NamedTuple):
+    """Probabilities of the answers to some questions under each draw.
+
+    Attributes
+    ----------
+    table : array, shape (chain, draw, answer, question)
+    weight : array, shape (chain, draw) or (chain, draw, question)
+        Sums to 1 over the draws.
+    """
+
+    table: jax.Array
+    weight: jax.Array
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Weighted draws of a model's parameters, and the judgements that they were fitted to.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+        Fitted judgements; questions are read in their codes.
+    draws : mapping
+        Values of each site, shape (chain, draw, ...).
+    weight : array, shape (chain, draw)
+        Sums to 1.
+    independent : float, optional
+        Effective number of independent draws, by the diagnostics of the fit.
+    pool : Judgements, optional
+        Questions that can still be asked or wait for an answer, in the codes of `data`, for the
+        stopping rules that read them; all questions by default.
+    cost : array, shape (annotator,), optional
+        Cost of an answer of each annotator, for such rules; 1 by default.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> from raters.acquisition import Posterior, scores
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=200), seed=0, progress=False)
+    >>> posterior = Posterior.of(rt.BTL(), result, draws=100)
+    >>> probs = posterior.answer_probs(rt.Candidates.pairs(votes))
+    >>> probs.table.shape
+    (1, 100, 2, 18)
+    >>> scores.bald(probs.table, probs.weight).shape
+    (18,)
+    """
+
+    model: Model[Any]
+    data: Judgements
+    draws: Values
+    weight: np.ndarray
+    independent: float = math.inf
+    pool: Judgements | None = None
+    cost: np.ndarray | None = None
+
+    @classmethod
+    def of(
+        cls, model: Model[Any], result: xr.DataTree, *, draws: int = 200, seed: int = 0
+    ) -> Posterior:
+        """Posterior of a result of `raters.fit`, its draws thinned at random.
+
+        Parameters
+        ----------
+        model : Model
+        result : xarray.DataTree
+        draws : int
+            Number of draws to keep, in one chain.
+        seed : int
+
+        Returns
+        -------
+        Posterior
+
+        Raises
+        ------
+        DataError
+            When this is no result.
+        """
+        program = program_of(model, result)
+        values, _ = draws_of(program, result, draws, seed)
+        return cls._equal(program, {name: value[None] for name, value in values.items()})
+
+    @classmethod
+    def prior(
+        cls, model: Model[Any], questions: Judgements, *, draws: int = 200, seed: int = 0
+    ) -> Posterior:
+        """Draws from the prior, before any answer.
+
+        Parameters
+        ----------
+        model : Model
+        questions : Judgements
+            Questions with the names of all items and annotators.
+        draws : int
+        seed : int
+
+        Returns
+        -------
+        Posterior
+        """
+        check_model(model)
+        one: Any = dataclasses.replace(questions.take(slice(0, 1)).unanswered(), count=None)
+        sites = tuple(Program(model, one).sites)
+        keys = jax.random.split(jax.random.key(seed), draws)
+        table = _prior_draws(model, jax.tree.map(jnp.asarray, one), keys, sites)
+        # A row that counts for nothing: a model cannot run on no rows at all.
+        nothing = questions.rows(np.zeros(0, int)).unanswered().answered(np.zeros(0)).padded(1)
+        draws_by_site = {name: np.asarray(table[name])[None] for name in sites}
+        return cls._equal(Program(model, nothing), draws_by_site)
+
+    @classmethod
+    def _equal(cls, program: Program[Any], values: Values) -> Posterior:
+        shape = next(iter(values.values())).shape[:2]
+        values = {name: np.asarray(value, np.float32) for name, value in values.items()}
+        weight = np.full(shape, 1.0 / (shape[0] * shape[1]), np.float32)
+        return cls(program.model, program.data, values, weight)
+
+    @cached_property
+    def program(self) -> Program[Any]:
+        """Model read on the data."""
+        return Program(self.model, self.data)
+
+    @property
+    def effective_draws(self) -> float:
+        """Effective number of the weighted draws, :math:`1 / \\sum w^2`."""
+        return float(1.0 / np.square(self.weight).sum())
+
+    @property
+    def independent_draws(self) -> float:
+        """Effective number of independent draws, by the weights and the diagnostics of the fit."""
+        return min(self.effective_draws, self.independent)
+
+    def after(self, data: Judgements) -> Posterior:
+        """Weight the same draws by the likelihood of the answers since.
+
+        Parameters
+        ----------
+        data : Judgements
+            *All* judgements so far, those that were fitted among them, with the same names.
+
+        Returns
+        -------
+        Posterior
+
+        Raises
+        ------
+        DataError
+            When the names are others.
+        """
+        self._check_names(data)
+        gain = self._log_likelihood(data) - self._log_likelihood(self.data)
+        log = np.log(np.maximum(self.weight.astype(np.float64), 1e-300)) + gain.reshape(
+            self.weight.shape
+        )
+        weight = np.exp(log - log.max())
+        return dataclasses.replace(
+            self, data=data, weight=(weight / weight.sum()).astype(np.float32)
+        )
+
+    def _log_likelihood(self, data: Judgements) -> np.ndarray:
+        return np.asarray(
+            _log_likelihoods(self.model, jax.tree.map(jnp.asarray, data), self._flat), np.float64
+        )
+
+    def _check_names(self, data: Judgements) -> None:
+        for axis in sorted((self.program.axes | {data.judge}) & set(data.axes.values())):
+            role = data.names[axis]
+            names, fitted = tuple(getattr(data, role)), tuple(getattr(self.data, role))
+            if names != fitted:
+                raise DataError(
+                    f"these are in codes of other {role} ({len(names)}) than what was fitted"
+                    f" ({len(fitted)}); make them from the same table, or use rt.suggest, which"
+                    " goes by name"
+                )
+
+    @property
+    def _flat(self) -> Values:
+        return {
+            name: jnp.asarray(value.reshape(-1, *value.shape[2:]))
+            for name, value in self.draws.items()
+        }
+
+    @cached_property
+    def _responsibilities(self) -> jax.Array | None:
+        """Probability of each class of each unit under each draw, shape (draw, unit, class); None
+        for a model without."""
+        latent = self.program.latent
+        if latent is None:
+            return None
+        num_draws, num_units = self.weight.size, self.program.num_units
+        if num_draws * num_units > _MOST_UNITS:
+            raise SettingError(
+                f"{num_draws} draws of the classes of {num_units:,} {latent.unit}s do not fit in"
+                f" memory; write draws={max(2, _MOST_UNITS // num_units)}",
+                parameter="draws",
+            )
+        probs: jax.Array = class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self._flat)
+        return probs
+
+    def responsibility(self) -> np.ndarray:
+        """Posterior probability of each class of each unit, for a model that sums classes out.
+
+        Returns
+        -------
+        array, shape (unit, class)
+
+        Raises
+        ------
+        SettingError
+            When the model has no classes.
+        """
+        if self._responsibilities is None:
+            raise SettingError(f"{type(self.model).__name__} sums out no classes")
+        share: np.ndarray = np.tensordot(self.weight.ravel(), np.asarray(self._responsibilities), 1)
+        return share
+
+    @property
+    def has_truth(self) -> bool:
+        """True if the likelihood sums out a class of the thing that is asked about, and not of the
+        annotator."""
+        return self.program.latent is not None and self.program.unit != self.data.judge
+
+    def site(self, name: str, why: str) -> jax.Array:
+        """Draws of a site.
+
+        Parameters
+        ----------
+        name : str
+        why : str
+            End of the message for a model without that site.
+
+        Returns
+        -------
+        array, shape (chain, draw, ...)
+
+        Raises
+        ------
+        SettingError
+            When the model has no site of that name.
+        """
+        if name not in self.draws:
+            kind = type(self.model).__name__
+            instead = "truth" if self.has_truth else "everything"
+            raise SettingError(
+                f"{kind} has no {name}, {why}; it has {sorted(self.draws)}. Write"
+                f" target={instead!r}"
+            )
+        return jnp.asarray(self.draws[name])
+
+    def answer_probs(self, questions: Judgements, *, by_class: bool = False) -> AnswerProbs:
+        """Probability of each answer to each question under each draw; see
+        `raters.program.answer_probs`.
+
+        Parameters
+        ----------
+        questions : Judgements
+            Questions in the codes of `data`; outcomes are ignored.
+        by_class : bool
+            What to do where the likelihood sums out a class (the true class of an item, the type of
+            an annotator). By default the probabilities sum it out too; with True the axis draw
+            holds each draw once for each class, weighted by its probability.
+
+        Returns
+        -------
+        AnswerProbs
+
+        Raises
+        ------
+        DataError
+            When the questions are in other codes.
+        """
+        self._check_names(questions)
+        asked = jax.tree.map(jnp.asarray, questions.unanswered())
+        weight = jnp.asarray(self.weight)
+        unit = None if self._responsibilities is None else asked.codes(self.program.unit)
+        probs: AnswerProbs = _answer_probs(
+            self.model, by_class, asked, self._flat, weight, self._responsibilities, unit
+        )
+        return probs
+
+    def pieces(self, questions: Any) -> Iterator[tuple[Any, int]]:
+        """Yield the questions in pieces of one shape whose probabilities fit in memory.
+
+        Yields
+        ------
+        piece : Judgements
+        size : int
+            Number of its rows that are questions; the others repeat the last one.
+        """
+        # A random choice has no draws, and need not wait for the program to be read.
+        latent = self.program.latent if self.draws and self.has_truth else None
+        classes = 1 if latent is None else latent.size
+        answers = len(questions.answers()) * classes
+        rows = int(np.clip(_NUMBERS // (self.weight.size * answers), _FEWEST_ROWS, _MOST_ROWS))
+        total = questions.num_rows
+        rows = min(rows, max(_FEWEST_ROWS, 1 << (total - 1).bit_length()))
+        for begin in range(0, total, rows):
+            row = np.arange(begin, begin + rows)
+            yield questions.rows(np.minimum(row, total - 1)), min(rows, total - begin)
+
+
+def sample_of[Data: Judgements](questions: Data, most: int, rng: np.random.Generator) -> Data:
+    """Draw at most `most` of the questions at random, and keep their order."""
+    total = questions.num_rows
+    return questions.rows(np.sort(rng.choice(total, min(most, total), replace=False)))
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _prior_draws(model: Model[Any], data: Any, keys: jax.Array, sites: tuple[str, ...]) -> Values:
+    def draw(key: jax.Array) -> Values:
+        trace = handlers.trace(handlers.seed(model.generate, key)).get_trace(data)
+        return {name: trace[name]["value"] for name in sites}
+
+    values: Values = jax.lax.map(draw, keys)
+    return values
+
+
+@partial(jax.jit, static_argnums=0)
+def _log_likelihoods(model: Model[Any], data: Any, draws: Values) -> jax.Array:
+    total: jax.Array = jax.lax.map(
+        lambda values: pointwise_log_likelihood(model, data, values).sum(), draws
+    )
+    return total
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _answer_probs(
+    model: Model[Any],
+    by_class: bool,
+    asked: Any,
+    draws: Values,
+    weight: jax.Array,
+    responsibilities: jax.Array | None,
+    unit: jax.Array | None,
+) -> AnswerProbs:
+    """Tables of shape (chain, draw, answer, row); classes summed out by the responsibilities of
+    each row's unit, or one after the other along the draws."""
+    table = jax.lax.map(lambda values: answer_probs(model, asked, values), draws)
+    if responsibilities is None:
+        table = table[:, 0]
+    else:
+        share = responsibilities[:, unit].transpose(0, 2, 1)  # (draw, class, row)
+        if by_class:
+            chains = len(weight)
+            weight = (weight.reshape(-1, 1, 1) * share).reshape(chains, -1, share.shape[-1])
+        else:
+            table = (share[:, :, None, :] * table).sum(1)
+    return AnswerProbs(table.reshape(len(weight), -1, *table.shape[-2:]), weight)

@@ -1,0 +1,365 @@
+r"""Scores of questions: pure functions of the probabilities of their answers under posterior draws.
+
+`probs` has axes (chain, draw, answer, question): the probability of each answer under each draw.
+`weight`, of axes (chain, draw) or (chain, draw, question), sums to 1 over the draws; None weighs
+them equally. All information is in bits. Every function runs under ``jax.jit``, and returns one
+number for each question.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.scipy.special import xlogy
+
+from raters.acquisition.scoring.averages import TINY, bits, mean
+from raters.acquisition.scoring.order_scores import (
+    expected_improvement,
+    order_entropy,
+    order_variance_reduction,
+)
+from raters.acquisition.scoring.predictive_scores import (
+    epig,
+    error_reduction,
+    event_information,
+    joint,
+)
+
+__all__ = [
+    "bald",
+    "bald_about",
+    "bald_divergence",
+    "class_variance_reduction",
+    "committee_divergence",
+    "entropy",
+    "epig",
+    "error_reduction",
+    "event_information",
+    "expected_improvement",
+    "joint",
+    "least_confidence",
+    "margin",
+    "mean",
+    "order_entropy",
+    "order_variance_reduction",
+    "variance_reduction",
+    "vote_entropy",
+]
+
+
+@jax.jit
+def bald(probs: Array, weight: Array | None = None) -> Array:
+    r"""Mutual information of the answer and all parameters, as a difference of entropies.
+
+    .. math:: I(y; \theta) = H(\mathbb{E}_\theta\, p(y \mid \theta))
+              - \mathbb{E}_\theta\, H(p(y \mid \theta))
+
+    Between 0 and the smaller of :math:`\log_2 C` and the entropy of the answer.
+
+    Parameters
+    ----------
+    probs : array, shape (chain, draw, answer, question)
+    weight : array, shape (chain, draw) or (chain, draw, question), optional
+
+    Returns
+    -------
+    array, shape (question,)
+        In bits.
+
+    References
+    ----------
+    Houlsby, Huszár, Ghahramani and Lengyel (2011), arXiv:1112.5745.
+
+    Examples
+    --------
+    Two draws that are certain, and disagree: the answer tells which is right, one bit.
+
+    >>> import jax.numpy as jnp
+    >>> from raters.acquisition import scores
+    >>> sure = jnp.array([[[[1.0], [0.0]], [[0.0], [1.0]]]])
+    >>> float(scores.bald(sure)[0])
+    1.0
+    """
+    return jnp.maximum(bits(mean(probs, weight)) - mean(bits(probs), weight), 0.0)
+
+
+@jax.jit
+def bald_divergence(probs: Array, weight: Array | None = None) -> Array:
+    r"""`bald` in its other form: the mean divergence of the draws' predictions from their
+    consensus.
+
+    .. math:: I(y; \theta) = \mathbb{E}_\theta\,
+              \mathrm{KL}(p(y \mid \theta) \,\|\, \mathbb{E}_\theta\, p(y \mid \theta))
+
+    It is also query by committee with posterior draws as the committee (McCallum and Nigam 1998).
+
+    Parameters
+    ----------
+    probs : array, shape (chain, draw, answer, question)
+    weight : array, shape (chain, draw) or (chain, draw, question), optional
+
+    Returns
+    -------
+    array, shape (question,)
+        In bits.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.acquisition import scores
+    >>> sure = jnp.array([[[[1.0], [0.0]], [[0.0], [1.0]]]])
+    >>> float(scores.bald_divergence(sure)[0])
+    1.0
+    """
+    consensus = mean(probs, weight)
+    each = (xlogy(probs, probs) - xlogy(probs, jnp.maximum(consensus, TINY))).sum(-2)
+    return jnp.maximum(mean(each, weight), 0.0) / jnp.log(2.0)
+
+
+@jax.jit
+def bald_about(probs: Array) -> Array:
+    r"""Mutual information of the answer and some of the parameters φ, with the others ψ integrated
+    out.
+
+    .. math:: I(y; \varphi) = H(p(y))
+              - \mathbb{E}_\varphi\, H(\mathbb{E}_{\psi \mid \varphi}\, p(y \mid \varphi, \psi))
+
+    Never above `bald`, which is about both.
+
+    Parameters
+    ----------
+    probs : array, shape (draw of φ, draw of ψ given φ, answer, question)
+
+    Returns
+    -------
+    array, shape (question,)
+        In bits.
+
+    Examples
+    --------
+    An answer that depends on the annotator's competence alone tells nothing about the rewards:
+
+    >>> import jax.numpy as jnp
+    >>> from raters.acquisition import scores
+    >>> by_competence = jnp.broadcast_to(jnp.array([[[0.9], [0.1]], [[0.5], [0.5]]]), (3, 2, 2, 1))
+    >>> abs(round(float(scores.bald_about(by_competence)[0]), 6))
+    0.0
+    """
+    given = probs.mean(1)
+    return jnp.maximum(bits(given.mean(0)) - bits(given).mean(0), 0.0)
+
+
+@jax.jit
+def entropy(probs: Array, weight: Array | None = None) -> Array:
+    r"""Entropy of the predicted answer, :math:`H(\mathbb{E}_\theta\, p(y \mid \theta))`:
+    uncertainty sampling.
+
+    Among questions put to different annotators it prefers the *worst*: a guesser's answer is the
+    most uncertain of all.
+
+    Parameters
+    ----------
+    probs : array, shape (chain, draw, answer, question)
+    weight : array, shape (chain, draw) or (chain, draw, question), optional
+
+    Returns
+    -------
+    array, shape (question,)
+        In bits.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.acquisition import scores
+    >>> float(scores.entropy(jnp.array([[[[0.5], [0.5]]]]))[0])
+    1.0
+    """
+    return bits(mean(probs, weight))
+
+
+@jax.jit
+def least_confidence(probs: Array, weight: Array | None = None) -> Array:
+    """One minus the probability of the most probable answer. With two answers it orders questions
+    as `entropy` does.
+
+    Parameters
+    ----------
+    probs : array, shape (chain, draw, answer, question)
+    weight : array, shape (chain, draw) or (chain, draw, question), optional
+
+    Returns
+    -------
+    array, shape (question,)
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.acquisition import scores
+    >>> float(scores.least_confidence(jnp.array([[[[0.75], [0.25]]]]))[0])
+    0.25
+    """
+    return jnp.maximum(1.0 - mean(probs, weight).max(-2), 0.0)
+
+
+@jax.jit
+def margin(probs: Array, weight: Array | None = None) -> Array:
+    """One minus the lead of the most probable answer over the second.
+
+    Parameters
+    ----------
+    probs : array, shape (chain, draw, answer, question)
+    weight : array, shape (chain, draw) or (chain, draw, question), optional
+
+    Returns
+    -------
+    array, shape (question,)
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.acquisition import scores
+    >>> float(scores.margin(jnp.array([[[[0.75], [0.25]]]]))[0])
+    0.5
+    """
+    best, second = jax.lax.top_k(jnp.moveaxis(mean(probs, weight), -2, -1), 2)[0].T
+    return jnp.maximum(1.0 - (best - second), 0.0)
+
+
+@jax.jit
+def vote_entropy(probs: Array, weight: Array | None = None) -> Array:
+    """Query by committee: entropy of the votes when each draw votes for its most probable answer
+    (Dagan and Engelson 1995).
+
+    Parameters
+    ----------
+    probs : array, shape (chain, draw, answer, question)
+    weight : array, shape (chain, draw) or (chain, draw, question), optional
+
+    Returns
+    -------
+    array, shape (question,)
+        In bits.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.acquisition import scores
+    >>> committee = jnp.array([[[[0.6], [0.4]], [[0.1], [0.9]]]])
+    >>> float(scores.vote_entropy(committee)[0])
+    1.0
+    """
+    votes = jax.nn.one_hot(probs.argmax(-2), probs.shape[-2], axis=-2)
+    return bits(mean(votes, weight))
+
+
+@jax.jit
+def committee_divergence(probs: Array, weight: Array | None = None) -> Array:
+    r"""Query by committee: mean divergence between the members, over ordered pairs with
+    replacement.
+
+    .. math:: \mathbb{E}_{\theta, \theta'}\, \mathrm{KL}(p(y \mid \theta) \,\|\, p(y \mid \theta'))
+
+    A sum over pairs in both orders, as usually printed, counts each pair twice; a mean does not. It
+    is 0 when all agree, and large where one member is certain and wrong; `bald_divergence`, from
+    the consensus, is bounded.
+
+    Parameters
+    ----------
+    probs : array, shape (chain, draw, answer, question)
+    weight : array, shape (chain, draw) or (chain, draw, question), optional
+
+    Returns
+    -------
+    array, shape (question,)
+        In bits.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.acquisition import scores
+    >>> agreed = jnp.full((1, 5, 2, 1), 0.5)
+    >>> float(scores.committee_divergence(agreed)[0])
+    0.0
+    """
+    log = jnp.log(jnp.maximum(probs, TINY))
+    consensus = mean(probs, weight)
+    return jnp.maximum(
+        mean((probs * log).sum(-2), weight) - (consensus * mean(log, weight)).sum(-2), 0.0
+    ) / jnp.log(2.0)
+
+
+@jax.jit
+def variance_reduction(probs: Array, quantity: Array, weight: Array | None = None) -> Array:
+    r"""Expected reduction of the posterior variance of some quantities by an answer, summed over
+    them.
+
+    .. math:: \sum_n \bigl(\mathrm{Var}\, q_n - \mathbb{E}_y\, \mathrm{Var}(q_n \mid y)\bigr)
+              = \sum_n \sum_a \frac{\mathrm{Cov}(p(y = a \mid \theta), q_n(\theta))^2}{p(y = a)}
+
+    This is expected error reduction under squared loss, with no approximation but that by draws.
+
+    Parameters
+    ----------
+    probs : array, shape (chain, draw, answer, question)
+    quantity : array, shape (chain, draw, quantity)
+    weight : array, shape (chain, draw), optional
+
+    Returns
+    -------
+    array, shape (question,)
+        In squared units of the quantity.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.acquisition import scores
+    >>> sure = jnp.array([[[[1.0], [0.0]], [[0.0], [1.0]]]])
+    >>> float(scores.variance_reduction(sure, jnp.array([[[2.0], [0.0]]]))[0])
+    1.0
+    """
+    draws = probs.shape[0] * probs.shape[1]
+    flat = jnp.full(draws, 1 / draws) if weight is None else weight.reshape(-1)
+    values = quantity.reshape(draws, -1)
+    centred = (values - flat @ values) * flat[:, None]
+    answer = mean(probs, weight)
+    covariance = jnp.tensordot(probs.reshape(draws, *probs.shape[2:]), centred, ((0,), (0,)))
+    return ((covariance**2).sum(-1) / jnp.maximum(answer, TINY)).sum(0)
+
+
+@partial(jax.jit, static_argnums=2)
+def class_variance_reduction(probs: Array, weight: Array, classes: int) -> Array:
+    r"""Expected reduction of the variance of the indicators of an item's true class by a label,
+    summed over classes.
+
+    .. math:: \sum_{c, a} \frac{(p(t = c, y = a) - p(t = c)\, p(y = a))^2}{p(y = a)}
+
+    Parameters
+    ----------
+    probs : array, shape (chain, draw · class, label, question)
+        Each draw once for each class, one class after the other.
+    weight : array, shape (chain, draw · class, question)
+    classes : int
+        Number of classes.
+
+    Returns
+    -------
+    array, shape (question,)
+
+    Examples
+    --------
+    A perfect annotator on an item of unknown class, of two:
+
+    >>> import jax.numpy as jnp
+    >>> from raters.acquisition import scores
+    >>> perfect = jnp.array([[[[1.0], [0.0]], [[0.0], [1.0]]]])
+    >>> float(scores.class_variance_reduction(perfect, jnp.full((1, 2, 1), 0.5), 2)[0])
+    0.5
+    """
+    labels, questions = probs.shape[2:]
+    weighted = (weight[:, :, None, :] * probs).reshape(-1, classes, labels, questions)
+    joint = weighted.sum(0)
+    truth, label = joint.sum(1, keepdims=True), joint.sum(0, keepdims=True)
+    return ((joint - truth * label) ** 2 / jnp.maximum(label, TINY)).sum((0, 1))

@@ -1,0 +1,1 @@
+"""Campaigns simulated on a known truth or replayed from a record."""

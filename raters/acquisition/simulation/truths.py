@@ -1,0 +1,209 @@
+"""Policies that take the truth of items from noisy labels."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import jax
+import numpy as np
+
+from raters.errors import SettingError
+from raters.inference import PGEM, Backend
+from raters.judgements.labels import Labels
+from raters.model import Model, Values
+from raters.models import DawidSkene
+from raters.program import Program, responsibility
+
+# A loop begins with few labels, of which Dawid and Skene's model with its usual weak prior makes
+# too much.
+_MODEL = DawidSkene(diagonal=3.0, off_diagonal=1.0)
+_MODE = PGEM(draws=0, starts=1, tolerance=1e-3, max_sweeps=200)
+
+
+_responsibility = jax.jit(responsibility, static_argnums=0)
+
+
+class Inferred(NamedTuple):
+    """Inference from labels.
+
+    Attributes
+    ----------
+    responsibility : array, shape (item, class)
+        Probability of each class of each item.
+    accuracy : array, shape (annotator,)
+        Expected share of right labels of each annotator.
+    values : mapping
+        Values of the model's sites.
+    """
+
+    responsibility: np.ndarray
+    accuracy: np.ndarray
+    values: Values
+
+
+@dataclass(frozen=True)
+class TruthPolicy(abc.ABC):
+    """Policy that takes truths from labels.
+
+    Parameters
+    ----------
+    model : Model
+        A model of labels with the accuracy of each annotator; by default
+        `raters.DawidSkene` with a prior of three right labels for each wrong one, as a loop begins
+        with few labels.
+    backend : Backend
+        By default the mode by `raters.PGEM`.
+    """
+
+    model: Model[Labels] = _MODEL
+    backend: Backend = _MODE
+
+    infers: ClassVar[bool] = True
+
+    def infer(self, labels: Labels, start: Values | None = None) -> Inferred:
+        """Fit the model.
+
+        Parameters
+        ----------
+        labels : Labels
+        start : mapping, optional
+            Values of the sites in an earlier fit.
+
+        Returns
+        -------
+        Inferred
+
+        Raises
+        ------
+        SettingError
+            When the model has no accuracy of the annotators, or the back-end cannot run it.
+        """
+        if reason := self.backend.why_not(Program(self.model, labels)):
+            raise SettingError(reason)
+        sites = {name: np.ndim(value) for name, value in self.model.start(labels).items()}
+        if sites.get("confusion") != 3 and sites.get("accuracy") != 1:
+            kind = type(self.model).__name__
+            raise SettingError(
+                f"{kind} does not say how often each annotator is right; write"
+                " model=rt.DawidSkene()"
+            )
+        earlier = (
+            None
+            if start is None
+            else {name: np.asarray(value)[None, None] for name, value in start.items()}
+        )
+        draws = self.backend.run(Program(self.model, labels), jax.random.key(0), start=earlier)
+        values = draws.mode or {name: value.mean((0, 1)) for name, value in draws.values.items()}
+        with jax.enable_x64(True):
+            probs = np.asarray(
+                _responsibility(self.model, jax.tree.map(np.asarray, labels), values)
+            )
+        if "confusion" in values:
+            accuracy = np.einsum("akk->ak", np.asarray(values["confusion"])) @ probs.mean(0)
+        else:
+            accuracy = np.asarray(values["accuracy"])
+        return Inferred(probs, accuracy, values)
+
+    @abc.abstractmethod
+    def truths(
+        self, labels: Labels, before: np.ndarray, inferred: Inferred | None = None
+    ) -> np.ndarray:
+        """Class of each labelled item, and −1 for the others, shape (item,).
+
+        Parameters
+        ----------
+        labels : Labels
+            All labels so far.
+        before : int array, shape (item,)
+            Truths of the step before, −1 for items that had none.
+        inferred : Inferred, optional
+            Result of `infer`, where it is known.
+        """
+
+    def choose(self, annotators: np.ndarray, size: int, inferred: Inferred | None) -> np.ndarray:
+        """Choose the annotators of a new item.
+
+        Parameters
+        ----------
+        annotators : int array, shape (annotator,)
+            Codes of all, in a random order.
+        size : int
+            Number of annotators that are asked about an item.
+        inferred : Inferred, optional
+            Result of the last fit.
+
+        Returns
+        -------
+        int array
+            By default the first `size`.
+        """
+        return annotators[:size]
+
+
+@dataclass(frozen=True)
+class MajorityTruth(TruthPolicy):
+    """Most frequent class among the labels of an item; of several, the first.
+
+    Examples
+    --------
+    >>> import numpy as np, raters as rt
+    >>> from raters.acquisition.simulation.noisy_labels import MajorityTruth
+    >>> labels = rt.Labels.from_frame({"i": [1, 1, 1], "a": [1, 2, 3], "l": ["no", "yes", "yes"]},
+    ...                               item="i", annotator="a", label="l", items=[1, 2])
+    >>> MajorityTruth().truths(labels, np.array([-1, -1])).tolist()
+    [1, -1]
+    """
+
+    infers: ClassVar[bool] = False
+
+    def truths(
+        self, labels: Labels, before: np.ndarray, inferred: Inferred | None = None
+    ) -> np.ndarray:
+        """Class of each labelled item, and −1 for the others, shape (item,)."""
+        shares = labels.without_truth().vote_shares()
+        return np.where(labels.judgements_by("item") > 0, shares.argmax(1), -1)
+
+
+@dataclass(frozen=True)
+class FrozenTruth(TruthPolicy):
+    """Most probable class when the item was acquired, which then stays."""
+
+    def truths(
+        self, labels: Labels, before: np.ndarray, inferred: Inferred | None = None
+    ) -> np.ndarray:
+        """Class of each labelled item, and −1 for the others, shape (item,)."""
+        now = _modes(labels, self.infer(labels) if inferred is None else inferred)
+        return np.where(before >= 0, before, now)
+
+
+@dataclass(frozen=True)
+class ReinferredTruth(TruthPolicy):
+    """Most probable class given all labels so far."""
+
+    def truths(
+        self, labels: Labels, before: np.ndarray, inferred: Inferred | None = None
+    ) -> np.ndarray:
+        """Class of each labelled item, and −1 for the others, shape (item,)."""
+        return _modes(labels, self.infer(labels) if inferred is None else inferred)
+
+
+@dataclass(frozen=True)
+class BestLabeller(ReinferredTruth):
+    """Truths as of `ReinferredTruth`, with a single annotator for a new item: the one with the
+    highest expected share of right labels.
+
+    Single labels do not inform about the accuracy of annotators, so the first items have several.
+    """
+
+    def choose(self, annotators: np.ndarray, size: int, inferred: Inferred | None) -> np.ndarray:
+        """Choose the best annotator; the first `size` before the first fit."""
+        if inferred is None:
+            return annotators[:size]
+        return annotators[[int(inferred.accuracy[annotators].argmax())]]
+
+
+def _modes(labels: Labels, inferred: Inferred) -> np.ndarray:
+    """Most probable class of each labelled item, and −1 for the others."""
+    return np.where(labels.judgements_by("item") > 0, inferred.responsibility.argmax(1), -1)

@@ -1,0 +1,35 @@
+"""Policies for several types of people, and the mixture of them whose worst regret is least
+(MinMax-DPO).
+
+A policy gives each response to a prompt a probability. It has an implicit reward: the one that it
+maximises when leaving a reference policy has a price, as in direct preference optimisation (DPO).
+
+The last axis of an array is the response, the one before it the prompt, and the one before that the
+type; with one prompt its axis may be left out. All functions compute with NumPy in double precision
+except `dpo_loss`, which is JAX and differentiable.
+
+References
+----------
+- Chidambaram, Seetharaman and Syrgkanis (2024). Direct preference optimization with unobserved
+  preference heterogeneity. arXiv:2405.15065.
+- Rafailov et al. (2023). Direct preference optimization: your language model is secretly a reward
+  model. NeurIPS 36.
+- Syrgkanis, Agarwal, Luo and Schapire (2015). Fast convergence of regularized learning in games.
+  NeurIPS 28.
+"""
+
+from raters.alignment.policies import dpo_loss, ensemble, greedy, implicit_reward, policy
+from raters.alignment.regret import MinMax, hedge, linear_programme, regret_matrix, regrets
+
+__all__ = [
+    "MinMax",
+    "dpo_loss",
+    "ensemble",
+    "greedy",
+    "hedge",
+    "implicit_reward",
+    "linear_programme",
+    "policy",
+    "regret_matrix",
+    "regrets",
+]

@@ -1,0 +1,109 @@
+"""Checks of the arguments of `raters.alignment`."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from raters.errors import DataError
+
+# Sums of single-precision probabilities are one within this.
+ROUNDING = 1e-5
+
+
+def as_array(name: str, value: ArrayLike) -> Float[np.ndarray, "*batch response"]:
+    """Return finite numbers in double precision."""
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"{name} is no array of numbers: {error}. Give rows of one length, such as [[0.5, 0.5]]"
+        ) from error
+    if array.ndim == 0 or array.size == 0:
+        raise DataError(
+            f"{name} has shape {array.shape}; expected an axis of responses or types, such as [0.5,"
+            " 0.5]"
+        )
+    if not np.isfinite(array).all():
+        raise DataError(
+            f"{name} has NaN or infinite entries; np.argwhere(~np.isfinite({name})) says where"
+        )
+    return array
+
+
+def as_policy(name: str, value: ArrayLike) -> Float[np.ndarray, "*batch response"]:
+    """Return probabilities, which add up to one over the last axis."""
+    array = as_array(name, value)
+    total = array.sum(-1)
+    if array.min() < 0 or np.abs(total - 1).max() > ROUNDING:
+        wrong = (
+            f"has the entry {array.min():g}"
+            if array.min() < 0
+            else f"adds up to {total.flat[np.abs(total - 1).argmax()]:g}"
+        )
+        instead = (
+            f"{name} / {name}.sum(-1, keepdims=True), or scipy.special.softmax({name}, -1) of"
+            " logits"
+        )
+        raise DataError(
+            f"{name} {wrong}; expected probabilities that add up to one over the last axis, such as"
+            f" {instead}"
+        )
+    return array
+
+
+def as_reference(
+    reference: ArrayLike | None, shape: tuple[int, ...]
+) -> Float[np.ndarray, "*batch response"]:
+    """Return the reference policy, uniform unless given, broadcast to `shape`."""
+    if reference is None:
+        return np.full(shape, 1 / shape[-1])
+    base = as_policy("reference", reference)
+    check_shape("reference", base, shape)
+    return np.broadcast_to(base, shape)
+
+
+def check_shape(name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Check that the array has this shape, or the last axes of it."""
+    if array.ndim > len(shape) or array.shape != shape[len(shape) - array.ndim :]:
+        also = "".join(f" or {shape[axis:]}" for axis in range(1, len(shape)))
+        raise DataError(f"{name} has shape {array.shape}; expected {shape}{also}")
+
+
+def with_prompts(
+    name: str, array: Float[np.ndarray, "type *prompt response"]
+) -> Float[np.ndarray, "type prompt response"]:
+    """Add the axis of prompts where there is one prompt."""
+    if array.ndim not in (2, 3):
+        expected = "(type, prompt, response) or (type, response)"
+        raise DataError(
+            f"{name} has shape {array.shape}; expected {expected}; for one type write {name}[None]"
+        )
+    return array if array.ndim == 3 else array[:, None]
+
+
+def check_positive(name: str, array: np.ndarray) -> None:
+    """Check that no probability is 0, since its logarithm is needed."""
+    if not array.all():
+        response = np.argwhere(array == 0)[0][-1]
+        smooth = f"0.999 * {name} + 0.001 / {name}.shape[-1]"
+        raise DataError(
+            f"{name}[..., {response}] has a 0 where its logarithm is needed; smooth it first:"
+            f" {smooth}"
+        )
+
+
+def mean_over_prompts(
+    values: Float[np.ndarray, "*batch prompt"], prompt_weights: ArrayLike | None
+) -> Float[np.ndarray, "*batch"]:
+    """Return the weighted mean over the last axis."""
+    if prompt_weights is None:
+        return np.mean(values, -1)
+    prompt_probs = as_array("prompt_weights", prompt_weights)
+    check_shape("prompt_weights", prompt_probs, values.shape[-1:])
+    if prompt_probs.min() < 0 or prompt_probs.sum() == 0:
+        raise DataError(
+            "prompt_weights must not be negative, nor all 0; None weighs all prompts alike"
+        )
+    return np.asarray(np.average(values, -1, prompt_probs))

@@ -1,0 +1,265 @@
+"""Regrets of types under policies, and the mixture of policies whose worst regret is least."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.optimize import linprog
+from scipy.special import softmax
+
+from raters._validation import positive, whole
+from raters.alignment._checks import (
+    as_array,
+    as_policy,
+    as_reference,
+    check_positive,
+    check_shape,
+    mean_over_prompts,
+    with_prompts,
+)
+from raters.errors import DataError
+
+
+def regret_matrix(
+    policies: ArrayLike,
+    reference: ArrayLike | None = None,
+    prompt_weights: ArrayLike | None = None,
+    *,
+    beta: float = 1.0,
+) -> Float[np.ndarray, "1+type type"]:
+    r"""Return each type's regret under each type's policy, by the policies' implicit rewards.
+
+    The regret is the expected reward that a type loses when the policy is not its own:
+
+    .. math:: R_{kk'} = \beta (L_{kk} - L_{kk'}), \qquad
+              L_{kk'} = \mathbb{E}_x \sum_y \pi_{k'}(y \mid x)
+              \log \frac{\pi_k(y \mid x)}{\pi_\text{ref}(y \mid x)},
+
+    below a row of zeros for the type :math:`z_0` without preferences (Chidambaram et al. 2024,
+    section 5.2). The regrets of the types under an ensemble with weights :math:`w` are
+    :math:`R w`.
+
+    Parameters
+    ----------
+    policies : array (type, prompt, response) or (type, response)
+        Probabilities: each type's own policy.
+    reference : array (prompt, response) or (response,), optional
+        The reference policy; uniform unless given.
+    prompt_weights : array (prompt,), optional
+        Relative frequency of each prompt; all alike unless given.
+    beta : float
+        Price of leaving the reference with which the policies were learned, in units of reward per
+        nat.
+
+    Returns
+    -------
+    numpy.ndarray (1 + type, type)
+        In units of reward.
+
+    Raises
+    ------
+    DataError, SettingError
+        When an argument is not a policy or has another shape, a response that one type's
+        policy gives has probability 0 under another's or the reference, or `beta` is not above 0.
+
+    Notes
+    -----
+    The paper's appendix D prints :math:`L` with :math:`\log \pi_{k'}` and the regret with its sign
+    reversed; section 5.2, as here, has both right but leaves :math:`\beta` out. :math:`R_{kk'}` is
+    also :math:`\beta \, \mathbb{E}_x` of :math:`\operatorname{KL}(\pi_k \parallel
+    \pi_\text{ref}) - \operatorname{KL}(\pi_{k'} \parallel \pi_\text{ref}) +
+    \operatorname{KL}(\pi_{k'} \parallel \pi_k)`. It can be negative, since a type's own policy is
+    also close to the reference, but not for the type furthest from the reference. So the row of
+    :math:`z_0` matters only where :math:`L` is estimated.
+
+    Types with larger rewards have larger regrets, and rewards estimated from few answers are
+    shrunk. To weigh types alike, divide each row but that of :math:`z_0` by its largest entry.
+
+    Examples
+    --------
+    >>> print(regret_matrix([[0.8, 0.1, 0.1], [0.2, 0.6, 0.2]]).round(2))
+    [[0.   0.  ]
+     [0.   1.25]
+     [0.55 0.  ]]
+    """
+    positive("beta", beta)
+    probs = with_prompts("policies", as_policy("policies", policies))
+    base = as_reference(reference, probs.shape[1:])
+    possible = (probs > 0).any(0)
+    check_positive("policies", np.where(possible, probs, 1))
+    check_positive("reference", np.where(possible, base, 1))
+    log_ratio = np.log(np.where(possible, probs, 1)) - np.log(np.where(possible, base, 1))
+    expected = mean_over_prompts(np.einsum("kxy,jxy->kjx", log_ratio, probs), prompt_weights)
+    return np.vstack([np.zeros(len(probs)), beta * (np.diag(expected)[:, None] - expected)])
+
+
+def regrets(
+    policy: ArrayLike, reward: ArrayLike, prompt_weights: ArrayLike | None = None
+) -> Float[np.ndarray, " type"]:
+    r"""Return each type's regret under a policy, by known rewards:
+    :math:`\mathbb{E}_x [\max_y r_k - \sum_y \pi r_k]`.
+
+    Parameters
+    ----------
+    policy : array (prompt, response) or (response,)
+        Probabilities.
+    reward : array (type, prompt, response) or (type, response)
+        Finite.
+    prompt_weights : array (prompt,), optional
+        Relative frequency of each prompt; all alike unless given.
+
+    Returns
+    -------
+    numpy.ndarray (type,)
+        In units of reward. Never negative: it compares with the best response, not with the best
+        policy near a reference.
+
+    Raises
+    ------
+    DataError
+        When `policy` is not a policy, `reward` is not finite, or shapes do not match.
+
+    Examples
+    --------
+    >>> print(regrets([0.5, 0.25, 0.25], [[4, 0, 0], [0, 8, 4]]))
+    [2. 5.]
+    """
+    value = with_prompts("reward", as_array("reward", reward))
+    probs = as_policy("policy", policy)
+    check_shape("policy", probs, value.shape[1:])
+    return mean_over_prompts(
+        np.sum(probs * (value.max(-1, keepdims=True) - value), -1), prompt_weights
+    )
+
+
+class MinMax(NamedTuple):
+    """Weights of the types' policies, and the worst regret under them.
+
+    Attributes
+    ----------
+    weights : numpy.ndarray (type,)
+        Probabilities.
+    value : float
+        Largest regret of a row under `weights`, in the units of the regret matrix.
+    history : numpy.ndarray (step, type), optional
+        Weights after each step, from `hedge`.
+    """
+
+    weights: Float[np.ndarray, " type"]
+    value: float
+    history: Float[np.ndarray, "step type"] | None = None
+
+
+def linear_programme(regret: ArrayLike) -> MinMax:
+    r"""Find the weights with the smallest worst regret, :math:`\min_w \max_k (R w)_k`, exactly.
+
+    It solves the problem of Chidambaram et al. (2024), section 5.2, for the least :math:`v` with
+    :math:`R w \le v` in each row.
+
+    Parameters
+    ----------
+    regret : array (row, type)
+        From `regret_matrix`.
+
+    Returns
+    -------
+    MinMax
+        Without `history`.
+
+    Raises
+    ------
+    DataError
+        When `regret` is not a matrix of finite numbers.
+
+    Examples
+    --------
+    >>> solution = linear_programme(regret_matrix([[0.8, 0.1, 0.1], [0.2, 0.6, 0.2]]))
+    >>> print(solution.weights.round(2), round(solution.value, 2))
+    [0.69 0.31] 0.38
+    """
+    matrix, scale = _scaled(regret)
+    num_rows, num_types = matrix.shape
+    # The variables are the weights and the worst regret, which is the objective.
+    objective = np.append(np.zeros(num_types), 1)
+    excess = np.column_stack([matrix, -np.ones(num_rows)])
+    bounds = [(0, None)] * num_types + [(None, None)]
+    result = linprog(objective, excess, np.zeros(num_rows), [[1] * num_types + [0]], [1], bounds)
+    weights = np.maximum(result.x[:-1], 0)
+    weights /= weights.sum()
+    return MinMax(weights, scale * float(np.max(matrix @ weights)))
+
+
+def hedge(regret: ArrayLike, *, steps: int = 2000, step_size: float | None = None) -> MinMax:
+    r"""Approximate `linear_programme` by optimistic Hedge for both players.
+
+    It is algorithm 2 of Chidambaram et al. (2024), with
+
+    .. math:: w_t \propto w_{t-1} \exp(-\eta (2 R^\top p_{t-1} - R^\top p_{t-2})), \qquad
+              p_t \propto p_{t-1} \exp(\eta (2 R w_{t-1} - R w_{t-2}))
+
+    Parameters
+    ----------
+    regret : array (row, type)
+        From `regret_matrix`. The steps use it divided by its largest absolute entry.
+    steps : int
+        Number of iterates that are averaged, :math:`T`.
+    step_size : float, optional
+        :math:`\eta`; 1/2 unless given, the largest that is proved to converge.
+
+    Returns
+    -------
+    MinMax
+        With the average of the first :math:`t` iterates in row :math:`t` of `history`, the last of
+        them in `weights`.
+
+    Raises
+    ------
+    DataError, SettingError
+        When `regret` is not a matrix of finite numbers, `steps` is below 1 or `step_size` is not
+        above 0.
+
+    Notes
+    -----
+    For :math:`\eta \le 1/2` and :math:`K + 1` rows the worst regret is within :math:`(\log K(K+1) /
+    \eta + 2 \eta) / T` of the least, in units of the largest entry (by theorem 4 of Syrgkanis et
+    al. 2015). The printed algorithm does not define the iterates before the first, divides a sum
+    of :math:`T + 1` iterates by :math:`T`, and has a step size that ignores the scale of
+    :math:`R`. Here :math:`w_0` and :math:`p_0` are uniform, the payoffs before them 0, and
+    :math:`w_0, \dots, w_{T-1}` are averaged.
+
+    Examples
+    --------
+    >>> solution = hedge(regret_matrix([[0.8, 0.1, 0.1], [0.2, 0.6, 0.2]]))
+    >>> print(solution.weights.round(2), round(solution.value, 2), solution.history.shape)
+    [0.69 0.31] 0.38 (2000, 2)
+    """
+    whole("steps", steps)
+    rate = 0.5 if step_size is None else step_size
+    positive("step_size", rate)
+    matrix, scale = _scaled(regret)
+    iterates = np.empty((steps, matrix.shape[1]))
+    loss, gain = np.zeros(matrix.shape[1]), np.zeros(matrix.shape[0])
+    last_loss, last_gain = loss, gain
+    for step in range(steps):
+        # The recursion of the docstring summed: the last payoff counts twice.
+        w, p = softmax(-rate * (loss + last_loss)), softmax(rate * (gain + last_gain))
+        last_loss, last_gain = matrix.T @ p, matrix @ w
+        loss, gain = loss + last_loss, gain + last_gain
+        iterates[step] = w
+    history = np.cumsum(iterates, 0) / np.arange(1, steps + 1)[:, None]
+    return MinMax(history[-1], scale * float(np.max(matrix @ history[-1])), history)
+
+
+def _scaled(regret: ArrayLike) -> tuple[Float[np.ndarray, "row type"], float]:
+    """Return the matrix divided by its largest absolute entry, and that entry."""
+    matrix = as_array("regret", regret)
+    if matrix.ndim != 2:
+        raise DataError(
+            f"regret has shape {matrix.shape}; expected (1 + type, type), such as"
+            " regret_matrix(policies)"
+        )
+    scale = float(np.abs(matrix).max()) or 1.0
+    return matrix / scale, scale

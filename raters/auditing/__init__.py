@@ -1,0 +1,1 @@
+"""Audits of annotators, and their agreement without a model."""

@@ -1,0 +1,429 @@
+"""Audit of every annotator from posterior draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from raters._validation import positive, share, whole
+from raters.errors import SettingError
+from raters.fitting.fit import fit
+from raters.fitting.result import check_data, check_model, draws_of, program_of
+from raters.inference import Backend
+from raters.judgements.base import Judgements
+from raters.judgements.names import names_array
+from raters.judgements.reading.columns import shorten
+from raters.kinds import AuditLimits, Quantities, kind_of
+from raters.model import Model
+from raters.program import Program
+
+# Distance from knowing nothing below which an annotator guesses: of an accuracy, or in bits.
+_MARGIN = 0.05
+# Columns that an audit of labels prints; its table has more.
+_PRINTED = (
+    "votes",
+    "accuracy",
+    "competence",
+    "competence_low",
+    "competence_high",
+    "information",
+    "p_spammer",
+    "p_adversarial",
+    "p_below",
+    "bias_class",
+    "bias",
+    "agreement",
+    "verdict",
+)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs of decisions about an annotator, relative to each other.
+
+    Parameters
+    ----------
+    keep_bad : float
+        Keeping an annotator whose competence is below the threshold.
+    drop_good : float
+        Dropping one whose competence is above it.
+    review : float
+        Looking into an annotator's votes, whatever the outcome.
+    """
+
+    keep_bad: float = 1.0
+    drop_good: float = 1.0
+    review: float = 0.2
+
+    def __post_init__(self) -> None:
+        positive("keep_bad", self.keep_bad)
+        positive("drop_good", self.drop_good)
+        positive("review", self.review)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Audit of annotators, from `raters.audit`.
+
+    Attributes
+    ----------
+    table : xarray.Dataset
+        One entry for each annotator, or whoever else judges: the axis `judge`.
+        ``table.to_dataframe()`` prints well.
+    rule : str
+        Rule behind the verdicts, in words.
+    confusion : xarray.Dataset or None
+        Of labels: ``mean``, ``low`` and ``high`` of P(label | annotator, true class), axes
+        annotator, true_class, label.
+    items : xarray.Dataset or None
+        Of labels: for each item its most probable class (``label``; of equally probable ones the
+        first), that class's ``probability``, the ``entropy`` of its class in bits, and the number
+        of its ``votes``.
+    threshold, level, margin : float
+        Options of the audit.
+    min_votes : int
+    costs : Costs
+    judged : str
+        Quantity that is compared with the threshold.
+    """
+
+    table: xr.Dataset
+    rule: str
+    confusion: xr.Dataset | None = None
+    items: xr.Dataset | None = None
+    threshold: float = 0.25
+    level: float = 0.9
+    margin: float = _MARGIN
+    min_votes: int = 5
+    costs: Costs = field(default_factory=Costs)
+    judged: str = "competence"
+
+    @property
+    def judge(self) -> str:
+        """Axis of those who are judged."""
+        return str(next(iter(self.table.dims)))
+
+    @property
+    def flagged(self) -> list[Any]:
+        """Names of the annotators with verdict ``drop``."""
+        names: list[Any] = self.table[self.judge].values[self._dropped].tolist()
+        return names
+
+    @property
+    def wrong_drops(self) -> float:
+        """Expected share of those flagged who are above the threshold after all; NaN when nobody is
+        flagged."""
+        dropped = self._dropped
+        if not dropped.any():
+            return float("nan")
+        return float(1 - self.table["p_below"].values[dropped].mean())
+
+    @property
+    def _dropped(self) -> np.ndarray:
+        """Verdict of ``drop``, a boolean for each."""
+        return np.asarray(self.table["verdict"].values == "drop")
+
+    @property
+    def expected_wrong(self) -> float:
+        """Expected number of items whose label in `items` is wrong, should labelling stop now; NaN
+        for comparisons.
+
+        It is the model's: where items mislead many annotators at once, models that take errors as
+        independent expect too few.
+        """
+        return float("nan") if self.items is None else float((1 - self.items["probability"]).sum())
+
+    def __str__(self) -> str:
+        frame = self.table.to_dataframe().sort_values(self.judged)
+        lines = [self.rule]
+        if self.items is not None:
+            frame = frame[[name for name in _PRINTED if name in frame]]
+            wrong, num_items = self.expected_wrong, self.items.sizes["item"]
+            lines += [
+                f"If labelling stops now, {wrong:.1f} of {num_items} item labels are expected to be"
+                f" wrong ({wrong / num_items:.1%})."
+            ]
+        lines += [
+            (
+                f"Expected share of wrong drops: {self.wrong_drops:.1%}."
+                if self.flagged
+                else "Nobody is dropped."
+            )
+        ]
+        return "\n".join([frame.round(3).to_string(), *lines])
+
+
+def audit(
+    model: Model[Any],
+    result: xr.DataTree,
+    *,
+    threshold: float = 0.25,
+    level: float = 0.9,
+    margin: float = _MARGIN,
+    min_votes: int = 5,
+    costs: Costs | None = None,
+) -> Audit:
+    r"""Audit every annotator from the posterior of a model.
+
+    Parameters
+    ----------
+    model : Model
+        The model that was fitted. Of comparisons, one with competences:
+        ``ExtendedBTL(competence="signed")`` can also find adversaries. Of labels, any model that
+        tells annotators apart, such as ``DawidSkene()``. Of another kind of judgement, a model that
+        the ``quantities`` of its `raters.Kind` can read; without them, one with a parameter of each
+        judge.
+    result : xarray.DataTree
+    threshold : float
+        An annotator with a competence below it is "bad"; 0 is a guesser. 1 is the reference
+        annotator of comparisons, and one who labels every item right.
+    level : float
+        Posterior probability of the (equal-tailed) intervals.
+    margin : float
+        Distance from knowing nothing below which an annotator guesses: of comparisons, an accuracy
+        within this of ½; of labels, less information on the true class than this, in bits per
+        label.
+    min_votes : int
+        With fewer votes (or other judgements) the verdict is "not enough votes".
+    costs : Costs, optional
+        Costs of wrong decisions and of reviews.
+
+    Returns
+    -------
+    Audit
+        Its ``table`` has, for each annotator:
+
+        - ``votes``: number of votes, labels or other judgements;
+        - ``competence``, ``competence_low``, ``competence_high``: posterior mean and interval;
+        - ``accuracy``, ``accuracy_low``, ``accuracy_high``;
+        - ``p_adversarial``;
+        - ``p_below``: P(competence < `threshold`);
+        - ``agreement``: share of the annotator's votes for the item with the higher posterior mean
+          reward, or of their labels that are the item's most probable class;
+        - ``verdict``: keep, review, drop, or not enough votes.
+
+        Of comparisons also
+
+        - ``relative``: posterior mean of competence over the crowd's mean absolute competence,
+          which no choice of scale changes;
+        - ``p_guessing``: P(accuracy within `margin` of ½).
+
+        Of labels also, each with ``_low`` and ``_high``,
+
+        - ``information``: mutual information of true class and label, in bits per label;
+        - ``sensitivity`` and ``specificity``, when there are two classes: P(label right | true
+          class), of the last of `labels.classes` (the positive class) and of the first;
+
+        and
+
+        - ``p_spammer``: P(information < `margin`);
+        - ``bias_class``, ``bias``: the class whose label the annotator gives most in excess of its
+          frequency, and that excess.
+
+        ``confusion`` and ``items`` are those of `Audit`.
+
+    Raises
+    ------
+    SettingError
+        When the model has no competences, or takes annotators as alike; when an option is out of
+        range.
+
+    Notes
+    -----
+    **Comparisons.** Competence is the site of that name. Accuracy is the probability of choosing
+    the better of two random items (of two that were compared, where the comparisons fall into
+    components), the mean over pairs of
+    :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes. ``p_adversarial`` is
+    P(competence < 0).
+
+    **Labels.** With :math:`p_k` the frequency of class k among K, and :math:`\pi_{kj}` the
+    annotator's probability of label j for items of class k (read off the model's program, averaged
+    over items of class k where it depends on the item),
+
+    .. math::
+
+        \text{accuracy} = \sum_k p_k \pi_{kk}, \qquad
+        \text{competence} = \frac{\frac{1}{K} \sum_k \pi_{kk} - \frac{1}{K}}{1 - \frac{1}{K}}, \\
+        \text{information} = \sum_{k, j} p_k \pi_{kj} \log_2 \frac{\pi_{kj}}{q_j}, \qquad
+        q_j = \sum_k p_k \pi_{kj}, \qquad \text{bias}_j = q_j - p_j.
+
+    Competence is 1 for one who is always right, 0 for a spammer, whose labels do not depend on the
+    class, whatever the class frequencies, and below 0 for an adversary. With two classes it is
+    Youden's J, sensitivity + specificity − 1. ``p_adversarial`` is P(competence < 0 and information
+    ≥ `margin`): wrong so reliably that the labels are of use. All of it is computed for each of
+    up to 400 draws. From n labels, the uncertainty of the draws alone looks like about
+    :math:`(K - 1)^2 / (2 n \ln 2)` bits, so with few labels ``p_spammer`` is low for spammers too;
+    competence has no such bias.
+
+    **Other kinds.** The table has the quantities of the kind, each with ``_low`` and ``_high``, and
+    its further columns; the quantity in `Audit.judged` is compared with `threshold`.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
+    >>> model = rt.ExtendedBTL(competence="signed")
+    >>> audit = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
+    >>> sorted(str(truth["kind"][name]) for name in audit.flagged)
+    ['adversary', 'guesser', 'guesser']
+
+    >>> labels, truth = rt.datasets.label_crowd(num_annotators=10, seed=0)
+    >>> result = rt.fit(rt.DawidSkene(), labels, rt.PGEM(), seed=0, progress=False)
+    >>> audit = rt.audit(rt.DawidSkene(), result)
+    >>> [str(truth["kind"][name]) for name in audit.flagged]
+    ['spammer']
+    >>> audit.confusion["mean"].dims
+    ('annotator', 'true_class', 'label')
+    """
+    program = program_of(model, result)
+    data, kind = program.data, kind_of(program.data)
+    costs = Costs() if costs is None else costs
+    _check_options(threshold, level, margin, min_votes, costs)
+    if (num_draws := result["posterior"]["chain"].size * result["posterior"]["draw"].size) < 2:
+        raise SettingError(
+            f"an audit says how sure it is, and this result has {num_draws} draw; fit with PGEM()"
+            " rather than PGEM(draws=0)"
+        )
+    limits = AuditLimits(float(threshold), level, float(margin))
+    quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
+    columns: dict[str, np.ndarray] = {"votes": data.judgements_by(data.judge)}
+    for name, draws in quantities.values.items():
+        low, high = np.quantile(draws, ((1 - level) / 2, (1 + level) / 2), axis=0)
+        columns |= {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
+    columns |= quantities.columns
+    columns["p_below"] = (quantities.values[quantities.judged] < threshold).mean(0)
+    columns["verdict"] = _verdicts(columns["p_below"], columns["votes"], min_votes, costs)
+    table = xr.Dataset(
+        {name: (data.judge, value) for name, value in columns.items()},
+        coords={data.judge: names_array(data.judges)},
+    )
+    rule = _rule(quantities.judged, threshold, min_votes, costs)
+    return Audit(
+        table,
+        rule,
+        confusion=quantities.tables.get("confusion"),
+        items=quantities.tables.get("items"),
+        threshold=float(threshold),
+        level=level,
+        margin=float(margin),
+        min_votes=min_votes,
+        costs=costs,
+        judged=quantities.judged,
+    )
+
+
+def _sites_of_judges(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
+    """Every site with one entry for each judge; the first of them is judged."""
+    judge = program.data.judge
+    names = [name for name, site in program.sites.items() if site.dims == (judge,)]
+    if not names:
+        raise SettingError(
+            f"{program.model!r} takes every {judge} as alike, so there is nobody to tell apart; fit"
+            f" a model with parameters of {judge}s"
+        )
+    draws, _ = draws_of(program, result)
+    return Quantities({name: draws[name] for name in names}, judged=names[0])
+
+
+def _check_options(threshold: Any, level: Any, margin: Any, min_votes: Any, costs: Any) -> None:
+    """Raise unless the options are possible."""
+    if not isinstance(costs, Costs):
+        raise SettingError(
+            parameter="costs",
+            value=costs,
+            expected="write costs=rt.Costs(keep_bad=1, drop_good=1, review=0.2)",
+        )
+    share("level", level)
+    positive("margin", margin)
+    whole("min_votes", min_votes, least=0)
+    if (
+        isinstance(threshold, bool)
+        or not isinstance(threshold, (int, float, np.number))
+        or not np.isfinite(threshold)
+    ):
+        raise SettingError(
+            parameter="threshold",
+            value=threshold,
+            expected="it must be a finite number such as 0.25",
+        )
+
+
+def _verdicts(p_bad: np.ndarray, votes: np.ndarray, min_votes: int, costs: Costs) -> np.ndarray:
+    """The action of least expected cost."""
+    expected = np.stack(
+        [p_bad * costs.keep_bad, np.full(len(p_bad), costs.review), (1 - p_bad) * costs.drop_good]
+    )
+    verdict = np.array(["keep", "review", "drop"], dtype=object)[np.argmin(expected, axis=0)]
+    verdict[votes < min_votes] = "not enough votes"
+    return verdict
+
+
+def _rule(judged: str, threshold: float, min_votes: int, costs: Costs) -> str:
+    return (
+        f"Verdict: with fewer than {min_votes} votes, 'not enough votes'; otherwise the least of"
+        f" the expected costs, with p = P({judged} < {threshold:g}): keep {costs.keep_bad:g}·p,"
+        f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}."
+    )
+
+
+def drop(
+    model: Model[Any],
+    data: Judgements,
+    audit: Audit,
+    backend: Backend | None = None,
+    *,
+    seed: int,
+    progress: bool = True,
+) -> xr.DataTree:
+    """Fit again without the annotators that an audit flagged.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+        The judgements that were audited.
+    audit : Audit
+    backend : Backend, optional
+    seed : int
+    progress : bool
+
+    Returns
+    -------
+    xarray.DataTree
+        The new fit; the items are the same, the flagged annotators are gone.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
+    >>> model = rt.ExtendedBTL(competence="signed")
+    >>> audit = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
+    >>> without = rt.drop(model, votes, audit, rt.PGEM(), seed=0, progress=False)
+    >>> without.posterior.sizes["annotator"]
+    7
+    """
+    check_audit(audit, "the third argument")
+    check_model(model)
+    check_data(data, "the second argument", model)
+    flagged = set(map(str, audit.flagged))
+    if unknown := sorted(flagged - set(map(str, data.judges))):
+        raise SettingError(
+            f"the audit flagged {shorten(unknown)}, who are not among these {data.judge}s; pass"
+            " the data that were audited"
+        )
+    names = [name for name in data.judges if str(name) in flagged]
+    return fit(model, data.without_judges(names), backend, seed=seed, progress=progress)
+
+
+def check_audit(audit: Any, what: str) -> None:
+    """Raise unless this is an audit."""
+    if not isinstance(audit, Audit):
+        raise SettingError(
+            f"{what} must be an audit, such as rt.audit(model, result); it is a"
+            f" {type(audit).__name__}",
+            parameter="audit",
+            value=audit,
+        )

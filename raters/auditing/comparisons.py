@@ -1,0 +1,93 @@
+"""Quantities of an audit of comparisons: competence, and accuracy on random pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.special import expit
+
+from raters._validation import share
+from raters.errors import SettingError
+from raters.fitting.result import draws_of
+from raters.judgements.comparisons import Comparisons
+from raters.kinds import AuditLimits, Quantities
+from raters.program import Program
+
+# An accuracy averages over so many random pairs, under so many draws at most; that is finer than an
+# interval's third digit.
+_PAIRS = 200
+_DRAWS = 1000
+
+
+def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
+    r"""Competence and accuracy of each annotator.
+
+    Competence is the site of that name. Accuracy is the probability of choosing the better of two
+    random items (of two that were compared, where the comparisons fall into components), the mean
+    over pairs of :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes.
+    """
+    share("margin", limits.margin)
+    data = program.data
+    if "competence" not in program.sites:
+        raise SettingError(
+            f"{program.model!r} has no competences to audit; fit ExtendedBTL(), or"
+            " ExtendedBTL(competence='signed') to find adversaries too, and pass that model and"
+            " its result"
+        )
+    draws, _ = draws_of(program, result)
+    competence, reward = draws["competence"], draws["reward"]
+    few, _ = draws_of(program, result, _DRAWS)
+    # Annotators of a mixture are judged by the rewards of their likeliest type; otherwise there is
+    # one.
+    of_type = np.zeros(data.num_annotators, int)
+    if program.latent is not None:
+        of_type = result[program.latent.group]["responsibility"].argmax(program.latent.name).values
+    reward, some = (part.reshape(*part.shape[:2], -1) for part in (reward, few["reward"]))
+    accuracy = _accuracy(few["competence"], some, of_type, data)
+    return Quantities(
+        values={"competence": competence, "accuracy": accuracy},
+        judged="competence",
+        columns={
+            "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
+            "p_guessing": (np.abs(accuracy - 0.5) < limits.margin).mean(0),
+            "p_adversarial": (competence < 0).mean(0),
+            "agreement": _agreement(data, reward.mean(0), of_type),
+        },
+    )
+
+
+def _accuracy(
+    competence: np.ndarray, reward: np.ndarray, of_type: np.ndarray, data: Comparisons
+) -> np.ndarray:
+    """Mean of σ(β |r_i − r_j|) over random pairs of different items, shape (draw, annotator).
+
+    The rewards (draw, item, type) are those of the annotator's type. Where the comparisons fall
+    into components, the pairs are among those that were compared: the others cannot be told apart.
+    """
+    rng, data = np.random.default_rng(0), data.unpadded()
+    if len(data.components()) == 1 or not data.num_comparisons:
+        one = rng.integers(data.num_items, size=_PAIRS)
+        other = (one + rng.integers(1, data.num_items, size=_PAIRS)) % data.num_items
+    else:
+        rows = rng.integers(data.num_comparisons, size=_PAIRS)
+        one, other = np.asarray(data.first)[rows], np.asarray(data.second)[rows]
+    gap = np.abs(reward[:, one] - reward[:, other])
+    columns = zip(competence.T, of_type, strict=True)
+    return np.stack(
+        [expit(column[:, None] * gap[:, :, kind]).mean(1) for column, kind in columns], axis=1
+    )
+
+
+def _agreement(data: Comparisons, reward: np.ndarray, of_type: np.ndarray) -> np.ndarray:
+    """Share of each annotator's votes that go to the item with the higher mean reward; NaN without
+    votes."""
+    count = np.ones(data.num_comparisons) if data.count is None else data.count
+    kind = of_type[data.annotator]
+    for_better = np.where(
+        reward[data.first, kind] > reward[data.second, kind], data.wins, count - data.wins
+    )
+    votes = np.bincount(data.annotator, count, data.num_annotators)
+    with np.errstate(invalid="ignore"):
+        return np.bincount(data.annotator, for_better, data.num_annotators) / votes

@@ -1,0 +1,241 @@
+"""Quantities of an audit of labels: confusion matrices read off the model's program, competence,
+accuracy and information of each annotator, and the labels of the items."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from raters.errors import SettingError
+from raters.fitting.result import draws_of
+from raters.judgements.labels import Labels
+from raters.judgements.names import names_array
+from raters.kinds import AuditLimits, Quantities
+from raters.model import Model, Values
+from raters.program import Program, row_log_probs, trace
+
+# Draws to read; an interval's end is then certain to about a tenth of the interval's width.
+_DRAWS = 400
+# Items to average over where an annotator's matrix depends on the item.
+_ITEMS = 100
+# Annotators are read in parts of so many numbers (80 MB), and so many under one draw.
+_NUMBERS, _ROWS = 10_000_000, 4_000_000
+# Probabilities this close are a tie.
+_TIE = 1e-9
+
+
+def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
+    """Competence, accuracy and information of each annotator from draws of confusion matrices; with
+    the matrices and the item labels."""
+    _check_can_audit(program)
+    labels: Labels = program.data
+    draws, _ = draws_of(program, result, _DRAWS)
+    responsibility = result["classes"]["responsibility"].transpose("item", "true_class").values
+    num_draws = len(next(iter(draws.values())))
+    prevalence = draws.get(
+        "prevalence", np.broadcast_to(responsibility.mean(0), (num_draws, labels.num_classes))
+    )
+    tails = ((1 - limits.level) / 2, (1 + limits.level) / 2)
+    parts, excess, matrices = [], [], []
+    for confusion in confusion_draws(program.model, labels, draws, responsibility):
+        values, part_excess = _values(confusion, prevalence)
+        parts.append(values)
+        excess.append(part_excess)
+        matrices.append((confusion.mean(0), *np.quantile(confusion, tails, axis=0)))
+    values = {name: np.concatenate([part[name] for part in parts], 1) for name in parts[0]}
+    bias = np.concatenate(excess)
+    mean, low, high = (np.concatenate(part) for part in zip(*matrices, strict=True))
+    axes = ("annotator", "true_class", "label")
+    tables = {"mean": (axes, mean), "low": (axes, low), "high": (axes, high)}
+    coords = {axis: names_array(labels.coords[axis]) for axis in axes}
+    adversarial = (values["competence"] < 0) & (values["information"] >= limits.margin)
+    return Quantities(
+        values,
+        judged="competence",
+        columns={
+            "p_spammer": (values["information"] < limits.margin).mean(0),
+            "p_adversarial": adversarial.mean(0),
+            "bias_class": names_array(labels.classes)[bias.argmax(-1)],
+            "bias": bias.max(-1),
+            "agreement": _agreement(labels, most_probable(responsibility)),
+        },
+        tables={
+            "confusion": xr.Dataset(tables, coords=coords),
+            "items": item_labels(result, labels),
+        },
+    )
+
+
+def _check_can_audit(program: Program[Any]) -> None:
+    name, judge = type(program.model).__name__, program.data.judge
+    if judge not in program.axes:
+        raise SettingError(
+            f"{name} takes all annotators as alike, so there is nobody to tell apart; fit"
+            " DawidSkene() (or OneCoin() when each gave few labels), and pass that model and its"
+            " result"
+        )
+    if program.latent is None:
+        raise SettingError(
+            f"{name} sums no true class out, so its annotators have no confusion matrices to audit"
+        )
+
+
+# ---------------------------------------------------------------------- annotators
+
+
+def confusion_draws(
+    model: Model[Any], labels: Labels, draws: Values, responsibility: np.ndarray
+) -> Iterator[np.ndarray]:
+    r"""Draws of P(label | annotator, true class), read off the model's program, in parts of the
+    annotators.
+
+    The program is run on every label by every annotator for the same items, and gives the
+    probability of each label under each true class. Where that depends on the item, it is averaged
+    over (at most `_ITEMS`) items: for class k with the posterior probability of class k as weight.
+
+    Yields
+    ------
+    array, shape (draw, annotator, true class, label)
+    """
+    num_draws, num_classes = len(next(iter(draws.values()))), labels.num_classes
+    rng = np.random.default_rng(0)
+    units = np.sort(rng.choice(labels.num_units, min(labels.num_units, _ITEMS), replace=False))
+    codes = np.arange(labels.num_annotators)
+    if not _depends_on_items(
+        model, labels, {name: value[-1:] for name, value in draws.items()}, units
+    ):
+        units = units[:1]
+    # A class that none of these items has is averaged over all of them.
+    weights = responsibility[units] + 1e-6
+    weights /= weights.sum(0)
+    size = max(
+        1,
+        min(
+            len(codes),
+            _NUMBERS // (num_draws * num_classes**2),
+            _ROWS // (len(units) * num_classes**2),
+        ),
+    )
+    for begin in range(0, len(codes), size):
+        # Parts of one shape are compiled once.
+        part = np.minimum(np.arange(begin, begin + size), len(codes) - 1)
+        question = jax.tree.map(jnp.asarray, _every_label(labels, part, units))
+        yield np.asarray(_emissions(model, question, draws, jnp.asarray(weights)), np.float64)[
+            :, : len(codes) - begin
+        ]
+
+
+def _depends_on_items(model: Model[Any], labels: Labels, draw: Values, units: np.ndarray) -> bool:
+    """True if a label's probability differs between items, under one draw and for the first
+    annotators."""
+    codes = np.arange(min(labels.num_annotators, 20))
+    question = jax.tree.map(jnp.asarray, _every_label(labels, codes, units))
+    table = np.asarray(
+        _rows(model, question, {name: value[0] for name, value in draw.items()}, len(units))
+    )
+    return bool(np.ptp(table, axis=0).max() > 1e-6)
+
+
+def _every_label(labels: Labels, codes: np.ndarray, units: np.ndarray) -> Labels:
+    """Every label by each of the annotators for each of the items, by item, annotator, label."""
+    shape = (len(units), len(codes), labels.num_classes)
+    group, annotator, label = (code.ravel().astype(np.int32) for code in np.indices(shape))
+    return dataclasses.replace(
+        labels,
+        group=group,
+        annotator=codes.astype(np.int32)[annotator],
+        label=label,
+        count=None,
+        unit_code=np.asarray(labels.unit_code)[units],
+        truth=None,
+        features=None if labels.features is None else np.asarray(labels.features)[units],
+        most=shape[1] * shape[2],
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _rows(model: Model[Any], question: Any, values: Values, items: int) -> jax.Array:
+    """Probability of each row's label under each true class, shape (item, annotator, label, true
+    class)."""
+    site = trace(model, question, values)[model.observed]
+    probs = jnp.exp(row_log_probs(site["fn"], site["value"]))
+    return probs.reshape(items, -1, question.num_classes, question.num_classes)
+
+
+@partial(jax.jit, static_argnums=0)
+def _emissions(model: Model[Any], question: Any, draws: Values, weights: jax.Array) -> jax.Array:
+    """Draws of confusion matrices, averaged over items, shape (draw, annotator, true class,
+    label)."""
+
+    def of(values: Values) -> jax.Array:
+        probs = _rows(model, question, values, len(weights))
+        return jnp.einsum("iajk,ik->akj", probs, weights)
+
+    emissions: jax.Array = jax.lax.map(of, draws)
+    return emissions
+
+
+def _values(
+    confusion: np.ndarray, prevalence: np.ndarray
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Quantities that follow from confusion matrices, shape (draw, annotator, true class, label),
+    and class frequencies; and the mean excess of each label over its class's frequency."""
+    num_classes = confusion.shape[-1]
+    right = np.einsum("dakk->dak", confusion)
+    given = np.einsum("dk,dakj->daj", prevalence, confusion)
+    competence = (right.mean(-1) - 1 / num_classes) / (1 - 1 / num_classes)
+    values = {"competence": competence, "accuracy": np.einsum("dk,dak->da", prevalence, right)}
+    if num_classes == 2:
+        values |= {"sensitivity": right[..., 1], "specificity": right[..., 0]}
+    values["information"] = _information(confusion, prevalence, given)
+    return values, (given - prevalence[:, None]).mean(0)
+
+
+def _information(confusion: np.ndarray, prevalence: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """Mutual information of true class and label in bits, shape (draw, annotator)."""
+    tiny = np.finfo(float).tiny
+    gain = np.log2(np.maximum(confusion, tiny)) - np.log2(np.maximum(given, tiny))[:, :, None]
+    bits = np.einsum("dk,dakj,dakj->da", prevalence, confusion, gain)
+    return np.asarray(np.maximum(bits, 0.0))
+
+
+def _agreement(labels: Labels, chosen: np.ndarray) -> np.ndarray:
+    """Share of each annotator's labels that are the most probable class of their item; NaN without
+    labels."""
+    weight = np.asarray(labels.weight, float)
+    same = weight * (np.asarray(labels.label) == chosen[np.asarray(labels.item)])
+    code, size = np.asarray(labels.annotator), labels.num_annotators
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.bincount(code, same, size) / np.bincount(code, weight, size))
+
+
+# ---------------------------------------------------------------------- items
+
+
+def most_probable(responsibility: np.ndarray) -> np.ndarray:
+    """Code of the most probable class of each item; of several, the first."""
+    tied = responsibility > responsibility.max(1, keepdims=True) - _TIE
+    return np.asarray(np.argmax(tied, axis=1))
+
+
+def item_labels(result: xr.DataTree, labels: Labels) -> xr.Dataset:
+    """Most probable class of each item, that class's probability, the entropy of the class in bits,
+    and the number of labels."""
+    responsibility = result["classes"]["responsibility"].transpose("item", "true_class").values
+    chosen = most_probable(responsibility)
+    positive = np.where(responsibility > 0, responsibility, 1.0)
+    columns = {
+        "label": names_array(labels.classes)[chosen],
+        "probability": responsibility.max(1),
+        "entropy": np.maximum(-(positive * np.log2(positive)).sum(1), 0.0),
+        "votes": labels.judgements_by("item"),
+    }
+    names = {"item": names_array(labels.items)}
+    return xr.Dataset({name: ("item", value) for name, value in columns.items()}, coords=names)

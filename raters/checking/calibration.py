@@ -1,0 +1,374 @@
+"""Simulation-based calibration: a test that a back-end samples the right posterior.
+
+It takes any back-end and shows, per quantity, in which direction its posterior is wrong. Geweke's
+test (`raters.checking.geweke`) is for the Gibbs kernel: it needs no converged chains, so it detects
+much smaller errors in the same time.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from scipy.stats import binom
+
+from raters._validation import share, whole
+from raters.checking.joint import geweke, with_any_outcomes
+from raters.errors import BackendError, ConvergenceWarning, DataWarning, SettingError
+from raters.fitting.fit import fit
+from raters.fitting.simulate import simulate
+from raters.inference import Backend
+from raters.inference.base import progress_bar
+from raters.judgements.base import Judgements
+from raters.model import Model, Values, identify
+from raters.program import Program, pointwise_log_likelihood
+
+if TYPE_CHECKING:
+    from raters.figures.base import Plots
+
+__all__ = ["geweke", "plot_ranks", "rank_bands", "sbc", "uniformity"]
+
+# --------------------------------------------------------------------- simulation-based calibration
+
+
+def sbc(
+    model: Model[Any],
+    questions: Judgements,
+    backend: Backend,
+    *,
+    seed: int,
+    replicates: int = 200,
+    draws: int = 99,
+    progress: bool = False,
+) -> xr.Dataset:
+    """Simulate from the prior, fit, and rank the truth among the posterior draws, repeatedly.
+
+    If the back-end samples the posterior, each rank is uniform on 0, …, `draws`. A U-shape means
+    that the posterior is too narrow, a hill that it is too wide, a slope that it is biased. The
+    log-likelihood is ranked too: it detects errors in the dependence between parameters, and a
+    back-end that ignores the data.
+
+    Parameters
+    ----------
+    model : Model
+    questions : Judgements
+        Questions and the judges who are asked; outcomes are ignored. Small tables are as good as
+        large ones. Known classes are drawn from the prior, and then known.
+    backend : Backend
+        With enough draws that, thinned to `draws`, they are nearly independent.
+    seed : int
+    replicates : int
+        Number of simulated tables.
+    draws : int
+        Number of posterior draws that each truth is ranked among, at equal distances among all
+        draws of the back-end.
+    progress : bool
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    xarray.Dataset
+        Ranks of every site (rewards after centring) and of ``log_likelihood``, with axis
+        ``replicate`` first. The attributes hold `draws`, the model, the back-end, and
+        ``unconverged``, the number of replicates in which the back-end itself warned.
+
+    Raises
+    ------
+    BackendError
+        When the back-end cannot run the model.
+    SettingError
+        When the back-end gives fewer than `draws` draws.
+
+    References
+    ----------
+    Talts, Betancourt, Simpson, Vehtari and Gelman (2018), arXiv:1804.06788. Modrák et al. (2025),
+    Bayesian Analysis 20, 461–488, for the log-likelihood.
+    """
+    whole("replicates", replicates, least=2)
+    whole("draws", draws)
+    if reason := backend.why_not(Program(model, with_any_outcomes(questions))):
+        raise BackendError(reason)
+    rng = np.random.default_rng(seed)
+    rows, unconverged = [], 0
+    with progress_bar(replicates, "SBC", progress) as bar:
+        for _ in range(replicates):
+            ranks, warned = _replicate(model, questions, backend, draws, rng)
+            rows.append(ranks)
+            unconverged += warned
+            bar.update()
+    sites = Program(model, questions).sites
+    dims = {name: ("replicate", *(sites[name].dims if name in sites else ())) for name in rows[0]}
+    names = {
+        axis: list(questions.coords[axis])
+        for dim in dims.values()
+        for axis in dim[1:]
+        if axis in questions.coords
+    }
+    return xr.Dataset(
+        {name: (dims[name], np.stack([row[name] for row in rows])) for name in rows[0]},
+        coords=names,
+        attrs={
+            "draws": draws,
+            "model": repr(model),
+            "backend": repr(backend),
+            "unconverged": unconverged,
+        },
+    )
+
+
+def _replicate(
+    model: Model[Any], questions: Judgements, backend: Backend, draws: int, rng: np.random.Generator
+) -> tuple[dict[str, np.ndarray], bool]:
+    """Return the ranks of one simulated truth, and whether the back-end warned."""
+    data, truth = simulate(model, questions.without_truth(), seed=int(rng.integers(2**32)))
+    latent = Program(model, questions).latent
+    if latent is not None:
+        data = data.with_truth_of(questions, truth.get(latent.name))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.simplefilter("ignore", DataWarning)
+        result = fit(
+            model,
+            data,
+            backend,
+            seed=int(rng.integers(2**32)),
+            progress=False,
+            log_likelihood=False,
+        )
+    posterior = {
+        str(name): draw.values.reshape(-1, *draw.shape[2:])
+        for name, draw in result["posterior"].data_vars.items()
+    }
+    num_draws = len(next(iter(posterior.values())))
+    if num_draws < draws:
+        raise SettingError(
+            f"draws={draws} is more than the {num_draws} that {backend!r} gives; ask for at most"
+            f" {num_draws}",
+            parameter="draws",
+            value=draws,
+        )
+    kept = np.linspace(0, num_draws - 1, draws).round().astype(int)
+    posterior = {name: draw[kept] for name, draw in posterior.items()}
+    with jax.enable_x64(True):
+        both = {
+            name: np.concatenate([np.asarray(truth[name], np.float64)[None], posterior[name]])
+            for name in posterior
+        }
+        both["log_likelihood"] = np.asarray(
+            _log_likelihoods(model, jax.tree.map(jnp.asarray, data), both)
+        )
+    return {name: _rank(values, rng) for name, values in identify(model, both, 1).items()}, bool(
+        caught
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def _log_likelihoods(model: Model[Any], data: Any, draws: Values) -> jax.Array:
+    total: jax.Array = jax.lax.map(
+        lambda values: pointwise_log_likelihood(model, data, values).sum(), draws
+    )
+    return total
+
+
+def _rank(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Number of the later entries below the first; ties are broken at random."""
+    below, equal = (values[1:] < values[0]).sum(0), (values[1:] == values[0]).sum(0)
+    return np.asarray(below + rng.integers(equal + 1))
+
+
+def uniformity(ranks: xr.Dataset) -> xr.Dataset:
+    """Return, for every ranked quantity, the p-value of a test that its ranks are uniform.
+
+    The empirical distribution function of the ranks is compared with simultaneous bands; the
+    p-value is one minus the coverage of the narrowest bands that hold it. It is computed exactly,
+    so that small p-values can be used. There are as many tests as quantities: divide the level by
+    their number.
+
+    Parameters
+    ----------
+    ranks : xarray.Dataset
+        As `sbc` returns them.
+
+    Returns
+    -------
+    xarray.Dataset
+        p-values, with the axes of the ranks but for ``replicate``.
+
+    Raises
+    ------
+    SettingError
+        When the ranks have no number of draws.
+
+    References
+    ----------
+    Säilynoja, Bürkner and Vehtari (2022). Graphical test for discrete uniformity and its
+    applications in goodness-of-fit evaluation and multiple sample comparison. Statistics and
+    Computing 32, 32.
+
+    Examples
+    --------
+    >>> import numpy as np, xarray as xr
+    >>> from raters.checking import uniformity
+    >>> even = xr.Dataset({"reward": ("replicate", np.arange(200) % 100)}, attrs={"draws": 99})
+    >>> float(uniformity(even)["reward"]) > 0.5
+    True
+    >>> float(uniformity(even // 2)["reward"]) < 1e-6          # all in the lower half
+    True
+    """
+    points = int(ranks.attrs.get("draws", 0)) + 1
+    if points < 2:
+        raise SettingError(
+            "these ranks do not say among how many draws; pass what raters.checking.sbc returned"
+        )
+
+    def p_value(values: np.ndarray) -> float:
+        replicates = len(values)
+        count = np.searchsorted(np.sort(values), np.arange(1, points))
+        share_below = np.arange(1, points) / points
+        tail = np.minimum(
+            binom.cdf(count, replicates, share_below), binom.sf(count - 1, replicates, share_below)
+        )
+        # Bands slightly narrower than those that touch the observed count, so that the p-value
+        # counts the observed case.
+        return 1 - _coverage(replicates, points, tail.min() * (1 + 1e-9))
+
+    return xr.Dataset(
+        {
+            name: (
+                array.dims[1:],
+                np.apply_along_axis(p_value, 0, array.transpose("replicate", ...).values),
+            )
+            for name, array in ranks.data_vars.items()
+        },
+        coords={
+            name: coord for name, coord in ranks.coords.items() if "replicate" not in coord.dims
+        },
+    )
+
+
+def _bands(replicates: int, points: int, tail: float) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest and largest counts of ranks below 1, …, points − 1 whose binomial tails are both
+    above `tail`."""
+    share_below = np.arange(1, points) / points
+    counts = np.arange(replicates + 1)[:, None]
+    inside = (binom.cdf(counts, replicates, share_below) > tail) & (
+        binom.sf(counts - 1, replicates, share_below) > tail
+    )
+    return inside.argmax(0), replicates - inside[::-1].argmax(0)
+
+
+def _coverage(replicates: int, points: int, tail: float) -> float:
+    """Probability that uniform ranks stay within `_bands` everywhere: counts are a Markov chain in
+    the rank."""
+    low, high = _bands(replicates, points, tail)
+    if np.any(low > high):
+        return 0.0
+    state = np.arange(low[0], high[0] + 1)
+    prob = binom.pmf(state, replicates, 1 / points)
+    for step in range(1, points - 1):
+        following = np.arange(low[step], high[step] + 1)
+        move = binom.pmf(following[:, None] - state, replicates - state, 1 / (points - step))
+        state, prob = following, move @ prob
+    return float(prob.sum())
+
+
+def rank_bands(
+    replicates: int, draws: int, level: float = 0.95
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Simultaneous bands for the empirical distribution function of uniform ranks.
+
+    Parameters
+    ----------
+    replicates, draws : int
+        As for `sbc`.
+    level : float
+        Probability that the whole function is inside.
+
+    Returns
+    -------
+    place, low, high : numpy.ndarray, shape (draws,)
+        Fractional ranks 1/(draws + 1), …, and the smallest and largest share of ranks below them.
+
+    Examples
+    --------
+    >>> from raters.checking import rank_bands
+    >>> place, low, high = rank_bands(200, 99)
+    >>> bool((low < place).all() and (place < high).all())
+    True
+    """
+    share("level", level)
+    points = draws + 1
+    low, high = _bands(replicates, points, _tail(replicates, points, level))
+    return np.arange(1, points) / points, low / replicates, high / replicates
+
+
+def _tail(replicates: int, points: int, level: float) -> float:
+    """Largest tail whose bands cover with probability `level`, by bisection."""
+    wide, narrow = 0.0, 1 - level
+    for _ in range(30):
+        middle = (wide + narrow) / 2
+        wide, narrow = (
+            (middle, narrow) if _coverage(replicates, points, middle) >= level else (wide, middle)
+        )
+    return wide
+
+
+def plot_ranks(ranks: xr.Dataset, *, level: float = 0.95) -> Plots:
+    """Plot the difference of each quantity's empirical distribution function of ranks from a
+    uniform one.
+
+    Curves of calibrated ranks lie inside the shaded band, which covers a single curve.
+
+    Parameters
+    ----------
+    ranks : xarray.Dataset
+        As `sbc` returns them.
+    level : float
+        Simultaneous coverage of the band.
+
+    Returns
+    -------
+    arviz_plots.PlotCollection
+        Its ``data`` are the ranks; panels are picked by ``quantity``.
+
+    Examples
+    --------
+    >>> import numpy as np, xarray as xr
+    >>> from raters.checking import plot_ranks
+    >>> plots = plot_ranks(xr.Dataset({"reward": ("replicate", np.arange(40) % 20)},
+    ...                               attrs={"draws": 19}))
+    >>> plots.get_viz("plot", quantity="reward").get_title()
+    'reward'
+    """
+    from matplotlib.figure import Figure
+
+    from raters.figures.base import collected_over
+
+    replicates, points = ranks.sizes["replicate"], int(ranks.attrs["draws"]) + 1
+    place, low, high = rank_bands(replicates, points - 1, level)
+    columns = min(3, len(ranks.data_vars))
+    lines = -(-len(ranks.data_vars) // columns)
+    figure = Figure(figsize=(4 * columns, 2.6 * lines), layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+    for panel, (name, array) in zip(axes.flat, ranks.data_vars.items(), strict=False):
+        panel.fill_between(place, low - place, high - place, color="0.85", step="mid", lw=0)
+        values = np.sort(array.transpose("replicate", ...).values.reshape(replicates, -1), axis=0)
+        for column in values.T:
+            panel.plot(
+                place,
+                np.searchsorted(column, np.arange(1, points)) / replicates - place,
+                lw=1,
+                alpha=0.8,
+            )
+        panel.set_title(name)
+    for panel in axes.flat[len(ranks.data_vars) :]:
+        panel.set_axis_off()
+    figure.supxlabel("fractional rank of the truth among the draws")
+    figure.supylabel("ECDF less uniform")
+    names = list(ranks.data_vars)
+    return collected_over(ranks, figure, list(axes.flat)[: len(names)], "quantity", names, columns)

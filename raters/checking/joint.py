@@ -1,0 +1,321 @@
+"""Geweke's joint-distribution test of the Gibbs kernel."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from numpyro import handlers
+from numpyro.distributions.transforms import biject_to
+
+from raters._validation import whole
+from raters.distributions import GroupedMixture
+from raters.errors import BackendError
+from raters.inference.base import progress_bar
+from raters.inference.polya_gamma import sweep
+from raters.inference.polya_gamma.conditionals import observation
+from raters.inference.polya_gamma.gibbs import gibbs_sweep
+from raters.judgements.base import Judgements
+from raters.model import Model, Shift, Values
+from raters.program import Program, trace
+
+# Votes; or labels and classes.
+Outcomes = tuple[Any, ...]
+
+# Draws at a time.
+_PIECE = 1000
+
+
+def with_any_outcomes(questions: Judgements) -> Any:
+    """Return the questions with arbitrary outcomes, from which back-ends tell whether they can
+    run."""
+    asked = questions.unanswered()
+    return asked.answered(np.full(asked.num_rows, asked.answers()[-1]))
+
+
+def geweke(
+    model: Model[Any],
+    questions: Judgements,
+    *,
+    seed: int,
+    chains: int = 200,
+    sweeps: int = 30,
+    prior_draws: int = 100_000,
+    progress: bool = False,
+) -> xr.Dataset:
+    """Geweke's test of the Gibbs kernel, which compares two samplers of parameters and outcomes
+    together.
+
+    The first draws parameters from the prior and outcomes given them. The second alternates:
+    outcomes given the parameters, then one sweep of the kernel given the outcomes (votes; or
+    labels, and the classes of the items whose class is known). If the kernel leaves the posterior
+    invariant, both have one distribution. The test compares means of the unconstrained coordinates
+    u of every site (rewards less their mean) through asinh(u), which has all moments under every
+    prior, of their squares and products, and of the log-likelihood.
+
+    The alternating chains are many and short, and each starts at a draw of the first sampler. Under
+    a correct kernel they are therefore in equilibrium from the start, however slowly they mix, and
+    their independence gives the standard errors.
+
+    Parameters
+    ----------
+    model : Model
+    questions : Judgements
+        Questions and the judges who are asked; small tables have the most power.
+    seed : int
+    chains, sweeps : int
+        Number and length of the alternating chains.
+    prior_draws : int
+        Number of draws of the first sampler.
+    progress : bool
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    xarray.Dataset
+        With axis ``statistic``: ``z``, the difference of the means in standard errors; the two
+        means, ``direct`` and ``alternating`` (adjusted for where the chains started); and
+        ``standard_error``. Under a correct kernel z has Student's distribution with `chains` − 2
+        degrees of freedom.
+
+    Raises
+    ------
+    BackendError
+        When the kernel cannot run the model.
+
+    References
+    ----------
+    Geweke, J. (2004). Getting it right: joint distribution tests of posterior simulators. Journal
+    of the American Statistical Association 99, 799–804.
+    """
+    whole("chains", chains, least=10)
+    whole("sweeps", sweeps)
+    whole("prior_draws", prior_draws, least=100)
+    if reason := (
+        model.why_not(questions) or sweep.why_not(Program(model, with_any_outcomes(questions)))
+    ):
+        raise BackendError(reason)
+    with jax.enable_x64(True):
+        asked: Any = jax.tree.map(jnp.asarray, questions.unanswered())
+        if asked.count is not None:
+            # NumPyro's Binomial draws need whole counts here.
+            asked = dataclasses.replace(asked, count=asked.count.astype(int))
+        prior_key, start_key, chain_key = jax.random.split(jax.random.key(seed), 3)
+        direct = _in_pieces(
+            partial(_direct, model, asked), jax.random.split(prior_key, prior_draws)
+        )
+        starts = _in_pieces(partial(_starts, model, asked), jax.random.split(start_key, chains))
+        states = _alternating(model, asked, starts, chain_key, sweeps, progress)
+        at_start, after = (
+            _in_pieces(partial(_statistics_of, model, asked), pairs) for pairs in (starts, states)
+        )
+    table = np.array(
+        [
+            _compare(*(np.asarray(part[name]) for part in (direct, at_start, after)))
+            for name in direct
+        ]
+    ).T
+    return xr.Dataset(
+        {
+            name: ("statistic", values)
+            for name, values in zip(
+                ("z", "direct", "alternating", "standard_error"), table, strict=True
+            )
+        },
+        coords={"statistic": list(direct)},
+        attrs={
+            "model": repr(model),
+            "chains": chains,
+            "sweeps": sweeps,
+            "prior_draws": prior_draws,
+        },
+    )
+
+
+def _compare(
+    direct: np.ndarray, at_start: np.ndarray, after: np.ndarray
+) -> tuple[float, float, float, float]:
+    """Return z, the direct mean, the mean of the chains with their start as control variate, and
+    the standard error."""
+    means = after.reshape(len(at_start), -1).mean(1)
+    slope = np.cov(means, at_start)[0, 1] / at_start.var(ddof=1)
+    adjusted = means - slope * (at_start - direct.mean())
+    error = np.sqrt(adjusted.var(ddof=2) / len(adjusted) + direct.var() / len(direct))
+    return (adjusted.mean() - direct.mean()) / error, direct.mean(), adjusted.mean(), error
+
+
+def _drawn(model: Model[Any], asked: Any, key: jax.Array, given: Values) -> tuple[Values, Outcomes]:
+    """Draw parameters from the prior, but for those given, and outcomes."""
+    program = handlers.seed(handlers.substitute(model.generate, given), key)
+    # Known classes are drawn like the outcomes, and then known.
+    trace = handlers.trace(program).get_trace(asked.without_truth())
+    values = {
+        name: site["value"]
+        for name, site in trace.items()
+        if site["type"] == "sample" and name != model.observed
+    }
+    observed = trace[model.observed]
+    return values, (observed["value"], *observed["intermediates"])
+
+
+def _with(asked: Any, outcomes: Outcomes) -> Any:
+    """Return the questions with outcomes, also within a compiled function."""
+    kind = np.int32 if asked.answer in asked.axes else float
+    answered = dataclasses.replace(asked, **{asked.answer: outcomes[0].astype(kind)})
+    return answered.with_truth_of(asked, outcomes[1]) if len(outcomes) > 1 else answered
+
+
+def _in_pieces(function: Any, table: Any) -> Any:
+    """Apply a function to a table of any length in pieces of one shape, so that it is compiled
+    once."""
+    num_rows = len(jax.tree.leaves(table)[0])
+    pieces = []
+    for begin in range(0, num_rows, _PIECE):
+        rows = np.minimum(np.arange(begin, begin + _PIECE), num_rows - 1)
+        pieces.append(
+            jax.tree.map(
+                np.asarray, function(jax.tree.map(lambda column, rows=rows: column[rows], table))
+            )
+        )
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[:num_rows], *pieces)
+
+
+def _direct(model: Model[Any], asked: Any, keys: jax.Array) -> dict[str, jax.Array]:
+    """Statistics of draws of the first sampler."""
+    statistics: dict[str, jax.Array] = _statistics_of(model, asked, _starts(model, asked, keys))
+    return statistics
+
+
+@partial(jax.jit, static_argnums=0)
+def _starts(model: Model[Any], asked: Any, keys: jax.Array) -> tuple[Values, Outcomes]:
+    return jax.vmap(lambda key: _drawn(model, asked, key, {}))(keys)
+
+
+@partial(jax.jit, static_argnums=0)
+def _answers(model: Model[Any], asked: Any, values: Values, key: jax.Array) -> Outcomes:
+    return _drawn(model, asked, key, values)[1]
+
+
+def _alternating(
+    model: Model[Any],
+    asked: Any,
+    initial: tuple[Values, Outcomes],
+    key: jax.Array,
+    sweeps: int,
+    progress: bool,
+) -> tuple[Values, Outcomes]:
+    """Run all chains, one after the other, and return the parameters after each sweep and the
+    outcomes that it was given."""
+    values, outcomes = initial
+    chains = len(outcomes[0])
+    starts = [
+        {name: np.asarray(value[chain]) for name, value in values.items()}
+        for chain in range(chains)
+    ]
+    any_answers = _with(asked, tuple(part[0] for part in outcomes))
+    plan = sweep.plan(Program(model, any_answers), starts[0])
+    row = any_answers.take(slice(0, 1))
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    kept, given = [], []
+    with progress_bar(chains, "Geweke", progress) as bar:
+        for current, chain_key in zip(starts, jax.random.split(key, chains), strict=True):
+            for sweep_key in jax.random.split(chain_key, sweeps):
+                answers = _answers(model, asked, current, sweep_key)
+                current = gibbs_sweep(plan, row, _with(asked, answers), current, rng)
+                current = {name: np.asarray(value) for name, value in current.items()}
+                kept.append(current)
+                given.append(answers)
+            bar.update()
+    states = {name: np.stack([state[name] for state in kept]) for name in kept[0]}
+    return states, tuple(np.stack(part) for part in zip(*given, strict=True))
+
+
+@partial(jax.jit, static_argnums=0)
+def _statistics_of(
+    model: Model[Any], asked: Any, states: tuple[Values, Outcomes]
+) -> dict[str, jax.Array]:
+    return jax.vmap(lambda values, outcomes: _statistics(model, _with(asked, outcomes), values))(
+        *states
+    )
+
+
+def _statistics(model: Model[Any], data: Any, values: Values) -> dict[str, jax.Array]:
+    """Functions of parameters and outcomes that have all moments, and that together depend on every
+    conditional."""
+    centred = {
+        symmetry.site: symmetry.axis for symmetry in model.symmetries if isinstance(symmetry, Shift)
+    }
+    program = Program(model, data)
+    soft: Values = {}
+    scalars: Values = {}
+    statistics: dict[str, jax.Array] = {}
+    for name, site in program.sites.items():
+        free = biject_to(site.support).inv(values[name])
+        if free.size == 0:  # A probability of one alternative.
+            continue
+        soft[name] = jnp.arcsinh(
+            free - free.mean(centred[name], keepdims=True) if name in centred else free
+        )
+        if not site.shape:
+            scalars[name] = soft[name]
+        else:
+            statistics[f"{name}: first"] = soft[name].ravel()[0]
+            statistics[f"{name}: last"] = soft[name].ravel()[-1]
+        statistics[f"{name}: mean"] = soft[name].mean()
+        statistics[f"{name}: mean square"] = (soft[name] ** 2).mean()
+    for name in soft:
+        statistics |= {
+            f"{name}: mean square × {scalar}": (soft[name] ** 2).mean() * scalars[scalar]
+            for scalar in scalars
+            if scalar != name
+        }
+    site = trace(model, data, values)[model.observed]
+    statistics["log-likelihood"] = site["fn"].log_prob(site["value"]).mean()
+    if program.latent and program.unit != data.judge:
+        statistics |= _statistics_of_labels(site["fn"], site["value"], soft)
+    elif program.latent:
+        statistics |= _statistics_of_types(site["fn"], site["value"])
+    else:
+        logits, votes, kappa = observation(site["fn"], site["value"])
+        statistics["outcomes × logits"] = (kappa / votes * jnp.tanh(logits)).mean()
+    # The mean of a centred site is 0, whatever the kernel does.
+    return {
+        name: value
+        for name, value in statistics.items()
+        if name not in {f"{site}: mean" for site in centred}
+    }
+
+
+def _statistics_of_types(fn: GroupedMixture, votes: jax.Array) -> dict[str, jax.Array]:
+    """Statistics of votes, types and log-odds together."""
+    share = fn.responsibilities(votes)
+    logits, total, kappa = (
+        part.reshape(-1, share.shape[-1]) for part in observation(fn, votes, jnp.ones_like(share))
+    )
+    agreeing = (share[fn.group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
+    return {
+        "sureness of the types": (share**2).sum(-1).mean(),
+        "outcomes × logits × types": agreeing,
+    }
+
+
+def _statistics_of_labels(
+    fn: GroupedMixture, labels: jax.Array, soft: Values
+) -> dict[str, jax.Array]:
+    """Statistics of labels, classes and parameters together."""
+    share = fn.responsibilities(labels)
+    first = jnp.mean(labels == 0)
+    of_classes = {
+        "sureness of the classes": (share**2).sum(-1).mean(),
+        "labels × classes": share[fn.group, labels].mean(),
+    }
+    return of_classes | {
+        f"{name}: first × first label": value.ravel()[0] * first
+        for name, value in soft.items()
+        if value.size
+    }

@@ -1,0 +1,138 @@
+"""The command line: what is asked for, errors in one line, compiled functions kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raters.errors import RatersError
+
+ABOUT = (
+    "Bayesian models of human judgement: who can be trusted, what people prefer, and what to ask"
+    " next."
+)
+EPILOG = (
+    "Compiled functions are kept between runs in a folder `raters` of the user's cache directory;"
+    " JAX_COMPILATION_CACHE_DIR names another folder."
+)
+COMMANDS = {
+    "audit": "Rank or label the items, audit the annotators, and say what to ask next.",
+    "types": "Find types of annotators who want different things: what each prefers, and who is of"
+    " which.",
+    "fit": "Fit a model and save the result, for `raters suggest` or for arviz.from_netcdf.",
+    "suggest": "Say which questions, put to whom, would tell most of what is wanted.",
+    "campaign": "Ask people, question by question: what to ask next, whom, and when to stop. No"
+    " answer is lost in a crash.",
+    "simulate": "Write judgements drawn from a known truth, and the truth beside them as"
+    " NAME-truth.json.",
+}
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+# Typer has carried its own copy of click since 0.26, so the base class of usage errors is found
+# through Typer.
+_UsageError: Any = next(
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"raters {version('raters')}")
+        raise typer.Exit
+
+
+def _raters(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def command_line(arguments: Sequence[str]) -> typer.Typer:
+    """The application; only the command that is asked for is given its options.
+
+    What the options of a command are depends on the kinds of judgement, which take long to import.
+    """
+    app = typer.Typer(add_completion=False, context_settings=CONTEXT, help=ABOUT, epilog=EPILOG)
+    app.callback(invoke_without_command=True)(_raters)
+    asked = next((word for word in arguments if not word.startswith("-")), None)
+    if asked in COMMANDS:
+        from raters.cli.commands import add_command
+
+        keep_compiled()
+        add_command(app, asked, arguments)
+    for name, text in COMMANDS.items():
+        if name != asked:
+            app.command(name, help=text)(_listed)
+    return app
+
+
+def _listed() -> None:
+    """A command that is listed in the help, and not asked for."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the value is the exit code.
+
+    0: done; 2: bad arguments or bad data, with one line on standard error; 130: interrupted; 141:
+    the reader of standard output went away.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        command = typer.main.get_command(command_line(given))
+        with command.make_context("raters", given) as context:
+            command.invoke(context)
+        sys.stdout.flush()
+    except typer.Exit as end:
+        return end.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return _stop("interrupted; nothing was written", 130)
+    except BrokenPipeError:
+        # Python flushes standard output once more on its way out; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except _UsageError as error:
+        return _stop(error.format_message().replace("Value error, ", ""), 2)
+    except RatersError as error:
+        return _stop(error.worded("--{}".format), 2)
+    except OSError as error:
+        return _stop(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
+    return 0
+
+
+def keep_compiled() -> None:
+    """Let JAX keep compiled functions between runs, in the user's cache directory.
+
+    The environment variable ``JAX_COMPILATION_CACHE_DIR`` and a folder that is set already win.
+    """
+    import jax
+    from platformdirs import user_cache_path
+
+    if jax.config.jax_compilation_cache_dir is not None:
+        return
+    folder = Path(user_cache_path("raters", appauthor=False))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    set_value: Any = jax.config.update
+    set_value("jax_compilation_cache_dir", str(folder))
+    set_value("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def _stop(message: str, code: int) -> int:
+    print("raters: " + " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,310 @@
+"""The commands ``raters audit``, ``fit`` and ``suggest``, for any kind of judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+import raters as rt
+from raters.acquisition import Policy
+from raters.cli import console, tables
+from raters.cli.asking import next_questions, own_names, questions
+from raters.cli.fitting import (
+    backend_of,
+    check_features,
+    check_needs,
+    collected_warnings,
+    costs_of,
+    model_of,
+    read_result,
+    refit,
+    remove_stale,
+)
+from raters.cli.generated import dashed
+from raters.cli.kinds import kind_asked, model_flag
+from raters.cli.options import (
+    AuditOptions,
+    ColumnOptions,
+    FitOptions,
+    ModelOptions,
+    OutputOptions,
+    settings,
+)
+from raters.cli.reading import Source, read, source_of
+from raters.cli.sections import AuditContext, Section, print_questions, sections_of
+from raters.errors import SettingError
+from raters.fitting.result import data_of
+from raters.fitting.result import model_of as fitted_model
+from raters.inference import Backend
+from raters.judgements.base import Judgements
+from raters.kinds import kind_of
+from raters.program import Program
+from raters.reporting import facts
+from raters.reporting.report import check_form
+
+
+@dataclass(frozen=True)
+class AuditCommand:
+    """Everything that was asked of an audit.
+
+    Parameters
+    ----------
+    file : Path
+    columns, model, fit, audit, output : options
+    command : str
+        What was typed.
+    """
+
+    file: Path
+    columns: ColumnOptions
+    model: ModelOptions
+    fit: FitOptions
+    audit: AuditOptions
+    output: OutputOptions
+    command: str
+
+
+# ---------------------------------------------------------------- audit
+
+
+def audit(request: AuditCommand) -> None:
+    """Fit, judge, suggest; write everything, then print it."""
+    check_reports(request.output)
+    costs, backend = costs_of(request.audit), backend_of(request.fit)
+    source = source_of(request.file, request.columns)
+    model = model_of(request.model, source.kind, source.described)
+    check_needs(model, source.kind, source.options)
+    tables.check_writable(request.output.out, folder=True)
+    with collected_warnings() as cautions:
+        table = read(source)
+        program = Program(model, table.data)
+        check_features(program, source.options)
+        _check_judged(request, program)
+        request.fit.note(*table.notes)
+        context = _audited(request, program, backend, costs)
+        sections = [made for make in sections_of(source.kind) if (made := make(context))]
+    pages = _reports(request, context)
+    summary = _summary(request, source, context, sections) | {"warnings": cautions}
+    written = _write(request.output.out, context.result, context.dropped, sections, summary)
+    out = console.Output()
+    for section in sections:
+        if section.show is not None:
+            section.show(out, request.output.rows)
+    files = f"wrote {', '.join(written)} to {request.output.out}"
+    request.fit.note(" and ".join([files, *_write_reports(pages)]))
+
+
+def _judged(program: Program[Any]) -> bool:
+    """True if the model has parameters of the judges."""
+    return program.data.judge in program.axes
+
+
+def _check_judged(request: AuditCommand, program: Program[Any]) -> None:
+    """`SettingError` for options that need a model that tells judges apart."""
+    wanted = {"--drop": request.audit.drop, "--report": bool(request.output.report)}
+    for flag, given in wanted.items():
+        if given and not _judged(program):
+            default = type(kind_of(program.data).default)
+            raise SettingError(
+                f"{flag} needs {program.data.judge}s told apart, which"
+                f" {model_flag(type(program.model))} does not; write {model_flag(default)}"
+            )
+
+
+def _audited(
+    request: AuditCommand, program: Program[Any], backend: Backend, costs: rt.Costs
+) -> AuditContext:
+    """Fit and audit, fit again without those flagged, and choose questions."""
+    fitting, options, (model, data) = request.fit, request.audit, (program.model, program.data)
+    result = rt.fit(model, data, backend, seed=fitting.seed, progress=fitting.bars)
+    verdicts, dropped = None, None
+    if _judged(program):
+        verdicts = rt.audit(
+            model,
+            result,
+            threshold=options.threshold,
+            level=options.level,
+            margin=options.margin,
+            min_votes=options.min_votes,
+            costs=costs,
+        )
+        dropped = refit(model, data, verdicts, backend, fitting) if options.drop else None
+    flagged = [] if verdicts is None else verdicts.flagged
+    questions, note = next_questions(program, result, flagged, options.batch_size, fitting.seed)
+    kind, flag = kind_of(data), model_flag(type(model))
+    return AuditContext(kind, program, result, verdicts, dropped, questions, note, options, flag)
+
+
+def _summary(
+    request: AuditCommand, source: Source, context: AuditContext, sections: Sequence[Section]
+) -> dict[str, Any]:
+    """Everything that the audit says, as one dictionary."""
+    summary: dict[str, Any] = {
+        "settings": {"file": request.file}
+        | settings(request.columns, request.model, request.fit, request.audit, request.output)
+        | {"kind": source.kind.name, "model": dashed(type(context.program.model).__name__)},
+        "model": repr(context.program.model),
+        "data": _sizes(context.program.data),
+        "versions": facts.versions(),
+        "fit": facts.fit_facts(context.result),
+    }
+    for section in sections:
+        for name, value in section.facts.items():
+            summary[name] = summary[name] | value if name == "data" else value
+    return summary
+
+
+def _sizes(data: Judgements) -> dict[str, Any]:
+    """Size of the data: judgements, judges and axes."""
+    sizes: dict[str, Any] = {
+        data.names[axis]: len(data.coords[axis]) for axis in data.question_axes()
+    }
+    return sizes | {kind_of(data).words.many: data.num_judgements}
+
+
+def _write(
+    out: Path,
+    result: xr.DataTree,
+    dropped: xr.DataTree | None,
+    sections: Sequence[Section],
+    summary: Mapping[str, Any],
+) -> list[str]:
+    """Write everything into the folder, or nothing; gives the names of the files."""
+    with tables.staged(out) as folder, collected_warnings():
+        result.to_netcdf(folder / "result.nc")
+        if dropped is not None:
+            dropped.to_netcdf(folder / "result-dropped.nc")
+        for section in sections:
+            for name, write in section.files.items():
+                write(folder / name)
+        facts.write_json(summary, folder / "summary.json")
+        written = sorted(file.name for file in folder.iterdir())
+    remove_stale(out, written)
+    return written
+
+
+# ---------------------------------------------------------------- reports
+
+
+def check_reports(output: OutputOptions) -> None:
+    """`SettingError` when a report cannot be written, before anything is fitted."""
+    for path in output.report or ():
+        check_form(path)
+        # The folder of everything else is made when it is not there.
+        if path.parent.resolve() != output.out.resolve() or path.is_dir():
+            tables.check_writable(path, folder=False, option="--report")
+
+
+def _reports(request: AuditCommand, context: AuditContext) -> dict[Path, str]:
+    """The text of each report that is wanted."""
+    if context.audit is None or not request.output.report:
+        return {}
+    made = rt.report(
+        context.program.model,
+        context.result,
+        context.audit,
+        questions=context.questions,
+        questions_note=context.questions_note,
+        command=request.command,
+    )
+    return {path: made.as_text(path) for path in request.output.report}
+
+
+def _write_reports(texts: Mapping[Path, str]) -> list[str]:
+    """Write each report whole or not at all; gives their names, as notes have them."""
+    for path, text in texts.items():
+        with tables.replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return [str(path) for path in texts]
+
+
+# ---------------------------------------------------------------- fit and suggest
+
+
+def fit(
+    file: Path, columns: ColumnOptions, model: ModelOptions, fitting: FitOptions, out: Path
+) -> None:
+    """Fit and save."""
+    backend, source = backend_of(fitting), source_of(file, columns)
+    fitted = model_of(model, source.kind, source.described)
+    check_needs(fitted, source.kind, columns)
+    tables.check_writable(out, folder=False)
+    with collected_warnings():
+        table = read(source)
+        check_features(Program(fitted, table.data), columns)
+        fitting.note(*table.notes)
+        result = rt.fit(fitted, table.data, backend, seed=fitting.seed, progress=fitting.bars)
+    with tables.replacing(out) as path:
+        result.to_netcdf(path)
+    fitting.note(f"wrote {out} ({fitted!r}, {result.attrs['seconds']:.1f} s)")
+
+
+@dataclass(frozen=True)
+class SuggestCommand:
+    """Everything that was asked of ``raters suggest``.
+
+    Parameters
+    ----------
+    result : Path
+    names : mapping
+        From axes to the names that questions may be about.
+    policy : Policy
+    again : bool
+    batch_size, draws, seed : int
+    out : Path, optional
+    kind : str, optional
+    """
+
+    result: Path
+    names: Mapping[str, list[str]]
+    policy: Policy
+    again: bool
+    batch_size: int
+    draws: int
+    seed: int
+    out: Path | None
+    kind: str | None
+
+
+def suggest(request: SuggestCommand) -> None:
+    """Score questions under a saved result."""
+    if request.out is not None:
+        tables.check_writable(request.out, folder=False)
+        tables.table_format(request.out)
+    kind_asked(request.kind)
+    result = read_result(request.result)
+    program: Program[Any] = Program(fitted_model(result), data_of(result))
+    data = program.data
+    names = {
+        axis: own_names(some, data.coords[axis]) for axis, some in _axes(request, data).items()
+    }
+    with collected_warnings():
+        table = questions(
+            program,
+            result,
+            names,
+            request.policy,
+            again=request.again or None,
+            batch_size=request.batch_size,
+            draws=request.draws,
+            seed=request.seed,
+        )
+    if request.out is not None:
+        with tables.replacing(request.out) as path:
+            tables.write_table(table, path)
+    print_questions(console.Output(), table, "")
+
+
+def _axes(request: SuggestCommand, data: Judgements) -> dict[str, list[str]]:
+    """Names by axis; `SettingError` for an axis that these judgements have not."""
+    for axis in request.names:
+        if axis not in data.question_axes():
+            raise SettingError(
+                f"--{axis} has no meaning for {kind_of(data).words.many}; their questions have"
+                f" {', '.join(f'--{one}' for one in data.question_axes())}"
+            )
+    return dict(request.names)

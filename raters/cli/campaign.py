@@ -1,0 +1,337 @@
+"""The commands ``raters campaign ...`` on a journal, one step of a campaign at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import xarray as xr
+from rich.markup import escape
+
+from raters.acquisition import Campaign, Status, formats
+from raters.acquisition.campaign.journal import TellResult
+from raters.cli import campaign_files as files
+from raters.cli import console, tables
+from raters.cli.asking import own_names
+from raters.cli.campaign_start import pairs
+from raters.cli.kinds import kind_asked
+from raters.cli.options import KindName, QuietOption, note
+from raters.errors import DataError, SettingError
+from raters.judgements.reading.columns import name_text, shorten
+
+JOURNAL = "What `raters campaign start` wrote."
+
+
+@dataclass(frozen=True)
+class JournalOptions:
+    """A journal, and how much to say."""
+
+    journal: Annotated[Path, typer.Argument(metavar="CAMPAIGN.db", help=JOURNAL)]
+    kind: KindName = None
+    quiet: QuietOption = False
+
+    def open(self, budget: float | None = None) -> Campaign:
+        """The campaign.
+
+        Raises
+        ------
+        DataError
+            When there is no such journal, or a damaged one.
+        """
+        kind_asked(self.kind)
+        if not self.journal.exists():
+            raise DataError(
+                f"there is no journal {str(self.journal)!r}; write it with raters campaign start"
+                f" --out {self.journal}"
+            )
+        return Campaign.open(self.journal, budget=budget)
+
+    def note(self, text: str) -> None:
+        """Print a line on standard error, unless ``--quiet``."""
+        note(text, quiet=self.quiet)
+
+
+# ---------------------------------------------------------------- asking and answering
+
+
+def ask(
+    options: JournalOptions,
+    number: int | None,
+    judges: list[str] | None,
+    budget: float | None,
+    out: Path | None,
+) -> None:
+    """Hand out questions: written to a file, or printed."""
+    if out is not None:
+        tables.check_writable(out, folder=False)
+        tables.table_format(out)
+    campaign = options.open(budget)
+    questions = campaign.ask(number, annotator=_own(campaign, judges))
+    count = questions.sizes["id"]
+    if not count:
+        why = campaign.why_done or ("these annotators were asked everything that they may be asked")
+        print(f"Nothing to ask: {why}.")
+        return
+    if out is None:
+        _print_questions(questions)
+    else:
+        files.write_questions(questions, out)
+    where = "" if out is None else f" in {out}, to fill in its column `answer`"
+    back = "" if out is None else f" {out}"
+    options.note(
+        f"{count} question(s){where}; answers: raters campaign tell {options.journal}{back}"
+    )
+
+
+def tell(
+    options: JournalOptions,
+    file: Path | None,
+    question: str | None,
+    answer: str | None,
+    judges: list[str] | None,
+    correct: bool,
+) -> None:
+    """Take answers from a file, from the options, or from whoever types them."""
+    if (question is None) != (answer is None):
+        raise SettingError("--id and --answer go together: --id a3f1-1 --answer first")
+    if file is not None and question is not None:
+        raise SettingError("FILE and --id both bring answers; give one of them")
+    campaign = options.open()
+    if file is not None:
+        _report(options, campaign.tell(files.answers_in(file, campaign), correct=correct))
+    elif question is not None:
+        _report(options, campaign.tell(question, answer, correct=correct))
+    else:
+        _one_by_one(options, campaign, judges)
+
+
+def withdraw(options: JournalOptions, ids: list[str] | None, judges: list[str] | None) -> None:
+    """Take open questions back."""
+    campaign = options.open()
+    ids = list(ids or [])
+    if judges:
+        waiting = campaign.outstanding(annotator=_own(campaign, judges))
+        ids += waiting["id"].values.tolist()
+    elif not ids:
+        raise SettingError(
+            "say which: ids of questions, or --annotator NAME for all that wait for this one"
+        )
+    taken = campaign.withdraw(ids)
+    closed = f"; {len(ids) - len(taken)} were not open" if len(taken) < len(ids) else ""
+    options.note(f"withdrew {len(taken)} question(s){closed}")
+
+
+def _own(campaign: Campaign, names: list[str] | None) -> list[Any] | None:
+    """Names of judges as the pool has them."""
+    return own_names(names, campaign.pool.judges) if names else None
+
+
+def _one_by_one(options: JournalOptions, campaign: Campaign, judges: list[str] | None) -> None:
+    """Put every open question to whoever is at the terminal. Each answer is in the journal before
+    the next question."""
+    questions = campaign.outstanding(annotator=_own(campaign, judges))
+    table, count = questions.to_dataframe().reset_index(), 0
+    if table.empty:
+        print(f"No question is open; hand some out with raters campaign ask {options.journal}.")
+        return
+    for row in table.to_dict("records"):
+        try:
+            state = _typed(
+                {str(name): value for name, value in row.items()},
+                questions.attrs.get("classes"),
+                partial(campaign.tell, row["id"]),
+            )
+        except (EOFError, KeyboardInterrupt):
+            print()
+            break
+        if state == "q":
+            break
+        count += state != "s"
+    options.note(f"{count} answer(s) taken")
+
+
+def _typed(
+    row: dict[str, Any], classes: list[str] | None, take: Callable[[str], TellResult]
+) -> str:
+    """``noted`` once an answer was typed and taken, or ``s`` (skip) or ``q`` (quit)."""
+    keys = {"l": "left", "r": "right", "t": "tie"} if classes is None else {}
+    about = [name_text(row[name]) for name in row if name not in ("id", "by", "score")]
+    names = classes or about
+    what = (
+        f"{', '.join(about)}: {', '.join(classes)}?"
+        if classes
+        else f"{about[0]} (l) or {about[1]} (r)? tie (t),"
+    )
+    while True:
+        typed = input(f"{row['id']} {row['by']}: {what} skip (s), quit (q) > ").strip()
+        if not typed:
+            continue
+        if typed in ("s", "q") and typed not in names:
+            return typed
+        try:
+            take(typed if typed in names else keys.get(typed.lower(), typed))
+        except DataError as error:
+            print(f"raters: {error}", file=sys.stderr)
+            continue
+        print(f"noted {row['id']}", flush=True)
+        return "noted"
+
+
+def _report(options: JournalOptions, taken: TellResult) -> None:
+    parts = [f"{len(taken.new)} new answer(s)"]
+    parts += [f"{len(taken.again)} told before" for _ in taken.again[:1]]
+    parts += [f"{len(taken.corrected)} corrected" for _ in taken.corrected[:1]]
+    parts += [f"{len(taken.late)} to questions that had been withdrawn" for _ in taken.late[:1]]
+    options.note(", ".join(parts))
+
+
+# ---------------------------------------------------------------- other tools
+
+
+@dataclass(frozen=True)
+class ExportCommand:
+    """Everything that was asked of ``raters campaign export``."""
+
+    to: str
+    out: Path
+    texts: Path | None
+    ties: bool
+    judges: list[str] | None
+
+
+def export(options: JournalOptions, request: ExportCommand) -> None:
+    """Write open questions, or all answers."""
+    out, to = request.out, request.to
+    for name, given in (("texts", request.texts), ("ties", request.ties)):
+        if given and to in ("csv", "votes"):
+            raise SettingError(
+                f"--{name} belongs to --to label-studio and --to argilla; leave it out"
+            )
+    tables.check_writable(out, folder=False)
+    if to in ("csv", "votes"):
+        tables.table_format(out)
+    campaign = options.open()
+    if to == "votes":
+        table = files.answer_table(campaign.data)
+        with tables.replacing(out) as path:
+            tables.write_table(table, path)
+        options.note(f"wrote {len(table)} rows to {out}")
+        return
+    questions = campaign.outstanding(annotator=_own(campaign, request.judges))
+    if not questions.sizes["id"]:
+        raise DataError(
+            f"no question is open; hand some out first with raters campaign ask {options.journal}"
+        )
+    if to == "csv":
+        files.write_questions(questions, out)
+        options.note(f"wrote {questions.sizes['id']} question(s) to {out}")
+    else:
+        count, beside = files.write_for(to, out, questions, request.texts, ties=request.ties)
+        options.note(f"wrote {count} question(s) to {out}, and the interface to {beside}")
+
+
+def import_(
+    options: JournalOptions, file: Path, source: str, people: list[str] | None, correct: bool
+) -> None:
+    """Take answers from an export."""
+    campaign = options.open()
+    if source == "csv":
+        if people:
+            raise SettingError(
+                "--people belongs to --from label-studio and --from argilla; leave it out"
+            )
+        _report(options, campaign.tell(files.answers_in(file, campaign), correct=correct))
+        return
+    users = {
+        user: own_names([name], campaign.pool.judges)[0]
+        for user, name in pairs(people, "people", "USER=NAME")
+    }
+    read = formats.from_label_studio if source == "label-studio" else formats.from_argilla
+    content = read(files.read_json(file), users or None)
+    _report(options, campaign.tell(content.answers, correct=correct))
+    if content.open:
+        options.note(f"{len(content.open)} question(s) have no answer yet")
+    if content.skipped:
+        options.note(
+            f"{len(content.skipped)} were skipped: {shorten(content.skipped)}; take them back with"
+            " withdraw"
+        )
+    for question, who, answer in content.by_others:
+        options.note(f"left out: {question} was answered ({answer}) by {who}, who was not asked")
+    for question, answers in content.disputed.items():
+        options.note(
+            f"left out: {question} has different answers ({', '.join(map(str, answers))}); say who"
+            " is who with --people"
+        )
+
+
+# ---------------------------------------------------------------- status
+
+
+def status(options: JournalOptions, quick: bool) -> None:
+    """Print where the campaign stands."""
+    campaign = options.open()
+    state = campaign.status(probability=not quick)
+    grid = console.new_grid(f"Campaign {options.journal}")
+    grid.add_column("", no_wrap=True)
+    grid.add_column("", overflow="fold")
+    for name, text in _state_rows(campaign, state).items():
+        grid.add_row(name, escape(text))
+    console.Output().print(grid)
+
+
+def _state_rows(campaign: Campaign, state: Status) -> dict[str, str]:
+    """State of a campaign, in words."""
+    budget = "" if state.budget is None else f" of {state.budget:g}"
+    committed = f", and {state.committed:g} for open questions" if state.committed else ""
+    by_judge = [f"{name}: {count}" for name, count in state.by_annotator.items() if count]
+    rows = {
+        "model": repr(campaign.model),
+        "policy": _differing(campaign.policy),
+        "answered": f"{state.answered} questions, in {state.batches} batch(es)",
+        "open": f"{state.open}",
+        "withdrawn": f"{state.withdrawn}",
+        "spent": f"{state.spent:g}{budget}{committed}",
+        f"by {campaign.pool.judge}": ", ".join(by_judge) or "nobody yet",
+    }
+    if state.order_probability is not None:
+        rows["order"] = (
+            f"right with probability {state.order_probability:.3f}; expected tau with the true one"
+            f" {state.expected_tau:.3f}"
+        )
+    if state.expected_accuracy is not None:
+        rows["classes"] = (
+            f"{state.expected_accuracy:.1%} of the items' most probable classes are expected to be"
+            " right"
+        )
+    if state.fits:
+        rows["short fits"] = (
+            f"largest R-hat {state.max_rhat:.3f}, smallest effective sample size"
+            f" {state.min_ess:.0f}"
+        )
+    return rows | {"done": state.why_done or "no"}
+
+
+def _differing(thing: Any) -> str:
+    """Settings that differ from their defaults, by name."""
+    fields = [one for one in dataclasses.fields(thing) if getattr(thing, one.name) != one.default]
+    text = ", ".join(f"{one.name}={getattr(thing, one.name)!r}" for one in fields)
+    return f"{type(thing).__name__}({text})" if text else f"{type(thing).__name__}(), the default"
+
+
+def _print_questions(questions: xr.Dataset) -> None:
+    grid = console.new_grid("Next questions")
+    roles = files.roles_of(questions)
+    for heading in ("id", *roles, "ask"):
+        grid.add_column(heading, overflow="fold", min_width=6)
+    grid.add_column("score", justify="right", no_wrap=True)
+    for row in questions.to_dataframe().reset_index().to_dict("records"):
+        names = (escape(str(row[name])) for name in ("id", *roles, "by"))
+        grid.add_row(*names, f"{row['score']:.3f}")
+    console.Output().print(grid)

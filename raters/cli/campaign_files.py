@@ -1,0 +1,159 @@
+"""Files of ``raters campaign``: tables to fill in, answers in them, and what other tools read and
+write."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from raters.acquisition.campaign import formats
+from raters.acquisition.campaign.campaign import Campaign
+from raters.cli import tables
+from raters.errors import DataError
+from raters.judgements.base import Judgements
+from raters.judgements.reading.columns import name_text
+
+_MARK = {"label-studio": "-config.xml", "argilla": "-settings.json"}
+
+
+def answers_in(path: Path, campaign: Campaign) -> dict[str, str]:
+    """Answers from a table with columns ``id`` and ``answer``; rows without an answer are left
+    out."""
+    rows = _rows_of(path)
+    answers: dict[str, str] = {}
+    asked = campaign.asked.to_dataframe()
+    roles = [name for name in campaign.pool.question_names() if name != "by"]
+    for place, row in enumerate(rows, 1):
+        question, answer = ((row.get(name) or "").strip() for name in ("id", "answer"))
+        if not answer:
+            continue
+        for role in (*roles, "by"):
+            name = (row.get(role) or "").strip()
+            if (
+                name
+                and question in asked.index
+                and name_text(asked.loc[question, role]).strip() != name
+            ):
+                raise DataError(
+                    f"row {place} of {str(path)!r} has {name!r} in column {role} for question"
+                    f" {question}, which was about {name_text(asked.loc[question, role])!r}: were"
+                    " columns sorted apart? Nothing was written"
+                )
+        if answers.setdefault(question, answer) != answer:
+            raise DataError(
+                f"{str(path)!r} has two answers to question {question}: {answers[question]!r} and"
+                f" {answer!r}; keep one"
+            )
+    if not answers:
+        raise DataError(f"{str(path)!r} holds no answer: its column `answer` is empty")
+    return answers
+
+
+def _rows_of(path: Path) -> list[dict[str, str]]:
+    """Rows as text. Read here, because a table reader takes the answers `None` and `NA` for missing
+    ones."""
+    tables.must_be_file(path)
+    kind = tables.table_format(path)
+    if kind in ("CSV", "TSV") and path.suffix.lower() != ".gz":
+        try:
+            lines = path.read_text("utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise DataError(f"{str(path)!r} is not UTF-8 text; save it as CSV in UTF-8") from error
+        header = lines[0] if lines else ""
+        mark = "\t" if kind == "TSV" else ";" if ";" in header and "," not in header else ","
+        rows: list[dict[str, str]] = list(csv.DictReader(lines, delimiter=mark))
+        columns = next(csv.reader(lines, delimiter=mark), [])
+    else:
+        table = tables.read_table(path)
+        columns = list(map(str, table.columns))
+        rows = [
+            {name: "" if pd.isna(value) else name_text(value) for name, value in row.items()}
+            for row in table.to_dict("records")
+        ]
+    for name in ("id", "answer"):
+        if name not in columns:
+            raise DataError(
+                f"{str(path)!r} has no column {name!r}; it has {columns}. Give the table that"
+                " raters campaign ask wrote"
+            )
+    return rows
+
+
+def read_json(path: Path) -> Any:
+    """Content of a JSON file; `DataError` when it is none."""
+    tables.must_be_file(path)
+    try:
+        return json.loads(path.read_text("utf-8-sig"))
+    except ValueError as error:
+        raise DataError(f"{str(path)!r} is not JSON: {error}") from error
+
+
+def write_questions(questions: xr.Dataset, path: Path) -> None:
+    """Questions as a table with an empty column for the answers, which `answers_in` reads."""
+    table = questions.to_dataframe().reset_index()
+    with tables.replacing(path) as stage:
+        columns = ["id", *roles_of(questions), "by", "score"]
+        tables.write_table(table[columns].assign(answer=""), stage)
+
+
+def answer_table(data: Judgements) -> pd.DataFrame:
+    """All judgements by name: as the container gives them, or a row for each with its count."""
+    if own := getattr(data, "to_frame", None):
+        return pd.DataFrame(own())
+    columns = {
+        (data.judge if name == "by" else name): values
+        for name, values in data.question_names().items()
+    }
+    outcomes = np.asarray(getattr(data, data.answer), float).tolist()
+    words = [data.words_of(row, outcome) for row, outcome in enumerate(outcomes)]
+    table = pd.DataFrame(columns | {data.answer: words})
+    return table.assign(count=np.asarray(data.weight).astype(int))
+
+
+def roles_of(questions: xr.Dataset) -> list[str]:
+    """Columns of questions but for who is asked and the score."""
+    return [str(name) for name in questions.data_vars if name not in ("by", "score")]
+
+
+def write_for(
+    tool: str, out: Path, questions: xr.Dataset, texts: Path | None, *, ties: bool
+) -> tuple[int, Path]:
+    """Write questions for another tool, and beside them its interface.
+
+    Returns
+    -------
+    tuple
+        Number of questions, and the file with the interface.
+    """
+    shown = _texts(texts)
+    beside = out.with_name(out.name.split(".")[0] + _MARK[tool])
+    if tool == "label-studio":
+        content = formats.to_label_studio(questions, shown)
+        settings = formats.label_studio_config(questions, ties=ties)
+    else:
+        content = formats.to_argilla(questions, shown)
+        fields = formats.argilla_settings(questions, ties=ties)
+        settings = json.dumps(fields, indent=1, ensure_ascii=False)
+    with tables.staged(out.parent) as folder:
+        (folder / out.name).write_text(json.dumps(content, indent=1, ensure_ascii=False), "utf-8")
+        (folder / beside.name).write_text(settings, "utf-8")
+    return len(content), beside
+
+
+def _texts(path: Path | None) -> dict[Any, str] | None:
+    if path is None:
+        return None
+    table = tables.read_table(path)
+    for name in ("item", "text"):
+        if name not in table:
+            raise DataError(
+                f"--texts {str(path)!r} has no column {name!r}; it has"
+                f" {sorted(map(str, table.columns))}"
+            )
+    return {name: str(shown) for name, shown in zip(table["item"], table["text"], strict=True)}

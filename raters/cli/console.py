@@ -1,0 +1,77 @@
+"""Printing: standard output, tables without lines, verdicts in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from raters.figures.base import ends
+
+if TYPE_CHECKING:
+    from raters.auditing.audit import Audit
+
+STYLES = {"keep": "green", "review": "yellow", "drop": "bold red", "not enough votes": "dim"}
+# Below this many columns of text the audit leaves out what the others imply.
+NARROW = 76
+
+
+class Output(Console):
+    """Standard output; a closed pipe is reported as such instead of ending the process on the
+    spot."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the command line decide."""
+        raise BrokenPipeError
+
+
+def print_verdicts(out: Console, audit: Audit, remark: str) -> None:
+    """Number of each verdict, the rule, and what dropping the flagged would cost."""
+    counts = pd.Series(audit.table["verdict"].values).value_counts()
+    out.print(
+        " · ".join(f"{verdict}: {counts[verdict]}" for verdict in STYLES if verdict in counts),
+        highlight=False,
+    )
+    out.print(escape(audit.rule), highlight=False)
+    share = (
+        f"Expected share of wrong drops: {audit.wrong_drops:.1%}."
+        if audit.flagged
+        else "Nobody is dropped."
+    )
+    out.print(share + remark, highlight=False)
+    out.print()
+
+
+def new_grid(title: str) -> Table:
+    """A table without lines, under a title."""
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 1, 0, 0),
+        header_style="bold",
+    )
+
+
+def fill(
+    grid: Table,
+    table: pd.DataFrame,
+    most: int,
+    cells: Callable[[Any], tuple[str, ...]],
+    column: int,
+    head: int | None = None,
+) -> None:
+    """Rows of both ends, and between them a row that says (in the given column) how many are left
+    out."""
+    shown, head, left_out = ends(len(table), most, head)
+    for place, row in enumerate(table.iloc[shown].itertuples(), 1):
+        grid.add_row(*cells(row))
+        if left_out and place == head:
+            words = [""] * len(grid.columns)
+            words[column] = f"… {left_out} more …"
+            grid.add_row(*words, style="dim")

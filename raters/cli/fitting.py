@@ -1,0 +1,203 @@
+"""Models and back-ends from options, and what the commands that fit have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+import raters as rt
+from raters import _validation
+from raters.cli import tables
+from raters.cli.generated import (
+    GeneratedOption,
+    backend_names,
+    converted,
+    dashed,
+    field_types,
+    model_names,
+)
+from raters.cli.kinds import model_flag
+from raters.cli.options import AuditOptions, ColumnOptions, FitOptions, ModelOptions
+from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingError
+from raters.inference import Backend
+from raters.judgements.base import Judgements
+from raters.kinds import Kind, registered_kinds
+from raters.model import Model
+from raters.program import Program
+
+# Files that some audits write; what this one does not write must not lie there from another.
+_SOMETIMES = (
+    "result-dropped.nc",
+    "rewards.png",
+    "competences.png",
+    "auditor.png",
+    "confusions.png",
+    "certainty.png",
+    "confusion.csv",
+)
+
+
+def model_of(options: ModelOptions, kind: Kind, where: str) -> Model[Any]:
+    """The model that the options describe.
+
+    Parameters
+    ----------
+    options : ModelOptions
+    kind : Kind
+        Of the judgements.
+    where : str
+        What the judgements are, for messages: ``"a table of labels (--item page ...)"``.
+
+    Raises
+    ------
+    SettingError
+        When the model is of another kind, or has no field of the name of an option.
+    """
+    default = type(kind.default)
+    name = options.model or dashed(default.__name__)
+    own = model_names((kind,))
+    if name not in own:
+        others = [other.name for other in registered_kinds() if name in model_names((other,))]
+        raise SettingError(
+            f"--model {name} takes {' and '.join(others)}, and this is {where}; try"
+            f" {model_flag(default)}"
+        )
+    model: Model[Any] = built(own[name], kind.default, options, f"--model {name}")
+    return model
+
+
+def built(cls: type, default: Any, options: ModelOptions | FitOptions, flag: str) -> Any:
+    """An object of a frozen dataclass, its fields those that were given."""
+    types = field_types(cls)
+    for name in options.given:
+        if name not in types:
+            raise SettingError(_belongs(_of(options.options, name), flag))
+    given = {name: converted(value, types[name][0]) for name, value in options.given.items()}
+    same: Any = default if type(default) is cls else None
+    return cls(**given) if same is None else dataclasses.replace(same, **given)
+
+
+def _of(options: Iterable[GeneratedOption], name: str) -> GeneratedOption:
+    return next(one for one in options if one.name == name)
+
+
+def _belongs(option: GeneratedOption, instead: str) -> str:
+    kind = instead.split()[0]
+    return (
+        f"{option.flag} belongs to {kind} {', '.join(option.owners)}, and this is {instead};"
+        " leave it out"
+    )
+
+
+def backend_of(options: FitOptions) -> Backend:
+    """The back-end that the options describe."""
+    flag = f"--backend {options.backend}"
+    backend: Backend = built(backend_names()[options.backend], None, options, flag)
+    return backend
+
+
+def costs_of(options: AuditOptions) -> rt.Costs:
+    """Costs of the verdicts; the other limits of the audit are checked with them."""
+    _validation.share("level", options.level)
+    _validation.positive("margin", options.margin)
+    if not math.isfinite(options.threshold):
+        raise SettingError(
+            parameter="threshold",
+            value=options.threshold,
+            expected="it must be a finite number such as 0.25",
+        )
+    return rt.Costs(options.cost_keep_bad, options.cost_drop_good, options.cost_review)
+
+
+def check_needs(model: Model[Any], kind: Kind, columns: ColumnOptions) -> None:
+    """`SettingError` when columns are not given that the model, or a setting of it, needs."""
+    settings = [name for name in field_types(type(model)) if getattr(model, name) is True]
+    needs: tuple[type[Model[Any]] | str, ...] = (type(model), *settings)
+    for need in needs:
+        lacking = [role for role in kind.needs.get(need, ()) if role not in columns.given]
+        if lacking:
+            flag = f"--{dashed(need)}" if isinstance(need, str) else model_flag(need)
+            raise SettingError(f"{flag} needs {' and '.join(map(columns.flag, lacking))} as well")
+
+
+def check_features(program: Program[Any], columns: ColumnOptions) -> None:
+    """`SettingError` when features are given that the model does not read."""
+    if "features" in columns.given and "feature" not in program.axes:
+        raise SettingError(
+            f"{columns.flag('features')} is of no use to {model_flag(type(program.model))}; leave"
+            " it out"
+        )
+
+
+# ---------------------------------------------------------------- fits, warnings, files
+
+
+def refit(
+    model: Model[Any], data: Judgements, audit: rt.Audit, backend: Backend, options: FitOptions
+) -> xr.DataTree | None:
+    """A second fit without those flagged, or None when there is nobody to drop, or nobody to
+    keep."""
+    if not audit.flagged:
+        options.note("nobody is flagged, so there is nothing to drop")
+        return None
+    try:
+        return rt.drop(model, data, audit, backend, seed=options.seed, progress=options.bars)
+    except DataError as error:
+        warnings.warn(f"no second fit: {error}", DataWarning, stacklevel=2)
+        return None
+
+
+def remove_stale(folder: Path, written: Iterable[str]) -> None:
+    """Delete files of an earlier audit that this one has not written."""
+    for name in set(_SOMETIMES) - set(written):
+        (folder / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[str]]:
+    """Warnings as one line each on standard error, and as a list; each only once."""
+    seen: list[str] = []
+
+    def show(message: Any, *_args: Any, **_settings: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in seen:
+            seen.append(text)
+            print(f"raters: warning: {text}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        for category in (DataWarning, ConvergenceWarning):
+            warnings.filterwarnings("always", category=category)
+        warnings.showwarning = show
+        yield seen
+
+
+def read_result(path: Path) -> xr.DataTree:
+    """A result that was saved.
+
+    Raises
+    ------
+    DataError
+        When the file is no netCDF file, or no result of raters.
+    """
+    tables.must_be_file(path)
+    try:
+        result = xr.open_datatree(path).load()
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(
+            f"{str(path)!r} is not a netCDF file that can be read; give what raters fit wrote"
+        ) from error
+    result.close()
+    groups = {"posterior", "constant_data"}
+    if "model" not in result.attrs or not groups <= set(result.children):
+        raise DataError(
+            f"{str(path)!r} is a netCDF file, but no result of raters; give what raters fit wrote"
+        )
+    return result

@@ -1,0 +1,227 @@
+"""Kind of judgement of a table: by its columns, or by ``--kind``."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from raters.cli.generated import NOTHING, dashed, is_column, keywords, shape_of
+from raters.cli.options import ColumnOptions
+from raters.errors import DataError, SettingError
+from raters.kinds import Kind, kind_named, register, registered_kinds
+
+# Usual names of the column of those who judge.
+_JUDGES = ("annotator", "worker", "judge", "rater")
+
+
+# ---------------------------------------------------------------- --kind
+
+
+def kind_in(arguments: Sequence[str]) -> str | None:
+    """The value of ``--kind`` among arguments that are not parsed yet."""
+    for place, word in enumerate(arguments):
+        if word == "--kind" and place + 1 < len(arguments):
+            return arguments[place + 1]
+        if word.startswith("--kind="):
+            return word.removeprefix("--kind=")
+    return None
+
+
+def kind_asked(text: str | None) -> Kind | None:
+    """The kind of this name, or the object MODULE:NAME of the user's, registered.
+
+    Raises
+    ------
+    SettingError
+        When there is none.
+    """
+    if text is None:
+        return None
+    if ":" not in text:
+        return kind_named(text)
+    module, _, name = text.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        kind = getattr(importlib.import_module(module), name, None)
+    except ImportError as error:
+        raise SettingError(
+            parameter="kind",
+            value=text,
+            problem=f"cannot be imported ({error})",
+            expected="write MODULE:NAME of a module here or among the installed ones",
+        ) from error
+    if not isinstance(kind, Kind):
+        raise SettingError(
+            parameter="kind",
+            value=text,
+            problem=f"is {type(kind).__name__}, not raters.Kind",
+            expected=f"define {name or 'KIND'} = raters.Kind(data=..., read=..., ...) in {module}",
+        )
+    return kind if kind in registered_kinds() else register(kind)
+
+
+# ---------------------------------------------------------------- shapes of tables
+
+
+class Shape(NamedTuple):
+    """Roles that a table must have to be read by one reader of a kind."""
+
+    kind: Kind
+    read: Callable[..., Any]
+    roles: tuple[str, ...]
+
+    @property
+    def accepted(self) -> dict[str, Any]:
+        """Annotation of each keyword of the reader and of the steps that follow."""
+        steps = self.kind.steps if self.read is self.kind.read else ()
+        accepted: dict[str, Any] = {}
+        for function in (*steps, self.read):
+            accepted |= {name: one.annotation for name, one in keywords(function).items()}
+        return accepted
+
+    @property
+    def judge(self) -> str | None:
+        """Role of those who judge, where the reader has it."""
+        return self.kind.data.judge if self.kind.data.judge in self.accepted else None
+
+
+def shapes_of(kinds: Iterable[Kind]) -> tuple[Shape, ...]:
+    """Shapes of table that these kinds can be read from."""
+    shapes = []
+    for kind in kinds:
+        for read in (kind.read, *kind.also_read):
+            roles = keywords(read)
+            required = tuple(name for name, one in roles.items() if one.default is NOTHING)
+            declared = [shape for shape in kind.shapes if set(shape) <= set(roles)]
+            shapes += [Shape(kind, read, part) for part in (declared or [required])]
+    return tuple(shapes)
+
+
+def _sides(given: Iterable[str], shapes: Sequence[Shape]) -> list[str]:
+    """Roles given that tell one shape from another: all of shapes but that of the judges."""
+    roles = {role for shape in shapes for role in shape.roles}
+    judges = {shape.judge for shape in shapes}
+    return [name for name in given if name in roles and name not in judges]
+
+
+def chosen_shape(columns: ColumnOptions, shapes: Sequence[Shape]) -> Shape | None:
+    """The shape that the options describe, or None when they name no column of a side.
+
+    Raises
+    ------
+    SettingError
+        When they describe two shapes, or a part of one.
+    """
+    sides = _sides(columns.given, shapes)
+    if not sides:
+        only = [shape for shape in shapes if set(shape.roles) <= set(columns.given)]
+        return only[0] if len(shapes) == len(only) == 1 else None
+    for pair in combinations(sides, 2):
+        if not any(set(pair) <= set(shape.roles) for shape in shapes):
+            mixed = " and ".join(map(columns.flag, pair))
+            raise SettingError(
+                f"{mixed} describe different shapes of table; give one: {_written(columns, shapes)}"
+            )
+    possible = [shape for shape in shapes if set(sides) <= set(shape.roles)]
+    whole = [shape for shape in possible if set(shape.roles) <= set(columns.given)]
+    if whole:
+        return max(whole, key=lambda shape: len(shape.roles))
+    lacking = [[role for role in shape.roles if role not in columns.given] for shape in possible]
+    needs = ", or ".join(" and ".join(map(columns.flag, roles)) for roles in lacking)
+    have = " and ".join(map(columns.flag, sides)) + (" needs" if len(sides) == 1 else " need")
+    raise SettingError(f"{have} {needs or 'other columns'} as well")
+
+
+def guessed(
+    columns: ColumnOptions, shapes: Sequence[Shape], names: Sequence[str]
+) -> tuple[Shape, dict[str, str]]:
+    """The only shape whose roles are columns of the table, and those columns.
+
+    Raises
+    ------
+    DataError
+        When no shape or several have their columns; when two columns may name who judged.
+    """
+    by_lower = {name.lower(): name for name in names}
+    possible = [shape for shape in shapes if _has_columns(shape, by_lower, columns.given)]
+    if len(possible) != 1:
+        why = (
+            "can be read in more than one way"
+            if possible
+            else "has none of the standard column names"
+        )
+        raise DataError(
+            f"the table {why}; say which columns to read: {_written(columns, shapes)}. It has"
+            f" {sorted(names)}"
+        )
+    shape, judge = possible[0], possible[0].judge
+    roles = {role: by_lower[role] for role in shape.roles if role != judge}
+    if judge is not None and judge not in columns.given:
+        who = [by_lower[word] for word in _judge_words(judge) if word in by_lower]
+        if len(who) > 1:
+            raise DataError(
+                f"the columns {who} may each say who judged; write {columns.flag(judge)} {who[0]},"
+                " or another"
+            )
+        roles |= {judge: who[0]} if who else {}
+    return shape, roles
+
+
+def _has_columns(shape: Shape, by_lower: Mapping[str, str], given: Mapping[str, Any]) -> bool:
+    """True if a table has a column for each role of a shape, by the usual names."""
+    accepted = shape.accepted
+    return (
+        bool(shape.roles)
+        and all(
+            role in by_lower
+            or (role == shape.judge and (role in given or set(_judge_words(role)) & set(by_lower)))
+            for role in shape.roles
+            if is_column(accepted[role])
+        )
+        and not any(shape_of(accepted[role]).several for role in shape.roles)
+    )
+
+
+def _judge_words(judge: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((judge, *_JUDGES)))
+
+
+def _written(columns: ColumnOptions, shapes: Sequence[Shape]) -> str:
+    """The shapes as one would type them."""
+    return ", or ".join(
+        " ".join(f"{columns.flag(role)} COLUMN" for role in shape.roles) for shape in shapes
+    )
+
+
+def check_accepted(columns: ColumnOptions, shape: Shape, roles: Mapping[str, Any]) -> None:
+    """`SettingError` for an option that this shape of table has no use for."""
+    for name in columns.given:
+        if name in shape.accepted:
+            continue
+        flag, owners, kind = columns.flag(name), columns.owners(name), shape.kind.name
+        if kind in owners:
+            others = " and ".join(map(columns.flag, shape.roles))
+            raise SettingError(f"{flag} does not go with {others}; leave it out")
+        raise SettingError(
+            f"{flag} belongs to {' and '.join(owners)}, and this is a table of {kind}"
+            f" ({described(columns, roles)}); leave it out"
+        )
+
+
+def described(columns: ColumnOptions, roles: Mapping[str, Any]) -> str:
+    """Roles and their columns as options."""
+    shown = []
+    for role, name in roles.items():
+        for one in name if isinstance(name, list) else [name]:
+            shown.append(f"{columns.flag(role)} {one}")
+    return " ".join(shown)
+
+
+def model_flag(model: type) -> str:
+    """The option that asks for a model."""
+    return f"--model {dashed(model.__name__)}"

@@ -1,0 +1,177 @@
+"""From a table and the options on its columns to judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from raters.cli import tables
+from raters.cli.generated import converted, keywords, shape_of
+from raters.cli.kinds import (
+    Shape,
+    check_accepted,
+    chosen_shape,
+    described,
+    guessed,
+    kind_asked,
+    shapes_of,
+)
+from raters.cli.options import ColumnOptions
+from raters.errors import DataError
+from raters.judgements.base import Judgements
+from raters.kinds import Kind, registered_kinds
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table, the shape that it is read in, and what its reader is given.
+
+    Parameters
+    ----------
+    table : DataFrame
+    shape : Shape
+    given : mapping
+        Columns and settings by parameter of the reader.
+    options : ColumnOptions
+    guessed : bool
+        Whether the columns were found by their usual names.
+    """
+
+    table: pd.DataFrame
+    shape: Shape
+    given: Mapping[str, Any]
+    options: ColumnOptions
+    guessed: bool
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of judgement in the table."""
+        return self.shape.kind
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Columns by role."""
+        accepted = self.shape.accepted
+        return {
+            name: value
+            for name, value in self.given.items()
+            if shape_of(accepted[name]).metavar == "COLUMN"
+        }
+
+    @property
+    def written(self) -> str:
+        """The roles that make the shape, and that of the judges, as options."""
+        roles = (*self.shape.roles, *([self.shape.judge] if self.shape.judge else []))
+        named = {role: self.columns[role] for role in dict.fromkeys(roles) if role in self.columns}
+        return described(self.options, named)
+
+    @property
+    def described(self) -> str:
+        """The kind of the table and how it is read, for messages."""
+        return f"a table of {self.kind.name} ({self.written})"
+
+
+def source_of(file: Path, columns: ColumnOptions) -> Source:
+    """The table, and how to read it.
+
+    Raises
+    ------
+    SettingError, DataError
+        When the options or the columns describe no shape of table, or an option is of another kind.
+    """
+    kind = kind_asked(columns.kind)
+    shapes = shapes_of(registered_kinds() if kind is None else (kind,))
+    roles: dict[str, Any] = {}
+    shape = chosen_shape(columns, shapes)
+    table = tables.read_table(file)
+    named = shape is not None
+    if shape is None:
+        shape, roles = guessed(columns, shapes, list(map(str, table.columns)))
+    check_accepted(
+        columns,
+        shape,
+        roles | {role: columns.given[role] for role in shape.roles if role in columns.given},
+    )
+    given = {name: converted(value, shape.accepted[name]) for name, value in columns.given.items()}
+    return Source(table, shape, roles | given, columns, not named)
+
+
+class Table(NamedTuple):
+    """Judgements, and notes on how they were read."""
+
+    data: Judgements
+    notes: tuple[str, ...]
+
+
+def read(source: Source, **names: Sequence[Any]) -> Table:
+    """The judgements in the table.
+
+    Parameters
+    ----------
+    source : Source
+    **names : sequence
+        All names of an axis, such as ``items=[...]``, also those that the table does not mention.
+    """
+    table, left_out, reason = _usable_rows(source)
+    table = _numbers_as_written(table, source)
+    given = dict(source.given) | names
+    shape, kind = source.shape, source.kind
+    accepted = keywords(shape.read)
+    data = shape.read(table, **{name: one for name, one in given.items() if name in accepted})
+    for step in kind.steps if shape.read is kind.read else ():
+        accepted = keywords(step)
+        data = step(data, table, **{name: one for name, one in given.items() if name in accepted})
+    notes = [f"no columns were named; reading {source.written}"] * source.guessed
+    if left_out:
+        notes.append(f"left out {left_out} of {len(source.table)} rows, with {reason}")
+    return Table(data, tuple(notes))
+
+
+def _usable_rows(source: Source) -> tuple[pd.DataFrame, int, str]:
+    """Rows that hold a judgement, how many others there are, and what is wrong with those.
+
+    Raises
+    ------
+    DataError
+        When there are others, unless they may be left out.
+    """
+    table, kind = source.table.reset_index(drop=True), source.kind
+    single = {role: name for role, name in source.columns.items() if isinstance(name, str)}
+    used = [
+        name
+        for role, name in single.items()
+        if role not in kind.may_be_empty and name in table.columns
+    ]
+    missing = (table[used].isna() | (table[used] == "")).any(axis=1).to_numpy(bool)
+    reason, wrong = "", np.zeros(len(table), bool)
+    if kind.bad_rows is not None:
+        reason, wrong = kind.bad_rows(table, single)
+        wrong = wrong & ~missing
+    bad, both = missing | wrong, "a missing value" + (f" or {reason}" if wrong.any() else "")
+    if bad.any() and not source.options.drop_bad_rows:
+        row = int(np.flatnonzero(bad)[0])
+        also = f", {int(wrong.sum())} with {reason}" if wrong.any() else ""
+        raise DataError(
+            f"data row {row + 1} has {'a missing value' if missing[row] else reason}"
+            f" ({int(missing.sum())} row(s) with a missing value{also}); correct the table, or"
+            " leave such rows out with --drop-bad-rows"
+        )
+    if bad.all() and len(table):
+        raise DataError(f"every row has {both}, so nothing is left to read")
+    return table[~bad], int(bad.sum()), both
+
+
+def _numbers_as_written(table: pd.DataFrame, source: Source) -> pd.DataFrame:
+    """Whole numbers as such also in columns where a missing value kept them from being read so."""
+    for role in source.kind.may_be_empty:
+        names = source.columns.get(role, [])
+        for name in [names] if isinstance(names, str) else names:
+            if name in table and (table[name].isna().any() and table[name].notna().any()):
+                whole = tables.as_written(table[name].dropna())
+                table = table.assign(**{name: whole.reindex(table.index)})
+    return table

@@ -1,0 +1,113 @@
+"""The command ``raters simulate``: judgements drawn from a known truth."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from raters import datasets
+from raters.cli import tables
+from raters.cli.generated import GeneratedOption, Meaning, _spelled, dashed, parameter_docs
+from raters.cli.options import note
+from raters.errors import SettingError
+from raters.judgements.base import Judgements
+from raters.kinds import kind_of
+from raters.reporting import facts
+
+_GENERATORS: tuple[Callable[..., Any], ...] = (
+    datasets.paper,
+    datasets.separated,
+    datasets.crowd,
+    datasets.position_biased,
+    datasets.label_crowd,
+)
+DESIGNS = {dashed(generator.__name__): generator for generator in _GENERATORS}
+# Axes of truths that are not of the judges.
+_AXES = {"reward": "item", "true_class": "item", "prevalence": "true_class"}
+
+
+def design_options() -> tuple[GeneratedOption, ...]:
+    """Options from the parameters of the generators."""
+    by_name: dict[str, list[Meaning]] = {}
+    for name, generator in DESIGNS.items():
+        docs = parameter_docs(generator)
+        for one in inspect.signature(generator, eval_str=True).parameters.values():
+            if one.name != "seed":
+                text = docs.get(one.name) or _spelled(one.name)
+                meaning = Meaning(name, one.annotation, one.default, text)
+                by_name.setdefault(one.name, []).append(meaning)
+    return tuple(
+        GeneratedOption(
+            name, name, f"--{dashed(name.removeprefix('num_'))}", "Design", tuple(every)
+        )
+        for name, every in by_name.items()
+    )
+
+
+def simulate(out: Path, design: str, given: Mapping[str, Any], seed: int, quiet: bool) -> None:
+    """Draw judgements and write them with their truth."""
+    tables.table_format(out)
+    tables.check_writable(out, folder=False)
+    generator = DESIGNS[design]
+    for option in design_options():
+        if option.name in given and option.name not in inspect.signature(generator).parameters:
+            raise SettingError(
+                f"{option.flag} belongs to --design {', '.join(option.owners)}, and this is"
+                f" --design {design}; leave it out"
+            )
+    data, truth = generator(**given, seed=seed)
+    kind = kind_of(data)
+    table = _TABLES[kind.name](data, seed)
+    truth_file = out.with_name(out.name.split(".")[0] + "-truth.json")
+    described = {"design": design, "seed": seed} | _named(truth, data)
+    with tables.staged(out.parent) as folder:
+        tables.write_table(table, folder / out.name)
+        facts.write_json(described, folder / truth_file.name)
+    text = f"wrote {len(table)} {kind.words.many} to {out} and their truth to {truth_file}"
+    note(text, quiet=quiet)
+
+
+def _named(truth: Mapping[str, np.ndarray], data: Judgements) -> dict[str, Any]:
+    """The truth by the names of items, classes and judges."""
+    return {
+        name: dict(zip(data.coords[_AXES.get(name, data.judge)], values.tolist(), strict=True))
+        for name, values in truth.items()
+    }
+
+
+def votes_table(votes: Any, seed: int) -> pd.DataFrame:
+    """Aggregated votes spread out again, in random order."""
+    count = np.ones(votes.num_comparisons) if votes.count is None else votes.count
+    times = np.concatenate([votes.wins, count - votes.wins]).astype(int)
+    won = np.repeat([True, False], votes.num_comparisons).repeat(times)
+    row = np.tile(np.arange(votes.num_comparisons), 2).repeat(times)
+    mixed = np.random.default_rng(seed).permutation(len(row))
+    won, row = won[mixed], row[mixed]
+    items, who = np.asarray(votes.items), np.asarray(votes.annotators)
+    first, second = items[votes.first[row]], items[votes.second[row]]
+    if votes.ordered:
+        sides = {"first": first, "second": second, "outcome": np.where(won, "first", "second")}
+    else:
+        sides = {"winner": np.where(won, first, second), "loser": np.where(won, second, first)}
+    return pd.DataFrame({"annotator": who[votes.annotator[row]]} | sides)
+
+
+def label_table(labels: Any, seed: int) -> pd.DataFrame:
+    """Labels one a row, with the features of the items as they were before scaling."""
+    table = labels.to_frame().drop(columns="count")
+    if labels.features is None:
+        return pd.DataFrame(table)
+    raw = (np.asarray(labels.features) * labels.scale + labels.centre)[:, 1:]
+    columns = raw[np.asarray(labels.item)].T
+    return pd.DataFrame(table.assign(**dict(zip(labels.feature_names[1:], columns, strict=True))))
+
+
+_TABLES: dict[str, Callable[[Any, int], pd.DataFrame]] = {
+    "comparisons": votes_table,
+    "labels": label_table,
+}

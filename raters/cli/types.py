@@ -1,0 +1,339 @@
+"""The command ``raters types``: what different people want."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import xarray as xr
+from rich.markup import escape
+
+import raters as rt
+from raters import _validation
+from raters.cli import console, tables
+from raters.cli.fitting import backend_of, built, collected_warnings, remove_stale
+from raters.cli.options import ColumnOptions, FitOptions, ModelOptions, option, settings
+from raters.cli.reading import Source, read, source_of
+from raters.errors import ConvergenceWarning, SettingError
+from raters.figures import types as type_figures
+from raters.inference import Backend
+from raters.judgements.base import Judgements
+from raters.reporting import facts
+
+# Model of the command, where nothing else is asked for.
+MODEL = rt.MixtureBTL(num_types=3)
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class TypeOptions:
+    """Options of the output on types."""
+
+    compare: Annotated[
+        str | None,
+        option("Model", help="Also compare these numbers of types, by LOO.", metavar="1,2,..."),
+    ] = None
+    level: Annotated[float, option(None, help="Posterior probability of the intervals.")] = 0.9
+    out: Annotated[
+        Path, option(None, help="Folder for results, tables and figures.", metavar="DIR")
+    ] = Path("raters-types")
+
+
+@dataclass(frozen=True)
+class TypesCommand:
+    """Everything that was asked of ``raters types``."""
+
+    file: Path
+    columns: ColumnOptions
+    model: ModelOptions
+    fit: FitOptions
+    types: TypeOptions
+
+
+def types(request: TypesCommand) -> None:
+    """Fit, compare numbers of types; write everything, then print it."""
+    options = request.types
+    _validation.share("level", options.level)
+    model: rt.MixtureBTL = built(rt.MixtureBTL, MODEL, request.model, "--model mixture-btl")
+    backend, numbers = backend_of(request.fit), compared(options.compare, model.num_types)
+    source = _source(request)
+    tables.check_writable(options.out, folder=True)
+    with collected_warnings() as cautions:
+        votes = _read(request, source)
+        result = rt.fit(model, votes, backend, seed=request.fit.seed, progress=request.fit.bars)
+        comparison = _compare(request.fit, votes, backend, model, numbers, result)
+    items, people = item_table(result, options.level), annotator_table(result, votes)
+    summary = {
+        "settings": {"file": request.file}
+        | settings(request.columns, request.model, request.fit, options),
+        "model": repr(model),
+        "data": {
+            "items": len(votes.coords["item"]),
+            "annotators": len(votes.judges),
+            "votes": votes.num_judgements,
+        },
+        "versions": facts.versions(),
+        "fit": facts.fit_facts(result),
+        "types": _types(result, items, people, options.level),
+        "mean_probability_of_likeliest_type": float(people["probability"].mean()),
+        "comparison": comparison,
+        "warnings": cautions,
+    }
+    written = _write(options, result, items, people, summary)
+    _print(request, model, summary)
+    request.fit.note(f"wrote {', '.join(written)} to {options.out}")
+
+
+# ---------------------------------------------------------------- from options to objects
+
+
+def compared(text: str | None, num_types: int) -> list[int]:
+    """The numbers of types to compare, that of the fit among them; none when no comparison is
+    wanted."""
+    if text is None:
+        return []
+    try:
+        numbers = {int(part) for part in text.split(",")}
+    except ValueError:
+        numbers = {0}
+    if min(numbers) < 1:
+        raise SettingError(
+            f"--compare {text} is not possible; write numbers of types, such as --compare 1,2,3,4"
+        )
+    if len(numbers | {num_types}) == 1:
+        raise SettingError(
+            f"--compare {text} leaves nothing to compare with; write several, such as --compare"
+            " 1,2,3,4"
+        )
+    return sorted(numbers | {num_types})
+
+
+def _source(request: TypesCommand) -> Source:
+    """The table: two sides with annotators, or rankings."""
+    columns = dataclasses.replace(request.columns, kind=request.columns.kind or "comparisons")
+    source = source_of(request.file, columns)
+    if "annotator" not in source.given and "places" not in source.given:
+        raise SettingError(
+            "types are types of annotators: name the column that says who voted with --annotator"
+            f" COLUMN; it has {sorted(map(str, source.table.columns))}"
+        )
+    return source
+
+
+def _read(request: TypesCommand, source: Source) -> Judgements:
+    votes, notes = read(source)
+    request.fit.note(*notes)
+    if places := source.given.get("places"):
+        request.fit.note(
+            f"each ranking is read as comparisons of {len(places)} places, which are not"
+            " independent: intervals are too narrow"
+        )
+    return votes
+
+
+# ---------------------------------------------------------------- what a fit says
+
+
+def item_table(result: xr.DataTree, level: float) -> pd.DataFrame:
+    """Items of each type from the highest reward to the lowest: ``type``, ``rank``, ``item``,
+    ``reward`` and its interval."""
+    reward = (
+        result["posterior"]["reward"]
+        .stack(sample=("chain", "draw"))
+        .transpose("sample", "type", "item")
+    )
+    low, high = np.quantile(reward.values, ((1 - level) / 2, (1 + level) / 2), axis=0)
+    centre, names = reward.values.mean(0), reward["item"].values
+    parts = []
+    for place, number in enumerate(reward["type"].values.tolist()):
+        order = np.argsort(-centre[place], kind="stable")
+        part = {
+            "type": number,
+            "rank": np.arange(1, len(order) + 1),
+            "item": names[order],
+            "reward": centre[place, order],
+        }
+        parts.append(
+            pd.DataFrame(
+                part | {"reward_low": low[place, order], "reward_high": high[place, order]}
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def annotator_table(result: xr.DataTree, votes: Judgements) -> pd.DataFrame:
+    """Each annotator's votes, likeliest type and the probability of each; competence too, where it
+    was learned."""
+    chances = result["types"]["responsibility"].transpose("annotator", "type")
+    columns: dict[str, Any] = {
+        "annotator": chances["annotator"].values,
+        "votes": votes.judgements_by("annotator"),
+        "type": chances["type"].values[chances.values.argmax(1)],
+        "probability": chances.values.max(1),
+    }
+    columns |= {
+        f"p_type_{number}": chances.sel(type=number).values
+        for number in chances["type"].values.tolist()
+    }
+    if "competence" in result["posterior"]:
+        columns["competence"] = result["posterior"]["competence"].mean(("chain", "draw")).values
+    return pd.DataFrame(columns)
+
+
+def _types(
+    result: xr.DataTree, items: pd.DataFrame, people: pd.DataFrame, level: float
+) -> list[dict[str, Any]]:
+    """Rows of the printed table of types."""
+    weight = (
+        result["posterior"]["type_weight"]
+        .stack(sample=("chain", "draw"))
+        .transpose("type", "sample")
+        .values
+    )
+    low, high = np.quantile(weight, ((1 - level) / 2, (1 + level) / 2), axis=1)
+    voted = people[people["votes"] > 0]
+    kinds: list[dict[str, Any]] = []
+    for place, (number, part) in enumerate(items.groupby("type", sort=True)):
+        names = part["item"].tolist()
+        kinds.append(
+            {
+                "type": number,
+                "share": float(weight[place].mean()),
+                "share_low": float(low[place]),
+                "share_high": float(high[place]),
+                "annotators": int((voted["type"] == number).sum()),
+                "top": names[: min(_SHOWN, len(names) // 2 or 1)],
+                "bottom": names[::-1][: min(_SHOWN, len(names) // 2)],
+            }
+        )
+    return kinds
+
+
+def _compare(
+    fitting: FitOptions,
+    votes: Judgements,
+    backend: Backend,
+    model: rt.MixtureBTL,
+    numbers: Sequence[int],
+    result: xr.DataTree,
+) -> pd.DataFrame | None:
+    """Numbers of types by LOO on annotators, the best first; None where none are given."""
+    if not numbers:
+        return None
+    fits = {}
+    for number in numbers:
+        other = dataclasses.replace(model, num_types=number)
+        one = result if other == model else _another(fitting, other, votes, backend)
+        stored = "log_likelihood" in one.children
+        fits[str(number)] = one if stored else rt.log_likelihood(other, one)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # on Pareto k, which the table says
+        table = az.compare(fits, round_to="none")
+    shown = table[["elpd", "elpd_diff", "dse", "p", "weight", "diag_elpd"]].reset_index(
+        names="num_types"
+    )
+    renamed = shown.rename(columns={"diag_elpd": "remark"})
+    return pd.DataFrame(renamed.assign(num_types=shown["num_types"].astype(int)))
+
+
+def _another(
+    fitting: FitOptions, model: rt.MixtureBTL, votes: Judgements, backend: Backend
+) -> xr.DataTree:
+    """A fit with another number of types, whose warnings say so."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        result = rt.fit(model, votes, backend, seed=fitting.seed, progress=fitting.bars)
+    for caution in caught:
+        if issubclass(caution.category, ConvergenceWarning):
+            warnings.warn(
+                f"with {model.num_types} type(s): {caution.message}",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+    return result
+
+
+# ---------------------------------------------------------------- output
+
+
+def _write(
+    options: TypeOptions,
+    result: xr.DataTree,
+    items: pd.DataFrame,
+    people: pd.DataFrame,
+    summary: dict[str, Any],
+) -> list[str]:
+    """Everything into the folder, or nothing; gives the names of the files."""
+    with tables.staged(options.out) as folder, collected_warnings():
+        result.to_netcdf(folder / "result.nc")
+        tables.write_table(items, folder / "types.csv")
+        tables.write_table(people, folder / "annotators.csv")
+        type_figures.profiles(result, level=options.level).savefig(folder / "profiles.png")
+        type_figures.responsibilities(result).savefig(folder / "responsibilities.png")
+        facts.write_json(summary, folder / "summary.json")
+        written = sorted(file.name for file in folder.iterdir())
+    remove_stale(options.out, written)
+    return written
+
+
+def _print(request: TypesCommand, model: rt.MixtureBTL, summary: dict[str, Any]) -> None:
+    out = console.Output()
+    grid = console.new_grid("Types of annotators, largest first")
+    grid.add_column("type", justify="right", no_wrap=True)
+    grid.add_column("share", justify="right", no_wrap=True)
+    grid.add_column(f"{request.types.level:.0%} interval", justify="right", no_wrap=True)
+    grid.add_column("annotators", justify="right", no_wrap=True)
+    grid.add_column("prefers", overflow="fold", min_width=12)
+    grid.add_column("likes least", overflow="fold", min_width=12)
+    for row in summary["types"]:
+        interval = f"{facts.percent(row['share_low'])}…{facts.percent(row['share_high'])}"
+        ends = (escape(", ".join(map(str, row[end]))) for end in ("top", "bottom"))
+        grid.add_row(
+            str(row["type"]), facts.percent(row["share"]), interval, str(row["annotators"]), *ends
+        )
+    out.print(grid)
+    out.print()
+    sure = summary["mean_probability_of_likeliest_type"]
+    if len(summary["types"]) > 1:
+        out.print(
+            f"Annotators are of their likeliest type with probability {sure:.2f} on average.",
+            highlight=False,
+        )
+    if request.fit.backend == "em":
+        out.print(
+            "A first look: the best mode and normal intervals around it; --backend gibbs is exact.",
+            highlight=False,
+        )
+    if summary["comparison"] is not None:
+        out.print()
+        _print_comparison(out, summary["comparison"], model.num_types)
+
+
+def _print_comparison(out: console.Output, table: pd.DataFrame, fitted: int) -> None:
+    grid = console.new_grid("How many types: LOO, one annotator with all votes left out at a time")
+    for heading in ("types", "elpd", "difference", "its error", "weight", "remark"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    for row in table.itertuples():
+        numbers = (f"{row.elpd:.1f}", f"{row.elpd_diff:.1f}", f"{row.dse:.1f}", f"{row.weight:.2f}")
+        grid.add_row(str(row.num_types), *numbers, row.remark)
+    out.print(grid)
+    # The fewest types that are not clearly worse than the best.
+    close = table[table["elpd_diff"].abs() <= 2 * table["dse"].fillna(0)]
+    best, fewest = int(table["num_types"].iloc[0]), int(close["num_types"].min())
+    out.print()
+    text = f"{best} type(s) predict best" + (
+        f"; {fewest} are within two errors of it" if fewest < best else ""
+    )
+    if fitted not in (best, fewest):
+        text += (
+            f". Above are {fitted}; write --num-types {fewest} for"
+            f" {'those' if fewest < best else 'the best'}"
+        )
+    out.print(text + ".", highlight=False)

@@ -1,0 +1,6 @@
+"""The kinds of judgement that raters comes with, registered."""
+
+from raters.families.comparisons import COMPARISONS
+from raters.families.labels import LABELS
+
+__all__ = ["COMPARISONS", "LABELS"]

@@ -1,0 +1,45 @@
+"""Comparisons as a kind of judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from raters.acquisition.questions.candidates import Candidates
+from raters.auditing import comparisons
+from raters.families.comparisons import sections
+from raters.judgements.comparisons import Comparisons
+from raters.kinds import Kind, Words, register
+from raters.models.comparisons import BTL, ContextualBTL, ExtendedBTL, MixtureBTL
+
+
+def compared_with_itself(frame: Any, columns: Mapping[str, str]) -> tuple[str, np.ndarray]:
+    """Rows whose two sides are one item."""
+    sides = [columns[role] for role in ("winner", "loser", "first", "second") if role in columns]
+    if len(sides) != 2 or not set(sides) <= set(frame.columns):
+        return "an item compared with itself", np.zeros(len(frame), bool)
+    one, other = (frame[side].astype(str).to_numpy() for side in sides)
+    return "an item compared with itself", one == other
+
+
+COMPARISONS = register(
+    Kind(
+        data=Comparisons,
+        read=Comparisons.from_frame,
+        also_read=(Comparisons.from_ratings, Comparisons.from_rankings),
+        shapes=(("winner", "loser"), ("first", "second", "outcome")),
+        may_be_empty=("places",),
+        bad_rows=compared_with_itself,
+        needs={"position_bias": ("first", "second", "outcome"), ContextualBTL: ("features",)},
+        models=(ExtendedBTL, BTL, MixtureBTL, ContextualBTL),
+        default=ExtendedBTL(competence="signed"),
+        words=Words("vote", "votes"),
+        questions=Candidates.pairs,
+        quantities=comparisons.quantities,
+        columns=sections.COLUMNS,
+        reason=sections.reason,
+        sections=(sections.ranking,),
+    )
+)

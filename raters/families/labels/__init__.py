@@ -1,0 +1,113 @@
+"""Labels as a kind of judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from raters.acquisition.questions.candidates import Candidates
+from raters.auditing import labels
+from raters.errors import DataError
+from raters.families.labels import sections
+from raters.judgements.labels import Labels
+from raters.kinds import Kind, Words, register
+from raters.models.labels import (
+    DawidSkene,
+    HierarchicalDawidSkene,
+    ItemDifficulty,
+    MajorityVote,
+    OneCoin,
+    Pooled,
+    Raykar,
+    Yan,
+)
+
+
+def with_feature_columns(
+    data: Labels, frame: Any, *, item: str, features: Sequence[str] = ()
+) -> Labels:
+    """Add features of the items from columns of the table of labels.
+
+    Parameters
+    ----------
+    data : Labels
+    frame : pandas table
+    item : str
+        Column that names the item.
+    features : sequence of str
+        Column with a number that describes the item; may be given again.
+    """
+    if not features:
+        return data
+    table = _one_row_an_item(frame, item, features)
+    return data.with_features(table, item=item, names=list(features))
+
+
+def _one_row_an_item(frame: Any, item: str, features: Sequence[str]) -> pd.DataFrame:
+    """One row of numbers for each item.
+
+    Raises
+    ------
+    DataError
+        When a column is missing or holds no numbers, or rows of an item differ.
+    """
+    if unknown := [name for name in features if name not in frame]:
+        raise DataError(
+            parameter="features",
+            value=unknown[0],
+            problem="names no column of the table",
+            expected=f"it has {sorted(map(str, frame.columns))}",
+        )
+    numbers = frame[list(features)].apply(pd.to_numeric, errors="coerce")
+    first = numbers.groupby(frame[item], sort=False).transform("first")
+    for name in features:
+        if (wrong := np.flatnonzero(numbers[name].isna())).size:
+            row = wrong[0]
+            raise DataError(
+                parameter="features",
+                value=name,
+                problem=f"holds {str(frame[name].iloc[row])!r} for item"
+                f" {str(frame[item].iloc[row])!r} ({len(wrong)} such row(s))",
+                expected="it must hold numbers",
+            )
+        if (wrong := np.flatnonzero(numbers[name] != first[name])).size:
+            row = wrong[0]
+            raise DataError(
+                parameter="features",
+                value=name,
+                problem=f"is {first[name].iloc[row]:g} and {numbers[name].iloc[row]:g} for item"
+                f" {str(frame[item].iloc[row])!r}",
+                expected="a feature belongs to the item, so all its rows must have the same value",
+            )
+    return numbers.assign(**{item: frame[item]})[~frame[item].duplicated()]
+
+
+LABELS = register(
+    Kind(
+        data=Labels,
+        read=Labels.from_frame,
+        steps=(with_feature_columns,),
+        may_be_empty=("truth",),
+        needs={Raykar: ("features",), Yan: ("features",)},
+        models=(
+            DawidSkene,
+            OneCoin,
+            HierarchicalDawidSkene,
+            ItemDifficulty,
+            Raykar,
+            Yan,
+            Pooled,
+            MajorityVote,
+        ),
+        default=DawidSkene(),
+        words=Words("label", "labels"),
+        questions=Candidates.labels,
+        quantities=labels.quantities,
+        columns=sections.COLUMNS,
+        reason=sections.reason,
+        sections=(sections.item_labels, sections.confusion),
+    )
+)

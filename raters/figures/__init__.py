@@ -1,0 +1,27 @@
+"""Figures of fits, audits, labels, types, campaigns and calibration.
+
+Each function returns an ArviZ ``PlotCollection``: ``.savefig(path)`` saves it, ``.data`` is the
+dataset that is drawn, and ``.get_viz("figure")`` the Matplotlib figure, which is not registered
+with pyplot. As the last expression of a notebook's cell it shows itself; ``.set_dpi(70)`` makes it
+smaller.
+"""
+
+from raters.figures.audits import auditor, competences
+from raters.figures.curves import learning_curves, reliability
+from raters.figures.fits import ranks, rewards
+from raters.figures.labels import certainty, confusions
+from raters.figures.types import profiles, responsibilities, weights
+
+__all__ = [
+    "auditor",
+    "certainty",
+    "competences",
+    "confusions",
+    "learning_curves",
+    "profiles",
+    "ranks",
+    "reliability",
+    "responsibilities",
+    "rewards",
+    "weights",
+]

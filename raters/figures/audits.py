@@ -1,0 +1,279 @@
+"""Figures of an audit: competences, and the evidence behind the verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+
+from raters.auditing.audit import Audit, check_audit
+from raters.figures.base import (
+    FAINT,
+    GREY,
+    VERDICTS,
+    Plots,
+    collected,
+    collected_over,
+    forest,
+    plain,
+    rows_of,
+    short,
+)
+
+# Up to so many annotators, the intervals in the scatter plot do not overlap too much.
+_FEW = 60
+
+
+def competences(audit: Audit, *, most: int = 60) -> Plots:
+    """Draw a forest plot of the annotators' competences, lowest on top, coloured by verdict.
+
+    Parameters
+    ----------
+    audit : Audit
+        From `raters.audit`.
+    most : int
+        Largest number of annotators to show; of more, the least competent (two thirds) and the
+        most competent.
+
+    Returns
+    -------
+    arviz_plots.PlotCollection
+        Its ``data`` have ``competence``, ``competence_low``, ``competence_high`` and ``verdict``
+        (annotator).
+
+    Raises
+    ------
+    SettingError
+        When `audit` is not an audit.
+
+    Examples
+    --------
+    >>> import raters as rt, raters.figures
+    >>> votes, _ = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
+    >>> model = rt.ExtendedBTL(competence="signed")
+    >>> audit = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
+    >>> rt.figures.competences(audit).savefig("competences.png")        # doctest: +SKIP
+    """
+    check_audit(audit, "the first argument")
+    judge, judged = audit.judge, audit.judged
+    order = np.argsort(audit.table[judged].values, kind="stable")
+    table = audit.table.isel({judge: order})
+    names = table[judge].values
+    rows = rows_of(names, most, 2 * most // 3)
+    figure, axes = forest(rows)
+    data = table[[judged, f"{judged}_low", f"{judged}_high", "verdict"]].isel({judge: rows.shown})
+    data = data.assign_attrs(level=audit.level, threshold=audit.threshold)
+    for verdict, (colour, marker) in VERDICTS.items():
+        mask = data["verdict"].values == verdict
+        part, y = data.isel({judge: mask}), rows.position[mask]
+        low, high = part[f"{judged}_low"], part[f"{judged}_high"]
+        axes.hlines(y, low, high, color=colour, linewidth=1.6)
+        axes.plot(part[judged], y, marker, color=colour, markersize=6, linestyle="none")
+    axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
+    axes.axvline(audit.threshold, color=GREY, linewidth=1, linestyle="--", zorder=0)
+    # What the ends of the scale mean is known of competences alone.
+    ends = "1: reference, 0: guesser" if audit.confusion is None else "1: always right, 0: spammer"
+    scale = f"{ends}, below 0: adversary; " if judged == "competence" else ""
+    axes.set_xlabel(f"{judged} ({scale}dashed: threshold {audit.threshold:g})", fontsize=9)
+    axes.set_title(
+        f"Who can be trusted: posterior mean {judged} and {audit.level:.0%} interval",
+        loc="left",
+        fontsize=11,
+    )
+    legend(figure, audit)
+    return collected(data, figure, axes)
+
+
+def auditor(audit: Audit, *, most: int = 18) -> Plots:
+    """Draw accuracy against the number of votes, and what is wrong with the least trusted.
+
+    On the left, each annotator's probability of choosing the better of two random items (of labels:
+    of giving the right label), against the number of votes behind it: low accuracy from many votes
+    is certain, from few it may be chance. On the right, for each of the least trusted, the
+    probability of guessing or spam (drop them) and of being an adversary (reverse their votes).
+
+    Parameters
+    ----------
+    audit : Audit
+        From `raters.audit`.
+    most : int
+        Largest number of annotators to show on the right.
+
+    Returns
+    -------
+    arviz_plots.PlotCollection
+        Its ``data`` are the table of the audit, the least trusted first.
+
+    Raises
+    ------
+    SettingError
+        When `audit` is not an audit.
+
+    Examples
+    --------
+    >>> import raters as rt, raters.figures
+    >>> votes, _ = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
+    >>> model = rt.ExtendedBTL(competence="signed")
+    >>> audit = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
+    >>> rt.figures.auditor(audit).savefig("auditor.png")        # doctest: +SKIP
+    """
+    check_audit(audit, "the first argument")
+    worst_first = np.lexsort((audit.table["competence"].values, -audit.table["p_below"].values))
+    table = audit.table.isel(annotator=worst_first)
+    figure = Figure(figsize=(11.5, 5.8), layout="constrained", dpi=150)
+    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    _accuracy_by_votes(left, table)
+    _trouble_probs(right, table.isel(annotator=slice(most)), audit.threshold)
+    count = table.sizes["annotator"]
+    few = f"the {most} least trusted" if count > most else "all, least trusted first"
+    right.set_title(f"What is wrong: {few}", loc="left", fontsize=11)
+    figure.suptitle(f"Audit of {count} annotators", x=0.01, ha="left", fontsize=12)
+    legend(figure, audit)
+    return collected_over(
+        table.assign_attrs(threshold=audit.threshold),
+        figure,
+        [left, right],
+        "column",
+        ["accuracy", "trouble"],
+        2,
+    )
+
+
+def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
+    """Draw accuracies by verdict; with few annotators also intervals, and names where they fit."""
+    votes, accuracy, verdicts = (table[name].values for name in ("votes", "accuracy", "verdict"))
+    for depth, (verdict, (colour, marker)) in enumerate(VERDICTS.items()):
+        rows = verdicts == verdict
+        axes.scatter(
+            votes[rows],
+            accuracy[rows],
+            s=32,
+            color=colour,
+            marker=marker,
+            alpha=0.75,
+            linewidths=0,
+            zorder=2 + depth % 3,
+        )
+    if len(votes) <= _FEW:
+        colours = [VERDICTS[verdict][0] for verdict in verdicts]
+        axes.vlines(
+            votes,
+            table["accuracy_low"],
+            table["accuracy_high"],
+            colors=colours,
+            linewidth=1,
+            alpha=0.6,
+        )
+    if votes.min() > 0 and votes.max() > 4 * votes.min():
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    of_labels = "p_spammer" in table
+    if of_labels:
+        axes.set(xlabel="labels given", ylabel="accuracy (probability that a label is right)")
+    else:
+        axes.axhline(0.5, color=GREY, linewidth=1, linestyle="--", zorder=0)
+        axes.set(xlabel="votes", ylabel="probability of choosing the better item (dashed: a coin)")
+    axes.set_title(
+        f"How good, and from how many {'labels' if of_labels else 'votes'}", loc="left", fontsize=11
+    )
+    plain(axes)
+    _name_points(
+        axes, [row for row in range(len(votes)) if verdicts[row] in ("drop", "review")], table
+    )
+
+
+def _name_points(axes: Axes, rows: list[int], table: xr.Dataset) -> None:
+    """Write names beside the points of `rows`, in that order, where they overlap no other."""
+    to_axes = axes.transData + axes.transAxes.inverted()
+    points = to_axes.transform(np.column_stack([table["votes"].values, table["accuracy"].values]))
+    occupied = points.copy()
+    for row in rows:
+        name, (x, y) = short(table["annotator"].values[row]), points[row]
+        width, on_right = 0.012 + 0.013 * len(name), x < 0.85
+        low = x + 0.012 if on_right else x - 0.012 - width
+        overlaps = (
+            (occupied[:, 0] > low - 0.006)
+            & (occupied[:, 0] < low + width + 0.006)
+            & (abs(occupied[:, 1] - y) < 0.03)
+        )
+        if not overlaps.any():
+            occupied = np.vstack([occupied, [[low, y], [low + width / 2, y], [low + width, y]]])
+            shift, side = (6, "left") if on_right else (-6, "right")
+            point = (table["votes"].values[row], table["accuracy"].values[row])
+            axes.annotate(
+                name, point, xytext=(shift, -3), textcoords="offset points", fontsize=8, ha=side
+            )
+
+
+def _trouble_probs(axes: Axes, table: xr.Dataset, threshold: float) -> None:
+    """Draw the probability of each kind of trouble, one row for each annotator."""
+    rows = np.arange(table.sizes["annotator"])
+    idle = ("p_spammer", "spammer") if "p_spammer" in table else ("p_guessing", "guessing")
+    kinds = {
+        "p_below": (f"competence below {threshold:g}", "#000000", "s"),
+        idle[0]: (idle[1], "#56B4E9", "o"),
+        "p_adversarial": ("adversarial", "#CC79A7", "^"),
+    }
+    axes.hlines(
+        rows, 0, np.max([table[name].values for name in kinds], axis=0), color=FAINT, linewidth=2
+    )
+    for name, (label, colour, marker) in kinds.items():
+        axes.plot(
+            table[name].values,
+            rows,
+            marker,
+            color=colour,
+            markersize=6,
+            label=label,
+            clip_on=False,
+            alpha=0.9,
+        )
+    axes.set_yticks(rows, [short(name) for name in table["annotator"].values], fontsize=9)
+    for text, verdict in zip(axes.get_yticklabels(), table["verdict"].values, strict=True):
+        text.set_color(VERDICTS[verdict][0])
+    axes.set(
+        xlim=(0, 1.02),
+        ylim=(max(rows[-1], 5) + 0.7, -0.7),
+        xlabel="posterior probability (names coloured by verdict)",
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.11), ncols=3, frameon=False)
+
+
+def legend(
+    figure: Figure,
+    audit: Audit,
+    location: Literal["lower center", "outside lower center"] = "outside lower center",
+) -> None:
+    """Draw a legend of the verdicts, each with its number of annotators."""
+    count = Counter(map(str, audit.table["verdict"].values))
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=colour,
+            marker=marker,
+            linestyle="none",
+            label=f"{verdict} ({count[verdict]})",
+        )
+        for verdict, (colour, marker) in VERDICTS.items()
+        if verdict in count
+    ]
+    figure.legend(
+        handles=handles,
+        title="verdict (number of annotators)",
+        fontsize=9,
+        title_fontsize=9,
+        ncols=4,
+        loc=location,
+    )

@@ -1,0 +1,1 @@
+"""The verbs that run and read a model: fit, simulate, predict and score."""

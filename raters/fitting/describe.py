@@ -1,0 +1,35 @@
+"""A model in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raters.model import Model
+from raters.program import Program
+
+
+def describe(model: Model[Any], data: Any) -> str:
+    """The model's sites, with prior, axes and shape, its blocks and its symmetries, as text.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> print(rt.describe(rt.BTL(), rt.datasets.anesthesia_votes()))
+    BTL(reward_scale=None, position_bias=False)
+      reward_scale    LogNormal      ()
+      reward          Normal         (item: 45)
+      outcome         Votes          (comparison: 6930)  observed
+      blocks: reward
+      symmetries: Shift(site='reward', axis=None)
+    """
+    lines = [repr(model)]
+    program = Program(model, data)
+    for name, site in (program.sites | {model.observed: program.observed}).items():
+        axes = ", ".join(f"{dim}: {size}" for dim, size in zip(site.dims, site.shape, strict=True))
+        lines.append(
+            f"  {name:<15} {site.distribution:<14} ({axes})"
+            + ("  observed" if name == model.observed else "")
+        )
+    lines.append("  blocks: " + ("; ".join(" + ".join(block) for block in model.blocks) or "none"))
+    lines.append("  symmetries: " + ("; ".join(map(repr, model.symmetries)) or "none"))
+    return "\n".join(lines)

@@ -1,0 +1,219 @@
+"""Fitting a model to data."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from importlib.metadata import version
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+
+from raters.errors import BackendError, ConvergenceWarning, DataError, DataWarning, SettingError
+from raters.fitting.result import (
+    as_tree,
+    check_data,
+    check_model,
+    data_of,
+    fit_warnings,
+    pointwise,
+    responsibilities,
+)
+from raters.fitting.storage import shown, to_json
+from raters.inference import Backend, PGGibbs
+from raters.inference.base import warn_unless_converged
+from raters.inference.identification import identified
+from raters.judgements.base import Judgements
+from raters.judgements.reading.columns import shorten
+from raters.model import Model, Values
+from raters.program import Program
+
+# Pointwise log-likelihoods are stored without being asked for up to this many numbers (240 MB).
+_STORE_LIMIT = 60_000_000
+
+
+def fit(
+    model: Model[Any],
+    data: Judgements,
+    backend: Backend | None = None,
+    *,
+    seed: int,
+    start: xr.DataTree | None = None,
+    progress: bool = True,
+    log_likelihood: bool | None = None,
+) -> xr.DataTree:
+    """Fit a model to data.
+
+    Parameters
+    ----------
+    model : Model
+        For example ``rt.BTL()`` or ``rt.ExtendedBTL(competence="signed")``.
+    data : Comparisons or Labels
+    backend : Backend, optional
+        ``rt.PGGibbs()`` by default; or ``rt.NUTS()``, ``rt.SVI()``, ``rt.PGEM()``.
+    seed : int
+        The same seed gives the same draws.
+    start : xarray.DataTree, optional
+        An earlier result of the same model, fitted to data of the same items, annotators and
+        classes (fewer votes, say), by any back-end: chains set out from its last draws, optimisers
+        from its mode or mean. Saves warm-up, and changes nothing of what is estimated.
+    progress : bool
+        Show a progress bar on standard error.
+    log_likelihood : bool, optional
+        Whether to store the log-likelihood of every comparison under every draw, which
+        ``arviz.loo`` and ``arviz.compare`` need. By default it is stored up to 60 million numbers.
+
+    Returns
+    -------
+    xarray.DataTree
+        Groups ``posterior`` (chain, draw and each site's own axes), ``sample_stats``,
+        ``observed_data``, ``constant_data``, and where they apply ``log_likelihood``, ``mode`` and
+        ``optimisation``; ArviZ takes it as it is. Its attributes record the model, back-end, seed,
+        versions and seconds.
+
+    Raises
+    ------
+    BackendError
+        When the back-end cannot run this model on these data; the message says why and what to use
+        instead.
+
+    Warns
+    -----
+    DataWarning, ConvergenceWarning
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
+    >>> sorted(result.posterior.data_vars)
+    ['reward', 'reward_scale']
+
+    Once more, without a new warm-up:
+
+    >>> again = rt.fit(rt.BTL(), votes, rt.PGGibbs(warmup=20), seed=1, start=result, progress=False)
+    """
+    backend = PGGibbs() if backend is None else backend
+    check_types(model, data, backend, seed)
+    if not data.has_answers:
+        raise DataError(
+            f"these {type(data).__name__} have no outcomes, so there is nothing to fit; rt.simulate"
+            " draws outcomes"
+        )
+    if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
+        raise DataError(
+            f"these are {data.num_units} of {len(data.coords[data.unit])} {data.unit}s, as"
+            " take(...) gives them, and a fit names all; choose rows of the table, and read it"
+            " again"
+        )
+    program = Program(model, data)
+    if reason := backend.why_not(program):
+        raise BackendError(reason)
+    # A model without parameters of items does not mind what is never asked about them.
+    if data.unit != data.row or program.axes & set(data.axes.values()) - {data.judge}:
+        data.warn()
+    judged = data.unpadded()
+    earlier = {} if start is None else {"start": _earlier_draws(program, backend, start)}
+    for sentence in model.data_warnings(judged) if judged.num_judgements else ():
+        warnings.warn(sentence, DataWarning, stacklevel=2)
+    begin = time.perf_counter()
+    key = jax.random.key(seed)
+    draws = identified(program, backend.run(program, key, progress=progress, **earlier))
+    mixed = (
+        warn_unless_converged(draws.values, draws.facts.get("divergences", 0))
+        if backend.exact
+        else {}
+    )
+    facts = {
+        **draws.facts,
+        **mixed,
+        "model": to_json(model),
+        "backend": to_json(backend),
+        "seed": seed,
+        "warm_start": int(start is not None),
+        "seconds": time.perf_counter() - begin,
+        **{f"{name}_version": version(name) for name in ("raters", "numpyro", "jax")},
+    }
+    result = as_tree(program, draws, facts)
+    chains, num_draws = next(iter(draws.values.values())).shape[:2]
+    small = chains * num_draws * program.num_units <= _STORE_LIMIT
+    if log_likelihood or (log_likelihood is None and small):
+        result["log_likelihood"] = pointwise(program, result)
+    if program.latent:
+        table = responsibilities(program, result)
+        result[program.latent.group] = xr.Dataset({"responsibility": table})
+    for sentence in fit_warnings(program, result):
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
+    return result
+
+
+def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:
+    """Raise unless these are a model, judgements of its kind, a back-end and a seed."""
+    check_model(model)
+    check_data(data, "the second argument", model)
+    if isinstance(backend, type) or not isinstance(backend, Backend):
+        name = backend.__name__ if isinstance(backend, type) else repr(backend)
+        also = (
+            f"; write rt.{name}()"
+            if isinstance(backend, type) and issubclass(backend, Backend)
+            else ""
+        )
+        raise SettingError(
+            f"the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is {name}{also}"
+        )
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
+        raise SettingError(
+            f"seed={seed!r} is not possible; it must be a whole number from 0 to 2**32 - 1, such as"
+            " seed=0"
+        )
+
+
+def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Values:
+    """Draws of an earlier result to set out from, shape (chain, draw, ...); its mode for what
+    climbs to one."""
+    model, data, fitted = program.model, program.data, data_of(start)
+    if (stored := start.attrs.get("model", to_json(model))) != to_json(model):
+        raise SettingError(
+            f"start= is a result of {shown(stored)}, not of {model!r}; pass an earlier result of"
+            " this model, or none"
+        )
+    if type(fitted) is not type(data):
+        raise DataError(
+            f"start= was fitted to {type(fitted).__name__}, and these are {type(data).__name__};"
+            " leave it out"
+        )
+    for role in dict.fromkeys(data.names.values()):
+        before, now = (tuple(map(str, getattr(part, role))) for part in (fitted, data))
+        if before != now:
+            raise DataError(
+                f"start= was fitted to other {role.replace('_', ' ')}: {_difference(before, now)}"
+            )
+    group = "mode" if "mode" in start.children and not backend.exact else "posterior"
+    if missing := [name for name in program.sites if name not in start[group]]:
+        raise SettingError(
+            f"start= has no draws of {', '.join(missing)}; pass what rt.fit returned"
+        )
+    values = {name: np.asarray(start[group][name].values, np.float64) for name in program.sites}
+    if group == "mode":
+        return {name: value[None, None] for name, value in values.items()}
+    return values
+
+
+def _difference(before: tuple[Any, ...], now: tuple[Any, ...]) -> str:
+    """Difference between two lists of names, and the advice."""
+    new, gone = (
+        [name for name in one if name not in set(other)]
+        for one, other in ((now, before), (before, now))
+    )
+    differences = [
+        f"{shorten(names)} {verb}"
+        for names, verb in ((new, "only in these data"), (gone, "only in the earlier"))
+        if names
+    ]
+    return (
+        f"{'; '.join(differences) or 'the same in another order'}. Read these data with the names"
+        " of the"
+        " earlier ones (items=..., annotators=...), or leave start= out"
+    )

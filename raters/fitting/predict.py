@@ -1,0 +1,176 @@
+"""Prediction: probabilities of answers, and of latent classes, for each question and draw."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from raters.errors import DataError, SettingError
+from raters.fitting.result import check_data, draws_of, program_of
+from raters.judgements.base import Judgements
+from raters.judgements.names import names_array
+from raters.model import Model, Values
+from raters.program import Program, answer_probs, class_probs, responsibility
+
+# Probabilities of classes are computed for up to this many numbers (1.6 GB).
+_MOST = 400_000_000
+# Questions at a time.
+_CHUNK = 1 << 16
+
+
+def predict(
+    model: Model[Any], result: xr.DataTree, questions: Judgements | None = None
+) -> xr.DataArray:
+    """The probability that the first item wins, or of each true class, for each question and
+    posterior draw.
+
+    Parameters
+    ----------
+    model : Model
+        The model that was fitted.
+    result : xarray.DataTree
+    questions : Comparisons or Labels, optional
+        By default those that were fitted. Items, annotators and classes are matched by name.
+        `Labels` may have new items: their class is inferred from their labels, and from their
+        features if the model has a classifier.
+
+    Returns
+    -------
+    xarray.DataArray
+        For comparisons, probabilities with axes ``chain``, ``draw``, ``comparison``, and the names
+        ``first``, ``second``, ``by`` of each comparison. For labels, probabilities with axes
+        ``chain``, ``draw``, ``item``, ``true_class``.
+
+    Raises
+    ------
+    DataError
+        When a question names an annotator that was not in the fit, or an item where the model has
+        parameters of items.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=100), seed=0, progress=False)
+    >>> rt.predict(rt.BTL(), result).sizes["draw"]
+    100
+
+    The class of a text that nobody of the crowd has seen but Ann:
+
+    >>> labels, _ = rt.datasets.label_crowd(60, 5, 5, 2, seed=0)
+    >>> result = rt.fit(rt.DawidSkene(), labels, rt.PGEM(draws=100), seed=0, progress=False)
+    >>> new = rt.Labels.from_frame({"item": ["new"], "who": [0], "says": [1]}, item="item",
+    ...                            annotator="who", label="says", classes=labels.classes)
+    >>> rt.predict(rt.DawidSkene(), result, new).mean(("chain", "draw")).dims
+    ('item', 'true_class')
+    """
+    program = program_of(model, result)
+    fitted = program.data
+    if questions is None:
+        asked = fitted
+    else:
+        check_data(questions, "questions", model)
+        asked = recode(program, questions)
+    values, sizes = draws_of(program, result)
+    lead = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
+    if program.latent is not None and program.unit == asked.unit:
+        return _class_table(program, asked, values, sizes, lead)
+    # A row with a count is one question.
+    known = None if program.latent is None else jax.tree.map(jnp.asarray, fitted)
+    pieces = []
+    for piece in asked.chunks(_CHUNK):
+        unit = None if known is None else piece.codes(program.unit)
+        pieces.append(np.asarray(_answer_table(model, piece.unanswered(), known, unit, values)))
+    table = np.concatenate(pieces, axis=2)  # (draw, answer, row)
+    names = {name: (asked.row, column) for name, column in asked.question_names().items()}
+    coords = {**lead, asked.row: np.arange(asked.num_rows), **names}
+    if asked.success is not None:
+        table = table[:, asked.answers().tolist().index(asked.success[1])]
+        dims: tuple[str, ...] = ("chain", "draw", asked.row)
+    else:
+        dims = ("chain", "draw", "answer", asked.row)
+        coords["answer"] = _answer_names(asked)
+    shape = (*sizes, *table.shape[1:])
+    return xr.DataArray(table.reshape(shape), dims=dims, coords=coords, name="probability")
+
+
+def _answer_names(asked: Judgements) -> np.ndarray:
+    """Names of the answers: those behind codes, or the outcomes."""
+    answers = asked.answers()
+    if asked.answer not in asked.axes:
+        return answers
+    answer: np.ndarray = names_array(asked.coords[asked.axes[asked.answer]])[answers]
+    return answer
+
+
+def _class_table(
+    program: Program[Any], asked: Any, values: Values, sizes: tuple[int, int], lead: dict[str, Any]
+) -> xr.DataArray:
+    """Probabilities of each latent class of each unit that is asked about."""
+    latent = program.latent
+    assert latent is not None
+    if not asked.has_answers:
+        raise DataError(
+            "these questions have no answers to infer the class from; units without any answer may"
+            " be among others with some"
+        )
+    num_draws = sizes[0] * sizes[1]
+    if (total := num_draws * asked.num_units * latent.size) > _MOST:
+        raise SettingError(
+            f"probabilities of {latent.size} classes of {asked.num_units} {latent.unit}s under"
+            f" {num_draws} draws are {total:.2g} numbers; thin the draws first, as in"
+            " result.sel(draw=result['posterior']['draw'][::10]), or read the mean over draws from"
+            f" result['{latent.group}']['responsibility']"
+        )
+    table = np.asarray(class_probs(program.model, jax.tree.map(jnp.asarray, asked), values))
+    names = {latent.name: range(latent.size)} | asked.coords
+    return xr.DataArray(
+        table.reshape(*sizes, *table.shape[1:]),
+        dims=("chain", "draw", *latent.axes),
+        coords=lead | {axis: names_array(names[axis]) for axis in latent.axes},
+        name="probability",
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def _answer_table(model: Model[Any], asked: Any, known: Any, unit: Any, draws: Values) -> jax.Array:
+    """Probability of each answer, shape (draw, answer, row), the latent class of each row's `unit`
+    summed out given the judgements that are `known`."""
+
+    def one(values: Values) -> jax.Array:
+        probs = answer_probs(model, asked, values)  # (class, answer, row)
+        if known is None:
+            return probs[0]
+        share = responsibility(model, known, values)[unit].T  # (class, row)
+        return (share[:, None] * probs).sum(0)
+
+    probs: jax.Array = jax.lax.map(one, draws)
+    return probs
+
+
+def recode(program: Program[Any], questions: Any) -> Any:
+    """Questions in the codes of the fitted data.
+
+    Names of judges, of answers and of every axis that has parameters are those that were fitted;
+    others may be new. Features are put in order and on the scale of the fitted ones, or left out
+    where the model does without.
+
+    Raises
+    ------
+    DataError
+        When a name that must be known is not.
+    """
+    fitted = program.data
+    answers = {fitted.axes[fitted.answer]} if fitted.answer in fitted.axes else set()
+    unit = {program.unit} if program.latent is not None and program.unit != fitted.unit else set()
+    latent = set() if program.latent is None else {program.latent.name}
+    axes = {fitted.judge} | answers | unit | latent | set(program.axes)
+    recoded = questions.recoded(fitted, sorted(axes & set(fitted.names) - {"feature"}))
+    if program.model.why_not(fitted.without_features()) is None:
+        return recoded.without_features()
+    return recoded.features_of(fitted)

@@ -1,0 +1,230 @@
+"""Results: draws and data as a tree with names on every axis, and how to read them
+back."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from raters.errors import SettingError
+from raters.fitting.storage import from_json, imported_class, qualified_name, shown, to_json
+from raters.inference.base import Draws
+from raters.judgements.base import Judgements
+from raters.judgements.names import check_result, names_array
+from raters.kinds import registered_kinds
+from raters.model import Model, Values
+from raters.program import Program, pointwise_log_likelihood, responsibility
+
+# `responsibilities` averages over as many draws as stay below this many numbers, and over this
+# many at least.
+_AVERAGED, _FEWEST = 40_000_000, 50
+
+
+def check_model(model: Any) -> None:
+    """A model, not its class."""
+    if not isinstance(model, Model):
+        name = model.__name__ if isinstance(model, type) else type(model).__name__
+        also = (
+            f"; write rt.{name}()" if isinstance(model, type) and issubclass(model, Model) else ""
+        )
+        raise SettingError(
+            f"the first argument must be a model, such as rt.BTL(); it is {name}{also}"
+        )
+
+
+def check_data(data: Any, what: str, model: Model[Any]) -> None:
+    """Judgements of the model's kind, not the table that they are read from."""
+    if not isinstance(data, Judgements):
+        containers = ", ".join(kind.data.__name__ for kind in registered_kinds())
+        example = next(kind.data.__name__ for kind in registered_kinds())
+        raise SettingError(
+            f"{what} must be judgements ({containers}); it is {type(data).__name__}. Read a table"
+            f" first, as with rt.{example}.from_frame(table, ...)",
+            parameter=what,
+            value=data,
+        )
+    if not isinstance(data, model.data_type):
+        others = [
+            type(kind.default).__name__
+            for kind in registered_kinds()
+            if isinstance(data, kind.data)
+        ]
+        instead = f"; rt.{others[0]}() is one of {type(data).__name__}" if others else ""
+        raise SettingError(
+            f"{type(model).__name__} is a model of {model.data_type.__name__}; {what} is"
+            f" {type(data).__name__}{instead}",
+            parameter=what,
+            value=data,
+        )
+
+
+def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.DataTree:
+    """Draws and data as a tree with names on every axis."""
+    sites, data = program.sites, program.data
+    names = {axis: names_array(values) for axis, values in data.coords.items()}
+
+    def dataset(variables: dict[str, tuple[tuple[str, ...], Any]]) -> xr.Dataset:
+        sizes = {
+            axis: size
+            for axes, value in variables.values()
+            for axis, size in zip(axes, np.shape(value), strict=True)
+        }
+        coords = {axis: names.get(axis, np.arange(size)) for axis, size in sizes.items()}
+        return xr.Dataset(variables, coords=coords, attrs={"inference_library": "raters"})
+
+    def own(
+        values: dict[str, np.ndarray], *lead: str
+    ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        return {name: (lead + sites[name].dims, value) for name, value in values.items()}
+
+    groups = {"posterior": dataset(own(draws.values, "chain", "draw"))}
+    if draws.stats:
+        groups["sample_stats"] = dataset(
+            {name: (("chain", "draw"), value) for name, value in draws.stats.items()}
+        )
+    if draws.mode:
+        groups["mode"] = dataset(own(draws.mode))
+    if draws.history:
+        axis = {"elbo": "step"}
+        groups["optimisation"] = xr.Dataset(
+            {name: (axis.get(name, "sweep"), trace) for name, trace in draws.history.items()}
+        )
+    for group, variables in data.groups().items():
+        groups[group] = dataset(variables)
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs.update(facts | data.flags() | {"data": qualified_name(type(data))})
+    return tree
+
+
+def data_of(result: Any) -> Any:
+    """The data that a result was fitted to."""
+    check_result(result)
+    container: Any = imported_class(result.attrs["data"], (Judgements,))
+    return container.from_result(result)
+
+
+def model_of(result: xr.DataTree) -> Model[Any]:
+    """The model that a result was fitted with.
+
+    Raises
+    ------
+    SettingError
+        When the result does not say, or its model lives in a module that is not imported: pass the
+        model itself then.
+    """
+    check_result(result)
+    model: Model[Any] = from_json(result.attrs.get("model", ""), (Model,), "model")
+    return model
+
+
+def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
+    """The program that was fitted: the model on the data in the result.
+
+    Raises
+    ------
+    SettingError
+        When the result was fitted with another model.
+    """
+    check_model(model)
+    data = data_of(result)
+    check_data(data, "what the result was fitted to", model)
+    fitted = result.attrs.get("model", "")
+    if fitted and fitted != to_json(model):
+        raise SettingError(
+            f"this result was fitted with {shown(fitted)}, not {model!r}; pass that model"
+        )
+    return Program(model, data)
+
+
+def draws_of(
+    program: Program[Any], result: xr.DataTree, most: int | None = None, seed: int = 0
+) -> tuple[Values, tuple[int, int]]:
+    """Posterior draws with one leading axis (thinned at random to `most`), and the sizes of chain
+    and draw."""
+    posterior = result["posterior"]
+    if missing := [name for name in program.sites if name not in posterior]:
+        raise SettingError(
+            f"this result has no draws of {missing}: it was not fitted with {program.model!r}"
+        )
+    values = {}
+    for name in program.sites:
+        array = np.asarray(posterior[name].values)
+        values[name] = array.reshape(-1, *array.shape[2:])
+    sizes = (posterior.sizes["chain"], posterior.sizes["draw"])
+    if most is not None and sizes[0] * sizes[1] > most:
+        rows = np.random.default_rng(seed).choice(sizes[0] * sizes[1], most, replace=False)
+        values = {name: array[np.sort(rows)] for name, array in values.items()}
+    return values, sizes
+
+
+def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
+    """Sentences of the model about a fit; see `raters.Model.fit_warnings`."""
+    draws = {name: np.asarray(result["posterior"][name].values) for name in program.sites}
+    responsibility = None
+    if program.latent is not None:
+        table = result[program.latent.group]["responsibility"]
+        responsibility = table.transpose(*program.latent.axes).values
+    return program.model.fit_warnings(draws, responsibility, program.data)
+
+
+def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
+    """Log-likelihood of each unit of the data under every draw, as a result stores it."""
+    values, sizes = draws_of(program, result)
+    model, data = program.model, program.data
+    # Computed in float32, the likeliest outcomes have equal log-likelihoods, and Pareto smoothing
+    # refuses equal tails.
+    with jax.enable_x64(True):
+        values = {name: np.asarray(value, np.float64) for name, value in values.items()}
+        table = np.asarray(
+            _pointwise_draws(model, jax.tree.map(jnp.asarray, data), values), np.float32
+        ).reshape(*sizes, -1)
+    coords = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
+    return xr.Dataset(
+        {model.observed: (("chain", "draw", program.unit), table)},
+        coords=coords | {program.unit: names_array(data.coords[program.unit])},
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def _pointwise_draws(model: Model[Any], data: Any, draws: Values) -> jax.Array:
+    pointwise: jax.Array = jax.lax.map(
+        lambda values: pointwise_log_likelihood(model, data, values), draws
+    )
+    return pointwise
+
+
+@partial(jax.jit, static_argnums=0)
+def _mean_responsibility(model: Model[Any], data: Any, draws: Values) -> jax.Array:
+    num_draws = len(next(iter(draws.values())))
+
+    def add(total: jax.Array, values: Values) -> tuple[jax.Array, None]:
+        return total + responsibility(model, data, values), None
+
+    one = jax.eval_shape(
+        lambda: responsibility(model, data, jax.tree.map(lambda value: value[0], draws))
+    )
+    return jax.lax.scan(add, jnp.zeros(one.shape), draws)[0] / num_draws
+
+
+def responsibilities(program: Program[Any], result: xr.DataTree) -> xr.DataArray:
+    """Posterior probability of each class of each unit, averaged over (evenly thinned) draws; axes
+    of `LatentClass`."""
+    latent, data = program.latent, program.data
+    assert latent is not None
+    values, sizes = draws_of(program, result)
+    num_draws = sizes[0] * sizes[1]
+    keep = min(num_draws, max(_FEWEST, _AVERAGED // max(program.num_units * latent.size, 1)))
+    rows = np.linspace(0, num_draws - 1, keep).astype(int)
+    with jax.enable_x64(True):
+        draws = {name: np.asarray(value[rows], np.float64) for name, value in values.items()}
+        mean = np.asarray(
+            _mean_responsibility(program.model, jax.tree.map(jnp.asarray, data), draws)
+        )
+    names = {latent.name: range(latent.size)} | data.coords
+    coords = {axis: names_array(names[axis]) for axis in latent.axes}
+    return xr.DataArray(mean, dims=latent.axes, coords=coords, name="responsibility")

@@ -1,0 +1,81 @@
+"""Pointwise log-likelihoods, by the unit that cross-validation leaves out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import xarray as xr
+
+from raters.errors import SettingError
+from raters.fitting.result import pointwise, program_of
+from raters.judgements.names import names_array
+from raters.model import Model
+
+
+def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = None) -> xr.DataTree:
+    """The result with its pointwise log-likelihood, summed to the unit that is left out in
+    cross-validation.
+
+    Models whose likelihood marginalises something per annotator have no smaller unit than that;
+    bring two models to one unit before ``arviz.compare``.
+
+    Parameters
+    ----------
+    model : Model
+        The model that was fitted.
+    result : xarray.DataTree
+    by : {"comparison", "annotator", "item"}, optional
+        By default what the likelihood is a product over: a comparison, an item with all its labels,
+        or, for models of types, an annotator with all votes.
+
+    Returns
+    -------
+    xarray.DataTree
+        A copy with group ``log_likelihood``: variable ``outcome`` with axes ``chain``, ``draw`` and
+        `by`.
+
+    Examples
+    --------
+    >>> import arviz as az, raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=100), seed=0, progress=False)
+    >>> rt.log_likelihood(rt.BTL(), result, by="annotator").log_likelihood["outcome"].dims
+    ('chain', 'draw', 'annotator')
+    """
+    program = program_of(model, result)
+    data = program.data
+    by = program.unit if by is None else by
+    # Rows can be summed to whatever each of them has one code of.
+    sums = [axis for axis in data.axes.values() if len(data.code_columns(axis)) == 1]
+    possible = [program.unit, *(sums if program.unit == data.row else ())]
+    if by not in possible:
+        shared = (
+            f", whose judgements share a {program.latent.name.replace('_', ' ')} that is summed out"
+            if program.latent
+            else ""
+        )
+        choices = f"choose one of {', '.join(map(repr, possible))}"
+        raise SettingError(
+            f"by={by!r} is not possible: the likelihood of {type(model).__name__} is a product over"
+            f" the axis {program.unit!r}{shared}; {choices}",
+            parameter="by",
+            value=by,
+            expected=choices,
+        )
+    table = pointwise(program, result)
+    if by != program.unit:
+        present, code = np.unique(data.codes(by), return_inverse=True)
+        size = (len(code), len(present))
+        member = scipy.sparse.coo_array((np.ones(len(code)), (np.arange(len(code)), code)), size)
+        rows = table[model.observed].values
+        sums = (rows.reshape(-1, len(code)) @ member.tocsc()).reshape(*rows.shape[:2], len(present))
+        coords = {axis: table[axis] for axis in ("chain", "draw")}
+        table = xr.Dataset(
+            {model.observed: (("chain", "draw", by), sums)},
+            coords=coords | {by: names_array(data.coords[by])[present]},
+        )
+    copy = result.copy()
+    copy["log_likelihood"] = xr.DataTree(table)
+    return copy

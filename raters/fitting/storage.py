@@ -1,0 +1,153 @@
+"""Models, back-ends, policies and kinds as text in a file, and back: a qualified name and fields as
+JSON.
+
+Nothing in a file is executed, and no module is imported for it: only classes that are there
+already, and of a type that the reader expects, are built.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+
+from raters.errors import SettingError
+
+
+def qualified_name(cls: type) -> str:
+    """Name under which a class is stored: its module and its name there."""
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def to_json(thing: Any) -> str:
+    """Text of a frozen dataclass whose fields are literals, or such dataclasses.
+
+    Raises
+    ------
+    SettingError
+        When a field holds something else.
+    """
+    return json.dumps(_encoded(thing))
+
+
+def _encoded(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {
+            field.name: _encoded(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
+        return {"class": qualified_name(type(value)), "fields": fields}
+    if isinstance(value, (tuple, list)):
+        return [_encoded(part) for part in value]
+    if isinstance(value, dict):
+        return {"mapping": [[_encoded(key), _encoded(part)] for key, part in value.items()]}
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise SettingError(
+        f"{value!r} cannot be stored in a file; fields of models, back-ends, policies and rules"
+        " must be numbers, text, tuples and mappings of those, or frozen dataclasses"
+    )
+
+
+def from_json(text: str, expected: tuple[type, ...], what: str) -> Any:
+    """Build what `to_json` wrote.
+
+    Parameters
+    ----------
+    text : str
+    expected : tuple of type
+        Base classes; nothing else is built.
+    what : str
+        What it is, for the message, such as ``"model"``.
+
+    Raises
+    ------
+    SettingError
+        When the text is no such thing, or names a class that is not imported or of another type.
+    """
+    try:
+        return _decoded(json.loads(text), expected)
+    except SettingError as error:
+        raise SettingError(f"cannot rebuild the {what}: {error}") from error
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise SettingError(
+            f"cannot rebuild the {what} from {shown(text)}: the file was altered ({error})"
+        ) from error
+
+
+def _decoded(value: Any, expected: tuple[type, ...]) -> Any:
+    if isinstance(value, list):
+        return tuple(_decoded(part, expected) for part in value)
+    if not isinstance(value, dict):
+        return value
+    if "mapping" in value:
+        return {_decoded(key, expected): _decoded(part, expected) for key, part in value["mapping"]}
+    cls = imported_class(value["class"], expected)
+    return cls(**{name: _decoded(part, expected) for name, part in value["fields"].items()})
+
+
+def stored_class(text: str, expected: tuple[type, ...]) -> type:
+    """The class of what `to_json` wrote, without building it.
+
+    Raises
+    ------
+    SettingError
+        When the text is no such thing, or names a class that is not imported or of another type.
+    """
+    try:
+        name = str(json.loads(text)["class"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise SettingError(f"{text!r} names no class: the file was altered") from error
+    return imported_class(name, expected)
+
+
+def imported_class(name: str, expected: tuple[type, ...]) -> type:
+    """The class of a qualified name, among those that are defined and derive from the expected.
+
+    Of several of one name, as when a notebook defines a class again, the last.
+
+    Raises
+    ------
+    SettingError
+        When there is none.
+    """
+    candidates = [cls for base in expected for cls in _derived(base)]
+    named = [cls for cls in candidates if qualified_name(cls) == name]
+    if not named:
+        module, _, path = name.partition(":")
+        names = ", ".join(kind.__name__ for kind in expected)
+        raise SettingError(
+            f"class {path!r} of module {module!r} is not there, or derives from none of {names};"
+            " import the module that defines it first, or give the object itself"
+        )
+    return named[-1]
+
+
+def _derived(base: type) -> list[type]:
+    """A class and all that derive from it, in order of definition along each branch."""
+    subclasses: list[type] = base.__subclasses__()
+    return [base, *(cls for subclass in subclasses for cls in _derived(subclass))]
+
+
+def shown(text: str) -> str:
+    """The text of `to_json` as Python would write it, for people; the text itself when it is
+    none."""
+    try:
+        return _as_call(json.loads(text))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return text
+
+
+def _as_call(value: Any) -> str:
+    if isinstance(value, list):
+        return f"({', '.join(map(_as_call, value))}{',' if len(value) == 1 else ''})"
+    if not isinstance(value, dict):
+        return repr(value)
+    if "mapping" in value:
+        pairs = (f"{_as_call(key)}: {_as_call(part)}" for key, part in value["mapping"])
+        return f"{{{', '.join(pairs)}}}"
+    fields = ", ".join(f"{name}={_as_call(part)}" for name, part in value["fields"].items())
+    return f"{value['class'].rpartition(':')[2]}({fields})"

@@ -1,0 +1,101 @@
+"""Draws brought to one section: centred, and the types of a mixture under one numbering."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from raters.inference.base import Draws
+from raters.model import Model, Permute, Values, identify, renumbered
+from raters.program import Program, responsibility
+
+# Responsibilities are compared on as many annotators, evenly spaced, as stay below this many
+# numbers in all draws.
+_COMPARED = 20_000_000
+_ROUNDS = 50
+
+
+def identified(program: Program[Any], draws: Draws) -> Draws:
+    """Draws, and the mode, on the identified section.
+
+    The numbers of a mixture's types are those that Stephens' (2000) algorithm gives: they minimise
+    the divergence of each draw's responsibilities from the mean of all draws. Types then come by
+    decreasing mean share.
+    """
+    model = program.model
+    values = identify(model, draws.values, 2)
+    mode = identify(model, draws.mode, 0) if draws.mode else {}
+    for symmetry in model.symmetries:
+        if isinstance(symmetry, Permute):
+            values, mode = _numbered(program, symmetry, values, mode)
+    return draws._replace(values=values, mode=mode)
+
+
+def _numbered(
+    program: Program[Any], symmetry: Permute, values: Values, mode: Values
+) -> tuple[Values, Values]:
+    sizes = values[symmetry.share].shape[:2]
+    flat = {
+        name: np.asarray(value).reshape(-1, *np.shape(value)[2:]) for name, value in values.items()
+    }
+    numbers, groups = flat[symmetry.share].size, program.num_units
+    compared = np.linspace(0, groups - 1, int(np.clip(_COMPARED // numbers, 1, groups))).astype(int)
+    order, mean = _agreeing(_responsibilities(program.model, program.data, flat, compared))
+    by_share = np.argsort(
+        -np.take_along_axis(flat[symmetry.share], order, axis=-1).mean(0), kind="stable"
+    )
+    moved = renumbered(symmetry, flat, order[:, by_share])
+    values = values | {
+        name: value.reshape(*sizes, *value.shape[1:]) for name, value in moved.items()
+    }
+    if mode:
+        alone = {name: np.asarray(value)[None] for name, value in mode.items()}
+        own = _responsibilities(program.model, program.data, alone, compared)
+        mode = mode | renumbered(symmetry, mode, _best(own, mean)[0][by_share])
+    return values, mode
+
+
+def _agreeing(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The order of the classes of each draw, shape (draw, class), and the mean responsibilities
+    under these orders."""
+    order = np.tile(np.arange(shares.shape[-1]), (len(shares), 1))
+    mean = shares[-1].astype(np.float64)
+    for _ in range(_ROUNDS):
+        before, order = order, _best(shares, mean)
+        mean = np.take_along_axis(shares, order[:, None], axis=-1).mean(0, dtype=np.float64)
+        if np.array_equal(order, before):
+            break
+    return order, mean
+
+
+def _best(shares: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """For each draw the order of its classes that makes its responsibilities likeliest under the
+    mean."""
+    soft = (
+        0.99 * mean + 0.01 / mean.shape[-1]
+    )  # A class that nobody was ever in must not cost infinitely much.
+    gain = np.einsum("dgk,gl->dlk", shares, np.log(soft), optimize=True)
+    return np.stack([linear_sum_assignment(-one)[1] for one in gain])
+
+
+def _responsibilities(
+    model: Model[Any], data: Any, flat: Values, compared: np.ndarray
+) -> np.ndarray:
+    """Probability of each class of each group that is compared under each draw, shape (draw, group,
+    class)."""
+    with jax.enable_x64(True):
+        draws = {name: np.asarray(value, np.float64) for name, value in flat.items()}
+        return np.asarray(_compiled(model, jax.tree.map(jnp.asarray, data), draws, compared))
+
+
+@partial(jax.jit, static_argnums=0)
+def _compiled(model: Model[Any], data: Any, draws: Values, compared: jax.Array) -> jax.Array:
+    probs: jax.Array = jax.lax.map(
+        lambda values: responsibility(model, data, values)[compared].astype(jnp.float32), draws
+    )
+    return probs

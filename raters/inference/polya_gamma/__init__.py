@@ -1,0 +1,1 @@
+"""Pólya-Gamma back-ends: conditionals derived from the model, and a sweep for Gibbs and EM."""

@@ -1,0 +1,430 @@
+"""Conditionals of Pólya-Gamma augmentation: the logits and counts of an observed distribution, the
+priors that are Gaussian, and the Gaussian full conditional of a block with its mode and draws."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse.linalg
+from jaxtyping import Array, Bool, Float, Int
+from numpyro.distributions import truncated
+from scipy.special import log_ndtr, ndtri_exp
+
+from raters.distributions import GroupedMixture, RightOrWrongLabel
+from raters.errors import ConvergenceWarning
+
+# Above this many entries a coupled block is solved by preconditioned conjugate gradients, without a
+# dense array.
+DENSE_LIMIT = 2500
+# For modes, which need one solution each from a warm start, they are faster from here on.
+MODE_LIMIT = 600
+_MOST_STEPS = 1000
+
+# Logits, votes and κ = wins − votes/2 of each row.
+Observation = tuple[Float[Array, " row"], Float[Array, " row"], Float[Array, " row"]]
+
+
+# ------------------------------------------------- reading the observed distribution and the priors
+
+
+@singledispatch
+def observation(fn: dist.Distribution, value: Any, classes: Any = None) -> Observation:
+    """Return logits, votes and κ = wins − votes/2 of each row of an observed distribution.
+
+    `classes` are the probabilities of the classes of its groups, or drawn classes as one-hot rows,
+    where it sums classes out.
+
+    Raises
+    ------
+    NotImplementedError
+        For a distribution that Pólya-Gamma augmentation does not cover.
+    """
+    raise NotImplementedError(
+        f"the observed distribution is {type(fn).__name__}; Pólya-Gamma needs Bernoulli or Binomial"
+        " with logits, or a GroupedMixture of such"
+    )
+
+
+@observation.register
+def _(fn: dist.BernoulliLogits, value: Any, classes: Any = None) -> Observation:
+    logits = jnp.asarray(fn.logits, float)
+    return logits, jnp.ones_like(logits), value - 0.5
+
+
+@observation.register
+def _(fn: dist.BinomialLogits, value: Any, classes: Any = None) -> Observation:
+    logits = jnp.asarray(fn.logits, float)
+    count = jnp.broadcast_to(jnp.asarray(fn.total_count, float), logits.shape)
+    return logits, count, value - count / 2
+
+
+@observation.register
+def _(fn: GroupedMixture, value: Any, classes: Any = None) -> Observation:
+    weight = classes[fn.group]
+    return component(
+        fn.component_distribution, value, weight if fn.count is None else weight * fn.count[:, None]
+    )
+
+
+@singledispatch
+def component(fn: dist.Distribution, value: Any, weight: Float[Array, "row class"]) -> Observation:
+    """Return the same as `observation` for the components of a mixture.
+
+    `weight` is the expected count of each row under each class.
+    """
+    raise NotImplementedError(
+        f"the observed distribution is a mixture of {type(fn).__name__}, which has no logits"
+    )
+
+
+@component.register
+def _(fn: RightOrWrongLabel, value: Any, weight: Float[Array, "row class"]) -> Observation:
+    right = value[:, None] == jnp.arange(fn.num_classes)
+    # One row for all classes where the log-odds do not depend on the class.
+    if fn.logits.shape[-1] == 1:
+        votes = weight.sum(-1)
+        return fn.logits[:, 0], votes, (weight * right).sum(-1) - votes / 2
+    return fn.logits.ravel(), weight.ravel(), (weight * (right - 0.5)).ravel()
+
+
+@component.register
+def _(fn: dist.BernoulliLogits, value: Any, weight: Float[Array, "row class"]) -> Observation:
+    return fn.logits.ravel(), weight.ravel(), (weight * (value[:, None] - 0.5)).ravel()
+
+
+@component.register
+def _(fn: dist.BinomialLogits, value: Any, weight: Float[Array, "row class"]) -> Observation:
+    count = jnp.broadcast_to(fn.total_count, weight.shape)
+    return (
+        fn.logits.ravel(),
+        (weight * count).ravel(),
+        (weight * (value[:, None] - count / 2)).ravel(),
+    )
+
+
+class Gaussian(NamedTuple):
+    """Independent (truncated) normal priors of a block's entries.
+
+    A precision of 0 is a flat prior on an interval.
+    """
+
+    mean: Any
+    precision: Any
+    low: Any
+    high: Any
+
+
+@singledispatch
+def prior(fn: dist.Distribution, shape: tuple[int, ...]) -> Gaussian:
+    """Return a site's prior as `Gaussian`.
+
+    Raises
+    ------
+    NotImplementedError
+        When it is not.
+    """
+    raise NotImplementedError(
+        f"its prior {type(fn).__name__} is not normal, truncated normal or uniform"
+    )
+
+
+def _raveled(shape: tuple[int, ...], *parts: Any) -> Gaussian:
+    """Broadcast the parameters to the site's shape, and ravel them."""
+    return Gaussian(*(jnp.broadcast_to(jnp.asarray(part, float), shape).ravel() for part in parts))
+
+
+@prior.register
+def _(fn: dist.Normal, shape: tuple[int, ...]) -> Gaussian:
+    return _raveled(shape, fn.loc, 1 / fn.scale**2, -jnp.inf, jnp.inf)
+
+
+@prior.register
+def _(fn: truncated.TwoSidedTruncatedDistribution, shape: tuple[int, ...]) -> Gaussian:
+    return _truncated(fn, shape, fn.low, fn.high)
+
+
+@prior.register
+def _(fn: truncated.LeftTruncatedDistribution, shape: tuple[int, ...]) -> Gaussian:
+    return _truncated(fn, shape, fn.low, jnp.inf)
+
+
+@prior.register
+def _(fn: truncated.RightTruncatedDistribution, shape: tuple[int, ...]) -> Gaussian:
+    return _truncated(fn, shape, -jnp.inf, fn.high)
+
+
+def _truncated(fn: dist.Distribution, shape: tuple[int, ...], low: Any, high: Any) -> Gaussian:
+    """Return a truncated normal prior; other truncated priors are refused."""
+    if not isinstance(fn.base_dist, dist.Normal):
+        raise NotImplementedError(
+            f"its prior is a truncated {type(fn.base_dist).__name__}, not a truncated normal"
+        )
+    base = fn.base_dist
+    return _raveled(shape, base.loc, 1 / base.scale**2, low, high)
+
+
+@prior.register
+def _(fn: dist.Uniform, shape: tuple[int, ...]) -> Gaussian:
+    return _raveled(shape, 0.0, 0.0, fn.low, fn.high)
+
+
+@prior.register(dist.ExpandedDistribution)
+@prior.register(dist.Independent)
+def _(fn: dist.Distribution, shape: tuple[int, ...]) -> Gaussian:
+    return prior(fn.base_dist, shape)
+
+
+# -------------------------------------------------------------------- the Gaussian full conditional
+
+
+class Weighted(NamedTuple):
+    """Rows of a block with their Pólya-Gamma weights ω and pseudo-outcomes κ, in NumPy."""
+
+    entry: Int[np.ndarray, "slot row"] | None
+    weight: Float[np.ndarray, "slot row"] | Float[np.ndarray, "row entry"]
+    omega: Float[np.ndarray, " row"]
+    kappa: Float[np.ndarray, " row"]
+    offset: Float[np.ndarray, " row"]
+
+    def part(self, mask: Bool[np.ndarray, " row"]) -> Weighted:
+        """Select the rows of a mask."""
+        by_row = (self.omega[mask], self.kappa[mask], self.offset[mask])
+        if self.entry is None:
+            return Weighted(None, self.weight[mask], *by_row)
+        return Weighted(self.entry[:, mask], self.weight[:, mask], *by_row)
+
+
+class Conditional(ABC):
+    """Gaussian full conditional of a block.
+
+    Its precision is AᵀΩA and its shift Aᵀ(κ − Ω·offset), each plus that of the prior. The rows of
+    the design A are added in pieces. EM uses the mode, Gibbs a draw, Laplace both.
+    """
+
+    def __init__(self, prior: Gaussian) -> None:
+        self.prior = prior
+        self.size = len(prior.mean)
+        self.shift = np.where(prior.precision > 0, prior.precision * prior.mean, 0.0)
+        self.diagonal = np.array(prior.precision)
+
+    def add(self, rows: Weighted) -> None:
+        """Add a piece of the rows."""
+        assert rows.entry is not None
+        target = rows.kappa - rows.omega * rows.offset
+        for entry, weight in zip(rows.entry, rows.weight, strict=True):
+            self.shift += np.bincount(entry, weight * target, self.size)
+            self.diagonal += np.bincount(entry, weight**2 * rows.omega, self.size)
+
+    @abstractmethod
+    def mode(self, current: np.ndarray) -> np.ndarray:
+        """Return the mode; `current` is the start of an iterative solver."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+        """Return a draw; `current` is the start of an iterative solver."""
+
+    @abstractmethod
+    def coordinate(self, current: np.ndarray) -> np.ndarray:
+        """Update the entries one by one, in order, as in the paper of Extended-BTL."""
+
+
+def conditional(
+    entry: np.ndarray | None, prior: Gaussian, *, joint: bool, draws: bool
+) -> Conditional:
+    """Choose the solver: for independent entries, a dense precision, or a large sparse one."""
+    if entry is not None and len(entry) == 1:
+        return Diagonal(prior)
+    if not joint and (np.isfinite(prior.low).any() or np.isfinite(prior.high).any()):
+        raise NotImplementedError("its prior is bounded and its entries meet in the same logits")
+    if entry is None or len(prior.mean) <= (DENSE_LIMIT if draws or joint else MODE_LIMIT):
+        return Dense(prior)
+    return Sparse(prior, keep_rows=draws)
+
+
+class Diagonal(Conditional):
+    """Conditional of entries that share no logits: independent normals, truncated as the prior."""
+
+    def mode(self, current: np.ndarray) -> np.ndarray:
+        # An entry with neither votes nor a prior precision keeps its value.
+        mean = np.where(
+            self.diagonal > 0, self.shift / np.where(self.diagonal > 0, self.diagonal, 1), current
+        )
+        return np.asarray(np.clip(mean, self.prior.low, self.prior.high))
+
+    coordinate = mode
+
+    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+        # Under a flat prior an entry without votes has precision 0. A normal a million times wider
+        # than the interval is uniform on it; a wider one would lose its digits.
+        flat = (1e-6 / (self.prior.high - self.prior.low)) ** 2
+        precision = np.maximum(np.maximum(self.diagonal, flat), 1e-300)
+        return truncated_normal(
+            rng, self.shift / precision, 1 / np.sqrt(precision), self.prior.low, self.prior.high
+        )
+
+
+class Dense(Conditional):
+    """Conditional of a coupled block, with its precision as a dense array."""
+
+    def __init__(self, prior: Gaussian) -> None:
+        super().__init__(prior)
+        self.across = np.zeros((self.size, self.size))
+
+    def add(self, rows: Weighted) -> None:
+        if rows.entry is None:
+            self.shift += rows.weight.T @ (rows.kappa - rows.omega * rows.offset)
+            self.across += (rows.weight.T * rows.omega) @ rows.weight
+            return
+        super().add(rows)
+        for first in range(1, len(rows.entry)):
+            for second in range(first):
+                # int64, which the cells of a block of 50,000 entries need.
+                cell = rows.entry[first].astype(np.int64) * self.size + rows.entry[second]
+                value = rows.weight[first] * rows.weight[second] * rows.omega
+                half = np.bincount(cell, value, self.size**2).reshape(self.size, self.size)
+                self.across += half + half.T
+
+    def precision(self) -> np.ndarray:
+        """Return the precision matrix."""
+        return np.asarray(self.across + np.diag(self.diagonal))
+
+    def factor(self) -> np.ndarray:
+        """Return the lower Cholesky factor of the precision."""
+        return np.asarray(
+            scipy.linalg.cholesky(
+                self.precision(), lower=True, overwrite_a=True, check_finite=False
+            )
+        )
+
+    def mode(self, current: np.ndarray) -> np.ndarray:
+        return np.asarray(
+            scipy.linalg.cho_solve((self.factor(), True), self.shift, check_finite=False)
+        )
+
+    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+        factor = self.factor()
+        half = scipy.linalg.solve_triangular(factor, self.shift, lower=True, check_finite=False)
+        half += rng.standard_normal(self.size)
+        return np.asarray(
+            scipy.linalg.solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
+        )
+
+    def coordinate(self, current: np.ndarray) -> np.ndarray:
+        # Gauss–Seidel: each entry uses the new values of the entries before it.
+        precision = self.precision()
+        rest = self.shift - np.triu(precision, 1) @ current
+        return np.asarray(
+            scipy.linalg.solve_triangular(precision, rest, lower=True, check_finite=False)
+        )
+
+
+class Sparse(Conditional):
+    """Conditional of a large coupled block, solved by conjugate gradients with a Jacobi
+    preconditioner. Draws are by perturbation and optimisation."""
+
+    def __init__(self, prior: Gaussian, *, keep_rows: bool) -> None:
+        super().__init__(prior)
+        self.keep_rows = keep_rows
+        self.rows: list[Weighted] = []
+        # The precision off the diagonal is the sum of these, one for each piece of rows and pair of
+        # slots, and of their transposes.
+        self.across: list[scipy.sparse.csr_array] = []
+
+    def add(self, rows: Weighted) -> None:
+        super().add(rows)
+        assert rows.entry is not None
+        if self.keep_rows:
+            self.rows.append(rows)
+        for first in range(1, len(rows.entry)):
+            for second in range(first):
+                value = (rows.weight[first] * rows.weight[second] * rows.omega).astype(np.float32)
+                self.across.append(_by_row(rows.entry[second], rows.entry[first], value, self.size))
+
+    def _solve(self, right: np.ndarray, start: np.ndarray, tolerance: float) -> np.ndarray:
+        """Solve the linear system with the precision, and warn where it does not converge."""
+
+        def product(x: np.ndarray) -> np.ndarray:
+            return np.asarray(
+                self.diagonal * x + sum(half @ x + half.T @ x for half in self.across)
+            )
+
+        shape = (self.size, self.size)
+        operator = scipy.sparse.linalg.LinearOperator(shape, matvec=product, dtype=np.float64)
+        jacobi = scipy.sparse.linalg.LinearOperator(
+            shape, matvec=lambda x: x / self.diagonal, dtype=np.float64
+        )
+        solution, steps = scipy.sparse.linalg.cg(
+            operator, right, x0=start, rtol=tolerance, maxiter=_MOST_STEPS, M=jacobi
+        )
+        if steps:
+            residual = np.linalg.norm(product(solution) - right) / np.linalg.norm(right)
+            warnings.warn(
+                f"conjugate gradients stopped after {_MOST_STEPS} steps at a relative residual of"
+                f" {residual:.1g} (asked for {tolerance:g}); the items are hardly connected: use"
+                " NUTS(), or fix the scale in the model",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return np.asarray(solution)
+
+    def mode(self, current: np.ndarray) -> np.ndarray:
+        # A loose tolerance is enough, since callers iterate from warm starts.
+        return self._solve(self.shift, current, 1e-6)
+
+    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+        noise = np.sqrt(self.prior.precision) * rng.standard_normal(self.size)
+        for rows in self.rows:
+            assert rows.entry is not None
+            jitter = np.sqrt(rows.omega) * rng.standard_normal(len(rows.omega))
+            for entry, weight in zip(rows.entry, rows.weight, strict=True):
+                noise += np.bincount(entry, weight * jitter, self.size)
+        return self._solve(self.shift + noise, current, 1e-8)
+
+    def coordinate(self, current: np.ndarray) -> np.ndarray:
+        raise NotImplementedError(
+            f"coordinate updates stop at {DENSE_LIMIT} entries; write PGEM(update='block')"
+        )
+
+
+def _by_row(
+    row: np.ndarray, column: np.ndarray, value: np.ndarray, size: int
+) -> scipy.sparse.csr_array:
+    """Return a sparse matrix from its entries."""
+    # Rows of aggregated data are sorted already.
+    if np.any(row[1:] < row[:-1]):
+        order = np.argsort(row, kind="stable")
+        row, column, value = row[order], column[order], value[order]
+    begin = np.searchsorted(row, np.arange(size + 1, dtype=row.dtype)).astype(np.int32)
+    # A copy, because the column is a view that would keep a larger array in memory.
+    return scipy.sparse.csr_array((value, np.array(column), begin), shape=(size, size))
+
+
+def truncated_normal(
+    rng: np.random.Generator,
+    mean: np.ndarray,
+    deviation: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+) -> np.ndarray:
+    """Draw from normals truncated to [low, high], by inversion in log space.
+
+    Intervals above the mean are reflected, so that the tail is the one computed accurately.
+    """
+    lower, upper = (low - mean) / deviation, (high - mean) / deviation
+    flip = lower > 0
+    lower, upper = np.where(flip, -upper, lower), np.where(flip, -lower, upper)
+    log_low, log_high = log_ndtr(lower), log_ndtr(upper)
+    uniform = rng.uniform(size=np.shape(mean))
+    # log(Φ(lower) + u (Φ(upper) − Φ(lower)))
+    with np.errstate(divide="ignore"):
+        log_level = log_high + np.log(uniform + (1 - uniform) * np.exp(log_low - log_high))
+    standard = np.clip(ndtri_exp(log_level), lower, upper)
+    return np.asarray(np.clip(mean + deviation * np.where(flip, -standard, standard), low, high))

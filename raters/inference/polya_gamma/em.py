@@ -1,0 +1,398 @@
+"""Pólya-Gamma EM to the posterior mode, with Laplace draws around it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import jax
+import numpy as np
+from numpyro.distributions import constraints
+from numpyro.distributions.transforms import biject_to
+from scipy.special import expit, logit, softmax
+from threadpoolctl import threadpool_limits
+from tqdm.auto import tqdm
+
+from raters._validation import boolean, one_of, positive, whole
+from raters.errors import ConvergenceWarning
+from raters.inference.base import Backend, Draws, centre, numpy_seeds, progress_bar
+from raters.inference.polya_gamma import augmentation, latent_classes, sweep
+from raters.inference.polya_gamma.gibbs import gibbs_sweep
+from raters.inference.polya_gamma.laplace import laplace
+from raters.model import Model, Permute, Values
+from raters.program import Program, likelihood_of, prior_of, scattered
+
+# Sweeps of the Gibbs run that estimates the hyper-parameters; the first third is warm-up.
+_GIBBS_SWEEPS = 150
+
+
+class Climb(NamedTuple):
+    """Run of EM: final values, log joint density after each sweep, and whether it converged."""
+
+    values: Values
+    objective: np.ndarray
+    converged: bool
+
+
+@dataclass(frozen=True)
+class PGEM(Backend):
+    r"""Pólya-Gamma EM to the posterior mode, with Laplace draws around it.
+
+    A sweep replaces every ω by its mean :math:`n\tanh(\psi/2)/(2\psi)` and sets each block to the
+    mode of its Gaussian (or truncated Gaussian) conditional, then maximises along the orbit of each
+    scale symmetry. The log joint density given the hyper-parameters never decreases. The
+    accelerated variant uses Newton's weights :math:`n\sigma(1-\sigma)` in the same linear systems
+    and SQUAREM extrapolation; steps that would decrease the density are undone.
+
+    Hyper-parameters (the learned scales) are fixed in EM: the joint mode has scales of zero,
+    whatever the data, because the density of N rewards grows like the scale to the power −N. They
+    are estimated first by stochastic EM, as averages over a short Gibbs run, which also gives the
+    first start. A model without learned scales needs no such run.
+
+    The draws are from a Laplace approximation: normal with the Fisher information at the mode, with
+    bounded sites mapped to truncated normals. Hyper-parameters and orbits are then redrawn given
+    the other sites. ``log_p`` and ``log_q`` are those of the normal step, given the
+    hyper-parameters, for ``arviz.loo_approximate_posterior``.
+
+    Parameters
+    ----------
+    draws : int
+        Number of Laplace draws; 0 returns the mode as a single draw.
+    starts : int, optional
+        Number of starting points, of which the best mode is used. By default 10, drawn by the
+        model, for a mixture of types; 1 for a model with one block or with latent classes; 4
+        otherwise. With latent classes the votes give a good start, and other starts may lead to
+        modes of higher density and worse labels.
+    accelerate : bool
+        Use Newton's weights and SQUAREM; otherwise plain EM.
+    update : {"block", "coordinate"}
+        Solve each block jointly, or update its entries one by one as the paper of Extended-BTL
+        does.
+    tolerance : float
+        Stop when a cycle increases the log joint density by less than this, in nats.
+    max_sweeps : int
+        Largest number of sweeps; a warning is given when EM has not converged by then.
+
+    References
+    ----------
+    Polson, Scott and Windle (2013), JASA 108, 1339–1349. Varadhan and Roland (2008), Scand. J.
+    Stat. 35, 335–353, for SQUAREM.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
+    >>> bool((result["optimisation"]["log_joint"].diff("sweep") > -1e-9).all())
+    True
+    """
+
+    draws: int = 1000
+    starts: int | None = None
+    accelerate: bool = True
+    update: Literal["block", "coordinate"] = "block"
+    tolerance: float = 1e-6
+    max_sweeps: int = 2000
+
+    exact: ClassVar[bool] = False
+
+    reference: ClassVar[str] = (
+        augmentation.REFERENCE
+        + r"""
+    @article{varadhan2008simple,
+      author  = {Varadhan, Ravi and Roland, Christophe},
+      title   = {Simple and Globally Convergent Methods for Accelerating the Convergence of Any
+                 {EM} Algorithm},
+      journal = {Scandinavian Journal of Statistics},
+      year    = {2008},
+      volume  = {35},
+      number  = {2},
+      pages   = {335--353},
+      doi     = {10.1111/j.1467-9469.2007.00585.x},
+    }
+    """
+    )
+
+    def __post_init__(self) -> None:
+        whole("draws", self.draws, least=0)
+        if self.starts is not None:
+            whole("starts", self.starts)
+        boolean("accelerate", self.accelerate)
+        one_of("update", self.update, ("block", "coordinate"))
+        positive("tolerance", self.tolerance)
+        whole("max_sweeps", self.max_sweeps)
+
+    def why_not(self, program: Program[Any]) -> str | None:
+        """Refuse models without blocks, and distributions that augmentation does not cover."""
+        return super().why_not(program) or sweep.why_not(program)
+
+    def run(
+        self,
+        program: Program[Any],
+        key: jax.Array,
+        *,
+        start: Values | None = None,
+        progress: bool = False,
+    ) -> Draws:
+        """Estimate the hyper-parameters, run EM from each start, and draw around the best mode.
+
+        The first start is the model's own, or the centre of earlier draws where these are given,
+        from which the Gibbs run needs no warm-up.
+        """
+        with (
+            jax.enable_x64(True),
+            threadpool_limits(1, user_api="blas"),
+            progress_bar(1, "PGEM", progress) as bar,
+        ):
+            model, data = program.model, program.data
+            first = {
+                name: np.asarray(value, np.float64) for name, value in model.start(data).items()
+            }
+            plan = sweep.plan(program, first)
+            starts = self.starts or _usual_starts(plan)
+            seeds = numpy_seeds(key, starts + 2)
+            bar.reset(starts)
+            # Starts use the data on the host, since compiled functions would be compiled anew for
+            # each selection of rows.
+            host, data = data, sweep.on_device(data)
+            if start is None:
+                hyper, first = self._empirical_bayes(
+                    plan, data, first, seeds[-1], warmup=_GIBBS_SWEEPS // 3
+                )
+            else:
+                first = centre(model, start)
+                hyper, _ = self._empirical_bayes(plan, data, first, seeds[-1], warmup=0)
+            climbs = []
+            for index, seed in enumerate(seeds[:starts]):
+                values = (
+                    first
+                    if index == 0
+                    else _another_start(
+                        model, host, first, plan.supports, np.random.default_rng(seed)
+                    )
+                )
+                climbs.append(self._climb(plan, data, values | hyper, bar))
+                bar.update()
+            best = max(climbs, key=lambda climb: climb.objective[-1])
+            facts = self._report(climbs, best)
+            draws, stats = laplace(
+                plan, data, best.values, self.draws, np.random.default_rng(seeds[-2])
+            )
+        mode = {name: np.asarray(value) for name, value in best.values.items()}
+        return Draws(draws, stats, {"log_joint": best.objective}, facts, mode)
+
+    def _empirical_bayes(
+        self, plan: sweep.Plan, data: Any, values: Values, seed: np.random.SeedSequence, warmup: int
+    ) -> tuple[Values, Values]:
+        """Average the hyper-parameters over a short Gibbs run; return them and the last values.
+
+        The average is in unconstrained coordinates.
+        """
+        rng = np.random.default_rng(seed)
+        row = data.take(slice(0, 1))
+        supports = plan.supports
+        draws: dict[str, list[np.ndarray]] = {name: [] for name in plan.hyper}
+        for index in range(warmup + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3 if plan.hyper else 0):
+            values = gibbs_sweep(plan, row, data, values, rng)
+            for name in plan.hyper if index >= warmup else ():
+                draws[name].append(np.asarray(biject_to(supports[name]).inv(values[name])))
+        hyper = {
+            name: np.asarray(biject_to(supports[name])(np.mean(values, 0)))
+            for name, values in draws.items()
+        }
+        return hyper, {name: np.asarray(value) for name, value in values.items()}
+
+    def _climb(self, plan: sweep.Plan, data: Any, values: Values, bar: tqdm) -> Climb:
+        """Run EM from one start, with fixed hyper-parameters.
+
+        A sweep computes the density at its start, so a step that decreased the density is detected
+        by the next sweep, and undone then.
+        """
+        climber = _Climber(plan.holding_hyper(), data, self.update)
+        newton = self.accelerate and self.update == "block"
+        value, ahead = climber.sweep(values, newton)
+        objective = [value]
+        while climber.sweeps < self.max_sweeps:
+            before = objective[-1]
+            first = ahead
+            value, second = climber.sweep(first, newton)
+            if value < before - _slack(before):
+                # Newton's step was too long; that of EM from the same point cannot be.
+                first = climber.sweep(values, False)[1]
+                value, second = climber.sweep(first, False)
+            if value < before - _slack(before):  # No increase is left beyond rounding.
+                return Climb(values, np.array(objective), True)
+            objective.append(value)
+            if self.accelerate:
+                leap = climber.extrapolate(values, first, second)
+                leap_value, leap_ahead = climber.sweep(leap, newton)
+                if leap_value >= value:
+                    values, ahead = leap, leap_ahead
+                    objective.append(leap_value)
+                else:
+                    values, ahead = first, second
+            else:
+                values, ahead = first, second
+            bar.set_postfix(log_joint=f"{objective[-1]:.4f}", refresh=False)
+            if objective[-1] - before < self.tolerance:
+                return Climb(values, np.array(objective), True)
+        return Climb(values, np.array(objective), False)
+
+    def _report(self, climbs: list[Climb], best: Climb) -> dict[str, Any]:
+        """Return facts about convergence, and warn when the best run has not converged."""
+        if not best.converged:
+            rise = best.objective[-1] - best.objective[-2] if len(best.objective) > 1 else np.inf
+            warnings.warn(
+                f"EM stopped after {self.max_sweeps} sweeps while the log joint density still rose"
+                f" by {rise:.2g} a step (tolerance {self.tolerance:g}); raise PGEM(max_sweeps=...)",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        maxima = np.array([climb.objective[-1] for climb in climbs])
+        return {
+            "converged": int(best.converged),
+            "log_joint": float(best.objective[-1]),
+            "starts": len(climbs),
+            "starts_at_best": int(np.sum(maxima > maxima.max() - 0.01)),
+            "sweeps": len(best.objective),
+        }
+
+
+def _usual_starts(plan: sweep.Plan) -> int:
+    """Return the default number of starts."""
+    if any(isinstance(symmetry, Permute) for symmetry in plan.model.symmetries):
+        return 10
+    return 1 if len(plan.blocks) == 1 or plan.classes else 4
+
+
+def _another_start(
+    model: Model[Any], data: Any, start: Values, supports: dict[str, Any], rng: np.random.Generator
+) -> Values:
+    """Return a random start: the model's own, or this one with random changes."""
+    drawn = model.another_start(data, rng)
+    if drawn is None:
+        return scattered(start, supports, rng)
+    return {name: np.asarray(value, np.float64) for name, value in drawn.items()}
+
+
+def _slack(value: float) -> float:
+    """Return the rounding error of a log joint density of this size."""
+    return 1e-11 * (1 + abs(value))
+
+
+class _Climber:
+    """Sweeps of EM over a data set, and their extrapolation."""
+
+    def __init__(self, plan: sweep.Plan, data: Any, update: str) -> None:
+        self.plan, self.data, self.update = plan, data, update
+        self.row = data.take(slice(0, 1))
+        self.supports = plan.supports
+        self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
+        self.key = jax.random.key(0)
+        self.sweeps = 0
+        self.constant: float | None = None
+
+    def sweep(self, values: Values, newton: bool) -> tuple[float, Values]:
+        """Return the log joint density at `values`, and the values after a sweep from them."""
+        weights_of = augmentation.curvature if newton else augmentation.expectation
+        likelihoods: list[float] = []
+        self.sweeps += 1
+        start, classes, objective = values, None, -np.inf
+        if self.plan.classes:
+            classes, likelihood = latent_classes.expected(self.plan.model, self.data, start)
+            objective = (
+                float(likelihood)
+                + float(prior_of(self.plan.model, self.row, start))
+                + self._volume(start)
+            )
+
+        def weights(
+            _: Any, logits: np.ndarray, votes: np.ndarray, kappa: np.ndarray
+        ) -> tuple[np.ndarray, np.ndarray]:
+            omega, kappa, log_likelihood = weights_of(logits, votes, kappa)
+            likelihoods.append(float(log_likelihood))
+            return np.asarray(omega), np.asarray(kappa)
+
+        for index, block in enumerate(self.plan.blocks):
+            conditional = sweep.block_conditional(
+                self.plan, self.data, values, block, weights, classes, draws=False
+            )
+            # The first block's weights were computed at `start`.
+            if index == 0 and not self.plan.classes:
+                objective = sum(likelihoods) + self._rest(start, sum(likelihoods))
+            solve = conditional.coordinate if self.update == "coordinate" else conditional.mode
+            values = block.put(values, solve(block.current(values)))
+        if self.plan.steep:
+            values = sweep.climb_steep(self.plan, self.data, values)
+        if self.plan.free or self.plan.scales:
+            values = sweep.visit_free(self.plan, self.row, self.data, values, self.key, False)
+        return objective, {name: np.asarray(value) for name, value in values.items()}
+
+    def _volume(self, values: Values) -> float:
+        """Return the log volume element of the sites with modes in logarithmic coordinates."""
+        total = 0.0
+        for name in self.plan.in_logs:
+            total += np.log(values[name]).sum()
+            if self.supports[name] is not constraints.simplex:
+                total += np.log1p(-values[name]).sum()
+        return float(total)
+
+    def _rest(self, values: Values, likelihood: float) -> float:
+        """Return the log prior density plus the Binomial coefficients, which are constant."""
+        if self.constant is None:
+            full = sum(
+                float(likelihood_of(self.plan.model, piece, values))
+                for piece in self.data.chunks(sweep.CHUNK)
+            )
+            self.constant = full - likelihood
+        return float(prior_of(self.plan.model, self.row, values)) + self.constant
+
+    def extrapolate(self, x0: Values, x1: Values, x2: Values) -> Values:
+        """Extrapolate by SQUAREM's S3 step.
+
+        It is in unconstrained coordinates for free sites, and clipped to the bounds of the others.
+        """
+        flat = [self._flatten(point) for point in (x0, x1, x2)]
+        step, curvature = flat[1] - flat[0], flat[2] - 2 * flat[1] + flat[0]
+        length = -np.linalg.norm(step) / max(np.linalg.norm(curvature), 1e-300)
+        length = min(length, -1.0)
+        leap = flat[0] - 2 * length * step + length**2 * curvature
+        return self._unflatten(leap, x0)
+
+    def _flatten(self, values: Values) -> np.ndarray:
+        """Concatenate the sites, in the coordinates of the extrapolation."""
+        # In a fixed order of the sites, since compiled functions return mappings sorted by name.
+        parts = []
+        for name, support in self.supports.items():
+            value = values[name]
+            if name in self.counted:
+                value = np.log(value) if support is constraints.simplex else logit(value)
+            elif name in self.plan.free:
+                value = biject_to(support).inv(value)
+            parts.append(np.ravel(value))
+        return np.concatenate(parts)
+
+    def _unflatten(self, flat: np.ndarray, like: Values) -> Values:
+        """Invert `_flatten`, with the shapes of `like`."""
+        values: Values = {}
+        begin = 0
+        for name, support in self.supports.items():
+            shape = np.shape(like[name])
+            if name in self.plan.free:
+                shape = np.shape(biject_to(support).inv(like[name]))
+            size = int(np.prod(shape))
+            part = flat[begin : begin + size].reshape(shape)
+            begin += size
+            if name in self.counted:
+                part = softmax(part, axis=-1) if support is constraints.simplex else expit(part)
+                part = np.clip(part, latent_classes.LEAST, 1 - latent_classes.LEAST)
+            elif name in self.plan.free:
+                part = np.asarray(biject_to(support)(part))
+            else:
+                low, high = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))
+                part = np.clip(
+                    part, -np.inf if low is None else low, np.inf if high is None else high
+                )
+            values[name] = part
+        return values

@@ -1,0 +1,208 @@
+"""Draws around the mode of a model whose likelihood sums latent classes out."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+from jax.flatten_util import ravel_pytree
+from numpyro.distributions import constraints
+from numpyro.distributions.transforms import biject_to
+from scipy.stats import norm
+
+from raters.errors import ConvergenceWarning
+from raters.inference.polya_gamma import augmentation, latent_classes, sweep
+from raters.model import Values
+from raters.program import log_joint
+
+# Largest number of parameters, and of rows times parameters, for which the information matrix is
+# computed: each of its columns needs a pass over the rows.
+_DENSE_LIMIT = 1500
+_WORK_LIMIT = 2e8
+# Steps of Gibbs sampling after the normal draw, and the largest number of rows times classes in all
+# of them.
+_MOVES = 3
+_MOVE_LIMIT = 5e8
+# Coordinates of bounded sites are clipped to this, since rounding puts larger ones on the bound.
+_FARTHEST = 30.0
+# A wider normal in unconstrained coordinates does not describe a bounded site.
+_WIDEST = 2.0
+
+
+def around_classes(
+    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: np.random.Generator
+) -> tuple[Values, Values]:
+    """Draw around the mode, with fixed hyper-parameters.
+
+    The draws are normal in unconstrained coordinates, at the mode in those coordinates, with the
+    observed information, which includes the uncertainty of the classes. A mode of probabilities may
+    lie on the edge of the simplex; in logarithmic coordinates it never does (MacKay 1998).
+
+    A normal there is a poor approximation to a Dirichlet of few counts, so each draw is followed by
+    steps of Gibbs sampling on the classes and the counted sites. These leave the posterior
+    invariant, so the weights from ``log_p`` and ``log_q`` of the normal draws are valid for the
+    moved ones too (Gilks and Berzuini 2001).
+
+    With too many parameters for that, each block is drawn from its conditional given the expected
+    classes. This treats the classes as observed, so intervals are too narrow.
+
+    Returns
+    -------
+    tuple of dict
+        Draws of each site, shape (draw, ...), and ``log_p`` and ``log_q``, shape (1, draw), where
+        both are computed.
+    """
+    held = {name: jnp.asarray(mode[name]) for name in plan.hyper}
+    moving = {name: jnp.asarray(value) for name, value in mode.items() if name not in plan.hyper}
+    supports = plan.supports
+    start = {name: biject_to(supports[name]).inv(value) for name, value in moving.items()}
+    size = sum(value.size for value in start.values())
+    if size > _DENSE_LIMIT or size * data.num_rows > _WORK_LIMIT:
+        return _by_block(plan, data, mode, num_draws, rng), {}
+    flat, unravel = ravel_pytree(start)
+
+    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = _density(plan, data, held, unravel(jnp.asarray(point)))
+        return -float(value), -np.asarray(ravel_pytree(gradient)[0])
+
+    best = scipy.optimize.minimize(
+        loss, np.asarray(flat), jac=True, method="L-BFGS-B", options={"maxiter": 500}
+    ).x
+    eigenvalues, eigenvectors = np.linalg.eigh(
+        np.asarray(_information(plan, data, held, unravel(jnp.asarray(best))))
+    )
+    deviation = 1 / np.sqrt(np.maximum(eigenvalues, 1e-4))
+    standard = rng.standard_normal((num_draws, size))
+    points = best + (standard * deviation) @ eigenvectors.T
+    log_q = norm.logpdf(standard).sum(1) - np.log(deviation).sum()
+    unconstrained = jax.vmap(unravel)(jnp.asarray(points))
+    counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")
+    bounded = {
+        name
+        for name in start
+        if isinstance(supports[name], constraints.interval) and name not in counted
+    }
+    _warn_of_wide(bounded, unravel(jnp.asarray(np.sqrt(((eigenvectors * deviation) ** 2).sum(1)))))
+    unconstrained |= {
+        name: jnp.clip(unconstrained[name], -_FARTHEST, _FARTHEST) for name in bounded
+    }
+    log_p = np.asarray(_densities(plan, data, held, unconstrained))
+    draws = {
+        name: np.asarray(biject_to(supports[name])(value)) for name, value in unconstrained.items()
+    }
+    draws |= {
+        name: np.repeat(np.asarray(value)[None], num_draws, 0) for name, value in held.items()
+    }
+    expected = jax.eval_shape(partial(latent_classes.expected, plan.model), data, mode)[0]
+    work = num_draws * _MOVES * data.num_rows * expected.shape[-1]
+    if counted and work <= _MOVE_LIMIT:
+        keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), num_draws)
+        draws = {
+            name: np.asarray(value)
+            for name, value in _moved(plan, data, draws, keys, counted).items()
+        }
+    return draws, {"log_p": log_p[None], "log_q": log_q[None]}
+
+
+def _warn_of_wide(bounded: set[str], deviations: Values) -> None:
+    """Warn of bounded sites whose posterior is not approximately normal around the mode."""
+    for name in sorted(bounded):
+        if wide := int(np.sum(np.asarray(deviations[name]) > _WIDEST)):
+            warnings.warn(
+                f"{wide} of {np.size(deviations[name])} entries of {name!r} may lie nearly anywhere"
+                " within their bounds, which draws around the mode show badly; use PGGibbs() for"
+                " their intervals and for LOO",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+
+def _log_density(plan: sweep.Plan, data: Any, held: Values, point: Values) -> jax.Array:
+    """Return the log joint density in unconstrained coordinates."""
+    values, total = dict(held), jnp.zeros(())
+    for name, support in plan.supports.items():
+        if name in point:
+            transform = biject_to(support)
+            values[name] = transform(point[name])
+            total += transform.log_abs_det_jacobian(point[name], values[name]).sum()
+    return total + log_joint(plan.model, data, values)
+
+
+@partial(jax.jit, static_argnums=0)
+def _density(plan: sweep.Plan, data: Any, held: Values, point: Values) -> tuple[jax.Array, Values]:
+    """Return the log-density and its gradient."""
+    return jax.value_and_grad(lambda point: _log_density(plan, data, held, point))(point)
+
+
+@partial(jax.jit, static_argnums=0)
+def _densities(plan: sweep.Plan, data: Any, held: Values, points: Values) -> jax.Array:
+    """Return the log-densities of many points, one after the other."""
+    log_densities: jax.Array = jax.lax.map(
+        lambda point: _log_density(plan, data, held, point), points
+    )
+    return log_densities
+
+
+@partial(jax.jit, static_argnums=(0, 4))
+def _moved(
+    plan: sweep.Plan, data: Any, draws: Values, keys: jax.Array, counted: tuple[str, ...]
+) -> Values:
+    """Move each draw by steps of Gibbs sampling."""
+
+    def move(entry: tuple[Values, jax.Array]) -> Values:
+        values, key = entry
+        step = partial(latent_classes.moved, plan.model, data)
+        moved: Values = jax.lax.fori_loop(
+            0,
+            _MOVES,
+            lambda index, values: step(values, counted, jax.random.fold_in(key, index)),
+            values,
+        )
+        return moved
+
+    moved: Values = jax.lax.map(move, (draws, keys))
+    return moved
+
+
+@partial(jax.jit, static_argnums=0)
+def _information(plan: sweep.Plan, data: Any, held: Values, point: Values) -> jax.Array:
+    """Return the observed information matrix, computed column by column."""
+    flat, unravel = ravel_pytree(point)
+    gradient = jax.grad(lambda flat: -_log_density(plan, data, held, unravel(flat)))
+    columns: jax.Array = jax.lax.map(
+        lambda direction: jax.jvp(gradient, (flat,), (direction,))[1],
+        jnp.eye(flat.size, dtype=flat.dtype),
+    )
+    return columns
+
+
+def _by_block(
+    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: np.random.Generator
+) -> Values:
+    """Draw each block from its conditional at the mode, given the expected classes."""
+    classes, _ = latent_classes.expected(plan.model, data, mode)
+
+    def weights(
+        _: Any, logits: np.ndarray, count: np.ndarray, kappa: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        omega, kappa, _ = augmentation.curvature(logits, count, kappa)
+        return np.asarray(omega), np.asarray(kappa)
+
+    draws = {name: np.repeat(np.asarray(value)[None], num_draws, 0) for name, value in mode.items()}
+    for block in plan.blocks:
+        conditional = sweep.block_conditional(plan, data, mode, block, weights, classes, draws=True)
+        current = block.current(mode)
+        sites = {name: mode[name] for name in block.sites}
+        for draw in range(num_draws):
+            moved = block.put(sites, conditional.draw(rng, current))
+            for name in block.sites:
+                if block.is_column:
+                    draws[name][draw][:, block.column] = moved[name][:, block.column]
+                else:
+                    draws[name][draw] = moved[name]
+    return draws

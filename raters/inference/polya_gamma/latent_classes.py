@@ -1,0 +1,277 @@
+"""Latent classes in a sweep: responsibilities and draws, and the Dirichlet and Beta conditionals.
+
+EM uses the responsibilities of the classes, Gibbs a draw. Given either, the log-likelihood of
+labels and classes together is linear in the logarithms of the probabilities, and its derivatives
+are the counts (Fisher's identity), so no model's counts are written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, singledispatch
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters.distributions import StickBreaking
+from raters.model import Model, Values
+from raters.program import trace
+
+LogLikelihood = Callable[[Array], Array]
+# Of a Dirichlet its concentration, of a Beta or of breaks of a stick both concentrations.
+Parameters = tuple[Any, ...]
+# Smallest probability of a mode, so that its logarithm is finite.
+LEAST = 1e-12
+
+
+@partial(jax.jit, static_argnums=0)
+def expected(
+    model: Model[Any], data: Any, values: Values
+) -> tuple[Float[Array, "unit class"], Float[Array, ""]]:
+    """Return the responsibilities of the classes, and the log-likelihood of all units."""
+    site = trace(model, data, values)[model.observed]
+    joint = site["fn"].log_joint(site["value"])
+    return jax.nn.softmax(joint, axis=-1), jax.nn.logsumexp(joint, axis=-1).sum()
+
+
+@partial(jax.jit, static_argnums=0)
+def drawn(
+    model: Model[Any], data: Any, values: Values, key: jax.Array
+) -> Float[Array, "unit class"]:
+    """Draw the classes given the labels, as one-hot rows."""
+    site = trace(model, data, values)[model.observed]
+    joint = site["fn"].log_joint(site["value"])
+    return jax.nn.one_hot(jax.random.categorical(key, joint), joint.shape[-1], dtype=joint.dtype)
+
+
+def _complete_log_likelihood(
+    model: Model[Any], data: Any, values: Values, classes: Float[Array, "unit class"]
+) -> Float[Array, ""]:
+    """Return the log-likelihood of labels and classes together, averaged over `classes`."""
+    site = trace(model, data, values)[model.observed]
+    value: Array = site["fn"].expected_log_prob(site["value"], classes)
+    return value
+
+
+# ---------------------------------------------------------------------- Dirichlet and Beta blocks
+
+
+@singledispatch
+def conjugate(fn: dist.Distribution, log_likelihood: LogLikelihood, at: float) -> Parameters:
+    """Return the parameters of a site's full conditional.
+
+    They follow from its prior `fn` and the complete-data log-likelihood as a function of the site,
+    differentiated at a point that depends on `at`, from 0 to 1.
+    """
+    raise NotImplementedError(
+        f"its prior {type(fn).__name__} is neither Dirichlet, StickBreaking nor Beta"
+    )
+
+
+def _counts(fn: dist.Distribution, log_likelihood: LogLikelihood, at: float) -> Array:
+    """Return the expected counts of a site of probabilities."""
+    # They are the same at every point; logarithms are finite in the middle of the simplex.
+    size = fn.event_shape[-1]
+    tilt = 1 + at * jnp.arange(size) / size
+    point = jnp.broadcast_to(tilt / tilt.sum(), (*fn.batch_shape, size))
+    counts: Array = point * jax.grad(log_likelihood)(point)
+    return counts
+
+
+@conjugate.register
+def _(fn: dist.Dirichlet, log_likelihood: LogLikelihood, at: float) -> Parameters:
+    return (fn.concentration + _counts(fn, log_likelihood, at),)
+
+
+@conjugate.register
+def _(fn: StickBreaking, log_likelihood: LogLikelihood, at: float) -> Parameters:
+    count = _counts(fn, log_likelihood, at)
+    after = jnp.flip(jnp.cumsum(jnp.flip(count)))[1:]
+    return fn.concentration1 + count[:-1], fn.concentration0 + after
+
+
+@conjugate.register
+def _(fn: dist.Beta, log_likelihood: LogLikelihood, at: float) -> Parameters:
+    # With a right and b wrong the derivative along the logit is a − (a + b)p: two points give both.
+    def slope(p: float) -> Any:
+        # Not weakly typed, so that float32 counts do not reduce the precision.
+        point = jnp.full(fn.batch_shape, p, float)
+        return p * (1 - p) * jax.grad(log_likelihood)(point)
+
+    low, high = (1 - at / 2) / 3, (2 + at / 2) / 3
+    total = (slope(low) - slope(high)) / (high - low)
+    right = slope(low) + total * low
+    return fn.concentration1 + right, fn.concentration0 + total - right
+
+
+def _prior(model: Model[Any], data: Any, values: Values, site: str) -> dist.Distribution:
+    """Return a site's prior, with its parameters in the site's shape."""
+    fn = trace(model, data, values)[site]["fn"]
+    while isinstance(fn, dist.Independent):
+        fn = fn.base_dist
+    if isinstance(fn, dist.ExpandedDistribution) and isinstance(fn.base_dist, dist.Dirichlet):
+        return dist.Dirichlet(jnp.broadcast_to(fn.base_dist.concentration, fn.shape()))
+    if isinstance(fn, dist.ExpandedDistribution) and isinstance(fn.base_dist, dist.Beta):
+        base = fn.base_dist
+        return dist.Beta(
+            *(
+                jnp.broadcast_to(part, fn.shape())
+                for part in (base.concentration1, base.concentration0)
+            )
+        )
+    return fn
+
+
+def is_counted(model: Model[Any], data: Any, values: Values, site: str) -> bool:
+    """Return whether a site's prior is Dirichlet, stick-breaking or Beta."""
+    return isinstance(
+        _prior(model, data.take(slice(0, 1)), values, site),
+        (dist.Dirichlet, StickBreaking, dist.Beta),
+    )
+
+
+def is_broken(model: Model[Any], data: Any, values: Values, site: str) -> bool:
+    """Return whether a site's prior is stick-breaking."""
+    return isinstance(_prior(model, data.take(slice(0, 1)), values, site), StickBreaking)
+
+
+def is_unbounded(model: Model[Any], data: Any, values: Values, site: str) -> bool:
+    """Return whether the density of a site of probabilities may be unbounded at an edge.
+
+    It may where a concentration is below 1, and under stick-breaking, where the rest of the stick
+    may vanish.
+    """
+    fn = _prior(model, data.take(slice(0, 1)), values, site)
+    if isinstance(fn, StickBreaking):
+        return True
+    low = (
+        fn.concentration
+        if isinstance(fn, dist.Dirichlet)
+        else jnp.minimum(fn.concentration0, fn.concentration1)
+    )
+    return bool(jnp.min(low) < 1)
+
+
+@partial(jax.jit, static_argnums=(0, 4, 5))
+def parameters(
+    model: Model[Any], data: Any, values: Values, classes: jax.Array, site: str, at: float = 0.0
+) -> Parameters:
+    """Return the parameters of a site's full conditional, given the classes and the other sites."""
+    conditional: Parameters = conjugate(
+        _prior(model, data, values, site),
+        lambda value: _complete_log_likelihood(model, data, values | {site: value}, classes),
+        at,
+    )
+    return conditional
+
+
+@singledispatch
+def sampled(fn: dist.Distribution, parameters: Parameters, key: jax.Array) -> jax.Array:
+    """Draw from a site's full conditional, whose prior is `fn`; may be compiled."""
+    raise NotImplementedError(
+        f"its prior {type(fn).__name__} is neither Dirichlet, StickBreaking nor Beta"
+    )
+
+
+@sampled.register
+def _(fn: dist.Dirichlet, parameters: Parameters, key: jax.Array) -> jax.Array:
+    probs = jnp.maximum(jax.random.dirichlet(key, parameters[0]), 1e-300)
+    return probs / probs.sum(-1, keepdims=True)
+
+
+@sampled.register
+def _(fn: StickBreaking, parameters: Parameters, key: jax.Array) -> jax.Array:
+    probs = jnp.maximum(StickBreaking(*parameters).sample(key), 1e-300)
+    return probs / probs.sum(-1, keepdims=True)
+
+
+@sampled.register
+def _(fn: dist.Beta, parameters: Parameters, key: jax.Array) -> jax.Array:
+    return jnp.clip(jax.random.beta(key, *parameters), 1e-300, 1 - 1e-16)
+
+
+def moved(
+    model: Model[Any], data: Any, values: Values, sites: tuple[str, ...], key: jax.Array
+) -> Values:
+    """Draw the classes and then each of the counted `sites` by Gibbs sampling; may be compiled."""
+    class_key, *keys = jax.random.split(key, len(sites) + 1)
+    classes = drawn(model, data, values, class_key)
+    for site, site_key in zip(sites, keys, strict=True):
+        values = values | {
+            site: sampled(
+                _prior(model, data, values, site),
+                parameters(model, data, values, classes, site),
+                site_key,
+            )
+        }
+    return values
+
+
+class Counts:
+    """Dirichlet or Beta full conditional of a site.
+
+    EM uses the mode, Gibbs a draw, Laplace both. With `in_logs` the mode is that in logarithmic
+    coordinates, which is always inside the simplex (MacKay 1998).
+    """
+
+    def __init__(self, parameters: Parameters, in_logs: bool = False) -> None:
+        self.parameters = tuple(np.asarray(parameter) for parameter in parameters)
+        self.less = 0.0 if in_logs else 1.0
+
+    @property
+    def _concentration(self) -> np.ndarray:
+        """Concentrations as of a Dirichlet, shape (..., class); a Beta has two classes."""
+        return self.parameters[0] if len(self.parameters) == 1 else np.stack(self.parameters, -1)
+
+    def _flat(self, probs: np.ndarray) -> np.ndarray:
+        return np.ravel(probs if len(self.parameters) == 1 else probs[..., 0])
+
+    def mode(self, current: np.ndarray) -> np.ndarray:
+        """Return the mode, bounded away from 0; `current` where there are no counts."""
+        count = np.maximum(self._concentration - self.less, 0.0)
+        total = count.sum(-1, keepdims=True)
+        probs = np.maximum(count / np.where(total > 0, total, 1.0), LEAST)
+        probs /= probs.sum(-1, keepdims=True)
+        counted = np.broadcast_to(total > 0, probs.shape)
+        return np.where(self._flat(counted), self._flat(probs), current)
+
+    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+        """Return a draw."""
+        gamma = np.maximum(rng.standard_gamma(self._concentration), 1e-300)
+        # Below 1, so that log-odds are finite.
+        probs = self._flat(gamma / gamma.sum(-1, keepdims=True))
+        return np.asarray(np.minimum(probs, 1 - 1e-16))
+
+    coordinate = mode
+
+
+class Breaks(Counts):
+    """Full conditional of shares broken off a stick.
+
+    The mode is that in logarithmic coordinates, where each break is at its mean.
+    """
+
+    @property
+    def _mean_breaks(self) -> np.ndarray:
+        return np.asarray(self.parameters[0] / (self.parameters[0] + self.parameters[1]))
+
+    def mode(self, current: np.ndarray) -> np.ndarray:
+        """Return the mode."""
+        return _shares(self._mean_breaks)
+
+    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+        """Return a draw."""
+        return _shares(rng.beta(*self.parameters))
+
+    coordinate = mode
+
+
+def _shares(broken: Float[np.ndarray, " share-1"]) -> Float[np.ndarray, " share"]:
+    """Return the shares, all above 0, from the breaks of a stick."""
+    length = np.cumprod(np.concatenate([[1.0], 1 - broken]))
+    shares = np.maximum(np.append(broken, 1.0) * length, 1e-300)
+    return np.asarray(shares / shares.sum())

@@ -1,0 +1,411 @@
+"""Sparse designs of blocks: the entries on which each logit depends, and their weights.
+
+They are recorded by running the model. The block's sites are replaced by stand-ins whose
+``__getitem__`` records the index and returns an independent slot array. One vector–Jacobian product
+of the logits with respect to the slots then gives every weight.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from numpyro.distributions import constraints
+
+from raters.errors import NotConjugateError
+from raters.inference.polya_gamma import latent_classes
+from raters.inference.polya_gamma.conditionals import Gaussian, Observation, observation, prior
+from raters.model import Model, Values
+from raters.program import Program, log_prior, scattered, trace
+
+_log = logging.getLogger("raters")
+_TOLERANCE = 1e-3
+# The precision of a block takes a pass for each pair of entries of a row.
+_MOST_ENTRIES = 40
+
+
+class Block(NamedTuple):
+    """Sites, or a column of a site, that are updated jointly.
+
+    Its `kind` is
+
+    - ``"rows"``: sites in which the logits are affine;
+    - ``"class"``: the coefficients of one class (`column`) of a classifier, given the others;
+    - ``"type"``: the entries of one type (`column`) of a mixture;
+    - ``"counts"``: a site with a Dirichlet or Beta conditional.
+    """
+
+    sites: tuple[str, ...]
+    kind: Literal["rows", "class", "type", "counts"] = "rows"
+    column: int = 0
+
+    @property
+    def is_column(self) -> bool:
+        """True for one column of a site."""
+        return self.kind in ("class", "type")
+
+    def current(self, values: Values) -> np.ndarray:
+        """Return the block's entries as a vector."""
+        if self.is_column:
+            return np.asarray(values[self.sites[0]])[:, self.column]
+        return np.concatenate([np.ravel(values[name]) for name in self.sites])
+
+    def put(self, values: Values, entries: Any) -> Values:
+        """Return `values` with the block's vector in its sites."""
+        if self.is_column:
+            site = np.array(values[self.sites[0]])
+            site[:, self.column] = entries
+            return values | {self.sites[0]: site}
+        return values | split(entries, values, self.sites)
+
+
+class Rows(NamedTuple):
+    """Design of a Gaussian block, given the other sites.
+
+    The `logits` are ``offset + Σ_s weight[s] · block[entry[s]]``, with the block's sites
+    concatenated; for a dense design `entry` is None and ``weight`` has shape (row, entry). Outcomes
+    enter as `votes` and ``kappa = wins − votes/2``.
+    """
+
+    entry: Int[Array, "slot row"] | None
+    weight: Float[Array, "slot row"] | Float[Array, "row entry"]
+    offset: Float[Array, " row"]
+    logits: Float[Array, " row"]
+    kappa: Float[Array, " row"]
+    votes: Float[Array, " row"]
+    prior: Gaussian
+
+
+class _StandIn:
+    """Replacement of a site's value that records each index, and returns a slot array for it."""
+
+    __array_ufunc__ = None  # So that NumPy leaves products with a stand-in to __rmatmul__.
+
+    def __init__(self, value: Array, slots: list[Array] | None = None) -> None:
+        self.value, self.slots = value, slots
+        self.entries: list[Array] = []
+        self.shape, self.ndim, self.dtype = value.shape, value.ndim, value.dtype
+
+    def __getitem__(self, index: Any) -> Array:
+        entry = jnp.arange(self.value.size, dtype=jnp.int32).reshape(self.shape)[index]
+        self.entries.append(entry)
+        return (
+            jnp.take(self.value.ravel(), entry)
+            if self.slots is None
+            else self.slots[len(self.entries) - 1]
+        )
+
+
+class _Factor(_StandIn):
+    """Stand-in that also records a design by which the site is multiplied."""
+
+    design: Array | None = None
+
+    def __rmatmul__(self, design: Any) -> Array:
+        self.design = jnp.asarray(design)
+        return self.design @ self.value
+
+
+def _logits(model: Model[Any], data: Any, values: Values, classes: Any = None) -> Observation:
+    site = trace(model, data, values)[model.observed]
+    return observation(site["fn"], site["value"], classes)
+
+
+def record(model: Model[Any], data: Any, values: Values, block: Block, classes: Any = None) -> Rows:
+    """Record the rows of `block`, with a dense design unless the model only indexes its sites."""
+    values = {name: jnp.asarray(value, float) for name, value in values.items()}
+    if block.kind == "class":
+        return _class_rows(model, data, values, block, classes)
+    if block.kind == "type":
+        return _type_rows(model, data, values, block, classes)
+    by_index = tuple(name for name in block.sites if values[name].ndim > 0)
+    try:
+        return _indexed_rows(model, data, values, block.sites, by_index, classes)
+    except (TypeError, AttributeError):
+        _log.info(
+            "block %s of %s is not used by indexing alone; its design is dense",
+            block.sites,
+            type(model).__name__,
+        )
+        return _dense_rows(model, data, values, block.sites, classes)
+
+
+def _indexed_rows(
+    model: Model[Any],
+    data: Any,
+    values: Values,
+    block: tuple[str, ...],
+    by_index: tuple[str, ...],
+    classes: Any,
+) -> Rows:
+    """Record the rows of sites that the model indexes, or uses as scalars."""
+    scalars = {name: values[name] for name in block if values[name].ndim == 0}
+
+    def run(slots: Any, scalars: Values) -> tuple[Array, tuple[Array, Array, Any]]:
+        stand_ins = {
+            name: _StandIn(values[name], None if slots is None else slots[name])
+            for name in by_index
+        }
+        logits, votes, kappa = _logits(model, data, values | stand_ins | scalars, classes)
+        return logits, (
+            votes,
+            kappa,
+            {name: stand_in.entries for name, stand_in in stand_ins.items()},
+        )
+
+    logits, (votes, kappa, entries) = run(None, scalars)
+    if any(entry.size != logits.size for indices in entries.values() for entry in indices):
+        raise TypeError("an index of another size than the logits")
+    slots = {
+        name: [values[name].ravel()[entry] for entry in indices]
+        for name, indices in entries.items()
+    }
+    _, pull, _ = jax.vjp(lambda slots: run(slots, scalars), slots, has_aux=True)
+    (slot_weights,) = pull(jnp.ones_like(logits))
+    columns, weights, begin = [], [], 0
+    for name in block:
+        if name in scalars:
+            columns.append(jnp.full(logits.shape, begin, jnp.int32))
+            weights.append(_derivative(lambda scalars: run(None, scalars)[0], scalars, name))
+        else:
+            columns += [(begin + entry.ravel()).astype(jnp.int32) for entry in entries[name]]
+            weights += [weight.ravel() for weight in slot_weights[name]]
+        begin += values[name].size
+    if len(columns) > _MOST_ENTRIES:
+        raise NotImplementedError(
+            f"each row touches {len(columns)} entries of block {block} (at most {_MOST_ENTRIES});"
+            " use fewer features, such as their first principal components"
+        )
+    entry, weight = jnp.stack(columns), jnp.stack(weights)
+    current = jnp.concatenate([values[name].ravel() for name in block])
+    offset = logits - (weight * current[entry]).sum(0)
+    return Rows(
+        entry, weight, offset, logits, kappa, votes, _block_prior(model, data, values, block)
+    )
+
+
+def _class_rows(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> Rows:
+    """Record the rows of one class of a multinomial logit, given the other classes.
+
+    The logits are the log-odds of the class against the rest (Holmes and Held 2006). The
+    coefficients must enter as ``design @ site``, with a column for each class.
+    """
+    name, column = block.sites[0], block.column
+    stand_in = _Factor(values[name])
+    log_odds = trace(model, data, values | {name: stand_in})[model.observed][
+        "fn"
+    ].mixing_distribution.logits
+    if stand_in.design is None:
+        raise NotImplementedError(
+            f"{name!r} does not enter the classifier as a product, such as features @ {name}"
+        )
+    rest = jax.nn.logsumexp(
+        jnp.where(jnp.arange(log_odds.shape[-1]) == column, -jnp.inf, log_odds), axis=-1
+    )
+    logits = log_odds[:, column] - rest
+    offset = logits - stand_in.design @ values[name][:, column]
+    prior = _column_prior(model, data, values, block)
+    return Rows(
+        None,
+        stand_in.design,
+        offset,
+        logits,
+        classes[:, column] - 0.5,
+        jnp.ones_like(logits),
+        prior,
+    )
+
+
+def _type_rows(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> Rows:
+    """Record the rows of one type of a mixture: the logits under this type.
+
+    They depend on one column of the site, which must enter by its index or as ``design @ site``.
+    """
+    name, column = block.sites[0], block.column
+    num_types = values[name].shape[1]
+
+    def run(slots: Any) -> tuple[Array, tuple[Array, Array, list[Array], Array | None]]:
+        stand_in = _Factor(values[name], slots)
+        logits, votes, kappa = _logits(model, data, values | {name: stand_in}, classes)
+        logits, votes, kappa = (
+            jnp.reshape(part, (-1, num_types))[:, column] for part in (logits, votes, kappa)
+        )
+        return logits, (votes, kappa, stand_in.entries, stand_in.design)
+
+    logits, (votes, kappa, entries, design) = run(None)
+    prior = _column_prior(model, data, values, block)
+    if design is not None and not entries:
+        return Rows(
+            None, design, logits - design @ values[name][:, column], logits, kappa, votes, prior
+        )
+    if not entries or any(entry.shape != (logits.size, num_types) for entry in entries):
+        raise NotImplementedError(
+            f"{name!r} enters the logits of a type neither by its index, as {name}[data.first], nor"
+            f" as a product, such as data.features @ {name}"
+        )
+    slots = [values[name].ravel()[entry] for entry in entries]
+    _, pull, _ = jax.vjp(run, slots, has_aux=True)
+    (weights,) = pull(jnp.ones_like(logits))
+    entry = jnp.stack([entry[:, column] // num_types for entry in entries])
+    weight = jnp.stack([weight[:, column] for weight in weights])
+    offset = logits - (weight * values[name][:, column][entry]).sum(0)
+    return Rows(entry, weight, offset, logits, kappa, votes, prior)
+
+
+def _derivative(
+    function: Callable[[Values], Array], scalars: Values, name: str
+) -> Float[Array, " row"]:
+    """Return the derivative of an array-valued function in one of its scalars."""
+    tangents = {
+        other: jnp.ones_like(value) if other == name else jnp.zeros_like(value)
+        for other, value in scalars.items()
+    }
+    derivative: Array = jax.jvp(function, (scalars,), (tangents,))[1]
+    return derivative
+
+
+def _dense_rows(
+    model: Model[Any], data: Any, values: Values, block: tuple[str, ...], classes: Any
+) -> Rows:
+    """Compute the design of a block as the Jacobian of the logits."""
+
+    def logits_of(entries: Array) -> Array:
+        return _logits(model, data, values | split(entries, values, block), classes)[0]
+
+    current = jnp.concatenate([values[name].ravel() for name in block])
+    logits, votes, kappa = _logits(model, data, values, classes)
+    design = jax.jacfwd(logits_of)(current)
+    return Rows(
+        None,
+        design,
+        logits - design @ current,
+        logits,
+        kappa,
+        votes,
+        _block_prior(model, data, values, block),
+    )
+
+
+def split(entries: Any, values: Values, block: tuple[str, ...]) -> Values:
+    """Split a block's vector into its sites, with the shapes of `values`."""
+    parts, begin = {}, 0
+    for name in block:
+        shape = np.shape(values[name])
+        size = int(np.prod(shape))
+        parts[name] = entries[begin : begin + size].reshape(shape)
+        begin += size
+    return parts
+
+
+def _block_prior(model: Model[Any], data: Any, values: Values, block: tuple[str, ...]) -> Gaussian:
+    """Return the priors of a block's sites, concatenated."""
+    traced = trace(model, data, values)
+    parts = [prior(traced[name]["fn"], np.shape(values[name])) for name in block]
+    return Gaussian(*(jnp.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _column_prior(model: Model[Any], data: Any, values: Values, block: Block) -> Gaussian:
+    """Return the prior of one column of a site."""
+    prior = _block_prior(model, data, values, block.sites[:1])
+    shape = np.shape(values[block.sites[0]])
+    return Gaussian(*(part.reshape(shape)[:, block.column] for part in prior))
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def rows_of(
+    model: Model[Any], data: Any, values: Values, block: Block, classes: Any = None
+) -> Rows:
+    """Record the rows of `block`, compiled."""
+    return record(model, data, values, block, classes)
+
+
+@partial(jax.jit, static_argnums=0)
+def logits_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Return the logits of the observed site, compiled."""
+    return _logits(model, data, values)[0]
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _prior_slope(model: Model[Any], data: Any, values: Values, sites: tuple[str, ...]) -> Values:
+    """Return the gradient in these sites of the log-prior of all other sites."""
+    own = {name: jnp.asarray(values[name], float) for name in sites}
+    gradient: Values = jax.grad(lambda own: log_prior(model, data, values | own, without=sites))(
+        own
+    )
+    return gradient
+
+
+def check_conjugate(program: Program[Any], values: Values, block: Block, seed: int = 0) -> None:
+    """Check that `block` is conjugate, by comparing its conditional at two random points.
+
+    The logits at the second point must be those predicted from the rows of the first; for a counted
+    block, the parameters must be equal. No other site's prior may depend on the block.
+
+    Raises
+    ------
+    NotConjugateError
+        When they differ; it names the block and the largest difference.
+    """
+    rng = np.random.default_rng(seed)
+    model, sample = program.model, program.data.take(slice(0, 1000))
+    name = f"block {block.sites} of {type(model).__name__}"
+    supports = program.supports
+
+    def elsewhere() -> Values:
+        # Moving towards 0 stays inside the supports that conjugate blocks can have. The jitter
+        # makes entries differ.
+        moved = scattered(values, supports, rng, least=0.3)
+        jitter = {name for name in block.sites if supports[name] is not constraints.simplex}
+        return moved | {
+            name: 0.85 * moved[name] + 0.01 * rng.uniform(size=np.shape(moved[name]))
+            for name in jitter
+        }
+
+    point = elsewhere()
+    slope = _prior_slope(model, sample.take(slice(0, 1)), point, block.sites)
+    if any(np.any(np.asarray(part) != 0) for part in slope.values()):
+        raise NotConjugateError(
+            f"{name} is declared conjugate, but the prior of another site depends on it. Take it"
+            " out of `blocks`"
+        )
+    classes = latent_classes.expected(model, sample, point)[0] if program.latent else None
+    if block.kind == "counts":
+        first, second = (
+            np.concatenate(
+                [
+                    np.ravel(part)
+                    for part in latent_classes.parameters(
+                        model, sample, point, classes, block.sites[0], at
+                    )
+                ]
+            )
+            for at in (0.0, 0.5)
+        )
+        claim = "its complete-data log-likelihood is not that of counts: two readings of them"
+    else:
+        try:
+            rows = rows_of(model, sample, point, block, classes)
+        except NotImplementedError as reason:
+            raise NotConjugateError(f"{name} is not conjugate: {reason}") from reason
+        other = block.put(point, block.current(elsewhere()))
+        flat, weight = block.current(other), np.asarray(rows.weight)
+        parts = (
+            weight @ flat if rows.entry is None else (weight * flat[np.asarray(rows.entry)]).sum(0)
+        )
+        first, second = (
+            np.asarray(rows.offset) + parts,
+            np.asarray(rows_of(model, sample, other, block, classes).logits),
+        )
+        claim = "the logits are not affine in it: predicted and actual logits"
+    error = float(np.max(np.abs(first - second) / (1 + np.abs(second)), initial=0.0))
+    if not error < _TOLERANCE:
+        raise NotConjugateError(
+            f"{name} is declared conjugate, but {claim} differ by {error:.3g} (relative; at most"
+            f" {_TOLERANCE:g}). Take it out of `blocks`"
+        )

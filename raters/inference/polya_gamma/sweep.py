@@ -1,0 +1,433 @@
+"""Sweep of EM and Gibbs: latent classes, conjugate blocks, orbits of scale symmetries, free sites.
+
+EM uses expected classes, expected Pólya-Gamma weights and the mode of each conditional; Gibbs draws
+all of them. Nothing here is specific to a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+from jax.flatten_util import ravel_pytree
+from numpyro.distributions import constraints
+from numpyro.distributions.transforms import biject_to
+
+from raters.errors import NotConjugateError
+from raters.inference.polya_gamma import latent_classes, line
+from raters.inference.polya_gamma.conditionals import Conditional, Gaussian, Weighted, conditional
+from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
+from raters.model import Model, Permute, Scale, Values
+from raters.program import Program, Supports, log_joint, log_prior, pointwise_log_likelihood, trace
+
+# Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
+CHUNK = 1 << 18
+
+# Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
+# all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled
+# the smallest effective sample size of Extended-BTL.
+_VISITS, _LINES = 10, 60
+# EM updates a free site with more entries than this by its gradient.
+_STEEP = 500
+
+# From an identifier of the rows, their logits, votes and κ to ω and κ.
+Weights = Callable[[Any, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+# A function of the model, the data and the values.
+Function = Callable[[Model[Any], Any, Values], jax.Array]
+Step = Callable[[line.Line, jax.Array], jax.Array]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Updates of a sweep.
+
+    Attributes
+    ----------
+    model : Model
+    supports : Supports
+        Support of each latent site.
+    classes : bool
+        True where there are latent classes.
+    blocks : tuple of Block
+        Conjugate blocks, in the order in which they are updated.
+    scales : tuple of Scale
+        Symmetries whose orbits are visited.
+    free : tuple of str
+        Sites that are updated entry by entry, along a line.
+    reaching : frozenset of str
+        The free sites on which the likelihood depends directly.
+    in_logs : frozenset of str
+        Sites whose mode is taken in logarithmic coordinates.
+    broken : frozenset of str
+        Sites that are shares of a stick.
+    steep : tuple of str
+        Sites with too many entries to update one by one: EM uses their gradient, Gibbs refuses
+        them.
+    """
+
+    model: Model[Any]
+    supports: Supports
+    classes: bool
+    blocks: tuple[Block, ...]
+    scales: tuple[Scale, ...]
+    free: tuple[str, ...]
+    reaching: frozenset[str]
+    in_logs: frozenset[str]
+    broken: frozenset[str]
+    steep: tuple[str, ...] = ()
+
+    @property
+    def hyper(self) -> tuple[str, ...]:
+        """Hyper-parameters: free sites that enter the likelihood only through other sites."""
+        return tuple(name for name in self.free if name not in self.reaching)
+
+    def holding_hyper(self) -> Plan:
+        """Return the plan of the same sweep with fixed hyper-parameters."""
+        scales = tuple(
+            Scale(
+                *(
+                    tuple(name for name in side if name not in self.hyper)
+                    for side in (scale.up, scale.down)
+                )
+            )
+            for scale in self.scales
+        )
+        return replace(
+            self, scales=scales, free=tuple(name for name in self.free if name in self.reaching)
+        )
+
+
+def why_not(program: Program[Any]) -> str | None:
+    """Explain why the Pólya-Gamma back-ends cannot run this program, or return None."""
+    model, data = program.model, program.data
+    if not model.blocks:
+        return (
+            f"{type(model).__name__} declares no conjugate blocks for Pólya-Gamma to update; use"
+            " NUTS() or SVI()"
+        )
+    sample = data.take(slice(0, 2))
+    start = {name: np.asarray(value, np.float64) for name, value in model.start(sample).items()}
+    if missing := {name for block in model.blocks for name in block} - set(start):
+        names = f"{sorted(missing)}, which it does not start or sample; it has {sorted(start)}"
+        return f"blocks of {type(model).__name__} name {names}"
+
+    def read(values: Values) -> None:
+        classes = latent_classes.expected(model, sample, values)[0] if program.latent else None
+        for block in blocks:
+            if block.kind != "counts":
+                rows_of(model, sample, values, block, classes)
+
+    try:
+        blocks = blocks_of(program, sample, start)
+        jax.eval_shape(read, start)  # runs the program without compiling anything
+    except NotImplementedError as error:
+        return (
+            f"{type(model).__name__} cannot be augmented by Pólya-Gamma: {error}; use NUTS() or"
+            " SVI()"
+        )
+    return None
+
+
+def blocks_of(program: Program[Any], data: Any, values: Values) -> tuple[Block, ...]:
+    """Return the model's blocks, each with the kind of its conditional.
+
+    The coefficients of a classifier are one block for each class, and the sites of the types of a
+    mixture one for each type.
+    """
+    model, classes = program.model, program.latent is not None
+    by_type = {
+        site
+        for symmetry in model.symmetries
+        if isinstance(symmetry, Permute)
+        for site in symmetry.sites
+    }
+    blocks: list[Block] = []
+    for sites in model.blocks:
+        if classes and len(sites) == 1 and latent_classes.is_counted(model, data, values, sites[0]):
+            blocks.append(Block(sites, "counts"))
+        elif classes and _depends(_log_weights, model, data, values, sites):
+            blocks += [
+                Block(sites, "class", column) for column in range(np.shape(values[sites[0]])[-1])
+            ]
+        elif len(sites) == 1 and sites[0] in by_type:
+            blocks += [
+                Block(sites, "type", column) for column in range(np.shape(values[sites[0]])[-1])
+            ]
+        else:
+            blocks.append(Block(sites))
+    return tuple(blocks)
+
+
+def plan(program: Program[Any], values: Values) -> Plan:
+    """Plan a model's sweep, and check the blocks and symmetries that it declares.
+
+    Raises
+    ------
+    NotConjugateError
+        When a declared block is not conjugate.
+    """
+    model, data = program.model, program.data
+    in_blocks = {name for block in model.blocks for name in block}
+    if missing := in_blocks - set(program.sites):
+        raise NotConjugateError(
+            f"blocks of {type(model).__name__} name {sorted(missing)}, which it does not sample"
+        )
+    blocks = blocks_of(program, data.take(slice(0, 1)), values)
+    for block in blocks:
+        check_conjugate(program, values, block)
+    steep = steep_sites(program)
+    free = tuple(name for name in program.sites if name not in in_blocks and name not in steep)
+    scales = tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Scale))
+    sample = data.take(slice(0, 1000))
+    reaching = frozenset(
+        name for name in free if _depends(pointwise_log_likelihood, model, sample, values, (name,))
+    )
+    counted = {block.sites[0] for block in blocks if block.kind == "counts"}
+    in_logs = frozenset(
+        site for site in counted if latent_classes.is_unbounded(model, data, values, site)
+    )
+    broken = frozenset(
+        site for site in counted if latent_classes.is_broken(model, data, values, site)
+    )
+    return Plan(
+        model,
+        program.supports,
+        program.latent is not None,
+        blocks,
+        scales,
+        free,
+        reaching,
+        in_logs,
+        broken,
+        steep,
+    )
+
+
+def steep_sites(program: Program[Any]) -> tuple[str, ...]:
+    """Return the sites of no block with too many entries to update one by one."""
+    in_blocks = {name for block in program.model.blocks for name in block}
+    return tuple(
+        name
+        for name, site in program.sites.items()
+        if name not in in_blocks and np.prod(site.shape) > _STEEP
+    )
+
+
+def climb_steep(plan: Plan, data: Any, values: Values) -> Values:
+    """Increase the log joint density by some steps of L-BFGS in the steep sites.
+
+    The steps are in unconstrained coordinates.
+    """
+    supports = plan.supports
+    start, unravel = ravel_pytree(
+        {name: biject_to(supports[name]).inv(jnp.asarray(values[name])) for name in plan.steep}
+    )
+    held = {name: value for name, value in values.items() if name not in plan.steep}
+
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = _steep_gradient(plan, data, held, unravel(jnp.asarray(flat)))
+        return -float(value), -np.asarray(ravel_pytree(gradient)[0])
+
+    best = scipy.optimize.minimize(
+        loss, np.asarray(start), jac=True, method="L-BFGS-B", options={"maxiter": 10}
+    ).x
+    point = unravel(jnp.asarray(best))
+    return values | {
+        name: np.asarray(biject_to(supports[name])(point[name])) for name in plan.steep
+    }
+
+
+@partial(jax.jit, static_argnums=0)
+def _steep_gradient(plan: Plan, data: Any, held: Values, point: Values) -> tuple[jax.Array, Values]:
+    """Return the log joint density and its gradient in the unconstrained steep sites."""
+
+    def density(point: Values) -> jax.Array:
+        constrained = {name: biject_to(plan.supports[name])(point[name]) for name in plan.steep}
+        return log_joint(plan.model, data, held | constrained)
+
+    return jax.value_and_grad(density)(point)
+
+
+def _depends(
+    function: Function, model: Model[Any], data: Any, values: Values, sites: Iterable[str]
+) -> bool:
+    """Return whether a function of the model depends on any of these sites."""
+    values = {name: np.asarray(value, float) for name, value in values.items()}
+    gradient = _gradient(function, model, data, values, tuple(sites))
+    return any(np.any(np.asarray(part) != 0) for part in gradient.values())
+
+
+@partial(jax.jit, static_argnums=(0, 1, 4))
+def _gradient(
+    function: Function, model: Model[Any], data: Any, values: Values, sites: tuple[str, ...]
+) -> Values:
+    """Differentiate the sum of the sines of the function's entries.
+
+    Without the sine, the derivatives of different entries might cancel.
+    """
+    own = {name: values[name] for name in sites}
+    gradient: Values = jax.grad(lambda part: jnp.sin(function(model, data, values | part)).sum())(
+        own
+    )
+    return gradient
+
+
+def _log_weights(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Return the prior log-probabilities of the classes."""
+    log_weights: jax.Array = trace(model, data, values)[model.observed]["fn"].log_weights()
+    return log_weights
+
+
+def on_device(data: Any) -> Any:
+    """Move the data to JAX's device, unless they are read in pieces."""
+    return jax.device_put(data) if next(iter(data.chunks(CHUNK))) is data else data
+
+
+def block_conditional(
+    plan: Plan,
+    data: Any,
+    values: Values,
+    block: Block,
+    weights: Weights,
+    classes: Any = None,
+    *,
+    draws: bool,
+    joint: bool = False,
+) -> Conditional | latent_classes.Counts:
+    """Assemble the full conditional of `block`, in one pass over the rows.
+
+    Parameters
+    ----------
+    plan, data, values
+    block : Block
+    weights : callable
+        Returns ω and κ of the rows.
+    classes : array (unit, class), optional
+        Probabilities of the latent classes, or drawn classes as one-hot rows.
+    draws : bool
+        Keep the rows of a large block, which its draws need.
+    joint : bool
+        Leave bounds of the priors to the caller.
+    """
+    if block.kind == "counts":
+        site = block.sites[0]
+        kind = latent_classes.Breaks if site in plan.broken else latent_classes.Counts
+        return kind(
+            latent_classes.parameters(plan.model, data, values, classes, site), site in plan.in_logs
+        )
+    full: Conditional | None = None
+    for index, piece in enumerate(data.chunks(CHUNK)):
+        rows = rows_of(plan.model, piece, values, block, classes)
+        entry = None if rows.entry is None else np.asarray(rows.entry)
+        weight, offset = np.asarray(rows.weight), np.asarray(rows.offset)
+        which = (block.kind, block.column, index)
+        votes = np.asarray(rows.votes)
+        omega, kappa = weights(which, np.asarray(rows.logits), votes, np.asarray(rows.kappa))
+        if full is None:
+            full = conditional(
+                entry, Gaussian(*map(np.asarray, rows.prior)), joint=joint, draws=draws
+            )
+        weighted = Weighted(entry, weight, omega, kappa, offset)
+        # With drawn classes, most rows have votes under one of them only.
+        full.add(weighted if votes.all() else weighted.part(votes > 0))
+    assert full is not None
+    return full
+
+
+def orbit(values: Values, scale: Scale, log_factor: Any) -> Values:
+    """Return the point of the scale orbit through `values` at the factor exp(log_factor)."""
+    factor = jnp.exp(log_factor)
+    up = {name: values[name] * factor for name in scale.up}
+    return values | up | {name: values[name] / factor for name in scale.down}
+
+
+def orbit_density(
+    model: Model[Any], data: Any, values: Values, scale: Scale, draws: bool
+) -> line.Line:
+    """Return the log prior density along a scale orbit, as a function of the log factor.
+
+    For draws it includes the volume element (Liu and Sabatti 2000).
+    """
+    power = sum(jnp.size(values[name]) for name in scale.up) - sum(
+        jnp.size(values[name]) for name in scale.down
+    )
+
+    def density(log_factor: jax.Array) -> jax.Array:
+        volume = power * log_factor if draws else 0.0
+        return log_prior(model, data, orbit(values, scale, log_factor)) + volume
+
+    return density
+
+
+@partial(jax.jit, static_argnums=(0, 5))
+def visit_free(
+    plan: Plan, row: Any, data: Any, values: Values, key: jax.Array, draws: bool
+) -> Values:
+    """Update scale orbits and free sites, by slice sampling or by golden-section search.
+
+    `row` is one row of the data, which is enough for the prior; `data` are read only for sites on
+    which the likelihood depends directly.
+    """
+    values = {name: jnp.asarray(value) for name, value in values.items()}
+    once = partial(_visit_once, plan, row, data, draws)
+    lines = len(plan.scales) + sum(jnp.size(values[name]) for name in plan.free)
+    visits = min(_VISITS, max(1, _LINES // lines)) if draws else 1
+    visited: Values = jax.lax.fori_loop(0, visits, lambda _, state: once(*state), (values, key))[0]
+    return visited
+
+
+def _visit_once(
+    plan: Plan, row: Any, data: Any, draws: bool, values: Values, key: jax.Array
+) -> tuple[Values, jax.Array]:
+    step: Step = line.slice_step if draws else line.golden_step
+    for scale in plan.scales:
+        key, use = jax.random.split(key)
+        values = orbit(
+            values, scale, step(orbit_density(plan.model, row, values, scale, draws), use)
+        )
+    for name in plan.free:
+        key, use = jax.random.split(key)
+        joint = (
+            partial(log_joint, plan.model, data)
+            if name in plan.reaching
+            else partial(log_prior, plan.model, row)
+        )
+        values = values | {
+            name: _visit_site(joint, plan.supports[name], values, name, step, use, draws)
+        }
+    return values, key
+
+
+def _visit_site(
+    joint: Callable[[Values], jax.Array],
+    support: constraints.Constraint,
+    values: Values,
+    name: str,
+    step: Step,
+    key: jax.Array,
+    draws: bool,
+) -> jax.Array:
+    """Update the entries of a free site one by one, each along its unconstrained coordinate."""
+    transform = biject_to(support)
+    start = transform.inv(values[name])
+    shape = jnp.shape(start)
+
+    def density(flat: jax.Array) -> jax.Array:
+        value = transform(flat.reshape(shape))
+        volume = transform.log_abs_det_jacobian(flat.reshape(shape), value).sum() if draws else 0.0
+        return joint(values | {name: value}) + volume
+
+    def visit(entry: int, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        flat, key = state
+        key, use = jax.random.split(key)
+        return flat.at[entry].add(step(lambda move: density(flat.at[entry].add(move)), use)), key
+
+    flat, _ = jax.lax.fori_loop(0, start.size, visit, (jnp.ravel(start), key))
+    site: jax.Array = transform(flat.reshape(shape))
+    return site

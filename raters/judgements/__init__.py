@@ -1,0 +1,10 @@
+"""Containers of human judgement: integer codes with the names beside them, and the roles of their
+columns."""
+
+from raters.judgements.base import Judgements
+from raters.judgements.comparisons import Comparisons
+from raters.judgements.grouped import Grouped
+from raters.judgements.labels import Labels
+from raters.judgements.roles import of_axes, static
+
+__all__ = ["Comparisons", "Grouped", "Judgements", "Labels", "of_axes", "static"]

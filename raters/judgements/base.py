@@ -1,0 +1,414 @@
+"""Judgements as integer codes with the names beside them; everything that follows from the roles of
+their columns."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from raters.errors import DataError
+from raters.judgements.names import check_padding, matched_codes, names_to_json, ranks, staying
+from raters.judgements.roles import Roles
+
+# Rows at a time where a pass over all of them would need arrays as large as the data.
+PIECE = 1 << 18
+
+
+class Judgements(Roles):
+    """Base of the containers: a frozen dataclass, registered as a pytree, whose columns declare
+    their roles.
+
+    Every field that is not `static` is an array with the rows as its first axis, or with the axes
+    that `of_axes` declares. A subclass declares the class variables below, and writes `answers`;
+    taking parts, recoding by name, joining, storing and reading back follow from them.
+
+    Attributes
+    ----------
+    axes : mapping
+        From each column of codes to the axis of its names: ``{"first": "item", "second": "item",
+        "annotator": "annotator"}``. A code of −1 stands for none.
+    names : mapping
+        From each axis to the static field that holds its names.
+    answer : str
+        Column of the outcomes; None in it says that they are not known yet.
+    observed : str
+        Name of the site that draws the outcomes; that of `answer` unless it is declared.
+    row : str
+        Axis of the rows.
+    unit : str
+        Axis that `take` goes by, which mini-batches are taken of and cross-validation leaves out:
+        `row`, or the axis that groups rows.
+    judge : str
+        Axis of those who are audited, paid and bounded by quotas.
+    known : str, optional
+        Column of units with the latent class where it is known, −1 elsewhere.
+    summed : bool
+        Whether the outcome of a row with a count is the sum of its judgements', and not that of
+        each.
+    again : bool
+        Whether a judge who answers a question again tells something new.
+    pair : tuple of (str, str), optional
+        Columns of the two things that a question compares, the one shown first in front.
+    success : tuple of (str, float), optional
+        Where one outcome's probability says all: what that probability is called, and the outcome.
+    """
+
+    def judgements_by(self, axis: str) -> np.ndarray:
+        """Number of judgements in which each name of an axis takes part, shape (axis,)."""
+        total = np.zeros(len(self.coords[axis]))
+        for piece in self.chunks(PIECE):
+            weights = None if piece.count is None else np.asarray(piece.count)
+            for column in self.code_columns(axis):
+                codes = np.asarray(getattr(piece, column))
+                each = (
+                    weights
+                    if weights is None or codes.ndim == 1
+                    else np.repeat(weights, codes.shape[1])
+                )
+                codes = codes.ravel()
+                named = codes >= 0
+                total += np.bincount(
+                    codes[named], None if each is None else each[named], len(total)
+                )
+        return total.astype(np.int64)
+
+    # ---------------------------------------------------------------- parts
+
+    def rows(self, index: Any) -> Self:
+        """The given rows (a slice, integer or boolean index), with all names kept."""
+        return dataclasses.replace(self, **self._at_rows(index))
+
+    def _at_rows(self, index: Any) -> dict[str, Any]:
+        columns = [name for name, axes in self.arrays().items() if axes[0] == self.row]
+        arrays = {name: getattr(self, name) for name in columns}
+        return {name: None if column is None else column[index] for name, column in arrays.items()}
+
+    def take(self, units: Any) -> Self:
+        """The given units, with all names kept."""
+        return self.rows(units)
+
+    def chunks(self, size: int) -> Iterator[Self]:
+        """The units in pieces of at most `size`, in order."""
+        for start in range(0, max(self.num_rows, 1), size):
+            yield self if self.num_rows <= size else self.take(slice(start, start + size))
+
+    def shuffled(self, seed: int) -> Self:
+        """The questions as they are shown, where the order of what is shown is drawn by chance."""
+        return self
+
+    def unanswered(self) -> Self:
+        """The questions without the answers, as `raters.simulate` and `raters.predict` take
+        them."""
+        return dataclasses.replace(self, **{self.answer: None})
+
+    def answered(self, outcomes: Any) -> Self:
+        """These questions with outcomes, in the order of the rows."""
+        column = np.asarray(outcomes, np.int32 if self.answer in self.axes else np.float32)
+        return dataclasses.replace(self, **{self.answer: column})
+
+    def without_truth(self) -> Self:
+        """Without the latent classes that are known."""
+        return self if self.known is None else dataclasses.replace(self, **{self.known: None})
+
+    def with_truth_of(self, like: Self, classes: Any) -> Self:
+        """With the latent classes known of the units of which those of `like` are; also within a
+        compiled function."""
+        if self.known is None or (places := getattr(like, self.known)) is None:
+            return self
+        known = jnp.where(jnp.asarray(places) >= 0, classes, -1).astype(jnp.int32)
+        return dataclasses.replace(self, **{self.known: known})
+
+    def without_judges(self, names: Iterable[Any]) -> Self:
+        """The judgements of everybody else. The other axes keep their names."""
+        stays = staying(self.judges, names, self.judge)
+        if not self.judgements_by(self.judge)[stays].any():
+            raise DataError(
+                f"dropping these {self.judge}s would leave no judgement; keep at least one who gave"
+                " some",
+                parameter="names",
+            )
+        column, code = self.code_columns(self.judge)[0], (np.cumsum(stays) - 1).astype(np.int32)
+        part = self.rows(stays[np.asarray(getattr(self, column))])
+        kept = tuple(name for name, stay in zip(self.judges, stays, strict=True) if stay)
+        return dataclasses.replace(
+            part,
+            **{column: code[np.asarray(getattr(part, column))], self.names[self.judge]: kept},
+            **self._of_judges(stays),
+        )
+
+    def _of_judges(self, stays: np.ndarray) -> dict[str, Any]:
+        """Arrays with an axis of judges, for those who stay."""
+        arrays = {
+            name: getattr(self, name)
+            for name, axes in self.arrays().items()
+            if axes[0] == self.judge
+        }
+        return {
+            name: None if array is None else np.asarray(array)[stays]
+            for name, array in arrays.items()
+        }
+
+    # ---------------------------------------------------------------- rows of count 0
+
+    def padded(self, rows: int) -> Self:
+        """The same judgements in so many rows: those added are copies of the last one with a count
+        of 0.
+
+        A fit does not see them. Functions are compiled once for each number of rows, so data that
+        grow, as in a campaign, are fitted faster where their number of rows is one of a few, such
+        as the powers of two. The result of a fit keeps the rows added; `unpadded` and `aggregate`
+        leave them out.
+        """
+        present = self.num_rows
+        check_padding(rows, present)
+        columns = (
+            self._at_rows(np.minimum(np.arange(rows), present - 1))
+            if present
+            else self._empty_rows(rows)
+        )
+        real = np.arange(rows) < present
+        count = columns["count"]
+        columns["count"] = np.where(real, 1.0 if count is None else count, 0.0).astype(np.float32)
+        answers = columns[self.answer]
+        if answers is not None and self.summed:
+            columns[self.answer] = np.where(real, answers, 0.0).astype(np.float32)
+        return dataclasses.replace(self, **columns)
+
+    def _empty_rows(self, rows: int) -> dict[str, Any]:
+        """Rows of code 0 where there is none to copy."""
+        columns: dict[str, Any] = {}
+        for name, axes in self.arrays().items():
+            if axes[0] == self.row:
+                column = getattr(self, name)
+                columns[name] = (
+                    None
+                    if column is None
+                    else np.zeros_like(column, shape=(rows, *np.shape(column)[1:]))
+                )
+        return columns
+
+    def unpadded(self) -> Self:
+        """The judgements without rows of count 0."""
+        if self.count is None or (np.asarray(self.count) > 0).all():
+            return self
+        real: Self = jax.tree.map(np.asarray, self).rows(np.asarray(self.count) > 0)._slim()
+        return real
+
+    def _slim(self) -> Self:
+        """Without the counts when each is 1."""
+        if self.count is not None and bool(np.all(np.asarray(self.count) == 1)):
+            return dataclasses.replace(self, count=None)
+        return self
+
+    def aggregate(self) -> Self:
+        """Equal rows as one row with a count, in sorted order; the likelihood does not change but
+        for a constant."""
+        real = self.unpadded().canonical()
+        if real.num_rows == 0:
+            return real
+        key = real.keys()
+        if real.has_answers and not self.summed:
+            key = ranks([key, np.asarray(getattr(real, self.answer))])
+        _, first, place = np.unique(key, return_index=True, return_inverse=True)
+        place, weights = place.ravel(), None if real.count is None else np.asarray(real.count)
+        cells = dataclasses.replace(
+            real.rows(first), count=np.bincount(place, weights).astype(np.float32)
+        )
+        if real.has_answers and self.summed:
+            total = np.bincount(place, np.asarray(getattr(real, self.answer)))
+            cells = dataclasses.replace(cells, **{self.answer: total.astype(np.float32)})
+        return cells._slim()
+
+    # ---------------------------------------------------------------- questions
+
+    def questions(self) -> Self:
+        """Each question once, without outcomes and counts, in order of first appearance."""
+        asked = dataclasses.replace(self.unanswered(), count=None)
+        _, first = np.unique(asked.keys(), return_index=True)
+        return asked if len(first) == asked.num_rows else asked.rows(np.sort(first))
+
+    def keys(self, other: Self | None = None) -> np.ndarray:
+        """Number of each row that equal questions share, and no others. With `other`, its rows come
+        after those of these."""
+        parts = [part.canonical() for part in ([self] if other is None else [self, other])]
+        columns = [
+            np.concatenate(of_parts)
+            for of_parts in zip(*(part._question() for part in parts), strict=True)
+        ]
+        return ranks(columns)
+
+    def _question(self, without: tuple[str, ...] = ()) -> list[np.ndarray]:
+        """Columns that tell questions apart: codes of each row but the answer, and features of
+        rows."""
+        columns = []
+        left_out = (self.answer, "count", *without)
+        for name, axes in self.arrays().items():
+            column = getattr(self, name)
+            if axes[0] == self.row and name not in left_out and column is not None:
+                columns.append(
+                    np.asarray(column) + 0.0 if name not in self.axes else np.asarray(column)
+                )
+        return columns
+
+    def about(self) -> np.ndarray:
+        """Number of each row that questions about the same share, whoever is asked, shape
+        (row,)."""
+        return ranks(self.canonical()._question(without=self.code_columns(self.judge)))
+
+    def tallies(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Answers counted: code of the judge, `about`, place of the answer among the outcomes in
+        ascending order, and how often, each of shape (tally,)."""
+        judge, about = np.asarray(self.codes(self.judge), np.int64), self.about()
+        outcome, count = np.asarray(getattr(self, self.answer)), np.asarray(self.weight, float)
+        if not self.summed:
+            return judge, about, np.searchsorted(np.sort(self.answers()), outcome), count
+        answer = np.repeat([1, 0], len(judge))
+        counts = np.concatenate([outcome, count - outcome])
+        return np.tile(judge, 2), np.tile(about, 2), answer, counts
+
+    def single_outcomes(self, row: int) -> list[float]:
+        """Outcome of each of the judgements that a row stands for, the highest first."""
+        count = 1.0 if self.count is None else float(self.count[row])
+        outcome = float(getattr(self, self.answer)[row])
+        if not self.summed:
+            return [outcome] * round(count)
+        halves = round(2 * (outcome % 1))
+        return [1.0] * int(outcome) + [0.5] * halves + [0.0] * int(count - outcome)
+
+    def without(self, more: Self) -> np.ndarray:
+        """Mask of the rows that ask what `more` does not, shape (row,)."""
+        own, other = np.split(self.keys(more), [self.num_rows])
+        return ~np.isin(own, other)
+
+    def joined(self, more: Self) -> Self:
+        """These judgements and further ones with the same names; rows in the order in which they
+        come."""
+        if more.num_rows == 0:
+            return self
+        columns: dict[str, Any] = {}
+        for name, axes in self.arrays().items():
+            parts = [getattr(part, name) for part in (self, more)]
+            if axes[0] == self.row and parts[0] is not None and name != "count":
+                columns[name] = np.concatenate([np.asarray(part) for part in parts])
+        if self.count is not None or more.count is not None:
+            columns["count"] = np.concatenate(
+                [np.asarray(part.weight, np.float32) for part in (self, more)]
+            )
+        return dataclasses.replace(self, **columns)
+
+    def recoded(self, like: Self, axes: Iterable[str]) -> Self:
+        """In the codes of `like` along the given axes; the other axes keep their own names.
+
+        Raises
+        ------
+        DataError
+            When a name is not among those of `like`.
+        """
+        changes: dict[str, Any] = {}
+        for axis in dict.fromkeys(axes):
+            if axis not in self.names:
+                continue
+            known, own = tuple(like.coords[axis]), tuple(self.coords[axis])
+            for column in self.code_columns(axis):
+                if (codes := getattr(self, column)) is not None:
+                    changes[column] = matched_codes(np.asarray(codes), own, known, axis)
+            changes[self.names[axis]] = known
+        return dataclasses.replace(self, **changes)
+
+    @classmethod
+    def question_axes(cls) -> tuple[str, ...]:
+        """Axes whose names say what is asked, and whom."""
+        columns = {cls.answer} | {
+            name for name, axes in cls.arrays().items() if axes[0] not in (cls.row, "unit")
+        }
+        return tuple(
+            dict.fromkeys(axis for column, axis in cls.axes.items() if column not in columns)
+        )
+
+    def asked_of(self, like: Self) -> Self:
+        """These questions in the codes of `like`, all their names known there."""
+        return self.unanswered().recoded(like, self.question_axes())
+
+    def check_questions(self) -> None:
+        """Raise unless every code has a name, and every question is one that can be asked."""
+        for column, axis in self.axes.items():
+            codes = getattr(self, column)
+            num_names = len(self.coords[axis])
+            if column != self.answer and codes is not None:
+                wrong = np.asarray(codes)
+                wrong = wrong[(wrong < -1) | (wrong >= num_names)]
+                if wrong.size:
+                    raise DataError(
+                        f"the questions have {axis} number {wrong.flat[0]} (counted from 0), and"
+                        f" there are {num_names} {axis}s; make them with rt.Candidates, which takes"
+                        " names"
+                    )
+
+    def features_of(self, like: Self) -> Self:
+        """With features in the order and on the scale of those of `like`."""
+        return self
+
+    def without_features(self) -> Self:
+        """Without features, for a model that does without."""
+        return self
+
+    # ---------------------------------------------------------------- storing
+
+    def packed(self) -> dict[str, np.ndarray]:
+        """Copies of the arrays by field; `unpack` puts them together."""
+        arrays = {name: getattr(self, name) for name in self.arrays()}
+        return {name: np.array(array) for name, array in arrays.items() if array is not None}
+
+    def flags(self) -> dict[str, str]:
+        """Names and flags as text by field."""
+        values = {name: getattr(self, name) for name in self.statics()}
+        return {
+            name: names_to_json(value) if isinstance(value, tuple) else json.dumps(value)
+            for name, value in values.items()
+        }
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, np.ndarray], flags: Mapping[str, Any]) -> Self:
+        """The judgements that `packed` and `flags` took apart."""
+        columns: dict[str, Any] = {name: arrays.get(name) for name in cls.arrays()}
+        names = {name: json.loads(flags[name]) for name in cls.statics() if name in flags}
+        names = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in names.items()
+        }
+        return cls(**columns, **names)
+
+    def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], np.ndarray]]]:
+        """Arrays as a result stores them: by group, the axes and a copy of each."""
+        own = self.arrays()
+        constant = {}
+        for name, array in self.packed().items():
+            constant[self._stored(name)] = own[name], array
+        observed = constant.pop(self._stored(self.answer))
+        return {"observed_data": {self._stored(self.answer): observed}, "constant_data": constant}
+
+    @classmethod
+    def _stored(cls, name: str) -> str:
+        """Name of a column in a result."""
+        return f"{name}_code" if name in cls.axes else cls.observed if name == cls.answer else name
+
+    @classmethod
+    def from_result(cls, result: Any) -> Self:
+        """The data that a result was fitted to."""
+        return cls.unpack(cls._arrays_in(result), result.attrs)
+
+    @classmethod
+    def _arrays_in(cls, result: Any) -> dict[str, np.ndarray]:
+        """Arrays of the fields that a result holds."""
+        arrays = {}
+        for name in cls.arrays():
+            group = result["observed_data" if name == cls.answer else "constant_data"]
+            if (stored := cls._stored(name)) in group:
+                arrays[name] = np.asarray(group[stored].values)
+        return arrays

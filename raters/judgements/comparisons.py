@@ -1,0 +1,481 @@
+"""The containers of human judgement. ``Comparisons`` holds pairwise votes as integer codes with the
+names beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+import pandas as pd
+
+from raters.errors import DataError
+from raters.judgements.pairs import Pairs
+from raters.judgements.reading import comparisons as reading
+from raters.judgements.reading import features as feature_reading
+from raters.judgements.reading import outcomes as outcome_reading
+from raters.judgements.reading.columns import encode_names, read_columns, read_counts, read_numbers
+from raters.judgements.roles import of_axes, static
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Comparisons(Pairs):
+    """Pairwise votes: annotator k compared two items; how many of the votes went to the first.
+
+    Build it with `from_frame` or `from_ratings`; the constructor takes codes that are already
+    right.
+
+    Parameters
+    ----------
+    first, second : int array, shape (comparison,)
+        Codes of the two items, in the order of presentation where that is known (`ordered`).
+    annotator : int array, shape (comparison,)
+        Code of the annotator who voted.
+    wins : float array, shape (comparison,), or None
+        Votes for the first item: between 0 and `count`. A tie under ``ties="half"`` gives half a
+        vote. None when the outcomes are not known yet, as for `raters.simulate`.
+    count : float array, shape (comparison,), or None
+        Votes in the row. None means one in each.
+    items, annotators : tuple
+        The names, in code order.
+    ordered : bool
+        Whether `first` is known to have been shown first. Position bias can only be learned if it
+        is.
+    features : float array, shape (comparison, feature), or None
+        Features of the first item less those of the second, as they were given.
+    feature_names : tuple of str
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes = rt.Comparisons.from_frame(
+    ...     {"winner": ["tea", "tea", "coffee"], "loser": ["coffee", "water", "water"],
+    ...      "who": ["ann", "bob", "ann"]},
+    ...     winner="winner", loser="loser", annotator="who",
+    ... )
+    >>> votes.num_items, votes.num_annotators, votes.num_votes
+    (3, 2, 3)
+    >>> votes.coords["item"]
+    ('coffee', 'tea', 'water')
+    """
+
+    first: Any
+    second: Any
+    annotator: Any
+    wins: Any
+    count: Any
+    items: tuple[Any, ...] = static()
+    annotators: tuple[Any, ...] = static()
+    ordered: bool = static(False)
+    features: Any = of_axes("comparison", "feature", default=None)
+    feature_names: tuple[str, ...] = static(())
+
+    axes: ClassVar[Mapping[str, str]] = {
+        "first": "item",
+        "second": "item",
+        "annotator": "annotator",
+    }
+    names: ClassVar[Mapping[str, str]] = {
+        "item": "items",
+        "annotator": "annotators",
+        "feature": "feature_names",
+    }
+    answer: ClassVar[str] = "wins"
+    observed: ClassVar[str] = "outcome"
+    row: ClassVar[str] = "comparison"
+
+    # ---------------------------------------------------------------- building
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        winner: str | None = None,
+        loser: str | None = None,
+        first: str | None = None,
+        second: str | None = None,
+        outcome: str | None = None,
+        annotator: str | None = None,
+        count: str | None = None,
+        features: Mapping[str, tuple[str, str]] | None = None,
+        ties: outcome_reading.Ties = "error",
+        outcomes: Mapping[str, Any] | None = None,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        aggregate: bool = True,
+    ) -> Comparisons:
+        """Read votes from a table: a winner and a loser, or two sides and an outcome.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+        winner, loser : str
+            Columns that name the preferred and the other item. The order of presentation is then
+            unknown.
+        first, second, outcome : str
+            Columns that name the item shown first, the item shown second, and who won. An outcome
+            is the name of one of the two items, the name of one of the two columns, a word
+            (``first``/``second``, ``left``/``right``, ``a``/``b``, ``model_a``/``model_b``,
+            true/false), or a number (1: the first, 0: the second, 0.5: a tie; or 1 and 2 alone, for
+            the first and the second). A word such as ``tie``, ``tie (both bad)``, ``draw`` or
+            ``equal`` is a tie.
+        annotator : str, optional
+            Column that names who voted; without it all votes are those of one annotator, ``"all"``.
+        count : str, optional
+            Column with the number of equal votes that a row stands for.
+        features : mapping, optional
+            What describes the two sides of a comparison: from the name of each feature to its two
+            columns, of the winner and the loser, or of what was shown first and second:
+            ``{"length": ("length_a", "length_b")}``. Features of items that are the same in every
+            comparison are added with `with_features`.
+        ties : {"error", "drop", "half"}
+            What to do with a tie: refuse the table, leave the row out, or count half a vote for
+            each side.
+        outcomes : mapping, optional
+            The values of `outcome` spelled out, when they are none of the above; a list gives
+            several values one meaning: ``{"first": 1, "second": 2, "tie": [0, 3]}``.
+        items, annotators : iterable, optional
+            All names in the order wanted, also of those that the table does not mention.
+        aggregate : bool
+            Put equal (pair, annotator) rows together into one row with a count.
+
+        Returns
+        -------
+        Comparisons
+
+        Raises
+        ------
+        DataError
+            When a column is missing, empty or has missing values; an item is compared with itself;
+            an outcome is neither side; a count is not a whole number; a tie is met under
+            ``ties="error"``.
+
+        Notes
+        -----
+        Names are whole numbers when all names in a role are, and text otherwise (dates, booleans, a
+        mixture); spaces and case tell names apart.
+
+        Examples
+        --------
+        Judges who say which of two answers, 1 or 2, to each of many questions is better, each
+        question in both orders of presentation: an item is one answer to one question, and the two
+        sides are what was shown first and second.
+
+        >>> import pandas as pd, raters as rt
+        >>> table = pd.DataFrame({"question": [7, 7, 8], "judge": ["x", "y", "x"],
+        ...                       "swapped": [0, 1, 0], "winner": [1, 2, 2]})
+        >>> answer = table["question"].astype(str) + "/"
+        >>> table["shown_first"] = answer + (1 + table["swapped"]).astype(str)
+        >>> table["shown_second"] = answer + (2 - table["swapped"]).astype(str)
+        >>> table["better"] = answer + table["winner"].astype(str)
+        >>> votes = rt.Comparisons.from_frame(
+        ...     table, first="shown_first", second="shown_second", outcome="better",
+        ...     annotator="judge")
+        >>> votes.items, votes.wins.tolist()
+        (('7/1', '7/2', '8/1', '8/2'), [1.0, 1.0, 0.0])
+        """
+        outcome_reading.check_ties(ties)
+        left_role, right_role = reading.shape(winner, loser, first, second, outcome, outcomes)
+        roles = {
+            "winner": winner,
+            "loser": loser,
+            "first": first,
+            "second": second,
+            "outcome": outcome,
+        }
+        columns = read_columns(frame, **roles, annotator=annotator, count=count)
+        left, right = columns[left_role], columns[right_role]
+        (left_code, right_code), item_names = encode_names([left, right], items, "item")
+        reading.check_items(left_code, right_code, item_names, (left.name, right.name))
+        who, annotator_names = reading.annotators(columns, annotators, len(left))
+        wins = np.ones(len(left), np.float32)
+        if outcome is not None:
+            sides = (left, left_code), (right, right_code)
+            wins = outcome_reading.read(columns["outcome"], *sides, item_names, outcomes)
+        votes = (
+            read_counts(columns["count"]) if count is not None else np.ones(len(left), np.float32)
+        )
+        differences, names = feature_reading.differences(frame, features, len(left))
+        keep = outcome_reading.settle_ties(wins, ties, f"column {outcome!r}")
+        data = cls(
+            first=left_code[keep],
+            second=right_code[keep],
+            annotator=who[keep],
+            wins=(wins * votes)[keep],
+            count=votes[keep],
+            items=item_names,
+            annotators=annotator_names,
+            ordered=outcome is not None,
+            features=None if differences is None else differences[keep],
+            feature_names=names,
+        )
+        return data.aggregate() if aggregate else data._slim()
+
+    @classmethod
+    def from_rankings(
+        cls,
+        frame: Any,
+        *,
+        places: Sequence[str],
+        annotator: str | None = None,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+    ) -> Comparisons:
+        """Turn rankings into comparisons: of two items that one annotator ranked, the one in the
+        earlier place wins.
+
+        A ranking of n items becomes n(n−1)/2 comparisons. They agree with one another as
+        independent votes would not, so intervals come out narrower than n places deserve, and
+        annotators look more certain of their taste; read the order of things and the types from the
+        fit, and widths with that in mind.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+            One row for each ranking.
+        places : sequence of str
+            Columns that name the item in the first place, the second, and so on. A missing name
+            ends the ranking: what is not ranked is not compared.
+        annotator : str, optional
+            Column that names who ranked; without it every row is an annotator of its own, numbered
+            from 0.
+        items, annotators : iterable, optional
+            All names in the order wanted.
+
+        Returns
+        -------
+        Comparisons
+            Aggregated, without an order of presentation.
+
+        Raises
+        ------
+        DataError
+            When a ranking names an item twice, or a place after an empty one; when no ranking has
+            two items.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_rankings(
+        ...     {"who": ["ann", "bob"], "best": ["tea", "milk"], "next": ["milk", "tea"],
+        ...      "last": ["beer", None]},
+        ...     places=["best", "next", "last"], annotator="who")
+        >>> votes.num_votes        # three comparisons by ann, one by bob
+        4
+        """
+        winner, loser, who, item_names, annotator_names = reading.rankings(
+            frame, places, annotator, items, annotators
+        )
+        ones = np.ones(len(winner), np.float32)
+        return cls(winner, loser, who, ones, ones, item_names, annotator_names).aggregate()
+
+    def with_features(
+        self, features: Any, *, names: Sequence[str] | None = None, item: str | None = None
+    ) -> Comparisons:
+        """The votes with features of the items; a comparison carries those of its first item less
+        those of its second.
+
+        Parameters
+        ----------
+        features : array, shape (item, feature), or table
+            An array has its rows in the order of `items`. A table names its items, and has a row
+            for each. They are not scaled: one prior serves all coefficients, so put features on
+            like scales.
+        names : sequence of str, optional
+            Names of the features of an array (``x1``, ``x2``, … without it); of a table, the
+            columns to use (all others without it).
+        item : str, optional
+            Column of the table that names the items.
+
+        Raises
+        ------
+        DataError
+            When rows and items do not match, or a feature is not a number everywhere.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_frame({"w": ["tea", "milk"], "l": ["milk", "beer"]},
+        ...                                   winner="w", loser="l")
+        >>> votes = votes.with_features({"drink": ["beer", "milk", "tea"],
+        ...                              "warmth": [0.0, 0.5, 1.0]}, item="drink")
+        >>> votes.feature_names, votes.features.tolist()
+        (('warmth',), [[-0.5], [-0.5]])
+        """
+        if item is None:
+            values, chosen = feature_reading.feature_array(features, names, self.items)
+        else:
+            values, chosen = feature_reading.feature_table(features, item, names, self.items)
+        values = values.astype(np.float64)
+        feature_reading.check_finite(values, chosen, self.items)
+        differences = values[np.asarray(self.first)] - values[np.asarray(self.second)]
+        differences = feature_reading.single(differences, chosen)
+        return dataclasses.replace(self, features=differences, feature_names=tuple(chosen))
+
+    @classmethod
+    def from_ratings(
+        cls,
+        frame: Any,
+        *,
+        item: str,
+        rating: str,
+        annotator: str | None = None,
+        ties: outcome_reading.Ties = "half",
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+    ) -> Comparisons:
+        """Turn ratings or scores into comparisons: of two items that one annotator rated, the
+        higher rating wins.
+
+        Each annotator's n ratings become up to n(n−1)/2 comparisons. Those are not independent
+        (they carry n numbers' worth of information), so intervals come out narrower than n ratings
+        deserve: read the order of things and the contrast between annotators from the fit, and the
+        widths with that in mind.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+        item, rating : str
+            Columns with the item and its numeric rating; higher wins.
+        annotator : str, optional
+            Column that names who rated. An item rated several times by one annotator is compared in
+            each of them.
+        ties : {"half", "drop", "error"}
+            What to do with equal ratings. Half a vote for each side says that the two are alike;
+            dropped, nothing holds them together, and the rewards of coarse ratings drift apart.
+        items, annotators : iterable, optional
+            All names in the order wanted.
+
+        Returns
+        -------
+        Comparisons
+            Aggregated, without an order of presentation.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_ratings(
+        ...     {"film": ["Alien", "Brazil", "Casablanca"], "stars": [3, 5, 3]}, item="film",
+        ...     rating="stars")
+        >>> votes.num_votes        # the tie gives Alien and Casablanca half a vote each
+        3
+        """
+        outcome_reading.check_ties(ties)
+        columns = read_columns(frame, item=item, rating=rating, annotator=annotator)
+        (codes,), item_names = encode_names([columns["item"]], items, "item")
+        score = read_numbers(columns["rating"])
+        who, annotator_names = reading.annotators(columns, annotators, len(codes))
+        one, two = reading.pairs_within(who, len(annotator_names))
+        one, two = (side[codes[one] != codes[two]] for side in (one, two))
+        if len(one) == 0:
+            raise DataError(
+                "no annotator rated two different items, so there is nothing to compare"
+                + (
+                    "; without annotator= all ratings count as one annotator's"
+                    if annotator is None
+                    else ""
+                ),
+                parameter="rating",
+                value=rating,
+                problem="leaves nothing to compare, as no annotator rated two different items",
+                expected=(
+                    "name the column that says who rated"
+                    if annotator is None
+                    else "an annotator must rate two items"
+                ),
+            )
+        wins = np.where(score[one] == score[two], 0.5, score[one] > score[two]).astype(np.float32)
+        keep = outcome_reading.settle_ties(
+            wins, ties, f"the comparison of equal ratings in column {rating!r}"
+        )
+        one, two = one[keep], two[keep]
+        return cls(
+            codes[one],
+            codes[two],
+            who[one],
+            wins[keep],
+            np.ones(len(one), np.float32),
+            item_names,
+            annotator_names,
+        ).aggregate()
+
+    # ---------------------------------------------------------------- facts
+
+    @property
+    def num_items(self) -> int:
+        """Number of items, compared or not."""
+        return len(self.items)
+
+    @property
+    def num_annotators(self) -> int:
+        """Number of annotators, with votes or without."""
+        return len(self.annotators)
+
+    @property
+    def num_comparisons(self) -> int:
+        """Number of rows; see `num_votes` for the votes that they stand for."""
+        return self.num_rows
+
+    @property
+    def num_votes(self) -> int:
+        """Number of votes, counts included."""
+        return self.num_judgements
+
+    def to_frame(self) -> pd.DataFrame:
+        """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and
+        ``count``.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_frame({"w": ["tea", "tea"], "l": ["milk", "beer"],
+        ...                                    "by": ["ann", "bob"]},
+        ...                                   winner="w", loser="l", annotator="by")
+        >>> votes.to_frame()
+          annotator first second outcome  count
+        0       bob  beer    tea  second      1
+        1       ann  milk    tea  second      1
+        >>> again = rt.Comparisons.from_frame(votes.to_frame(), first="first", second="second",
+        ...                                   annotator="annotator", outcome="outcome",
+        ...                                   count="count", ties="half")
+        >>> again.num_votes
+        2
+        """
+        if self.wins is None:
+            raise DataError(
+                "these are questions without answers; simulate some: rt.simulate(model, questions,"
+                " seed=0)"
+            )
+        items, people = (pd.Index(names) for names in (self.items, self.annotators))
+        count = np.ones(self.num_comparisons) if self.count is None else np.asarray(self.count)
+        wins = np.asarray(self.wins)
+        # A row of several votes becomes one for each side; a half is a tie.
+        tied = np.where(wins % 1 != 0, 1.0, 0.0)
+        parts = []
+        for outcome, number in (
+            ("first", wins - tied / 2),
+            ("second", count - wins - tied / 2),
+            ("tie", tied),
+        ):
+            rows = np.flatnonzero(number > 0)
+            columns = {"annotator": people.take(np.asarray(self.annotator)[rows])}
+            columns |= {
+                side: items.take(np.asarray(getattr(self, side))[rows])
+                for side in ("first", "second")
+            }
+            parts.append(
+                pd.DataFrame(
+                    columns | {"outcome": outcome, "count": number[rows].astype(int), "row": rows}
+                )
+            )
+        return (
+            pd.concat(parts)
+            .sort_values("row", kind="stable")
+            .drop(columns="row")
+            .reset_index(drop=True)
+        )

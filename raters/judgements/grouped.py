@@ -1,0 +1,266 @@
+"""Judgements whose rows belong together in groups: the labels of an item, the responses of a
+person."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from raters.errors import DataError
+from raters.judgements.base import Judgements
+from raters.judgements.names import names_array, names_from_json, pad_to
+from raters.judgements.reading import comparisons as reading
+from raters.judgements.reading.columns import match_names
+
+
+class Grouped(Judgements):
+    """Base of the containers whose likelihood is a product over groups of rows.
+
+    A subclass has, beside its own, the fields below; ``axes["unit_code"]`` is the axis of the
+    groups, and its `unit`. Arrays of groups have the first axis ``"unit"``.
+
+    Attributes
+    ----------
+    group : int array, shape (row,)
+        Place of the row's group among `unit_code`; ascending.
+    unit_code : int array, shape (unit,)
+        Code of each group, in order. A part of the data has some groups only, and keeps all names.
+    most : int
+        The largest number of rows of a group, or more.
+    even : bool
+        Whether each group of a part of the data has `most` rows, those that it lacks with a count
+        of 0, as `padded` makes it.
+    """
+
+    group: Any
+    unit_code: Any
+    most: int
+    even: bool
+
+    @classmethod
+    def of_all(cls, codes: np.ndarray, columns: dict[str, Any], **others: Any) -> Self:
+        """Judgements of all groups, from the code of each row's group: rows are sorted by it,
+        stably."""
+        order = np.argsort(codes, kind="stable")
+        num_units = len(others[cls.names[cls.unit]])
+        sizes = np.bincount(codes, minlength=num_units)
+        rows = {
+            name: None if column is None else np.asarray(column)[order]
+            for name, column in columns.items()
+        }
+        fields = {
+            "group": np.asarray(codes, np.int32)[order],
+            "unit_code": np.arange(num_units, dtype=np.int32),
+            "most": int(sizes.max(initial=1)),
+        }
+        return cls(**fields, **rows, **others)
+
+    @property
+    def num_units(self) -> int:
+        """Number of groups in this part of the data."""
+        return int(self.unit_code.shape[0])
+
+    def codes(self, axis: str) -> Any:
+        """Codes along an axis of each row, shape (row,)."""
+        return self.unit_code[self.group] if axis == self.unit else super().codes(axis)
+
+    def question_names(self) -> dict[str, np.ndarray]:
+        """The group of each row, what else it asks about, and ``by`` whom, by name."""
+        own = names_array(self.coords[self.unit])[np.asarray(self.codes(self.unit))]
+        return {self.unit: own} | super().question_names()
+
+    def about(self) -> np.ndarray:
+        """Code of the group of each row, shape (row,)."""
+        return np.asarray(self.codes(self.unit)).astype(np.int64)
+
+    def judgements_by(self, axis: str) -> np.ndarray:
+        """Number of judgements of each name of an axis, shape (axis,)."""
+        weights = None if self.count is None else np.asarray(self.count)
+        return np.bincount(np.asarray(self.codes(axis)), weights, len(self.coords[axis])).astype(
+            np.int64
+        )
+
+    def rows(self, index: Any) -> Self:
+        """The given rows in their order; all groups stay."""
+        columns = self._at_rows(index)
+        return dataclasses.replace(
+            self, **columns, most=_most(columns["group"]) if self.has_answers else 1
+        )
+
+    def chunks(self, size: int) -> Iterator[Self]:
+        """The data in one piece: rows of a group stay together, and pieces of many shapes would
+        each be compiled for."""
+        yield self
+
+    def take(self, units: Any) -> Self:
+        """The given groups with their rows (a slice, or an integer index); all names are kept.
+
+        With a traced index, and of `padded` data, every group comes with the same number of rows,
+        those that it lacks with a count of 0, so that shapes do not depend on which items are
+        taken.
+        """
+        if not isinstance(units, jax.core.Tracer):
+            units = np.arange(self.num_units)[units]  # also for places counted from the end
+        traced = isinstance(units, jax.core.Tracer) or isinstance(self.group, jax.core.Tracer)
+        xp: Any = jnp if traced else np
+        group = xp.asarray(self.group)
+        units = xp.asarray(units)
+        begin = xp.searchsorted(group, units)
+        number = xp.searchsorted(group, units, side="right") - begin
+        even = traced or self.even
+        place = xp.arange(self.most if even else int(number.max(initial=0)))
+        rows, there = begin[:, None] + place, place < number[:, None]
+        new_group = xp.broadcast_to(xp.arange(len(units), dtype=group.dtype)[:, None], rows.shape)
+        count = self.count
+        if even:
+            rows, new_group = xp.minimum(rows, self.num_rows - 1).ravel(), new_group.ravel()
+            count = xp.where(there.ravel(), 1.0 if count is None else xp.asarray(count)[rows], 0.0)
+        else:
+            rows, new_group = rows[there], new_group[there]
+            count = None if count is None else np.asarray(count)[rows]
+
+        def at(column: Any, index: Any) -> Any:
+            return None if column is None else xp.asarray(column)[index]
+
+        arrays = {name: axes[0] for name, axes in self.arrays().items()}
+        columns = {
+            name: at(getattr(self, name), rows if axis == self.row else units)
+            for name, axis in arrays.items()
+            if axis in (self.row, "unit")
+        }
+        return dataclasses.replace(self, **columns | {"group": new_group, "count": count})
+
+    def unanswered(self) -> Self:
+        """The questions without the answers, as `raters.simulate` takes them: a row with a count
+        becomes so many rows."""
+        questions = self
+        if self.count is not None:
+            index = np.repeat(np.arange(self.num_rows), np.asarray(self.count).astype(int))
+            questions = self.rows(index)
+        # Nobody takes parts of questions, and equal shapes share what was compiled.
+        changes = {self.answer: None, "count": None, "most": 1, "even": False}
+        return dataclasses.replace(questions, **changes)
+
+    def answered(self, outcomes: Any) -> Self:
+        """These questions with outcomes, in the order of the rows."""
+        return dataclasses.replace(super().answered(outcomes), most=_most(self.group))
+
+    def asked_of(self, like: Self) -> Self:
+        """These questions about the groups of `like`, with all that is known of them, in its
+        codes."""
+        columns = self.recoded(
+            like, [axis for axis in self.question_axes() if axis != self.unit]
+        )._at_rows(slice(None))
+        own, known = (tuple(part.coords[self.unit]) for part in (self, like))
+        columns["group"] = match_names(
+            np.asarray(self.codes(self.unit)), own, known, self.unit
+        ).astype(np.int32)
+        return dataclasses.replace(
+            like, **columns | {self.answer: None, "count": None}, most=1, even=False
+        )
+
+    def keys(self, other: Self | None = None) -> np.ndarray:
+        """Number of each row that equal questions share."""
+        if other is not None and not np.array_equal(self.unit_code, other.unit_code):
+            raise DataError(
+                "questions of two parts of the data cannot be compared; give all groups"
+            )
+        return super().keys(other)
+
+    def joined(self, more: Self) -> Self:
+        """These judgements and further ones with the same names, sorted by group."""
+        both = super().joined(more)
+        return (
+            both
+            if more.num_rows == 0
+            else both.rows(np.argsort(np.asarray(both.group), kind="stable"))
+        )
+
+    def padded(self, rows: int) -> Self:
+        """The same judgements in so many rows: those added are copies of the last one with a count
+        of 0.
+
+        `most` becomes a power of two, for the same reason as `rows` should be one.
+        """
+        if not self.num_rows and not (self.num_units and len(self.judges)):
+            raise DataError(
+                f"padding without judgements needs names of {self.unit!r} and {self.judge!r}"
+            )
+        return super().padded(rows)._evened()
+
+    def _evened(self) -> Self:
+        """With `most` as a power of two that the rows that count keep to."""
+        sizes = np.bincount(np.asarray(self.group)[np.asarray(self.weight) > 0], minlength=1)
+        return dataclasses.replace(self, most=pad_to(int(sizes.max()), least=4), even=True)
+
+    def unpadded(self) -> Self:
+        """The judgements without rows of count 0."""
+        if self.count is None or (not self.even and (np.asarray(self.count) > 0).all()):
+            return self
+        kept = self.rows(np.asarray(self.count) > 0)
+        return dataclasses.replace(kept._slim(), even=False)
+
+    def aggregate(self) -> Self:
+        """Equal rows as one row with a count, sorted; the likelihood does not change. Rows of count
+        0 are left out."""
+        if self.unpadded() is not self:
+            return self.unpadded().aggregate()
+        if self.num_rows == 0:
+            return self
+        columns = [
+            name
+            for name, axes in self.arrays().items()
+            if axes[0] == self.row and name != "count" and getattr(self, name) is not None
+        ]
+        codes = [np.asarray(getattr(self, name)) for name in columns]
+        sizes = [
+            self.num_units if name == "group" else len(self.coords[self.axes[name]])
+            for name in columns
+        ]
+        single = self.count is None or bool(np.all(np.asarray(self.count) == 1))
+        codes, _, count = reading.cells(
+            codes, sizes, None, None if single else np.asarray(self.count)
+        )
+        arrays = dict(zip(columns, codes, strict=True))
+        return dataclasses.replace(self, **arrays, count=count, most=_most(codes[0]))._slim()
+
+    # ---------------------------------------------------------------- storing
+
+    def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], np.ndarray]]]:
+        """Arrays as a result stores them; the code of each row's group in place of `group`."""
+        groups = super().groups()
+        constant = groups["constant_data"]
+        del constant["group"], constant["unit_code_code"]
+        constant[f"{self.unit}_code"] = (self.row,), np.array(self.codes(self.unit))
+        of_units = {
+            name: (tuple(self.unit if axis == "unit" else axis for axis in axes), array)
+            for name, (axes, array) in constant.items()
+        }
+        return groups | {"constant_data": of_units}
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, np.ndarray], flags: Mapping[str, Any]) -> Self:
+        """The judgements that `packed` and `flags` took apart."""
+        judgements = super().unpack(arrays, flags)
+        whole = dataclasses.replace(judgements, most=_most(judgements.group))
+        return whole._evened() if judgements.even else whole
+
+    @classmethod
+    def from_result(cls, result: Any) -> Self:
+        """The data that a result was fitted to."""
+        codes = np.asarray(result["constant_data"][f"{cls.unit}_code"].values)
+        arrays = cls._arrays_in(result) | {"group": codes}
+        num_units = len(names_from_json(result.attrs[cls.names[cls.unit]]))
+        return cls.unpack(
+            arrays | {"unit_code": np.arange(num_units, dtype=np.int32)}, result.attrs
+        )
+
+
+def _most(group: Any) -> int:
+    """The largest number of rows of a group."""
+    return int(np.bincount(np.asarray(group), minlength=1).max(initial=1))

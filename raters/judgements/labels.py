@@ -1,0 +1,482 @@
+"""Categorical labels: ``Labels`` holds who gave which item which label, as integer codes with the
+names beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+import pandas as pd
+
+from raters.errors import DataError, DataWarning
+from raters.judgements.grouped import Grouped
+from raters.judgements.reading import features as feature_reading
+from raters.judgements.reading import labels as label_reading
+from raters.judgements.reading.columns import encode_names, read_counts, shorten
+from raters.judgements.roles import of_axes, static
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Labels(Grouped):
+    """Labels of items by annotators: annotator k said that item i is of class j.
+
+    Build it with `from_frame`; the constructor takes codes that are already right.
+
+    Parameters
+    ----------
+    group : int array, shape (label,)
+        Place of the labelled item among `unit_code`; ascending.
+    annotator, label : int array, shape (label,)
+        Codes of the annotator and of the class said. `label` is None when the answers are not known
+        yet, as for `raters.simulate`.
+    count : float array, shape (label,), or None
+        How often the annotator gave this label to this item. None means once each.
+    unit_code : int array, shape (unit,)
+        Code of each item, in order. A part of the data has some items only, and keeps all names.
+    truth : int array, shape (unit,), or None
+        Code of the true class where it is known, −1 elsewhere.
+    features : float array, shape (unit, feature), or None
+        A column of ones for the intercept, then the features, centred and scaled.
+    centre, scale : float array, shape (feature,), or None
+        What the features were centred and scaled by.
+    record : float array, shape (annotator, true class, label), or None
+        An earlier record: how often each annotator gave each label to items of each true class.
+    items, annotators, classes, feature_names : tuple
+        The names, in code order.
+    most : int
+        The largest number of rows of an item, or more.
+    even : bool
+        Whether each item of a part of the data has `most` rows, those that it lacks with a count of
+        0, as `padded` makes it.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels = rt.Labels.from_frame(
+    ...     {"text": [1, 1, 2], "who": ["ann", "bob", "ann"], "says": ["spam", "ham", "ham"]},
+    ...     item="text", annotator="who", label="says",
+    ... )
+    >>> labels.num_items, labels.num_annotators, labels.classes
+    (2, 2, ('ham', 'spam'))
+    """
+
+    group: Any
+    annotator: Any
+    label: Any
+    count: Any
+    unit_code: Any = of_axes("unit")
+    truth: Any = of_axes("unit")
+    features: Any = of_axes("unit", "feature")
+    centre: Any = of_axes("feature")
+    scale: Any = of_axes("feature")
+    record: Any = of_axes("annotator", "true_class", "label")
+    items: tuple[Any, ...] = static()
+    annotators: tuple[Any, ...] = static()
+    classes: tuple[Any, ...] = static()
+    feature_names: tuple[Any, ...] = static(())
+    most: int = static(1, derived=True)
+    even: bool = static(False)
+
+    axes: ClassVar[Mapping[str, str]] = {
+        "unit_code": "item",
+        "annotator": "annotator",
+        "label": "label",
+        "truth": "true_class",
+    }
+    names: ClassVar[Mapping[str, str]] = {
+        "item": "items",
+        "annotator": "annotators",
+        "true_class": "classes",
+        "label": "classes",
+        "feature": "feature_names",
+    }
+    answer: ClassVar[str] = "label"
+    known: ClassVar[str | None] = "truth"
+    row: ClassVar[str] = "row"
+    unit: ClassVar[str] = "item"
+
+    # ---------------------------------------------------------------- building
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        item: str,
+        annotator: str,
+        label: str,
+        count: str | None = None,
+        truth: str | None = None,
+        classes: Iterable[Any] | None = None,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        repeats: label_reading.Repeats = "keep",
+        aggregate: bool = True,
+    ) -> Labels:
+        """Read labels from a table with one row for each label that an annotator gave to an item.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+        item, annotator, label : str
+            Columns that name the item, who labelled it, and the class said.
+        count : str, optional
+            Column with the number of equal labels that a row stands for.
+        truth : str, optional
+            Column with the true class of the row's item, empty where it is unknown. One row of an
+            item is enough.
+        classes : iterable, optional
+            All classes in the order wanted, also those that nobody said. Without it, all labels and
+            truths, sorted.
+        items, annotators : iterable, optional
+            All names in the order wanted, also of those that the table does not mention.
+        repeats : {"keep", "drop", "error"}
+            What to do when an annotator labels an item more than once: count every label, keep the
+            first row (once, whatever its count), or refuse the table.
+        aggregate : bool
+            Put equal (item, annotator, label) rows together into one row with a count.
+
+        Returns
+        -------
+        Labels
+
+        Raises
+        ------
+        DataError
+            When a column is missing, empty or has missing values (other than `truth`); a label is
+            none of `classes`, or there is one class only; an item has two true classes; a count is
+            not a whole number; an annotator repeats a label under ``repeats="error"``.
+
+        Notes
+        -----
+        Names are whole numbers when all names in a role are, and text otherwise (booleans, dates, a
+        mixture); spaces and case tell names apart.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> labels = rt.Labels.from_frame(
+        ...     {"page": [7, 7, 9], "who": ["ann", "bob", "ann"], "says": ["ham", "spam", "ham"],
+        ...      "gold": ["ham", None, None]},
+        ...     item="page", annotator="who", label="says", truth="gold",
+        ...     classes=["ham", "spam", "phish"],
+        ... )
+        >>> labels.votes().tolist(), labels.truth.tolist()
+        ([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]], [0, -1])
+        """
+        label_reading.check_repeats(repeats)
+        columns = label_reading.columns(frame, count, item=item, annotator=annotator, label=label)
+        gold = label_reading.incomplete(frame, "truth", truth, len(columns["item"]))
+        (of,), item_names = encode_names([columns["item"]], items, "item")
+        who, annotator_names = label_reading.annotators(columns["annotator"], annotators)
+        given, true, class_names = label_reading.classes(columns["label"], gold, classes)
+        known = label_reading.truth_by_item(of, true, item_names, class_names)
+        number = read_counts(columns["count"]) if count is not None else None
+        names = item_names, annotator_names, class_names
+        keep, number = label_reading.settle_repeats((of, who, given), names, number, repeats)
+        labels = cls.of_all(
+            of[keep],
+            {"annotator": who[keep], "label": given[keep], "count": number},
+            truth=known,
+            **dict.fromkeys(("features", "centre", "scale", "record")),
+            items=item_names,
+            annotators=annotator_names,
+            classes=class_names,
+        )
+        return labels.aggregate() if aggregate else labels
+
+    def with_truth(self, known: Any, *, item: str = "item", truth: str = "truth") -> Labels:
+        """The labels with the true classes that are known, in place of those known before.
+
+        Parameters
+        ----------
+        known : mapping of items to classes, pandas Series with the items as its index, or table
+        item, truth : str
+            Columns of the table with the item and its true class. A missing class is one that is
+            not known.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> labels = rt.Labels.from_frame({"i": [1, 1, 2], "who": ["ann", "bob", "ann"],
+        ...                                "says": ["no", "yes", "yes"]},
+        ...                               item="i", annotator="who", label="says")
+        >>> labels.with_truth({2: "yes"}).truth.tolist()
+        [-1, 1]
+        """
+        codes = label_reading.known_truth(known, item, truth, self.items, self.classes)
+        return dataclasses.replace(
+            self, truth=None if codes is None else codes[np.asarray(self.unit_code)]
+        )
+
+    def with_features(
+        self,
+        features: Any,
+        *,
+        names: Sequence[str] | None = None,
+        item: str | None = None,
+        like: Labels | None = None,
+    ) -> Labels:
+        """The labels with features of the items, each centred and scaled to unit variance, behind a
+        column of ones.
+
+        Parameters
+        ----------
+        features : array, shape (item, feature), or table
+            An array has its rows in the order of `items`. A table names its items, and has a row
+            for each.
+        names : sequence of str, optional
+            Names of the features of an array (``x1``, ``x2``, … without it); of a table, the
+            columns to use (all others without it).
+        item : str, optional
+            Column of the table that names the items.
+        like : Labels, optional
+            Centre and scale as these labels were, which have the same features. For labels of new
+            items that a fitted model is to judge, of which there may be one only.
+
+        Raises
+        ------
+        DataError
+            When rows and items do not match; when a feature is not a number everywhere, or is the
+            same for all items.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> labels = rt.Labels.from_frame({"i": [1, 1, 2], "who": ["ann", "bob", "ann"],
+        ...                                "says": ["no", "yes", "yes"]},
+        ...                               item="i", annotator="who", label="says")
+        >>> labels = labels.with_features({"i": [2, 1], "length": [30.0, 10.0]}, item="i")
+        >>> labels.feature_names, labels.features.tolist(), labels.centre.tolist()
+        (('intercept', 'length'), [[1.0, -1.0], [1.0, 1.0]], [0.0, 20.0])
+        """
+        if item is None:
+            values, chosen = feature_reading.feature_array(features, names, self.items)
+        else:
+            values, chosen = feature_reading.feature_table(features, item, names, self.items)
+        if like is None:
+            values, centre, scale = feature_reading.design(
+                values, chosen, self.items, table=item is not None
+            )
+        else:
+            values, centre, scale = feature_reading.design_like(values, chosen, self.items, like)
+            chosen = like.feature_names[1:]
+        values = values[np.asarray(self.unit_code)]
+        return dataclasses.replace(
+            self, features=values, centre=centre, scale=scale, feature_names=("intercept", *chosen)
+        )
+
+    def unlabelled(self, features: Any, *, item: str | None = None) -> Labels:
+        """New items that nobody has labelled, with their features: what `raters.predict`
+        classifies.
+
+        Annotators, classes and features are those of these labels, and the features are centred and
+        scaled as theirs were.
+
+        Parameters
+        ----------
+        features : array, shape (item, feature), or table
+            In the order of the features of these labels, or a table with columns of their names.
+        item : str, optional
+            With a table: the column that names the items. Items of an array are numbered from 0.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> labels, _ = rt.datasets.label_crowd(80, 5, 3, 2, num_features=3, seed=0)
+        >>> result = rt.fit(rt.Raykar(), labels, rt.PGEM(draws=100), seed=0, progress=False)
+        >>> new = labels.unlabelled([[0.1, 2.0, -1.0], [1.5, 0.2, 0.3]])
+        >>> rt.predict(rt.Raykar(), result, new).mean(("chain", "draw")).dims
+        ('item', 'true_class')
+        """
+        if self.features is None:
+            raise DataError(
+                "these labels have no features to classify new items by; add them with"
+                " labels.with_features(...)",
+                parameter="features",
+                problem="of these labels are missing",
+                expected="add features to the labels first",
+            )
+        values, names = feature_reading.new_items(features, item, self.feature_names[1:])
+        design, _, _ = feature_reading.design_like(values, self.feature_names[1:], names, self)
+        none = np.zeros(0, np.int32)
+        return dataclasses.replace(
+            self,
+            group=none,
+            annotator=none,
+            label=none,
+            count=None,
+            unit_code=np.arange(len(names), dtype=np.int32),
+            truth=None,
+            features=design,
+            items=names,
+            most=1,
+        )
+
+    def with_record(
+        self,
+        frame: Any,
+        *,
+        annotator: str = "annotator",
+        truth: str = "truth",
+        label: str = "label",
+        count: str | None = None,
+    ) -> Labels:
+        """The labels with the annotators' earlier record, in place of one given before.
+
+        It enters as pseudo-counts in each annotator's prior: what they said of earlier items whose
+        true class is known.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+            One row for each label of an earlier item. These are other items than those of `items`.
+        annotator, truth, label : str
+            Columns with who gave the label, the true class of the item, and the class said.
+        count : str, optional
+            Column with the number of equal labels that a row stands for.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> labels = rt.Labels.from_frame({"i": [1, 1, 2], "who": ["ann", "bob", "ann"],
+        ...                                "says": ["no", "yes", "yes"]},
+        ...                               item="i", annotator="who", label="says")
+        >>> past = {"annotator": ["bob", "bob"], "truth": ["no", "yes"], "label": ["no", "no"],
+        ...         "times": [8, 3]}
+        >>> labels.with_record(past, count="times").record.tolist()
+        [[[0.0, 0.0], [0.0, 0.0]], [[8.0, 0.0], [3.0, 0.0]]]
+        """
+        columns = label_reading.columns(frame, count, annotator=annotator, truth=truth, label=label)
+        return dataclasses.replace(
+            self, record=label_reading.record(columns, self.annotators, self.classes)
+        )
+
+    # ---------------------------------------------------------------- facts
+
+    @property
+    def num_items(self) -> int:
+        """Number of items, labelled or not."""
+        return len(self.items)
+
+    @property
+    def num_annotators(self) -> int:
+        """Number of annotators, with labels or without."""
+        return len(self.annotators)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes, met in the labels or not."""
+        return len(self.classes)
+
+    @property
+    def num_features(self) -> int:
+        """Number of features, the intercept among them; 0 without features."""
+        return len(self.feature_names)
+
+    @property
+    def num_labels(self) -> int:
+        """Number of labels, repeats included."""
+        return self.num_judgements
+
+    @property
+    def item(self) -> Any:
+        """Code of the item of each row, shape (label,)."""
+        return self.codes("item")
+
+    def votes(self) -> np.ndarray:
+        """Number of times that each item was given each label, shape (item, label)."""
+        if self.label is None:
+            raise DataError("these labels have no answers to count")
+        cell = np.asarray(self.item).astype(np.int64) * self.num_classes + np.asarray(self.label)
+        weights = None if self.count is None else np.asarray(self.count)
+        size = self.num_items * self.num_classes
+        return (
+            np.bincount(cell, weights, size).reshape(self.num_items, self.num_classes).astype(float)
+        )
+
+    def vote_shares(self) -> np.ndarray:
+        """Return the share of each class among an item's labels.
+
+        It is 1 for a known truth, and uniform for items without labels.
+
+        Returns
+        -------
+        array, shape (unit, class)
+        """
+        num_classes = self.num_classes
+        votes = np.zeros((self.num_units, num_classes))
+        if self.label is not None:
+            cell = np.asarray(self.group).astype(np.int64) * num_classes + np.asarray(self.label)
+            weights = None if self.count is None else np.asarray(self.count)
+            counts = np.bincount(cell, weights, self.num_units * num_classes)
+            votes = counts.reshape(self.num_units, num_classes).astype(float)
+        shares: np.ndarray = np.where(votes.sum(1, keepdims=True) > 0, votes, 1.0)
+        shares /= shares.sum(1, keepdims=True)
+        if self.truth is not None:
+            known = np.asarray(self.truth) >= 0
+            shares[known] = np.eye(num_classes)[np.asarray(self.truth)[known]]
+        return shares
+
+    def to_frame(self) -> pd.DataFrame:
+        """The labels as a table: ``item``, ``annotator`` and ``label`` by name, and ``count``."""
+        codes = {"item": (self.items, self.item), "annotator": (self.annotators, self.annotator)}
+        if self.label is not None:
+            codes["label"] = self.classes, self.label
+        table = {
+            role: pd.Index(names).take(np.asarray(code)) for role, (names, code) in codes.items()
+        }
+        count = np.asarray(self.weight).astype(np.int64)
+        return pd.DataFrame(table | {"count": count})[count > 0].reset_index(drop=True)
+
+    def warn(self) -> None:
+        """Warn about what these data cannot tell: items without labels, annotators without labels,
+        classes never said."""
+        total = self.votes()
+        names = {
+            "item(s) have no label; their class is predicted from the others'": (
+                self.items,
+                total.sum(1),
+            ),
+            "annotator(s) gave no label and keep their prior": (
+                self.annotators,
+                self.judgements_by("annotator"),
+            ),
+            "class(es) were never given as a label": (self.classes, total.sum(0)),
+        }
+        for sentence, (of, number) in names.items():
+            if none := [name for name, count in zip(of, number, strict=True) if not count]:
+                warnings.warn(f"{len(none)} {sentence}: {shorten(none)}", DataWarning, stacklevel=3)
+
+    # ---------------------------------------------------------------- questions
+
+    def answers(self) -> np.ndarray:
+        """Codes of the classes."""
+        return np.arange(self.num_classes)
+
+    def features_of(self, like: Labels) -> Labels:
+        """With features centred and scaled as those of `like`, and with its record."""
+        labels = dataclasses.replace(self, record=like.record)
+        if like.features is None:
+            return labels.without_features()
+        if self.feature_names != like.feature_names:
+            raise DataError(
+                f"the model was fitted with {len(like.feature_names) - 1} features"
+                f" ({shorten(like.feature_names[1:])}), and these labels have"
+                f" {max(len(self.feature_names) - 1, 0)} ({shorten(self.feature_names[1:])});"
+                " add the same ones, in the same order, with labels.with_features(...,"
+                " like=fitted_labels)"
+            )
+        raw = np.asarray(self.features) * np.asarray(self.scale) + np.asarray(self.centre)
+        scaled = (raw - np.asarray(like.centre)) / np.asarray(like.scale)
+        return dataclasses.replace(labels, features=scaled, centre=like.centre, scale=like.scale)
+
+    def without_features(self) -> Labels:
+        """Without features."""
+        return dataclasses.replace(self, features=None, centre=None, scale=None, feature_names=())

@@ -1,0 +1,105 @@
+"""Names behind codes: matched, stored as text, and told from those to drop; numbers for equal
+rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from raters._validation import whole
+from raters.errors import DataError, SettingError
+from raters.judgements.reading.columns import match_names, shorten
+
+
+def matched_codes(
+    codes: np.ndarray, own: tuple[Any, ...], known: tuple[Any, ...], role: str
+) -> np.ndarray:
+    """Codes among the known names; −1 stays."""
+    there = codes >= 0
+    if there.all():
+        return match_names(codes, own, known, role.removeprefix("true_"))
+    matched = np.full(codes.shape, -1, np.int32)
+    matched[there] = match_names(codes[there], own, known, role.removeprefix("true_"))
+    return matched
+
+
+def ranks(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Number of each distinct row of some columns, shape (row,)."""
+    flat = [column.reshape(len(column), -1) for column in columns]
+    rank = np.zeros(len(flat[0]), np.int64)
+    for column in (part for wide in flat for part in wide.T):
+        own = np.unique(column, return_inverse=True)[1].ravel()
+        rank = np.unique(rank * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1].ravel()
+    return rank
+
+
+def check_padding(rows: Any, present: int) -> None:
+    """Raise unless there are at most so many rows."""
+    whole("rows", rows)
+    if rows < present:
+        raise SettingError(
+            f"rows={rows} is not possible; there are {present} rows already, such as"
+            f" rows={pad_to(present)}"
+        )
+
+
+def pad_to(rows: int, least: int = 64) -> int:
+    """The power of two that holds so many rows: compiled functions see few shapes while data
+    grow."""
+    return max(least, 1 << (rows - 1).bit_length()) if rows > 1 else least
+
+
+def check_result(result: Any) -> None:
+    """Raise unless this is a result of `raters.fit`, with the data that it was fitted to."""
+    if "data" not in getattr(result, "attrs", {}) or "constant_data" not in result:
+        raise DataError(
+            "expected a result of rt.fit, with the data that it was fitted to; this is a"
+            f" {type(result).__name__} without them. Pass what rt.fit returned, or what"
+            " arviz.from_netcdf read back"
+        )
+
+
+def names_array(values: Sequence[Any]) -> np.ndarray:
+    """Names as a coordinate that NetCDF can hold: integers as they are, everything else as text."""
+    if isinstance(values, range):
+        return np.arange(values.start, values.stop, dtype=np.int32)
+    if all(
+        issubclass(kind, (int, np.integer)) and kind is not bool for kind in set(map(type, values))
+    ):
+        return np.asarray(values, dtype=np.int64)
+    return np.array([str(value) for value in values], dtype=object)
+
+
+def names_to_json(names: Iterable[Any]) -> str:
+    """Names as an attribute that NetCDF can hold."""
+    names = list(names)
+    if set(map(type, names)) <= {int, str}:
+        return json.dumps(names)
+    return json.dumps([_plain_name(name) for name in names])
+
+
+def names_from_json(text: str) -> tuple[Any, ...]:
+    """The names that `names_to_json` wrote."""
+    return tuple(json.loads(text))
+
+
+def _plain_name(name: Any) -> int | str:
+    whole_number = isinstance(name, (int, np.integer)) and not isinstance(name, bool)
+    return int(name) if whole_number else str(name)
+
+
+def staying(names: Sequence[Any], dropped: Iterable[Any], role: str) -> np.ndarray:
+    """Mask of the names that stay when some are dropped; `DataError` for names that are not
+    there."""
+    if isinstance(dropped, str):
+        raise DataError(f"the names to drop must be a list; write [{dropped!r}]")
+    gone = set(dropped)
+    if unknown := gone - set(names):
+        raise DataError(
+            f"no {role} is called {shorten(sorted(map(repr, unknown)))}; nobody was dropped. "
+            f"Names are such as {', '.join(map(repr, names[:3]))}"
+        )
+    return np.array([name not in gone for name in names])

@@ -1,0 +1,257 @@
+"""Judgements of two things, of which one is preferred."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse
+
+from raters.errors import DataError, DataWarning
+from raters.judgements.base import PIECE, Judgements
+from raters.judgements.reading import comparisons as reading
+from raters.judgements.reading.columns import name_text, shorten
+
+#: Words for an answer, and votes for the first item that each stands for.
+_WORDS = {"first": 1.0, "left": 1.0, "second": 0.0, "right": 0.0, "tie": 0.5}
+
+
+class Pairs(Judgements):
+    """Base of `raters.Comparisons`: what follows from a question having two sides.
+
+    Attributes
+    ----------
+    first, second : int array, shape (row,)
+        Codes of the two items, in the order of presentation where that is known (`ordered`).
+    wins : float array, shape (row,), or None
+        Votes for the first item; a tie is half a vote.
+    features : float array, shape (row, feature), or None
+        Features of the first item less those of the second.
+    """
+
+    summed: ClassVar[bool] = True
+    again: ClassVar[bool] = True
+    pair: ClassVar[tuple[str, str] | None] = ("first", "second")
+    success: ClassVar[tuple[str, float] | None] = ("p_win", 1.0)
+
+    first: Any
+    second: Any
+    wins: Any
+    features: Any
+    items: tuple[Any, ...]
+    annotators: tuple[Any, ...]
+    ordered: bool
+    feature_names: tuple[str, ...]
+
+    def answers(self) -> np.ndarray:
+        """The first item wins, or the second."""
+        return np.array([1.0, 0.0])
+
+    def answer_words(self, row: int) -> dict[str, float]:
+        """Names of the two items, sides, and a tie as half a vote for each."""
+        return _WORDS | self._sides(row)
+
+    def _sides(self, row: int) -> dict[str, float]:
+        first, second = (self.items[int(side[row])] for side in (self.first, self.second))
+        return {name_text(first): 1.0, name_text(second): 0.0}
+
+    def outcome_of(self, row: int, answer: Any) -> float | None:
+        """The outcome that an answer in words stands for, or None.
+
+        Raises
+        ------
+        DataError
+            When the name of an item is also a word for the other side, or for a tie.
+        """
+        outcome = super().outcome_of(row, answer)
+        text = name_text(answer).strip() if outcome is not None else ""
+        if outcome is not None and _WORDS.get(text.lower(), outcome) != outcome:
+            sides = list(self._sides(row))
+            raise DataError(
+                f"the answer {answer!r} is the name of an item and also a word for a side or a tie;"
+                f" write 'left' for {sides[0]!r} or 'right' for {sides[1]!r}"
+            )
+        return outcome
+
+    def words_of(self, row: int, outcome: float) -> str:
+        """The name of the item that won, or ``tie``."""
+        if outcome == 0.5:
+            return "tie"
+        return list(self._sides(row))[0 if outcome else 1]
+
+    def canonical(self) -> Self:
+        """With the smaller code in front, unless the order of presentation is known."""
+        if self.ordered:
+            return self
+        first, second = np.asarray(self.first), np.asarray(self.second)
+        swap = first > second
+        changes: dict[str, Any] = {
+            "first": np.where(swap, second, first),
+            "second": np.where(swap, first, second),
+        }
+        if self.wins is not None:
+            count = 1 if self.count is None else np.asarray(self.count)
+            changes["wins"] = np.where(swap, count - np.asarray(self.wins), np.asarray(self.wins))
+        if self.features is not None:  # differences: of the first item less the second
+            features = np.asarray(self.features)
+            changes["features"] = np.where(swap[:, None], -features, features)
+        return dataclasses.replace(self, **changes)
+
+    def about(self) -> np.ndarray:
+        """A number for the pair of each row, in either order, shape (comparison,)."""
+        first, second = np.asarray(self.first), np.asarray(self.second)
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        return low.astype(np.int64) * len(self.items) + high
+
+    def tallies(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Votes for the item of smaller code and for the other, each as a tally; half a tie to each
+        side."""
+        judge, about, _, votes = super().tallies()
+        for_smaller = np.asarray(self.first) < np.asarray(self.second)
+        answer = np.concatenate([np.where(for_smaller, 0, 1), np.where(for_smaller, 1, 0)])
+        return judge, about, answer, votes
+
+    def shuffled(self, seed: int) -> Self:
+        """The pairs with either item first, by chance: people favour what they see first. Ordered
+        ones stay as they are, and pairs that were shuffled come out as they went in."""
+        if self.ordered:
+            return self
+        one = self.canonical()
+        turned = dataclasses.replace(
+            one,
+            first=one.second,
+            second=one.first,
+            features=None if one.features is None else np.float32(0) - one.features,
+        )
+        swap = np.random.default_rng(seed).random(self.num_rows) < 0.5
+        columns = {
+            name: np.where(
+                swap if np.ndim(column) == 1 else swap[:, None], getattr(turned, name), column
+            )
+            for name in ("first", "second", "features")
+            if (column := getattr(one, name)) is not None
+        }
+        return dataclasses.replace(self, **columns)
+
+    def answered(self, outcomes: Any) -> Self:
+        """These questions with votes for the first item, in the order of the rows."""
+        votes = super().answered(outcomes)
+        if votes.count is None and (np.asarray(votes.wins) % 1 != 0).any():  # half a vote of one
+            return dataclasses.replace(votes, count=np.ones(self.num_rows, np.float32))
+        return votes
+
+    def check_questions(self) -> None:
+        """Raise unless each question is about two different items that have names."""
+        super().check_questions()
+        if (same := np.flatnonzero(np.asarray(self.first) == np.asarray(self.second))).size:
+            name = self.items[int(self.first[same[0]])]
+            raise DataError(
+                f"row {same[0]} of the questions (counted from 0) compares {name!r} with itself;"
+                " leave such rows out"
+            )
+
+    def _empty_rows(self, rows: int) -> dict[str, Any]:
+        if len(self.items) < 2 or not self.annotators:
+            raise DataError("padding without votes needs the names of two items and an annotator")
+        return super()._empty_rows(rows) | {"second": np.ones(rows, np.int32)}
+
+    def _slim(self) -> Self:
+        """Without the counts when each is 1: the model then uses a Bernoulli, which costs less than
+        a Binomial."""
+        whole = self.wins is None or bool(np.all(np.asarray(self.wins) % 1 == 0))
+        if self.count is not None and whole and bool(np.all(np.asarray(self.count) == 1)):
+            return dataclasses.replace(self, count=None)
+        return self
+
+    def components(self) -> list[tuple[Any, ...]]:
+        """The connected components of the graph of comparisons, largest first, as tuples of item
+        names.
+
+        Rewards of items in different components are related by the prior only.
+        """
+        label = np.arange(len(self.items))
+        for piece in self.chunks(PIECE):
+            real = slice(None) if piece.count is None else np.asarray(piece.count) > 0
+            ends = label[np.asarray(piece.first)[real]], label[np.asarray(piece.second)[real]]
+            graph = scipy.sparse.coo_array(
+                (np.ones(len(ends[0]), bool), ends), shape=(len(self.items), len(self.items))
+            )
+            label = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][label]
+        groups: dict[int, list[Any]] = {}
+        for name, group in zip(self.items, label.tolist(), strict=True):
+            groups.setdefault(group, []).append(name)
+        return sorted(map(tuple, groups.values()), key=len, reverse=True)
+
+    def warn(self) -> None:
+        """Warn about what these data cannot tell: items never compared, components, a single
+        annotator."""
+        seen = self.judgements_by("item") > 0
+        if not seen.all():
+            names = [name for name, used in zip(self.items, seen, strict=True) if not used]
+            warnings.warn(
+                f"{len(names)} item(s) are never compared and keep their prior: {shorten(names)}",
+                DataWarning,
+                stacklevel=3,
+            )
+        parts = [part for part in self.components() if len(part) > 1]
+        if len(parts) > 1:
+            listing = "; ".join(f"{len(part)} items ({shorten(part)})" for part in parts[:4])
+            warnings.warn(
+                f"the graph of comparisons falls into {len(parts)} components: {listing}. Rewards"
+                " are comparable within a component; between components only the prior relates"
+                " them. Add comparisons across",
+                DataWarning,
+                stacklevel=3,
+            )
+
+    def features_of(self, like: Self) -> Self:
+        """With the features of `like`, in its order."""
+        if like.features is None:
+            return self.without_features()
+        if missing := [name for name in like.feature_names if name not in self.feature_names]:
+            raise DataError(
+                f"the model was fitted with {len(like.feature_names)} features, and these"
+                f" comparisons lack {len(missing)} of them ({shorten(missing)}); add them with"
+                " votes.with_features(...), or by from_frame(..., features={...})"
+            )
+        order = [self.feature_names.index(name) for name in like.feature_names]
+        features = np.asarray(self.features)[:, order]
+        return dataclasses.replace(self, features=features, feature_names=like.feature_names)
+
+    def without_features(self) -> Self:
+        """Without features."""
+        return dataclasses.replace(self, features=None, feature_names=())
+
+    def aggregate(self) -> Self:
+        """Equal (pair, annotator) rows as one row with a count; the likelihood does not change but
+        for a constant.
+
+        Rows come out sorted by pair and annotator. When the order of presentation is unknown each
+        pair is first written with the smaller code in front. Rows with different features stay
+        apart; rows of count 0 are left out.
+        """
+        votes = self.unpadded().canonical()
+        if votes.num_rows == 0:
+            return votes
+        keys = [np.asarray(getattr(votes, column)) for column in self.axes]
+        sizes = [len(self.items), len(self.items), len(self.annotators)]
+        features = None
+        if votes.features is not None:
+            features, described = np.unique(votes.features, axis=0, return_inverse=True)
+            keys, sizes = [*keys, described.ravel()], [*sizes, len(features)]
+        single = votes.count is None or bool(np.all(np.asarray(votes.count) == 1))
+        wins = None if votes.wins is None else np.asarray(votes.wins)
+        cells, wins, count = reading.cells(
+            keys, sizes, wins, None if single else np.asarray(votes.count)
+        )
+        return dataclasses.replace(
+            votes,
+            first=cells[0],
+            second=cells[1],
+            annotator=cells[2],
+            wins=wins,
+            count=count,
+            features=None if features is None else features[cells[3]],
+        )._slim()

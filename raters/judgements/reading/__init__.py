@@ -1,0 +1,1 @@
+"""Reading the columns of a table into codes and names."""

@@ -1,0 +1,399 @@
+"""Columns of any table to integer codes. Every error about a column is raised here."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+
+from raters.errors import DataError
+
+Names = tuple[Any, ...]
+
+
+class Column(NamedTuple):
+    """One complete column of a table, used in one role: its row m holds ``values[code[m]]``."""
+
+    name: str
+    role: str
+    code: np.ndarray
+    values: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+
+def read_columns(table: Any, **roles: str | None) -> dict[str, Column]:
+    """The columns named, by role: complete, one-dimensional and of one length.
+
+    Parameters
+    ----------
+    table : pandas, polars or pyarrow table, mapping of arrays, or structured array
+    **roles : str or None
+        The name of the column in each role; roles that are None are left out.
+
+    Raises
+    ------
+    DataError
+        When it is no table; when a column is missing from it (the nearest name is offered), is
+        empty, is not one-dimensional or holds missing values.
+    """
+    wanted = {role: name for role, name in roles.items() if name is not None}
+    arrays = _arrays(table, wanted)
+    return {role: _column(arrays[name], name, role) for role, name in wanted.items()}
+
+
+def _arrays(table: Any, wanted: Mapping[str, str]) -> dict[str, Any]:
+    """The columns named, by name: one-dimensional and of one length."""
+    for role, name in wanted.items():
+        if not isinstance(name, str):
+            raise DataError(
+                f"{role}= takes the name of a column, such as {role}='{role}', not {_shown(name)}",
+                parameter=role,
+                value=_shown(name),
+                problem="is no name of a column",
+                expected="name one column",
+            )
+    names, fetch = _opened(table, list(wanted.values()))
+    for role, name in wanted.items():
+        if name not in names:
+            raise DataError(
+                f"there is no column {name!r} (for {role}=); the table has"
+                f" {_listed(names)}{_nearest(name, names, role)}",
+                parameter=role,
+                value=name,
+                problem="names no column of the table",
+                expected=f"it has {_listed(names)}"
+                + _nearest(name, names, role).replace(f"{role}=", ""),
+            )
+    arrays = {name: _array(fetch(name), name) for name in dict.fromkeys(wanted.values())}
+    lengths = {name: len(values) for name, values in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(
+            f"the columns differ in length: {lengths}; every column needs one value per row"
+        )
+    return arrays
+
+
+def read_places(table: Any, places: Sequence[str]) -> tuple[np.ndarray, Column]:
+    """Mask of the places of each ranking that hold an item, shape (ranking, place), and those
+    items, row by row, as one column.
+
+    Raises
+    ------
+    DataError
+        When a place after an empty one holds an item.
+    """
+    arrays = _arrays(table, {f"place {number}": name for number, name in enumerate(places, 1)})
+    held = pd.DataFrame(
+        {name: pd.Series(arrays[name]).reset_index(drop=True) for name in places}, dtype=object
+    )
+    there = (held.notna() & (held != "")).to_numpy(bool)
+    if (late := there[:, 1:] & ~there[:, :-1]).any():
+        row, place = np.argwhere(late)[0]
+        raise DataError(
+            f"the ranking in row {row} (counted from 0) has an item in column {places[place + 1]!r}"
+            f" and none in {places[place]!r} before it ({int(late.any(1).sum())} such ranking(s));"
+            " only the last places may be empty",
+            parameter="places",
+            value=places[place + 1],
+            problem=(
+                f"has an item in row {row} (counted from 0), and column {places[place]!r} before it"
+                f" has none ({int(late.any(1).sum())} such ranking(s))"
+            ),
+            expected="only the last places may be empty",
+        )
+    return there, _column(held.to_numpy(object)[there], "places", "places")
+
+
+def _opened(table: Any, wanted: list[str]) -> tuple[list[str], Callable[[str], Any]]:
+    """The names of all columns, and a function that gives one of them."""
+    if isinstance(table, Mapping):
+        by_name = {str(name): values for name, values in table.items()}
+        return list(by_name), by_name.__getitem__
+    if isinstance(table, np.ndarray) and table.dtype.names:
+        return list(table.dtype.names), table.__getitem__
+    try:
+        frame = nw.from_native(table, allow_series=False)
+        names = frame.collect_schema().names()
+    except TypeError as error:
+        also = (
+            "; read the file first, for example with pandas.read_csv"
+            if isinstance(table, str)
+            else ""
+        )
+        raise DataError(
+            f"cannot read columns from a {type(table).__name__}; give a pandas, polars or pyarrow"
+            f" table, or a dict of arrays: {{'winner': [...], 'loser': [...]}}{also}"
+        ) from error
+    except nw.exceptions.NarwhalsError as error:
+        raise DataError(
+            f"cannot read the columns of this table: {error}; give each column its own name"
+        ) from error
+    frame = frame.select([name for name in dict.fromkeys(wanted) if name in names])
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    # A pandas column stays as it is: its own factorisation knows its missing values, categories and
+    # strings.
+    return [
+        str(name) for name in names
+    ], lambda name: frame[name].to_native() if _is_pandas(frame) else frame[name].to_numpy()
+
+
+def _is_pandas(frame: Any) -> bool:
+    return bool(frame.implementation.is_pandas())
+
+
+def _array(values: Any, name: str) -> Any:
+    """A column as a one-dimensional array or pandas column."""
+    if isinstance(values, np.ma.MaskedArray) and values.ndim == 1:
+        values = pd.Series(values)  # what is masked becomes missing
+    if not isinstance(values, (np.ndarray, pd.Series)):
+        try:
+            array = np.asarray(values)
+        except ValueError as error:
+            raise DataError(
+                f"column {name!r} holds lists of different lengths; every row must hold one value"
+            ) from error
+        if array.ndim == 1 and array.dtype.kind in "US" and isinstance(values, (list, tuple)):
+            array = np.array(
+                values, dtype=object
+            )  # a NaN or a number among texts must not become text
+        values = array
+    if values.ndim != 1:
+        raise DataError(
+            f"column {name!r} has {values.ndim} dimensions (shape {values.shape}); every column"
+            " must be one-dimensional, with one value per row"
+        )
+    if isinstance(values, np.ndarray) and values.dtype.kind in "UST":
+        return (
+            np.char.decode(values).astype(object)
+            if values.dtype.kind == "S"
+            else values.astype(object)
+        )
+    return values
+
+
+def _column(values: Any, name: str, role: str) -> Column:
+    if len(values) == 0:
+        raise DataError(f"the table is empty: column {name!r} has no rows; give at least one")
+    try:
+        code, distinct_values = pd.factorize(values)
+    except (TypeError, ValueError) as error:  # values that cannot be told apart by hashing
+        raise DataError(
+            f"column {name!r} (for {role}=) holds values such as {_shown(values[0])}; expected a"
+            " name or a number in each row",
+            parameter=role,
+            value=name,
+            problem=f"holds values such as {_shown(values[0])}",
+            expected="it must hold a name or a number in each row",
+        ) from error
+    distinct = pd.Index(distinct_values).tolist()
+    missing = code < 0
+    if "" in distinct:
+        missing = missing | (code == distinct.index(""))
+    if missing.any():
+        raise DataError(
+            f"column {name!r} (for {role}=) has {missing.sum()} missing value(s), first in row"
+            f" {np.flatnonzero(missing)[0]} (counted from 0); every vote needs one. Leave those"
+            f" rows out first: frame = frame[frame[{name!r}].notna() & (frame[{name!r}] != '')]",
+            parameter=role,
+            value=name,
+            problem=(
+                f"has {missing.sum()} missing value(s), first in row {np.flatnonzero(missing)[0]}"
+                " (counted from 0)"
+            ),
+            expected="every judgement needs one; leave those rows out",
+        )
+    return Column(name, role, code.astype(np.int32), distinct)
+
+
+def read_numbers(column: Column) -> np.ndarray:
+    """A column as finite floats."""
+    try:
+        numbers = np.array([float(value) for value in column.values])
+    except (TypeError, ValueError) as error:
+        wrong = next(value for value in column.values if not _is_number(value))
+        raise DataError(
+            f"column {column.name!r} (for {column.role}=) must hold numbers; it holds"
+            f" {_shown(wrong)}, first in row {first_row(column, [wrong])}",
+            parameter=column.role,
+            value=column.name,
+            problem=f"holds {_shown(wrong)}, first in row {first_row(column, [wrong])}",
+            expected="it must hold numbers",
+        ) from error
+    if not np.isfinite(numbers).all():
+        wrong = column.values[int(np.flatnonzero(~np.isfinite(numbers))[0])]
+        raise DataError(
+            f"column {column.name!r} (for {column.role}=) must hold finite numbers; row"
+            f" {first_row(column, [wrong])} (counted from 0) holds {wrong!r}",
+            parameter=column.role,
+            value=column.name,
+            problem=f"holds {wrong!r} in row {first_row(column, [wrong])} (counted from 0)",
+            expected="it must hold finite numbers",
+        )
+    values: np.ndarray = numbers[column.code]
+    return values
+
+
+def read_counts(column: Column) -> np.ndarray:
+    """A column of counts: whole numbers, at least 1."""
+    numbers = read_numbers(column)
+    wrong = (numbers < 1) | (numbers != np.round(numbers))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise DataError(
+            f"column {column.name!r} (for count=) must hold whole numbers of votes, at least 1; row"
+            f" {row} (counted from 0) holds {numbers[row]:g}. Leave out rows without votes; weights"
+            " are not counts, so round them first",
+            parameter="count",
+            value=column.name,
+            problem=f"holds {numbers[row]:g} in row {row} (counted from 0)",
+            expected=(
+                "it must hold whole numbers, at least 1; leave out rows without judgements, and"
+                " round weights"
+            ),
+        )
+    return numbers.astype(np.float32)
+
+
+def first_row(column: Column, values: Sequence[Any]) -> int:
+    """The first row that holds one of these (distinct) values."""
+    codes = [column.values.index(value) for value in values]
+    return int(np.flatnonzero(np.isin(column.code, codes))[0])
+
+
+def encode_names(
+    columns: Sequence[Column], known: Iterable[Any] | None, role: str
+) -> tuple[list[np.ndarray], Names]:
+    """Shared integer codes of one or several columns that name the same things, and the names in
+    code order.
+
+    Names are whole numbers when all of them are, and text otherwise. They are sorted, or in the
+    order of ``known`` when that is given.
+    """
+    given = None if known is None else _given(known, role)
+    lists = alike([column.values for column in columns] + ([] if given is None else [given]))
+    names = tuple(sorted(set().union(*lists))) if given is None else tuple(lists.pop())
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(
+            f"{twice!r} comes twice in {role}s=; give each name once",
+            parameter=f"{role}s",
+            value=twice,
+            problem="comes twice",
+            expected="give each name once",
+        )
+    lookup = {name: code for code, name in enumerate(names)}
+    if unknown := [
+        name
+        for name in dict.fromkeys(name for group in lists for name in group)
+        if name not in lookup
+    ]:
+        raise DataError(
+            f"{len(unknown)} {role}(s) in the table are not in the list {role}s=, e.g."
+            f" {unknown[0]!r}; add them, or leave {role}s= out to take the names from the table",
+            parameter=f"{role}s",
+            problem=f"lacks {len(unknown)} of the {role}(s) in the table, e.g. {unknown[0]!r}",
+            expected="add them, or leave it out to take the names from the table",
+        )
+    codes = [np.array([lookup[name] for name in group], np.int32) for group in lists]
+    return [code[column.code] for code, column in zip(codes, columns, strict=True)], names
+
+
+def _given(known: Iterable[Any], role: str) -> list[Any]:
+    if isinstance(known, (str, bytes)) or not isinstance(known, Iterable):
+        raise DataError(
+            f"{role}s= takes a list of names, such as {role}s=['a', 'b'], not {_shown(known)}",
+            parameter=f"{role}s",
+            value=_shown(known),
+            problem="is no list of names",
+            expected="give a list of names",
+        )
+    return list(known)
+
+
+def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Names as whole numbers when those of all groups are, else all as text, so that 1 and "1" are
+    one name."""
+    if all(_is_whole(value) for group in groups for value in group):
+        return [[int(value) for value in group] for group in groups]
+    return [[name_text(value) for value in group] for group in groups]
+
+
+def name_text(value: Any) -> str:
+    """A name as text: a whole number (also one that a missing value had turned into a float)
+    without its decimal point."""
+    return (
+        str(int(value))
+        if _is_whole(value)
+        else value.decode()
+        if isinstance(value, bytes)
+        else str(value)
+    )
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, (bool, np.bool_)):
+        return False
+    if isinstance(value, (float, np.floating)):
+        return float(value).is_integer() and abs(float(value)) < 2**53
+    return isinstance(value, (int, np.integer)) and abs(int(value)) < 2**63
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def match_names(codes: np.ndarray, names: Names, known: Names, role: str) -> np.ndarray:
+    """Codes into `names` as codes into `known`, matched by name."""
+    codes = np.asarray(codes)
+    if names == known:
+        return codes
+    lookup = {name_text(name): code for code, name in enumerate(known)}
+    table = np.array([lookup.get(name_text(name), -1) for name in names], np.int32)
+    matched: np.ndarray = table[codes]
+    if (matched < 0).any():
+        unknown = [names[code] for code in np.unique(codes[matched < 0])]
+        near = difflib.get_close_matches(name_text(unknown[0]), lookup, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise DataError(
+            f"{len(unknown)} {role}(s) are not among the {len(known)} {role}s known, e.g."
+            f" {unknown[0]!r}; use names such as"
+            f" {', '.join(repr(name) for name in known[:3])}{hint}"
+        )
+    return matched
+
+
+def _nearest(name: str, names: Iterable[str], role: str) -> str:
+    by_lower = {key.lower(): key for key in names}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    return f"; did you mean {role}={by_lower[near[0]]!r}?" if near else ""
+
+
+def _listed(names: Sequence[str], most: int = 20) -> str:
+    return f"{sorted(names)[:most]}" + (
+        f" and {len(names) - most} more" if len(names) > most else ""
+    )
+
+
+def _shown(value: Any, most: int = 60) -> str:
+    """A value for a message, cut when it is long."""
+    shown = repr(value)
+    return shown if len(shown) <= most else shown[:most] + "…"
+
+
+def shorten(names: Iterable[Any], most: int = 5) -> str:
+    """The first of many names, and how many there are."""
+    names = list(names)
+    return ", ".join(map(str, names[:most])) + (
+        f", … ({len(names):,} in all)" if len(names) > most else ""
+    )

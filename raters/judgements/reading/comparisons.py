@@ -1,0 +1,296 @@
+"""Steps of reading a table of votes or ratings, and the errors about what its rows say together."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from raters.errors import DataError, DataWarning
+from raters.judgements.reading.columns import (
+    Column,
+    Names,
+    encode_names,
+    read_columns,
+    read_places,
+    shorten,
+)
+
+_MAX_PAIRS = 50_000_000
+
+
+def shape(
+    winner: str | None,
+    loser: str | None,
+    first: str | None,
+    second: str | None,
+    outcome: str | None,
+    outcomes: Any,
+) -> tuple[str, str]:
+    """The roles of the two sides; raises unless exactly one shape of table was described."""
+    if None not in (winner, loser) and first is second is outcome is outcomes is None:
+        return "winner", "loser"
+    if winner is loser is None and None not in (first, second, outcome):
+        return "first", "second"
+    roles = {
+        "winner": winner,
+        "loser": loser,
+        "first": first,
+        "second": second,
+        "outcome": outcome,
+        "outcomes": outcomes,
+    }
+    given = (
+        ", ".join(f"{role}={value!r}" for role, value in roles.items() if value is not None)
+        or "neither"
+    )
+    raise DataError(
+        "describe the votes in one of two shapes: winner= and loser=, or first=, second= and"
+        f" outcome= (with outcomes= where needed); you gave {given}. For one rating per item, write"
+        " Comparisons.from_ratings(table, item=..., rating=...)",
+        parameter="winner",
+        value=winner,
+        problem=f"is no whole description of votes beside the other columns ({given})",
+        expected=(
+            "name the winner and the loser; or the item shown first, the one shown second, and the"
+            " outcome"
+        ),
+    )
+
+
+def check_items(
+    left: np.ndarray, right: np.ndarray, names: Names, columns: tuple[str, str]
+) -> None:
+    """`DataError` for rows that compare an item with itself, and for columns that do not name
+    items."""
+    same = left == right
+    if same.any():
+        row = int(np.flatnonzero(same)[0])
+        raise DataError(
+            f"row {row} (counted from 0) compares {names[left[row]]!r} with itself"
+            f" ({int(same.sum())} such row(s)); a vote needs two items. Leave those rows out first:"
+            f" frame = frame[frame[{columns[0]!r}] != frame[{columns[1]!r}]]"
+        )
+    if len(names) > max(1000, len(left)):
+        raise DataError(
+            f"columns {columns[0]!r} and {columns[1]!r} hold {len(names):,} different items in"
+            f" {len(left):,} rows, so most are compared once; are these row numbers or texts, not"
+            f" items? First values: {shorten(names, 3)}. Give the columns that name the items"
+        )
+
+
+def annotators(
+    columns: Mapping[str, Column], known: Iterable[Any] | None, rows: int
+) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Codes and names of the annotators; without a column all rows are by one of the name
+    ``all``."""
+    if "annotator" not in columns:
+        if known is not None:
+            raise DataError(
+                "annotators= lists the names in a column; say which column that is with annotator=",
+                parameter="annotator",
+                problem="is not given, and a list of annotators is",
+                expected="say which column holds those names",
+            )
+        return np.zeros(rows, np.int32), ("all",)
+    (who,), names = encode_names([columns["annotator"]], known, "annotator")
+    if len(names) > 1000 and len(names) > 0.8 * rows:
+        warnings.warn(
+            f"column {columns['annotator'].name!r} holds {len(names):,} different annotators in"
+            f" {rows:,} rows, so most have one vote; is it a row number or a time? Leave annotator="
+            " out to pool all votes",
+            DataWarning,
+            stacklevel=4,
+        )
+    return who, names
+
+
+def pairs_within(group: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs of rows of the same group."""
+    order = np.argsort(group, kind="stable")
+    sizes = np.bincount(group, minlength=groups).astype(np.int64)
+    if (pairs := int((sizes * (sizes - 1) // 2).sum())) > _MAX_PAIRS:
+        raise DataError(
+            f"{len(group):,} ratings would become {pairs:,} comparisons (at most {_MAX_PAIRS:,}); "
+            "rate in smaller groups, or draw a sample of each annotator's ratings first"
+        )
+    starts = np.cumsum(sizes) - sizes
+    # One set of positions serves all groups of a size.
+    pieces = []
+    for size in np.unique(sizes):
+        rows = order[starts[sizes == size][:, None] + np.arange(size)]
+        pieces.append(rows[:, np.stack(np.triu_indices(size, 1))].transpose(1, 0, 2).reshape(2, -1))
+    one, two = np.concatenate(pieces, axis=1)
+    return one, two
+
+
+def cells(
+    codes: Sequence[np.ndarray],
+    sizes: Sequence[int],
+    wins: np.ndarray | None,
+    count: np.ndarray | None,
+) -> tuple[list[np.ndarray], np.ndarray | None, np.ndarray]:
+    """Equal rows put together, sorted by their codes: the codes, the wins and the votes of each
+    distinct row."""
+    single = count is None and (
+        wins is None or bool(np.all((wins == 0) | (wins == 1) | (wins == 0.5)))
+    )
+    if single and 4 * math.prod(sizes) < 2**63:
+        return _cells_of_single_votes(codes, sizes, wins)
+    order, starts = _equal_rows(codes, sizes)
+
+    def total(votes: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(votes[order], starts, dtype=np.float64).astype(np.float32)
+
+    count = np.ones(len(order), np.float32) if count is None else count
+    rows = order[starts]
+    return (
+        [code[rows].astype(np.int32) for code in codes],
+        None if wins is None else total(wins),
+        total(count),
+    )
+
+
+def _cells_of_single_votes(
+    codes: Sequence[np.ndarray], sizes: Sequence[int], wins: np.ndarray | None
+) -> tuple[list[np.ndarray], np.ndarray | None, np.ndarray]:
+    """`cells` by sorting one array in place, the outcome in its lowest bits: a third of the memory,
+    and much faster."""
+    key = _key(codes, sizes)
+    key *= 4
+    if wins is not None:
+        key += (2 * wins).astype(np.int8)
+    key.sort()
+    starts = np.flatnonzero(np.concatenate([[True], key[1:] >> 2 != key[:-1] >> 2]))
+    count = np.diff(starts, append=len(key)).astype(np.float32)
+    cell = key[starts] >> 2
+    if wins is not None:
+        key &= 3
+        wins = (np.add.reduceat(key, starts) / 2).astype(np.float32)
+    codes_of_cells = []
+    for size in reversed(sizes):
+        cell, code = np.divmod(cell, size)
+        codes_of_cells.append(code.astype(np.int32))
+    return codes_of_cells[::-1], wins, count
+
+
+def _key(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
+    """One number for each row, which sorts as the codes do."""
+    key = np.zeros(len(codes[0]), np.int64)
+    for code, size in zip(codes, sizes, strict=True):
+        key *= size
+        key += code
+    return key
+
+
+def _equal_rows(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """An order that puts equal rows together, sorted by the codes, and where in it each group of
+    equals starts."""
+    if math.prod(sizes) < 2**63:
+        key = _key(codes, sizes)
+        order = np.argsort(key)
+        key = key[order]
+        new = key[1:] != key[:-1]
+    else:
+        order = np.lexsort(tuple(reversed(codes)))
+        new = np.logical_or.reduce([np.diff(code[order]) != 0 for code in codes])
+    return order, np.flatnonzero(np.concatenate([[True], new]))
+
+
+def rankings(
+    frame: Any,
+    places: Iterable[str],
+    annotator: str | None,
+    known_items: Iterable[Any] | None,
+    known_annotators: Iterable[Any] | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Names, Names]:
+    """Winners, losers and annotators of the comparisons that rankings make, and the names."""
+    given, places = (
+        places,
+        list(places) if isinstance(places, Iterable) and not isinstance(places, str) else [],
+    )
+    if len(places) < 2:
+        raise DataError(
+            "places= lists the columns of a ranking in order, such as places=['first', 'second'],"
+            f" not {given!r}",
+            parameter="places",
+            value=given,
+            problem="does not list the columns of a ranking",
+            expected="give two or more, in the order of the places",
+        )
+    if twice := [name for name in places if places.count(name) > 1]:
+        raise DataError(
+            f"{twice[0]!r} comes twice in places=; every place of a ranking has a column of"
+            " its own",
+            parameter="places",
+            value=twice[0],
+            problem="comes twice",
+            expected="every place of a ranking has a column of its own",
+        )
+    item, name = read_places(frame, places)
+    (code,), item_names = encode_names([name], known_items, "item")
+    place = np.full(item.shape, -1, np.int32)
+    place[item] = code
+    ordered = np.sort(place, axis=1)
+    if (again := (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
+        row, column = np.argwhere(again)[0]
+        raise DataError(
+            f"the ranking in row {row} (counted from 0) names {item_names[ordered[row, column]]!r}"
+            f" twice ({int(again.any(1).sum())} such ranking(s)); a ranking names an item once."
+            " Leave those rows out first",
+            parameter="places",
+            problem=(
+                f"names {item_names[ordered[row, column]]!r} twice in row {row} (counted from 0;"
+                f" {int(again.any(1).sum())} such ranking(s))"
+            ),
+            expected="a ranking names an item once; leave those rows out",
+        )
+    if len(place) * math.comb(len(places), 2) > _MAX_PAIRS:
+        raise DataError(
+            f"{len(place):,} rankings of {len(places)} places make more than {_MAX_PAIRS:,}"
+            " comparisons; take a sample of annotators, or fewer places"
+        )
+    if annotator is None:
+        if known_annotators is not None:
+            raise DataError(
+                "annotators= lists the names in a column; say which column that is with annotator=",
+                parameter="annotator",
+                problem="is not given, and a list of annotators is",
+                expected="say which column holds those names",
+            )
+        who, names = np.arange(len(place), dtype=np.int32), tuple(range(len(place)))
+    else:
+        (who,), names = encode_names(
+            [read_columns(frame, annotator=annotator)["annotator"]], known_annotators, "annotator"
+        )
+        if len(who) != len(place):
+            raise DataError(
+                f"column {annotator!r} has {len(who)} rows and column {places[0]!r} has"
+                f" {len(place)}; every column needs one value per row",
+                parameter="annotator",
+                value=annotator,
+                problem=f"has {len(who)} rows, and column {places[0]!r} has {len(place)}",
+                expected="every column needs one value per row",
+            )
+    before, after = np.triu_indices(len(places), 1)
+    winner, loser = place[:, before], place[:, after]
+    both = (winner >= 0) & (loser >= 0)
+    if not both.any():
+        raise DataError(
+            "no ranking has two items, so there is nothing to compare; give the columns of all"
+            " places in places=",
+            parameter="places",
+            value=places,
+            problem="holds no ranking of two items, so there is nothing to compare",
+            expected="give the columns of all places",
+        )
+    return (
+        winner[both],
+        loser[both],
+        np.broadcast_to(who[:, None], both.shape)[both],
+        item_names,
+        names,
+    )

@@ -1,0 +1,295 @@
+"""Steps of reading labels, truths, features and records, and the errors about what they say
+together."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from raters.errors import DataError, DataWarning
+from raters.judgements.reading.columns import (
+    Column,
+    Names,
+    _array,
+    _column,
+    _opened,
+    alike,
+    encode_names,
+    name_text,
+    read_columns,
+    read_counts,
+    shorten,
+)
+
+Repeats = Literal["keep", "drop", "error"]
+
+
+# ------------------------------------------------------------------ columns
+
+
+def columns(frame: Any, count: str | None, **required: str) -> dict[str, Column]:
+    """The columns of a table of labels, by role; only that of the counts may be left out."""
+    for role, name in required.items():
+        if name is None:
+            raise DataError(
+                f"{role}= takes the name of a column, such as {role}='{role}'; it cannot be"
+                " left out",
+                parameter=role,
+                problem="is not given",
+                expected="name a column",
+            )
+    return read_columns(frame, **required, count=count)
+
+
+def incomplete(frame: Any, role: str, name: str | None, rows: int) -> Column | None:
+    """A column that may have missing values, its code −1 there; None when it has nothing else."""
+    if name is None:
+        return None
+    names, fetch = _opened(frame, [name])
+    if name not in names:
+        read_columns(frame, **{role: name})  # says which columns there are
+    values = pd.Series(_array(fetch(name), name)).astype(object)
+    if len(values) != rows:
+        raise DataError(
+            f"column {name!r} has {len(values)} rows, the others {rows}; every column needs one"
+            " value per row",
+            parameter=role,
+            value=name,
+            problem=f"has {len(values)} rows, the others {rows}",
+            expected="every column needs one value per row",
+        )
+    there = (values.notna() & (values != "")).to_numpy()
+    if not there.any():
+        return None
+    known = _column(values.to_numpy()[there], name, role)
+    code = np.full(rows, -1, np.int32)
+    code[there] = known.code
+    return Column(name, role, code, known.values)
+
+
+def place(column: Column, known: Names, plural: str, advice: str) -> np.ndarray:
+    """The codes of a column among the names known, −1 where it is missing."""
+    lookup = {name_text(name): code for code, name in enumerate(known)}
+    # A missing value has the code −1, and so the last entry.
+    table = np.array([*(lookup.get(name_text(value), -1) for value in column.values), -1], np.int32)
+    code = table[column.code]
+    wrong = (code < 0) & (column.code >= 0)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        value = column.values[column.code[row]]
+        by_lower = {name.lower(): name for name in lookup}
+        near = difflib.get_close_matches(name_text(value).lower(), by_lower, n=1)
+        hint = f"; did you mean {by_lower[near[0]]!r}?" if near else "."
+        raise DataError(
+            f"column {column.name!r} (for {column.role}=) holds"
+            f" {len(np.unique(column.code[wrong]))} name(s) that are none of the {plural}"
+            f" {shorten(map(repr, known))}: e.g. {value!r} in row {row} (counted from 0){hint}"
+            f" {advice}",
+            parameter=column.role,
+            value=column.name,
+            problem=(
+                f"holds {len(np.unique(column.code[wrong]))} name(s) that are none of the {plural}"
+                f" {shorten(map(repr, known))}, e.g. {value!r} in row {row} (counted from 0)"
+            ),
+            expected=f"correct it, or name it among the {plural}{hint.rstrip('.')}",
+        )
+    array: np.ndarray = code
+    return array
+
+
+def annotators(column: Column, known: Iterable[Any] | None) -> tuple[np.ndarray, Names]:
+    """Codes and names of the annotators; warns of a column that looks like row numbers."""
+    (who,), names = encode_names([column], known, "annotator")
+    if len(names) > 1000 and len(names) > 0.8 * len(column):
+        warnings.warn(
+            f"column {column.name!r} holds {len(names):,} different annotators in {len(column):,}"
+            " rows, so most gave one label; is it a row number or a time? Give the column that"
+            " names who gave the label",
+            DataWarning,
+            stacklevel=3,
+        )
+    return who, names
+
+
+def classes(
+    label: Column, truth: Column | None, known: Iterable[Any] | None
+) -> tuple[np.ndarray, np.ndarray | None, Names]:
+    """The codes of the labels and of the truths, and the names of all classes."""
+    groups = [label.values] + ([] if truth is None else [truth.values])
+    if known is None:
+        names = tuple(sorted(set().union(*alike(groups))))
+        if len(names) > max(50, len(label) / 2):
+            raise DataError(
+                f"column {label.name!r} holds {len(names):,} different labels in {len(label):,}"
+                f" rows; are these scores or texts? First values: {shorten(names, 3)}. Give a"
+                " column of classes, or name them all: classes=[...]",
+                parameter="label",
+                value=label.name,
+                problem=(
+                    f"holds {len(names):,} different labels in {len(label):,} rows"
+                    f" ({shorten(names, 3)})"
+                ),
+                expected="give a column of classes, or name all classes",
+            )
+    elif isinstance(known, (str, bytes)) or not isinstance(known, Iterable):
+        raise DataError(
+            f"classes= takes a list of names, such as classes=['no', 'yes'], not {known!r}",
+            parameter="classes",
+            value=known,
+            problem="is no list of names",
+            expected="give a list of names",
+        )
+    else:
+        names = tuple(alike([*groups, list(known)])[-1])
+    if len(names) < 2:
+        raise DataError(
+            f"one class only: {', '.join(map(repr, names)) or 'none'}; a label is a choice between"
+            " two or more. Name all classes, also those that nobody said:"
+            f" classes=[{''.join(f'{name!r}, ' for name in names)}...]",
+            parameter="classes",
+            problem=("is not given, and there is" if known is None else "names")
+            + f" one class only: {', '.join(map(repr, names)) or 'none'}",
+            expected=(
+                "a label is a choice between two or more; name all classes, also those that nobody"
+                " said"
+            ),
+        )
+    if len(set(names)) < len(names):
+        raise DataError(
+            f"{next(name for name in names if names.count(name) > 1)!r} comes twice in classes=;"
+            " name each once",
+            parameter="classes",
+            value=next(name for name in names if names.count(name) > 1),
+            problem="comes twice",
+            expected="name each once",
+        )
+    advice = "Correct it, or name it in classes=[...] as well"
+    label_codes = place(label, names, "classes", advice)
+    return label_codes, None if truth is None else place(truth, names, "classes", advice), names
+
+
+# ------------------------------------------------------------------ what rows say together
+
+
+def check_repeats(repeats: Any) -> None:
+    """`DataError` for what is no policy on repeated labels."""
+    if repeats not in ("keep", "drop", "error"):
+        raise DataError(
+            f"repeats={repeats!r} is not a policy; write repeats='keep', repeats='drop' or"
+            " repeats='error'",
+            parameter="repeats",
+            value=repeats,
+            problem="is not a policy",
+            expected="choose 'keep', 'drop' or 'error'",
+        )
+
+
+def settle_repeats(
+    codes: Sequence[np.ndarray], names: Sequence[Names], count: np.ndarray | None, repeats: Repeats
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows to keep, and their counts. `codes` and `names` are of the items, annotators and
+    labels."""
+    item, who, given = codes
+    rows = np.arange(len(item))
+    if repeats == "keep":
+        return rows, None if count is None or np.all(count == 1) else count
+    _, first, pair = np.unique(
+        item.astype(np.int64) * len(names[1]) + who, return_index=True, return_inverse=True
+    )
+    again = first[pair] != rows
+    several = np.zeros(len(rows), bool) if count is None else count > 1
+    if repeats == "error" and (again | several).any():
+        row = int(np.flatnonzero(again | several)[0])
+        before = first[pair[row]]
+        how = f"{names[2][given[row]]!r} after {names[2][given[before]]!r} in row {before}"
+        raise DataError(
+            f"in row {row} (counted from 0) annotator {names[1][who[row]]!r} labels item"
+            f" {names[0][item[row]]!r} more than once:"
+            f" {how if again[row] else 'its count is above 1'} ({int((again | several).sum())} such"
+            " row(s)). Write repeats='keep' to count every label, or repeats='drop' to keep the"
+            " first",
+            parameter="repeats",
+            value="error",
+            problem=(
+                f"does not allow that annotator {names[1][who[row]]!r} labels item"
+                f" {names[0][item[row]]!r} more than once, in row {row} (counted from 0;"
+                f" {int((again | several).sum())} such row(s))"
+            ),
+            expected="'keep' counts every label, 'drop' keeps the first",
+        )
+    return rows[~again], None
+
+
+def truth_by_item(
+    item: np.ndarray, truth: np.ndarray | None, items: Names, classes: Names
+) -> np.ndarray | None:
+    """The code of the true class of each item, −1 where no row tells it, shape (item,)."""
+    if truth is None:
+        return None
+    rows = np.flatnonzero(truth >= 0)
+    first = np.full(len(items), -1)
+    first[item[rows[::-1]]] = rows[::-1]  # of several assignments to one place the last stays
+    wrong = rows[truth[rows] != truth[first[item[rows]]]]
+    if len(wrong):
+        row, before = wrong[0], first[item[wrong[0]]]
+        raise DataError(
+            f"item {items[item[row]]!r} has two true classes: {classes[truth[before]]!r} in row"
+            f" {before} and {classes[truth[row]]!r} in row {row} (counted from 0;"
+            f" {len(np.unique(item[wrong]))} such item(s)). Keep one for each item, or leave it"
+            " empty where it is in doubt",
+            parameter="truth",
+            problem=(
+                f"is not one for each item: item {items[item[row]]!r} has two true classes,"
+                f" {classes[truth[before]]!r} in row {before} and {classes[truth[row]]!r} in row"
+                f" {row} (counted from 0; {len(np.unique(item[wrong]))} such item(s))"
+            ),
+            expected="keep one for each item, or leave it empty where it is in doubt",
+        )
+    return np.where(first >= 0, truth[first], -1).astype(np.int32)
+
+
+def known_truth(
+    table: Any, item: str, truth: str, items: Names, classes: Names
+) -> np.ndarray | None:
+    """`truth_by_item` of a table with two columns, or of a mapping of items to classes."""
+    if isinstance(table, pd.Series):
+        table = table.to_dict()
+    if isinstance(table, Mapping) and not any(map(_is_column, table.values())):
+        table = {item: list(table), truth: list(table.values())}
+    column = read_columns(table, item=item)["item"]
+    truths = incomplete(table, "truth", truth, len(column))
+    if truths is None:
+        return None
+    items_with_truth = Column(
+        item, "item", np.where(truths.code >= 0, column.code, -1), column.values
+    )
+    code = place(
+        items_with_truth,
+        items,
+        "items",
+        "If items without labels are wanted, name all with items=[...] in from_frame",
+    )
+    gold = place(truths, classes, "classes", "Name all classes with classes=[...] in from_frame")
+    return truth_by_item(code, gold, items, classes)
+
+
+def _is_column(value: Any) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, (str, bytes))
+
+
+def record(columns: Mapping[str, Column], annotators: Names, classes: Names) -> np.ndarray:
+    """Number of times that each annotator gave each label to items of each true class, shape
+    (annotator, true class, label)."""
+    advice = "Leave these rows out, or name all annotators with annotators=[...] in from_frame"
+    who = place(columns["annotator"], annotators, "annotators", advice).astype(np.int64)
+    advice = "Leave these rows out, or name all classes with classes=[...] in from_frame"
+    truth, given = (place(columns[role], classes, "classes", advice) for role in ("truth", "label"))
+    number = read_counts(columns["count"]).astype(np.float64) if "count" in columns else None
+    shape = len(annotators), len(classes), len(classes)
+    cell = np.ravel_multi_index((who, truth, given), shape)
+    return np.bincount(cell, number, int(np.prod(shape))).reshape(shape).astype(np.float64)

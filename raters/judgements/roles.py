@@ -1,0 +1,178 @@
+"""Roles of the columns of judgements, and the facts that follow from them."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import jax.numpy as jnp
+import numpy as np
+
+from raters.judgements.names import names_array
+from raters.judgements.reading.columns import name_text
+
+
+def of_axes(*axes: str, default: Any = dataclasses.MISSING) -> Any:
+    """Field of an array whose axes are these, where they are not the rows alone."""
+    return dataclasses.field(default=default, metadata={"axes": axes})
+
+
+def static(default: Any = dataclasses.MISSING, *, derived: bool = False) -> Any:
+    """Field that is no array: names, or a flag. One that is `derived` from the arrays is not
+    stored."""
+    return dataclasses.field(default=default, metadata={"static": True, "derived": derived})
+
+
+class Roles(abc.ABC):
+    """Declarations of a container, and the facts that follow; see `Judgements`."""
+
+    axes: ClassVar[Mapping[str, str]]
+    names: ClassVar[Mapping[str, str]]
+    answer: ClassVar[str]
+    observed: ClassVar[str]
+    row: ClassVar[str]
+    unit: ClassVar[str]
+    judge: ClassVar[str] = "annotator"
+    known: ClassVar[str | None] = None
+    summed: ClassVar[bool] = False
+    again: ClassVar[bool] = False
+    pair: ClassVar[tuple[str, str] | None] = None
+    success: ClassVar[tuple[str, float] | None] = None
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+    # Number of equal judgements that each row stands for, or None for one each.
+    count: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "answer" in cls.__dict__ and "observed" not in cls.__dict__:
+            cls.observed = cls.answer
+        if "row" in cls.__dict__ and "unit" not in cls.__dict__:
+            cls.unit = cls.row
+
+    # ---------------------------------------------------------------- what can be answered
+
+    @abc.abstractmethod
+    def answers(self) -> np.ndarray:
+        """Outcomes that a question can have, in the order of tables of answers, shape (answer,).
+
+        Where they depend on the question, all of them: one that a question cannot have has
+        probability 0, and no word in `answer_words`.
+        """
+
+    def answer_words(self, row: int) -> dict[str, float]:
+        """Words for the outcomes of one question: by default the names behind the codes, or the
+        outcomes as text."""
+        answers = self.answers().tolist()
+        if self.answer in self.axes:
+            names = self.coords[self.axes[self.answer]]
+            return {name_text(names[int(answer)]): float(answer) for answer in answers}
+        return {name_text(answer): float(answer) for answer in answers}
+
+    def outcome_of(self, row: int, answer: Any) -> float | None:
+        """The outcome that an answer in words stands for, or None; `DataError` when it stands for
+        two."""
+        if isinstance(answer, (bool, np.bool_)) and self.answer not in self.axes:
+            return None
+        if not isinstance(answer, (str, int, float, np.integer, np.floating, bool, np.bool_)):
+            return None
+        text = name_text(answer).strip()
+        words = self.answer_words(row)
+        exact, lower = (
+            words.get(text),
+            {word.lower(): value for word, value in words.items()}.get(text.lower()),
+        )
+        return exact if exact is not None else lower
+
+    def words_of(self, row: int, outcome: float) -> str:
+        """The last of the words for an outcome: a name, where there is one."""
+        return [word for word, value in self.answer_words(row).items() if value == outcome][-1]
+
+    def canonical(self) -> Self:
+        """The same questions written in one way, such as unordered pairs with the smaller code in
+        front."""
+        return self
+
+    def warn(self) -> None:  # noqa: B027
+        """Warn about what these data cannot tell."""
+
+    # ---------------------------------------------------------------- facts
+
+    @classmethod
+    def arrays(cls) -> dict[str, tuple[str, ...]]:
+        """Array fields by name, and their axes."""
+        fields = (field for field in dataclasses.fields(cls) if not field.metadata.get("static"))
+        return {field.name: field.metadata.get("axes", (cls.row,)) for field in fields}
+
+    @classmethod
+    def statics(cls, *, derived: bool = False) -> tuple[str, ...]:
+        """Fields that are not arrays; those derived from arrays only when asked for."""
+        fields = (field for field in dataclasses.fields(cls) if field.metadata.get("static"))
+        return tuple(field.name for field in fields if derived or not field.metadata.get("derived"))
+
+    @classmethod
+    def code_columns(cls, axis: str) -> tuple[str, ...]:
+        """Columns of codes along an axis."""
+        return tuple(column for column, own in cls.axes.items() if own == axis)
+
+    @property
+    def has_answers(self) -> bool:
+        """True if the outcomes are there."""
+        return getattr(self, self.answer) is not None
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows; see `num_judgements` for the judgements that they stand for."""
+        return int(getattr(self, self.code_columns(self.judge)[0]).shape[0])
+
+    @property
+    def num_units(self) -> int:
+        """Number of units."""
+        return self.num_rows
+
+    @property
+    def weight(self) -> Any:
+        """`count`, or ones, shape (row,)."""
+        return jnp.ones(self.num_rows) if self.count is None else self.count
+
+    @property
+    def num_judgements(self) -> int:
+        """Number of judgements, counts included."""
+        if self.count is None:
+            return self.num_rows
+        return int(np.asarray(self.count).sum(dtype=np.float64))
+
+    @property
+    def judges(self) -> tuple[Any, ...]:
+        """Names of those who are audited."""
+        return tuple(self.coords[self.judge])
+
+    @property
+    def coords(self) -> dict[str, Sequence[Any]]:
+        """Names along each axis."""
+        coords: dict[str, Sequence[Any]] = {
+            axis: getattr(self, field) for axis, field in self.names.items()
+        }
+        return coords if self.row in coords else coords | {self.row: range(self.num_rows)}
+
+    def codes(self, axis: str) -> Any:
+        """Codes along an axis of each row, shape (row,); of several columns the first."""
+        return getattr(self, self.code_columns(axis)[0])
+
+    def question_names(self) -> dict[str, np.ndarray]:
+        """Names of what each row asks about, and ``by`` of the judge: text arrays of shape
+        (row,)."""
+        columns = {}
+        for column, axis in self.axes.items():
+            if column != self.answer and self.arrays()[column][0] == self.row:
+                names = names_array(self.coords[axis])
+                codes = np.asarray(getattr(self, column))
+                if codes.ndim == 1:
+                    named = names[codes]
+                else:
+                    named = np.array(
+                        [", ".join(map(str, names[row[row >= 0]])) for row in codes], object
+                    )
+                columns["by" if axis == self.judge else column] = named
+        return columns

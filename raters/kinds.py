@@ -1,0 +1,342 @@
+"""Kinds of judgement as data, and the parts of a report that a kind contributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from raters.errors import SettingError
+from raters.judgements.base import Judgements
+from raters.model import Model
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from raters.auditing.audit import Audit
+    from raters.program import Program
+
+Form = Literal["name", "text", "whole", "number", "percent", "interval", "range"]
+
+# A key names a class of the style sheet.
+_KEY = re.compile(r"[a-z][a-z0-9_-]*")
+
+
+class Words(NamedTuple):
+    """Words for one judgement and for several."""
+
+    one: str
+    many: str
+
+
+@dataclass(frozen=True)
+class Quantities:
+    """Quantities of each judge for an audit.
+
+    Parameters
+    ----------
+    values : mapping
+        Draws of each quantity, shape (draw, judge): the audit gives their means and intervals. The
+        one called `judged` is compared with the threshold.
+    judged : str
+    columns : mapping
+        Further columns of the table, shape (judge,), such as probabilities of events.
+    tables : mapping
+        Further tables: `raters.Audit.confusion` and `raters.Audit.items`.
+    """
+
+    values: Mapping[str, np.ndarray]
+    judged: str
+    columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+    tables: Mapping[str, xr.Dataset] = field(default_factory=dict)
+
+
+class AuditLimits(NamedTuple):
+    """Limits that an audit is asked for; `margin` is how near to knowing nothing is guessing."""
+
+    threshold: float
+    level: float
+    margin: float
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table in a report.
+
+    Parameters
+    ----------
+    name : str
+        Key of the value in each row. The forms ``"interval"`` and ``"range"`` also read the keys
+        ``f"{name}_low"`` and ``f"{name}_high"``.
+    heading : str
+    form : str
+        ``"name"`` (heading of the row), ``"text"``, ``"whole"``, ``"number"``, ``"percent"``,
+        ``"interval"`` (a number drawn with its interval, all rows on one scale), or ``"range"``
+        (the two ends).
+    meaning : str
+        Sentence that explains the column to a reader who does not know the model. ``{margin}`` in
+        it stands for the margin of the audit.
+    marks : tuple of float
+        Values marked on the scale of an interval.
+    """
+
+    name: str
+    heading: str
+    form: Form = "text"
+    meaning: str = ""
+    marks: tuple[float, ...] = (0.0,)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Table of a section of a report.
+
+    Parameters
+    ----------
+    key : str
+        Short name in lower case, such as ``"ranking"``.
+    caption : str
+    columns : tuple of Column
+    rows : sequence of mapping
+        Plain values by the names of the columns, those that matter most first.
+    heading : str
+        Heading above the table, where a section has several.
+    num_open : int
+        Rows that a page shows at once; the others are folded away.
+    """
+
+    key: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Mapping[str, Any]]
+    heading: str = ""
+    num_open: int = 20
+
+    def __post_init__(self) -> None:
+        _check_key(self.key)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Small matrix of probabilities, such as one annotator's confusion matrix.
+
+    Parameters
+    ----------
+    title : str
+    rows, columns : tuple of str
+    values : array, shape (row, column)
+        Probabilities.
+    """
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Section:
+    """Part of a report that only one kind of judgement has.
+
+    Parameters
+    ----------
+    key : str
+        Short name in lower case, such as ``"items"``: the section's name in the facts of a report.
+    title : str
+        Heading.
+    sentence : str
+        Main finding in words.
+    counts : mapping of str to int
+        Numbers shown in a line below the sentence.
+    tables : tuple of Table
+    matrices : tuple of Matrix
+        Matrices with the same rows and columns, shown side by side.
+    facts : mapping
+        Further plain values for the facts of a report, by name.
+    limits : tuple of str
+        Sentences about what a verdict does not say, for the end of the page.
+    """
+
+    key: str
+    title: str
+    sentence: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+    tables: tuple[Table, ...] = ()
+    matrices: tuple[Matrix, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    limits: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_key(self.key)
+
+
+def _check_key(key: str) -> None:
+    if not (isinstance(key, str) and _KEY.fullmatch(key)):
+        raise SettingError(
+            parameter="key",
+            value=key,
+            expected="it must be lower-case letters, digits, - and _, such as 'items'",
+        )
+
+
+@dataclass(frozen=True)
+class AuditContext:
+    """Everything that a section of a report can be made from.
+
+    Attributes
+    ----------
+    program : Program
+        The model on the data that were fitted.
+    result : xarray.DataTree
+    audit : Audit
+    """
+
+    program: Program[Any]
+    result: xr.DataTree
+    audit: Audit
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of judgement, as data.
+
+    Parameters
+    ----------
+    data : type
+        Container: a subclass of `raters.judgements.Judgements`.
+    read : callable
+        Reads a table: ``read(frame, *, role=column, ...)``. Its keyword parameters are the columns
+        of the command line.
+    also_read : tuple of callable
+        Readers of other shapes of table, such as ratings; the command line chooses by the columns
+        given.
+    shapes : tuple of tuple of str
+        Roles that a table must have, one tuple for each shape, where they are not those that a
+        reader requires.
+    steps : tuple of callable
+        What follows `read`: ``step(data, frame, *, ...)`` gives the data again. Keyword parameters
+        that `read` has too have its values; the others are further options.
+    may_be_empty : tuple of str
+        Roles whose columns need not have a value in every row.
+    bad_rows : callable, optional
+        Rows that are complete and hold no judgement: ``bad_rows(frame, columns)``, with the names
+        of the columns by role, gives the reason and those rows as a boolean array.
+    needs : mapping
+        Roles without which a model cannot be fitted, by its class, or by the name of its setting.
+    models : tuple of type
+    default : Model[Any]
+        Model of the command line where none is named.
+    words : Words
+    questions : callable, optional
+        Everything that can be asked, from judgements:
+        ``questions(data, items=..., annotators=..., ...)``. Without it each combination of names
+        along the axes of the question that nobody has answered.
+    quantities : callable, optional
+        Quantities of an audit: ``quantities(program, result, limits)``. Without it every site that
+        has one entry for each judge is a quantity, and the first of them is judged.
+    columns : tuple of Column
+        Columns of the audit's table that a report shows, with their meaning; one whose name is not
+        in the table is left out. Without them, or without the judged quantity among them, that
+        quantity comes first, and every other number of the table follows.
+    reason : callable, optional
+        Reason for a verdict of ``drop`` or ``review`` in a few words, from the judge's row of the
+        audit's table: ``reason(row)``. Without it, the probability that the judged quantity is
+        below the threshold. Where the table has a column ``p_adversarial``, the probability that a
+        judge is wrong more often than chance, a report also asks for the instructions to be
+        checked.
+    sections : tuple of callable
+        Parts that a report adds, in this order: ``section(context)`` gives a `Section`, or None
+        where there is nothing to say.
+    name : str
+        Name of the kind, such as ``"comparisons"``: that of the container in lower case unless it
+        is given.
+    """
+
+    data: type[Judgements]
+    read: Callable[..., Judgements]
+    models: tuple[type[Model[Any]], ...]
+    default: Model[Any]
+    words: Words = Words("judgement", "judgements")
+    questions: Callable[..., Judgements] | None = None
+    quantities: Callable[[Program[Any], xr.DataTree, AuditLimits], Quantities] | None = None
+    columns: tuple[Column, ...] = ()
+    reason: Callable[[Mapping[str, Any]], str] | None = None
+    sections: tuple[Callable[[AuditContext], Section | None], ...] = ()
+    also_read: tuple[Callable[..., Judgements], ...] = ()
+    shapes: tuple[tuple[str, ...], ...] = ()
+    steps: tuple[Callable[..., Any], ...] = ()
+    may_be_empty: tuple[str, ...] = ()
+    bad_rows: Callable[[Any, Mapping[str, str]], tuple[str, np.ndarray]] | None = None
+    needs: Mapping[type[Model[Any]] | str, tuple[str, ...]] = field(default_factory=dict)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.data, type) and issubclass(self.data, Judgements)):
+            raise SettingError(
+                parameter="data",
+                value=self.data,
+                expected="it must be a subclass of raters.judgements.Judgements",
+            )
+        if not self.name:
+            object.__setattr__(self, "name", self.data.__name__.lower())
+
+
+_KINDS: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> Kind:
+    """Make a kind of judgement known to every verb; a later kind of the same name replaces it.
+
+    Parameters
+    ----------
+    kind : Kind
+
+    Returns
+    -------
+    Kind
+        The same, so that ``KIND = rt.register(rt.Kind(...))`` reads well.
+    """
+    if not isinstance(kind, Kind):
+        raise SettingError(
+            parameter="kind",
+            value=kind,
+            expected="write rt.register(rt.Kind(data=..., read=..., ...))",
+        )
+    _KINDS[kind.name] = kind
+    return kind
+
+
+def registered_kinds() -> tuple[Kind, ...]:
+    """All registered kinds."""
+    return tuple(_KINDS.values())
+
+
+def kind_of(data: Judgements | type[Judgements]) -> Kind:
+    """The kind of a container, or of its class.
+
+    Raises
+    ------
+    SettingError
+        When the kind is not registered.
+    """
+    container = data if isinstance(data, type) else type(data)
+    for kind in _KINDS.values():
+        if issubclass(container, kind.data):
+            return kind
+    known = ", ".join(kind.data.__name__ for kind in _KINDS.values())
+    raise SettingError(
+        f"{container.__name__} is no registered kind of judgement (there are {known}); write"
+        f" rt.register(rt.Kind(data={container.__name__}, read=..., models=..., default=...)) first"
+    )
+
+
+def kind_named(name: str) -> Kind:
+    """The registered kind of this name."""
+    if name not in _KINDS:
+        raise SettingError(
+            parameter="kind", value=name, expected=f"choose one of {', '.join(map(repr, _KINDS))}"
+        )
+    return _KINDS[name]

@@ -1,0 +1,111 @@
+"""Bradley–Terry–Luce model: one reward per item, no differences between annotators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+
+from raters._validation import boolean, plain_positive
+from raters.judgements.comparisons import Comparisons
+from raters.model import Model, Shift, Symmetry, Values
+from raters.models.comparisons import _sites
+
+
+@dataclass(frozen=True)
+class BTL(Model[Comparisons]):
+    r"""Bradley–Terry–Luce model: the item with the higher reward is preferred more often.
+
+    .. math::
+
+        P(i \succ j) = \sigma(r_i - r_j + \gamma), \qquad
+        r_i \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1), \quad
+        \gamma \sim \mathrm{Normal}(0, 1)
+
+    with i shown first, and γ present only with ``position_bias=True``.
+
+    Identification: the likelihood is invariant to a common shift of the rewards, so draws are
+    centred, Σr = 0. With independent normal priors this is the same posterior as under the
+    constraint. Rewards are in logits.
+
+    Parameters
+    ----------
+    reward_scale : float, optional
+        Standard deviation s of the rewards, in logits; learned unless given.
+    position_bias : bool
+        Learn an advantage γ of the item shown first, in logits. Needs an order of presentation.
+
+    References
+    ----------
+    Bradley, R. A. and Terry, M. E. (1952). Rank analysis of incomplete block designs: I. The method
+    of paired comparisons. Biometrika 39, 324–345.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
+    >>> result.posterior["reward"].dims
+    ('chain', 'draw', 'item')
+    """
+
+    reward_scale: float | None = None
+    position_bias: bool = False
+
+    reference: ClassVar[str] = r"""
+    @article{bradley1952rank,
+      author  = {Bradley, Ralph Allan and Terry, Milton E.},
+      title   = {Rank Analysis of Incomplete Block Designs: {I}. {T}he Method of Paired
+                 Comparisons},
+      journal = {Biometrika},
+      year    = {1952},
+      volume  = {39},
+      number  = {3/4},
+      pages   = {324--345},
+      doi     = {10.2307/2334029},
+    }
+    @book{luce1959individual,
+      author    = {Luce, R. Duncan},
+      title     = {Individual Choice Behavior: A Theoretical Analysis},
+      publisher = {Wiley},
+      address   = {New York},
+      year      = {1959},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        plain_positive(self, "reward_scale", optional=True)
+        boolean("position_bias", self.position_bias)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Rewards, jointly with the position bias where there is one."""
+        return (("reward", "position_bias"),) if self.position_bias else (("reward",),)
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Common shift of the rewards."""
+        return (Shift("reward"),)
+
+    def generate(self, data: Comparisons) -> None:
+        """Define the NumPyro program."""
+        reward_scale = _sites.reward_scale_site(self.reward_scale)
+        with numpyro.plate("item", data.num_items):
+            reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
+        logits = reward[data.first] - reward[data.second]
+        if self.position_bias:
+            logits = logits + numpyro.sample("position_bias", dist.Normal(0.0, 1.0))
+        with numpyro.plate("comparison", data.num_comparisons):
+            _sites.observe(logits, data)
+
+    def start(self, data: Comparisons) -> Values:
+        """Start from the log-odds of the win rates."""
+        start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
+        return start | ({"position_bias": jnp.asarray(0.0)} if self.position_bias else {})
+
+    def why_not(self, data: Comparisons) -> str | None:
+        """Refuse a position bias for votes without an order of presentation."""
+        return _sites.why_not_ordered(data) if self.position_bias else None

@@ -1,0 +1,200 @@
+"""Bradley–Terry–Luce models with rewards linear in features of the responses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Float
+
+from raters._validation import plain_positive
+from raters.judgements.comparisons import Comparisons
+from raters.model import Model, Symmetry, Values
+from raters.models.comparisons import _types
+
+
+@dataclass(frozen=True)
+class ContextualBTL(Model[Comparisons]):
+    r"""Bradley–Terry–Luce model with rewards linear in features of prompt and response.
+
+    .. math::
+
+        r_z(x, y) = \phi(x, y)^\top \theta_z, \qquad
+        P(y_1 \succ y_2 \mid x, k, z_k = z) = \sigma(r_z(x, y_1) - r_z(x, y_2)), \\
+        z_k \sim \mathrm{Categorical}(\eta), \qquad
+        \eta \sim \mathrm{Dirichlet}(c, \dots, c), \qquad
+        \theta_{fz} \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1)
+
+    With one type this is the reward model of reinforcement learning from human feedback, with a
+    posterior. With several it is the mixture that EM-DPO fits: a policy :math:`\pi_z \propto
+    \pi_\mathrm{ref} \exp(r_z / \beta)` has the implicit reward
+    :math:`\beta \log(\pi_z / \pi_\mathrm{ref}) = r_z - \beta \log Z_z(x)`. Its normaliser
+    cancels in every comparison, so DPO's weighted loss in the policy is this model's expected
+    log-likelihood in θ. `raters.alignment` turns coefficients into policies.
+
+    Features are used as given, and all coefficients have one prior scale, so features should be on
+    similar scales. A feature that is equal on both sides of every comparison has no effect.
+
+    `MixtureBTL` describes how to choose the number of types, and how they are numbered.
+
+    Parameters
+    ----------
+    num_types : int
+        Number of types.
+    coefficient_scale : float, optional
+        Standard deviation s of the coefficients; learned unless given.
+    type_prior : {"dirichlet", "stick_breaking"}
+        Prior of the shares of the types.
+    concentration : float
+        Concentration c of the prior on the shares.
+
+    References
+    ----------
+    Chidambaram, K., Seetharaman, K. V. and Syrgkanis, V. (2024). Direct preference optimization
+    with unobserved preference heterogeneity. arXiv:2405.15065. Rafailov, R. et al. (2023). Direct
+    preference optimization: your language model is secretly a reward model. Advances in Neural
+    Information Processing Systems 36.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes = rt.Comparisons.from_frame(
+    ...     {"a": ["a1", "a2", "a3"], "b": ["b1", "b2", "b3"], "better": ["a", "a", "b"],
+    ...      "who": ["ann", "bob", "ann"], "length_a": [3.0, 2.0, 1.0],
+    ...      "length_b": [1.0, 1.0, 2.0]},
+    ...     first="a", second="b", outcome="better", annotator="who",
+    ...     features={"length": ("length_a", "length_b")})
+    >>> result = rt.fit(rt.ContextualBTL(), votes, rt.PGEM(), seed=0, progress=False)
+    >>> result.posterior["coefficient"].dims
+    ('chain', 'draw', 'feature', 'type')
+    """
+
+    num_types: int = 1
+    coefficient_scale: float | None = None
+    type_prior: _types.TypePrior = "dirichlet"
+    concentration: float = 1.0
+
+    reference: ClassVar[str] = (
+        _types.UNOBSERVED
+        + r"""
+    @inproceedings{rafailov2023direct,
+      author    = {Rafailov, Rafael and Sharma, Archit and Mitchell, Eric and Ermon, Stefano and
+                   Manning, Christopher D. and Finn, Chelsea},
+      title     = {Direct Preference Optimization: Your Language Model Is Secretly a Reward Model},
+      booktitle = {Advances in Neural Information Processing Systems},
+      year      = {2023},
+      volume    = {36},
+      pages     = {53728--53741},
+    }
+    """
+    )
+
+    def __post_init__(self) -> None:
+        _types.check_settings(self)
+        plain_positive(self, "coefficient_scale", optional=True)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Shares of the types, then coefficients."""
+        return (("type_weight",), ("coefficient",))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Permutation of the types."""
+        return _types.permute(self, "coefficient")
+
+    def generate(self, data: Comparisons) -> None:
+        """Define the NumPyro program."""
+        weight = _types.sample_weight(self)
+        scale = self.coefficient_scale
+        if scale is None:
+            scale = numpyro.sample("coefficient_scale", dist.LogNormal(0.0, 1.0))
+        with (
+            numpyro.plate("feature", len(data.feature_names), dim=-2),
+            numpyro.plate("type", self.num_types, dim=-1),
+        ):
+            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, scale))
+        _types.observe(weight, jnp.asarray(data.features) @ coefficient, data)
+
+    def start(self, data: Comparisons) -> Values:
+        """Start from a regression within each cluster of annotators with similar votes."""
+        return self._from_clusters(data, np.random.default_rng(0), tries=10)
+
+    def another_start(self, data: Comparisons, rng: np.random.Generator) -> Values:
+        """Return a start as `start` does, from a single clustering with random seeds."""
+        return self._from_clusters(data, rng, tries=1)
+
+    def _from_clusters(self, data: Comparisons, rng: np.random.Generator, tries: int) -> Values:
+        cluster = _types.clusters(
+            _types.profiles(data, np.asarray(data.features, float)), self.num_types, rng, tries
+        )
+        of_type = cluster[np.asarray(data.annotator)]
+        columns = [self._regression(data.take(of_type == code)) for code in range(self.num_types)]
+        start: Values = {"type_weight": jnp.asarray(_types.shares(cluster, self.num_types))}
+        coefficient = np.stack(columns, -1)
+        if self.coefficient_scale is None:
+            start["coefficient_scale"] = jnp.asarray(max(float(np.std(coefficient)), 0.1))
+        return start | {"coefficient": jnp.asarray(coefficient)}
+
+    def _regression(self, data: Comparisons) -> Float[np.ndarray, " feature"]:
+        """Return the first Newton step of logistic regression from 0."""
+        features = np.asarray(data.features, float)
+        count = (
+            np.ones(data.num_comparisons) if data.count is None else np.asarray(data.count, float)
+        )
+        excess = (
+            np.zeros(data.num_comparisons)
+            if data.wins is None
+            else np.asarray(data.wins, float) - count / 2
+        )
+        precision = (features.T * count / 4) @ features + np.eye(features.shape[1]) / (
+            self.coefficient_scale or 1.0
+        ) ** 2
+        return np.linalg.solve(precision, features.T @ excess)
+
+    def why_not(self, data: Comparisons) -> str | None:
+        """Refuse votes without features, and more types than annotators."""
+        if data.features is None:
+            return (
+                "ContextualBTL learns from features of the two sides, and these votes have none;"
+                " add those of items with votes.with_features(...), or read those of each"
+                " comparison with from_frame(..., features={...})"
+            )
+        return _types.why_not(self, data)
+
+    def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
+        """Warn of single votes, equal sides, constant features, and features on unlike scales."""
+        messages = list(_types.data_warnings(self, data))
+        if equal := int((np.asarray(data.features) == 0).all(1).sum()):
+            messages.append(
+                f"{equal} of {data.num_comparisons} comparisons have the same features on both"
+                " sides; their answers say nothing"
+            )
+        spread = np.sqrt(np.mean(np.asarray(data.features, float) ** 2, 0))
+        names = data.feature_names
+        if constant := [repr(name) for name, size in zip(names, spread, strict=True) if size == 0]:
+            listing = ", ".join(constant[:5])
+            messages.append(
+                f"{len(constant)} feature(s) never differ between the sides and keep their prior:"
+                f" {listing}"
+            )
+        varies = spread > 0
+        if varies.any() and (ratio := spread[varies].max() / spread[varies].min()) > 30:
+            large = names[int(np.argmax(spread))]
+            small = names[int(np.argmin(np.where(varies, spread, np.inf)))]
+            messages.append(
+                f"feature {large!r} differs {ratio:,.0f} times as much between the sides as"
+                f" {small!r}, and one prior scale serves all coefficients; divide each feature by"
+                " its standard deviation first"
+            )
+        return tuple(messages)
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
+    ) -> tuple[str, ...]:
+        """Warn of types that are empty or not separated."""
+        return _types.fit_warnings(responsibility)

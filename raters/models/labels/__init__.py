@@ -1,0 +1,21 @@
+"""Models of categorical labels."""
+
+from raters.models.labels.dawid_skene import DawidSkene
+from raters.models.labels.hierarchical_dawid_skene import HierarchicalDawidSkene
+from raters.models.labels.item_difficulty import ItemDifficulty
+from raters.models.labels.majority_vote import MajorityVote
+from raters.models.labels.one_coin import OneCoin
+from raters.models.labels.pooled import Pooled
+from raters.models.labels.raykar import Raykar
+from raters.models.labels.yan import Yan
+
+__all__ = [
+    "DawidSkene",
+    "HierarchicalDawidSkene",
+    "ItemDifficulty",
+    "MajorityVote",
+    "OneCoin",
+    "Pooled",
+    "Raykar",
+    "Yan",
+]

@@ -1,0 +1,283 @@
+"""Sites, priors, starts from the votes, and warnings that the models of labels share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment, minimize
+from scipy.special import logsumexp
+
+from raters._validation import plain_positive
+from raters.distributions import GroupedMixture
+from raters.judgements.labels import Labels
+from raters.model import Values
+
+# Cited by more than one model.
+COMPARED = r"""
+@article{paun2018comparing,
+  author  = {Paun, Silviu and Carpenter, Bob and Chamberlain, Jon and Hovy, Dirk
+             and Kruschwitz, Udo and Poesio, Massimo},
+  title   = {Comparing {B}ayesian Models of Annotation},
+  journal = {Transactions of the Association for Computational Linguistics},
+  year    = {2018},
+  volume  = {6},
+  pages   = {571--585},
+  doi     = {10.1162/tacl_a_00040},
+}
+"""
+
+
+def observe(mixing: dist.Distribution, component: dist.Distribution, data: Labels) -> None:
+    """Sample the observed site: labels, with the true class of each item summed out."""
+    # Not the plate "item", since these may be some of the items.
+    with numpyro.plate("labelled_item", data.num_units):
+        labels = GroupedMixture(
+            mixing, component, data.group, data.num_units, data.count, data.truth
+        )
+        numpyro.sample(
+            "label", labels, obs=data.label, infer={"unit": "item", "latent_class": "true_class"}
+        )
+
+
+def sample_prevalence(concentration: float, data: Labels) -> Float[Array, " true_class"]:
+    """Sample the frequency of each class."""
+    prior = dist.Dirichlet(jnp.full(data.num_classes, concentration))
+    prevalence: Array = numpyro.sample("prevalence", prior, infer={"event_dims": ["true_class"]})
+    return prevalence
+
+
+def concentration(
+    diagonal: float, off_diagonal: float | None, num_classes: int
+) -> Float[Array, "true_class label"]:
+    """Return Dirichlet concentrations of a confusion matrix, by default 1/K off the diagonal."""
+    off = 1 / num_classes if off_diagonal is None else off_diagonal
+    return off + (diagonal - off) * jnp.eye(num_classes)
+
+
+def sample_confusion(
+    concentration: Array, data: Labels
+) -> Float[Array, "annotator true_class label"]:
+    """Sample a confusion matrix for each annotator, with any earlier record added to its prior."""
+    shape = (data.num_annotators, data.num_classes, data.num_classes)
+    prior = jnp.broadcast_to(concentration, shape)
+    if data.record is not None:
+        prior = prior + data.record
+    with (
+        numpyro.plate("annotator", data.num_annotators, dim=-2),
+        numpyro.plate("true_class", data.num_classes, dim=-1),
+    ):
+        confusion: Array = numpyro.sample(
+            "confusion", dist.Dirichlet(prior), infer={"event_dims": ["label"]}
+        )
+        return confusion
+
+
+# ---------------------------------------------------------------------- start
+
+
+def start_prevalence(data: Labels) -> Float[np.ndarray, " true_class"]:
+    """Return the frequency of the classes by vote."""
+    total = data.vote_shares().sum(0) + 0.1
+    return np.asarray(total / total.sum())
+
+
+def vote_counts(data: Labels) -> Float[np.ndarray, "annotator true_class label"]:
+    """Count each annotator's labels of items of each class by vote, and add any earlier record."""
+    num_classes = data.num_classes
+    counts = np.zeros((data.num_annotators, num_classes, num_classes))
+    if data.label is not None:
+        rows = data.vote_shares()[np.asarray(data.group)]
+        weights = np.ones(data.num_rows) if data.count is None else np.asarray(data.count, float)
+        cell = np.asarray(data.annotator).astype(np.int64) * num_classes + np.asarray(data.label)
+        for true_class in range(num_classes):
+            counts[:, true_class] = np.bincount(
+                cell, weights * rows[:, true_class], data.num_annotators * num_classes
+            ).reshape(data.num_annotators, num_classes)
+    return counts if data.record is None else counts + np.asarray(data.record)
+
+
+def start_confusion(
+    data: Labels, prior: ArrayLike
+) -> Float[np.ndarray, "annotator true_class label"]:
+    """Return confusion matrices against the votes, as Dawid and Skene begin.
+
+    Those of annotators without labels follow the prior.
+    """
+    # The prior's weight is small, so that the votes decide, but keeps probabilities off 0 and 1.
+    counts = vote_counts(data) + 0.01 * (np.asarray(prior) + np.eye(data.num_classes))
+    return np.asarray(counts / counts.sum(-1, keepdims=True))
+
+
+def start_accuracy(data: Labels) -> Float[np.ndarray, " annotator"]:
+    """Return each annotator's share of labels that agree with the votes, smoothed."""
+    counts = vote_counts(data)
+    return np.asarray((np.einsum("akk->a", counts) + 0.7) / (counts.sum((1, 2)) + 1))
+
+
+def start_coefficient(data: Labels, scale: float | None) -> Float[np.ndarray, "feature true_class"]:
+    """Train the classifier on the votes: its posterior mode with vote shares as the truth.
+
+    Without this start, EM would first converge to the truth that the labels alone suggest, and the
+    classifier would learn that.
+    """
+    features, shares = np.asarray(data.features, float), data.vote_shares()
+    labelled = np.zeros(data.num_units)
+    labelled[np.asarray(data.group)[np.asarray(data.weight) > 0]] = 1.0
+    precision = 1 / np.asarray(coefficient_scales(scale, data)) ** 2
+
+    def loss(
+        flat: Float[np.ndarray, " coefficient"],
+    ) -> tuple[float, Float[np.ndarray, " coefficient"]]:
+        """Return the negative log-density and its gradient."""
+        coefficient = flat.reshape(data.num_features, data.num_classes)
+        log_odds = features @ coefficient
+        log_total = logsumexp(log_odds, axis=1, keepdims=True)
+        value = (labelled[:, None] * shares * (log_total - log_odds)).sum() + (
+            precision * coefficient**2
+        ).sum() / 2
+        gradient = (
+            features.T @ (labelled[:, None] * (np.exp(log_odds - log_total) - shares))
+            + precision * coefficient
+        )
+        return value, gradient.ravel()
+
+    zero = np.zeros(data.num_features * data.num_classes)
+    best = minimize(loss, zero, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
+    return np.asarray(best.reshape(data.num_features, data.num_classes))
+
+
+# ---------------------------------------------------------------------- further priors
+
+
+def sample_coefficient(scale: float | None, data: Labels) -> Float[Array, "feature true_class"]:
+    """Sample the coefficients of a classifier, with a wide prior for the intercept."""
+    with (
+        numpyro.plate("feature", data.num_features, dim=-2),
+        numpyro.plate("true_class", data.num_classes, dim=-1),
+    ):
+        coefficient: Array = numpyro.sample(
+            "coefficient", dist.Normal(0.0, coefficient_scales(scale, data))
+        )
+        return coefficient
+
+
+def coefficient_scales(scale: float | None, data: Labels) -> Float[Array, "feature 1"]:
+    """Return the prior standard deviations of a classifier's coefficients."""
+    scale = 1.5 / np.sqrt(max(data.num_features - 1, 1)) if scale is None else scale
+    return jnp.full((data.num_features, 1), scale).at[0].set(2.5)
+
+
+def beta_record(data: Labels) -> tuple[Float[Array, " annotator"], Float[Array, " annotator"]]:
+    """Count the right and the wrong labels in each annotator's earlier record."""
+    if data.record is None:
+        return jnp.zeros(data.num_annotators), jnp.zeros(data.num_annotators)
+    right = jnp.einsum("akk->a", jnp.asarray(data.record))
+    return right, jnp.asarray(data.record).sum((1, 2)) - right
+
+
+# ---------------------------------------------------------------------- refusals and warnings
+
+
+def why_not_features(data: Labels, name: str) -> str | None:
+    """Explain that a classifier needs features, or return None where there are any."""
+    if data.features is not None:
+        return None
+    return (
+        f"{name} learns a classifier, and these labels have no features; add them with"
+        " labels.with_features(...)"
+    )
+
+
+def check_concentrations(model: Any) -> None:
+    """Check the settings of a prior on confusion matrices."""
+    plain_positive(model, "diagonal")
+    plain_positive(model, "off_diagonal", optional=True)
+    if hasattr(model, "prevalence"):
+        plain_positive(model, "prevalence")
+
+
+def few_labels(data: Labels) -> tuple[str, ...]:
+    """Warn of too few labels to learn a confusion matrix for each annotator."""
+    num_labels, num_classes = data.judgements_by("annotator"), data.num_classes
+    median = float(np.median(num_labels[num_labels > 0]))
+    if data.record is not None or median >= 2 * num_classes:
+        return ()
+    return (
+        (
+            f"half of the annotators gave at most {median:.0f} labels, and a confusion matrix of"
+            f" {num_classes} classes has {num_classes * (num_classes - 1)} numbers to learn from"
+            " them, so majority vote may do as well; HierarchicalDawidSkene() lets annotators"
+            " borrow from the crowd, OneCoin() learns one number for each"
+        ),
+    )
+
+
+def _crowd_mean(site: ArrayLike, data: Labels) -> Float[np.ndarray, "chain ..."]:
+    """Average a site over draws, and over annotators by their share of the labels."""
+    shares = data.judgements_by("annotator") / max(data.num_labels, 1)
+    return np.tensordot(np.asarray(site).mean(1), shares, (1, 0))
+
+
+CHANCE = (
+    "the crowd as a whole is right less often than by chance (chains {chains}); classes seem to be"
+    " switched: do not trust the labels. Add labels, or give known truths with"
+    " labels.with_truth(...)"
+)
+
+
+def worse_than_chance(draws: Values, data: Labels) -> tuple[str, ...]:
+    """Warn where, in some chain, labels are right less often than by chance."""
+    accuracy = np.asarray(draws["accuracy"])
+    crowd = accuracy.mean(1) if accuracy.ndim == 2 else _crowd_mean(accuracy, data)
+    low = np.flatnonzero(crowd < 1 / data.num_classes).tolist()
+    return (CHANCE.format(chains=low),) if low else ()
+
+
+def switched(
+    draws: Values, responsibility: Float[np.ndarray, "item true_class"] | None, data: Labels
+) -> tuple[str, ...]:
+    """Warn where, in some chain, the crowd's labels of two classes seem to be switched."""
+    confusion = np.asarray(draws["confusion"])
+    crowd = confusion.mean(1) if confusion.ndim == 4 else _crowd_mean(confusion, data)
+    assert responsibility is not None  # These models sum the classes out.
+    prevalence = responsibility.mean(0)
+    anchored = set() if data.truth is None else set(np.asarray(data.truth).tolist())
+    for chain, matrix in enumerate(crowd):
+        rows, columns = linear_sum_assignment(-matrix * prevalence[:, None])
+        moved = np.flatnonzero(rows != columns)
+        if not len(moved):
+            continue
+        names = data.classes
+        listing = ", ".join(f"{names[row]} is called {names[columns[row]]}" for row in moved)
+        # Known truths identify these classes, whatever the crowd calls them.
+        if set(moved) <= anchored:
+            return (
+                (
+                    f"the known truths contradict the crowd (chain {chain}: {listing}), and were"
+                    " believed: check them. If they are right, most of these labels are wrong"
+                ),
+            )
+        return (
+            (
+                f"classes seem to be switched (chain {chain}: {listing}); do not trust labels and"
+                " confusion matrices. Put more prior mass on the diagonal (diagonal=...), add"
+                " labels, or give known truths with labels.with_truth(...)"
+            ),
+        )
+    return ()
+
+
+def why_not_record(data: Labels, name: str) -> str | None:
+    """Explain why a model without confusion matrices cannot use an earlier record, or None."""
+    if data.record is None:
+        return None
+    return (
+        f"{name} has nothing that an earlier record could inform; use DawidSkene(), or leave the"
+        " record out"
+    )

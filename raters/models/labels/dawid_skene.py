@@ -1,0 +1,113 @@
+"""Dawid and Skene's model: one confusion matrix per annotator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters.distributions import ConfusedLabel
+from raters.judgements.labels import Labels
+from raters.model import Model, Values
+from raters.models.labels import _sites
+
+
+@dataclass(frozen=True)
+class DawidSkene(Model[Labels]):
+    r"""Dawid–Skene model: each annotator has a confusion matrix.
+
+    .. math::
+
+        t_i \sim \mathrm{Categorical}(p), \qquad
+        y_{ia} \mid t_i = k \sim \mathrm{Categorical}(\pi_{ak}), \\
+        p \sim \mathrm{Dirichlet}(c, \dots, c), \qquad
+        \pi_{ak} \sim \mathrm{Dirichlet}(d \text{ at } k, o \text{ elsewhere})
+
+    The true classes t are summed out. The likelihood is invariant to permutations of the true
+    classes (label switching). The prior's mass on the diagonal (d > o) encodes that the crowd as a
+    whole uses the classes by their names; `raters.fit` warns if they are switched nevertheless.
+
+    ``DawidSkene(diagonal=1, off_diagonal=1)`` is the flat prior, under which `raters.PGEM` is the
+    EM algorithm of the paper, with the class frequencies updated (some later texts print it without
+    that update). Samplers need the mass on the diagonal: with many classes they leave the mode that
+    EM finds.
+
+    Parameters
+    ----------
+    diagonal : float
+        Concentration d: number of right labels that the prior is worth, for each annotator and
+        true class.
+    off_diagonal : float, optional
+        Concentration o of each wrong label; 1/K for K classes by default.
+    prevalence : float
+        Concentration c of the class frequencies; 1 is flat.
+
+    References
+    ----------
+    Dawid, A. P. and Skene, A. M. (1979). Maximum likelihood estimation of observer error-rates
+    using the EM algorithm. Applied Statistics 28, 20–28.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels = rt.datasets.anesthesia_labels()
+    >>> result = rt.fit(rt.DawidSkene(), labels, rt.PGEM(), seed=0, progress=False)
+    >>> result.posterior["confusion"].dims
+    ('chain', 'draw', 'annotator', 'true_class', 'label')
+    """
+
+    diagonal: float = 1.0
+    off_diagonal: float | None = None
+    prevalence: float = 1.0
+
+    reference: ClassVar[str] = r"""
+    @article{dawid1979maximum,
+      author  = {Dawid, A. P. and Skene, A. M.},
+      title   = {Maximum Likelihood Estimation of Observer Error-Rates Using the {EM} Algorithm},
+      journal = {Journal of the Royal Statistical Society. Series C (Applied Statistics)},
+      year    = {1979},
+      volume  = {28},
+      number  = {1},
+      pages   = {20--28},
+      doi     = {10.2307/2346806},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        _sites.check_concentrations(self)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Class frequencies, then confusion matrices."""
+        return (("prevalence",), ("confusion",))
+
+    def _concentration(self, data: Labels) -> Float[Array, "true_class label"]:
+        return _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
+
+    def generate(self, data: Labels) -> None:
+        """Define the NumPyro program."""
+        prevalence = _sites.sample_prevalence(self.prevalence, data)
+        confusion = _sites.sample_confusion(self._concentration(data), data)
+        _sites.observe(
+            dist.Categorical(probs=prevalence), ConfusedLabel(confusion, data.annotator), data
+        )
+
+    def data_warnings(self, data: Labels) -> tuple[str, ...]:
+        """Warn of too few labels to learn a confusion matrix for each annotator."""
+        return _sites.few_labels(data)
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Labels
+    ) -> tuple[str, ...]:
+        """Warn of classes that seem to be switched."""
+        return _sites.switched(draws, responsibility, data)
+
+    def start(self, data: Labels) -> Values:
+        """Start from confusion matrices against the majority vote."""
+        return {
+            "prevalence": _sites.start_prevalence(data),
+            "confusion": _sites.start_confusion(data, self._concentration(data)),
+        }

@@ -1,0 +1,103 @@
+"""Hierarchical Dawid–Skene model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from raters.distributions import ConfusedLabel
+from raters.judgements.labels import Labels
+from raters.model import Model, Values
+from raters.models.labels import _sites
+
+
+@dataclass(frozen=True)
+class HierarchicalDawidSkene(Model[Labels]):
+    r"""Hierarchical Dawid–Skene model: annotators' confusion matrices vary around the crowd's.
+
+    .. math::
+
+        t_i \sim \mathrm{Categorical}(p), \qquad
+        y_{ia} \mid t_i = k \sim \mathrm{Categorical}(\pi_{ak}), \\
+        \pi_{ak} \sim \mathrm{Dirichlet}(\nu_k m_k), \qquad
+        m_k \sim \mathrm{Dirichlet}(d \text{ at } k, o \text{ elsewhere}), \\
+        \nu_k \sim \mathrm{LogNormal}(\log 4, 1), \qquad
+        p \sim \mathrm{Dirichlet}(c, \dots, c)
+
+    with `crowd` m the crowd's confusion matrix, and `concentration` ν the similarity of its
+    members: the crowd counts as ν labels of each annotator, which regularises annotators with few
+    labels. As ν → ∞ the model becomes `Pooled`.
+
+    Parameters
+    ----------
+    diagonal, off_diagonal : float
+        Concentrations d and o of the crowd's confusion matrix.
+    prevalence : float
+        Concentration c of the class frequencies; 1 is flat.
+
+    References
+    ----------
+    Paun, S. et al. (2018). Comparing Bayesian models of annotation. Transactions of the ACL 6,
+    571–585; there with logistic-normal rows in place of Dirichlet ones.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels = rt.datasets.anesthesia_labels()
+    >>> result = rt.fit(rt.HierarchicalDawidSkene(), labels, rt.PGEM(draws=0), seed=0,
+    ...                 progress=False)
+    >>> result["mode"]["crowd"].dims
+    ('true_class', 'label')
+    """
+
+    diagonal: float = 3.0
+    off_diagonal: float | None = 1.0
+    prevalence: float = 1.0
+
+    reference: ClassVar[str] = _sites.COMPARED
+
+    def __post_init__(self) -> None:
+        _sites.check_concentrations(self)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Class frequencies, then the annotators' confusion matrices.
+
+        The crowd's are not conjugate, and are updated by their density.
+        """
+        return (("prevalence",), ("confusion",))
+
+    def generate(self, data: Labels) -> None:
+        """Define the NumPyro program."""
+        prevalence = _sites.sample_prevalence(self.prevalence, data)
+        prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
+        with numpyro.plate("true_class", data.num_classes):
+            crowd = numpyro.sample("crowd", dist.Dirichlet(prior), infer={"event_dims": ["label"]})
+            concentration = numpyro.sample("concentration", dist.LogNormal(jnp.log(4.0), 1.0))
+        confusion = _sites.sample_confusion(concentration[:, None] * crowd, data)
+        _sites.observe(
+            dist.Categorical(probs=prevalence), ConfusedLabel(confusion, data.annotator), data
+        )
+
+    def start(self, data: Labels) -> Values:
+        """Start from confusion matrices of annotators and crowd against the majority vote."""
+        num_classes = data.num_classes
+        total = _sites.vote_counts(data).sum(0) + np.eye(num_classes) + 0.1
+        crowd = total / total.sum(-1, keepdims=True)
+        return {
+            "prevalence": _sites.start_prevalence(data),
+            "crowd": crowd,
+            "concentration": np.full(num_classes, 4.0),
+            "confusion": _sites.start_confusion(data, 400 * crowd),
+        }
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Labels
+    ) -> tuple[str, ...]:
+        """Warn of classes that seem to be switched."""
+        return _sites.switched(draws, responsibility, data)

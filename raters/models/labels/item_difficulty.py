@@ -1,0 +1,128 @@
+"""Model of the ability of annotators and the difficulty of items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from raters._validation import plain_positive
+from raters.distributions import RightOrWrongLabel
+from raters.judgements.labels import Labels
+from raters.model import Model, Scale, Symmetry, Values
+from raters.models.labels import _sites
+
+
+@dataclass(frozen=True)
+class ItemDifficulty(Model[Labels]):
+    r"""Model of ability × ease, as GLAD: labels are right more often by able annotators and on easy
+    items.
+
+    .. math::
+
+        P(y_{ia} = j \mid t_i = k)
+        = \frac{\exp(\alpha_a \beta_i [j = k])}{\exp(\alpha_a \beta_i) + K - 1}, \qquad
+        t_i \sim \mathrm{Categorical}(p), \\
+        \alpha_a \sim \mathrm{Normal}(\bar\alpha, \phi), \quad
+        \beta_i \sim \mathrm{Normal}(1, \tau) \text{ on } [0, \infty), \\
+        \bar\alpha \sim \mathrm{Normal}(2, 1), \quad \phi \sim \mathrm{LogNormal}(0, ½), \quad
+        \tau \sim \mathrm{LogNormal}(\log ½, ½), \quad p \sim \mathrm{Dirichlet}(c, \dots, c)
+
+    A guesser has ability 0, an adversary a negative one. On an item of ease 0 everyone guesses; 1/β
+    is GLAD's difficulty. Departures from GLAD: with K > 2 classes a guesser is right with
+    probability 1/K here, ½ there; the scales of ability and ease are learned; the ease is truncated
+    normal, not log-normal, which makes it conjugate.
+
+    Identification: the likelihood is invariant to the scale, (α, β) → (c·α, β/c); the prior
+    determines it, with the reference item at β = 1.
+
+    Parameters
+    ----------
+    prevalence : float
+        Concentration c of the class frequencies; 1 is flat.
+
+    References
+    ----------
+    Whitehill, J. et al. (2009). Whose vote should count more: optimal integration of labels from
+    labelers of unknown expertise. NeurIPS 22.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels = rt.datasets.anesthesia_labels()
+    >>> result = rt.fit(rt.ItemDifficulty(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["ease"].dims
+    ('item',)
+    """
+
+    prevalence: float = 1.0
+
+    reference: ClassVar[str] = r"""
+    @inproceedings{whitehill2009whose,
+      author    = {Whitehill, Jacob and Ruvolo, Paul and Wu, Tingfan and Bergsma, Jacob
+                   and Movellan, Javier},
+      title     = {Whose Vote Should Count More: Optimal Integration of Labels from Labelers of
+                   Unknown Expertise},
+      booktitle = {Advances in Neural Information Processing Systems},
+      year      = {2009},
+      volume    = {22},
+      pages     = {2035--2043},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        plain_positive(self, "prevalence")
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Class frequencies, then abilities, then eases."""
+        return (("prevalence",), ("ability",), ("ease",))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Scale of the abilities against that of the eases."""
+        return (Scale(up=("ability", "ability_mean", "ability_spread"), down=("ease",)),)
+
+    def generate(self, data: Labels) -> None:
+        """Define the NumPyro program."""
+        prevalence = _sites.sample_prevalence(self.prevalence, data)
+        mean = numpyro.sample("ability_mean", dist.Normal(2.0, 1.0))
+        spread = numpyro.sample("ability_spread", dist.LogNormal(0.0, 0.5))
+        ease_spread = numpyro.sample("ease_spread", dist.LogNormal(jnp.log(0.5), 0.5))
+        with numpyro.plate("annotator", data.num_annotators):
+            ability = numpyro.sample("ability", dist.Normal(mean, spread))
+        with numpyro.plate("item", data.num_items):
+            ease = numpyro.sample("ease", dist.TruncatedNormal(1.0, ease_spread, low=0.0))
+        logits = ability[data.annotator] * ease[data.item] - jnp.log(data.num_classes - 1.0)
+        _sites.observe(
+            dist.Categorical(probs=prevalence),
+            RightOrWrongLabel(logits[:, None], data.num_classes),
+            data,
+        )
+
+    def start(self, data: Labels) -> Values:
+        """Start from the log-odds of agreement with the majority, and equal items."""
+        accuracy = np.clip(_sites.start_accuracy(data), 0.05, 0.95)
+        return {
+            "prevalence": _sites.start_prevalence(data),
+            "ability_mean": np.asarray(2.0),
+            "ability_spread": np.asarray(1.0),
+            "ease_spread": np.asarray(0.5),
+            "ability": np.log(accuracy / (1 - accuracy)) + np.log(data.num_classes - 1),
+            "ease": np.ones(data.num_items),
+        }
+
+    def why_not(self, data: Labels) -> str | None:
+        """Refuse an earlier record, which this model cannot use."""
+        return _sites.why_not_record(data, type(self).__name__)
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Labels
+    ) -> tuple[str, ...]:
+        """Warn of a crowd that is right less often than by chance."""
+        low = np.flatnonzero(np.asarray(draws["ability"]).mean((1, 2)) < 0).tolist()
+        return (_sites.CHANCE.format(chains=low),) if low else ()

@@ -1,0 +1,97 @@
+"""One-coin model: one accuracy per annotator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from raters._validation import plain_positive
+from raters.distributions import RightOrWrongLabel
+from raters.judgements.labels import Labels
+from raters.model import Model, Values
+from raters.models.labels import _sites
+
+
+@dataclass(frozen=True)
+class OneCoin(Model[Labels]):
+    r"""One-coin Dawid–Skene model: each annotator has one accuracy, the same for all classes.
+
+    .. math::
+
+        t_i \sim \mathrm{Categorical}(p), \qquad
+        P(y_{ia} = j \mid t_i = k)
+        = \begin{cases} \alpha_a & j = k \\ (1 - \alpha_a)/(K - 1) & j \ne k \end{cases}, \\
+        p \sim \mathrm{Dirichlet}(c, \dots, c), \qquad \alpha_a \sim \mathrm{Beta}(a, b)
+
+    It has one parameter per annotator where `DawidSkene` has K(K − 1), for few labels per annotator
+    or many classes. It fails where mistakes depend on the class, as when half of the crowd does not
+    recognise one class.
+
+    Parameters
+    ----------
+    right, wrong : float
+        Concentrations a and b: numbers of right and wrong labels that the prior is worth.
+    prevalence : float
+        Concentration c of the class frequencies; 1 is flat.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels = rt.datasets.anesthesia_labels()
+    >>> result = rt.fit(rt.OneCoin(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["accuracy"].dims
+    ('annotator',)
+    """
+
+    right: float = 2.0
+    wrong: float = 1.0
+    prevalence: float = 1.0
+
+    reference: ClassVar[str] = r"""
+    @article{zhang2016spectral,
+      author  = {Zhang, Yuchen and Chen, Xi and Zhou, Dengyong and Jordan, Michael I.},
+      title   = {Spectral Methods Meet {EM}: A Provably Optimal Algorithm for Crowdsourcing},
+      journal = {Journal of Machine Learning Research},
+      year    = {2016},
+      volume  = {17},
+      number  = {102},
+      pages   = {1--44},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        plain_positive(self, "right", "wrong", "prevalence")
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Class frequencies, then accuracies."""
+        return (("prevalence",), ("accuracy",))
+
+    def generate(self, data: Labels) -> None:
+        """Define the NumPyro program."""
+        prevalence = _sites.sample_prevalence(self.prevalence, data)
+        right, wrong = _sites.beta_record(data)
+        with numpyro.plate("annotator", data.num_annotators):
+            accuracy = numpyro.sample("accuracy", dist.Beta(self.right + right, self.wrong + wrong))
+        logits = (jnp.log(accuracy) - jnp.log1p(-accuracy))[data.annotator][:, None]
+        _sites.observe(
+            dist.Categorical(probs=prevalence), RightOrWrongLabel(logits, data.num_classes), data
+        )
+
+    def start(self, data: Labels) -> Values:
+        """Start from each annotator's agreement with the majority."""
+        return {
+            "prevalence": _sites.start_prevalence(data),
+            "accuracy": _sites.start_accuracy(data),
+        }
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Labels
+    ) -> tuple[str, ...]:
+        """Warn of a crowd that is right less often than by chance."""
+        return _sites.worse_than_chance(draws, data)

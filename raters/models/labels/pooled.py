@@ -1,0 +1,96 @@
+"""Pooled model: one confusion matrix for the whole crowd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters.distributions import ConfusedLabel
+from raters.judgements.labels import Labels
+from raters.model import Model, Values
+from raters.models.labels import _sites
+
+
+@dataclass(frozen=True)
+class Pooled(Model[Labels]):
+    r"""Pooled multinomial model: all annotators share one confusion matrix.
+
+    .. math::
+
+        t_i \sim \mathrm{Categorical}(p), \qquad
+        y_{ia} \mid t_i = k \sim \mathrm{Categorical}(\pi_k), \\
+        p \sim \mathrm{Dirichlet}(c, \dots, c), \qquad
+        \pi_k \sim \mathrm{Dirichlet}(d \text{ at } k, o \text{ elsewhere})
+
+    It is `DawidSkene` with equal matrices: it learns which classes the crowd confuses, but not
+    which annotators do.
+
+    Parameters
+    ----------
+    diagonal : float
+        Concentration d: number of right labels that the prior is worth, for each true class.
+    off_diagonal : float, optional
+        Concentration o of each wrong label; 1/K for K classes by default.
+    prevalence : float
+        Concentration c of the class frequencies; 1 is flat.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels = rt.datasets.anesthesia_labels()
+    >>> result = rt.fit(rt.Pooled(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["confusion"].dims
+    ('true_class', 'label')
+    """
+
+    diagonal: float = 1.0
+    off_diagonal: float | None = None
+    prevalence: float = 1.0
+
+    reference: ClassVar[str] = _sites.COMPARED
+
+    def __post_init__(self) -> None:
+        _sites.check_concentrations(self)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Class frequencies, then the confusion matrix."""
+        return (("prevalence",), ("confusion",))
+
+    def _concentration(self, data: Labels) -> Float[Array, "true_class label"]:
+        prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
+        return prior if data.record is None else prior + data.record.sum(0)
+
+    def generate(self, data: Labels) -> None:
+        """Define the NumPyro program."""
+        prevalence = _sites.sample_prevalence(self.prevalence, data)
+        with numpyro.plate("true_class", data.num_classes):
+            confusion = numpyro.sample(
+                "confusion",
+                dist.Dirichlet(self._concentration(data)),
+                infer={"event_dims": ["label"]},
+            )
+        label = ConfusedLabel(confusion[None], jnp.zeros(data.num_rows, int))
+        _sites.observe(dist.Categorical(probs=prevalence), label, data)
+
+    def start(self, data: Labels) -> Values:
+        """Start from the confusion matrix against the majority vote."""
+        counts = _sites.vote_counts(data).sum(0) + 0.01 * (
+            self._concentration(data) + np.eye(data.num_classes)
+        )
+        return {
+            "prevalence": _sites.start_prevalence(data),
+            "confusion": np.asarray(counts / counts.sum(-1, keepdims=True)),
+        }
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Labels
+    ) -> tuple[str, ...]:
+        """Warn of classes that seem to be switched."""
+        return _sites.switched(draws, responsibility, data)

@@ -1,0 +1,153 @@
+"""Raykar et al.'s model: a classifier and the annotators' confusion matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters._validation import plain_positive, whole
+from raters.distributions import ConfusedLabel
+from raters.judgements.labels import Labels
+from raters.model import Model, Values
+from raters.models.labels import _sites
+
+
+@dataclass(frozen=True)
+class Raykar(Model[Labels]):
+    r"""Raykar et al.'s model: a classifier of the items, and a confusion matrix for each annotator.
+
+    .. math::
+
+        t_i \mid x_i \sim \mathrm{Categorical}(\mathrm{softmax}(W^\top x_i)), \qquad
+        y_{ia} \mid t_i = k \sim \mathrm{Categorical}(\pi_{ak}), \\
+        w_{fk} \sim \mathrm{Normal}(0, s), \quad
+        w_{\mathrm{intercept}, k} \sim \mathrm{Normal}(0, 2.5), \qquad
+        \pi_{ak} \sim \mathrm{Dirichlet}(d \text{ at } k, o \text{ elsewhere})
+
+    `raters.Labels.with_features` standardises the features. Items without labels may be included:
+    the classifier predicts their class, as `raters.predict` does for new items.
+
+    The true classes are summed out, with the classifier as their prior. Some printed versions of
+    the EM algorithm weight the confusion counts by the classifier's prediction in place of the
+    posterior of the truth, and leave the classifier out of the E-step; those do not increase any
+    likelihood.
+
+    ``Raykar(hidden=16)`` adds a hidden layer to the classifier, :math:`W^\top x + U^\top
+    \tanh(V^\top x)` with normal priors on V and U too, for `raters.SVI` and `raters.PGEM`: samplers
+    do not visit the many modes of a posterior over networks.
+
+    There are coefficients for all classes, not all but one, so that the prior is symmetric. Their
+    common part does not change the likelihood, and follows the prior.
+
+    Parameters
+    ----------
+    coefficient_scale : float, optional
+        Standard deviation s of the coefficients of the D standardised features; :math:`1.5 /
+        \sqrt{D}` by default, so that the features' sum has a prior standard deviation of about 1.5.
+    hidden : int
+        Number of units of a hidden layer beside the linear classifier; none by default.
+    diagonal : float
+        Concentration d: number of right labels that the prior is worth, for each annotator and
+        true class.
+    off_diagonal : float, optional
+        Concentration o of each wrong label; 1/K for K classes by default.
+
+    References
+    ----------
+    Raykar, V. C. et al. (2010). Learning from crowds. JMLR 11, 1297–1322.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels, _ = rt.datasets.label_crowd(80, 5, 3, 2, num_features=3, seed=0)
+    >>> result = rt.fit(rt.Raykar(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["coefficient"].dims
+    ('feature', 'true_class')
+    """
+
+    coefficient_scale: float | None = None
+    hidden: int = 0
+    diagonal: float = 1.0
+    off_diagonal: float | None = None
+
+    reference: ClassVar[str] = r"""
+    @article{raykar2010learning,
+      author  = {Raykar, Vikas C. and Yu, Shipeng and Zhao, Linda H. and Valadez, Gerardo Hermosillo
+                 and Florin, Charles and Bogoni, Luca and Moy, Linda},
+      title   = {Learning From Crowds},
+      journal = {Journal of Machine Learning Research},
+      year    = {2010},
+      volume  = {11},
+      number  = {43},
+      pages   = {1297--1322},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        _sites.check_concentrations(self)
+        plain_positive(self, "coefficient_scale", optional=True)
+        whole("hidden", self.hidden, least=0)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Classifier, one class at a time; then confusion matrices."""
+        return (("coefficient",), *((("output_weight",),) if self.hidden else ()), ("confusion",))
+
+    def generate(self, data: Labels) -> None:
+        """Define the NumPyro program."""
+        coefficient = _sites.sample_coefficient(self.coefficient_scale, data)
+        prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
+        confusion = _sites.sample_confusion(prior, data)
+        log_odds = data.features @ coefficient
+        if self.hidden:
+            log_odds = log_odds + self._hidden_layer(data)
+        _sites.observe(
+            dist.Categorical(logits=log_odds), ConfusedLabel(confusion, data.annotator), data
+        )
+
+    def _hidden_layer(self, data: Labels) -> Float[Array, "item true_class"]:
+        shape = (data.num_features, self.hidden)
+        hidden_prior = dist.Normal(0.0, 1 / np.sqrt(data.num_features)).expand(shape).to_event(2)
+        hidden_weight = numpyro.sample(
+            "hidden_weight", hidden_prior, infer={"event_dims": ["feature", "hidden"]}
+        )
+        shape = (self.hidden, data.num_classes)
+        output_prior = dist.Normal(0.0, 1.5 / np.sqrt(self.hidden)).expand(shape).to_event(2)
+        output_weight = numpyro.sample(
+            "output_weight", output_prior, infer={"event_dims": ["hidden", "true_class"]}
+        )
+        log_odds: Array = jnp.tanh(data.features @ hidden_weight) @ output_weight
+        return log_odds
+
+    def start(self, data: Labels) -> Values:
+        """Start from confusion matrices against the majority vote, and a classifier trained on the
+        votes."""
+        prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
+        start: Values = {
+            "coefficient": _sites.start_coefficient(data, self.coefficient_scale),
+            "confusion": _sites.start_confusion(data, prior),
+        }
+        if self.hidden:
+            # Random, since hidden units that start equal stay equal.
+            rng = np.random.default_rng(0)
+            start["hidden_weight"] = rng.normal(size=(data.num_features, self.hidden)) / np.sqrt(
+                data.num_features
+            )
+            start["output_weight"] = 0.01 * rng.normal(size=(self.hidden, data.num_classes))
+        return start
+
+    def why_not(self, data: Labels) -> str | None:
+        """Refuse labels without features, which the classifier needs."""
+        return _sites.why_not_features(data, type(self).__name__)
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Labels
+    ) -> tuple[str, ...]:
+        """Warn of classes that seem to be switched."""
+        return _sites.switched(draws, responsibility, data)

@@ -1,0 +1,140 @@
+"""Yan et al.'s model: a classifier, and annotators whose errors depend on the item's features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from raters._validation import plain_positive
+from raters.distributions import RightOrWrongLabel
+from raters.judgements.labels import Labels
+from raters.model import Model, Values
+from raters.models.labels import _sites
+
+
+@dataclass(frozen=True)
+class Yan(Model[Labels]):
+    r"""Yan et al.'s model: as `Raykar`, with accuracies that depend on the item's features too.
+
+    .. math::
+
+        t_i \mid x_i \sim \mathrm{Categorical}(\mathrm{softmax}(W^\top x_i)), \qquad
+        P(y_{ia} = j \mid t_i = k, x_i) = \begin{cases} \sigma(c_{ak} + v_a^\top x_i) & j = k \\
+        (1 - \sigma(c_{ak} + v_a^\top x_i)) \, m_{akj} & j \ne k \end{cases}, \\
+        c_{ak} \sim \mathrm{Normal}(\bar c, \phi), \quad v_{af} \sim \mathrm{Normal}(0, \tau), \quad
+        m_{ak} \sim \mathrm{Dirichlet}(1, \dots, 1), \\
+        \bar c \sim \mathrm{Normal}(1, 1), \quad \phi \sim \mathrm{LogNormal}(0, ½), \quad
+        \tau \sim \mathrm{LogNormal}(\log 0.3, ½)
+
+    `sensitivity` c is the log-odds of a right label for each true class, `tilt` v its slope in the
+    features, and `wrong` m the distribution of the mistakes (over the classes other than the true
+    one, in order; absent with two classes). At v = 0 these are confusion matrices, and the model is
+    `Raykar` with another prior on them. The paper has two classes and one sensitivity for both;
+    this model has confusion matrices in its place.
+
+    Parameters
+    ----------
+    coefficient_scale : float, optional
+        Standard deviation of the classifier's coefficients; :math:`1.5 / \sqrt{D}` for D features
+        by default.
+
+    References
+    ----------
+    Yan, Y. et al. (2010). Modeling annotator expertise: learning when everybody knows a bit of
+    something. AISTATS 13, 932–939.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels, _ = rt.datasets.label_crowd(80, 5, 3, 2, num_features=3, seed=0)
+    >>> result = rt.fit(rt.Yan(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["tilt"].dims
+    ('annotator', 'feature')
+    """
+
+    coefficient_scale: float | None = None
+
+    reference: ClassVar[str] = r"""
+    @inproceedings{yan2010modeling,
+      author    = {Yan, Yan and Rosales, R{\'o}mer and Fung, Glenn and Schmidt, Mark
+                   and Hermosillo, Gerardo and Bogoni, Luca and Moy, Linda and Dy, Jennifer},
+      title     = {Modeling Annotator Expertise: Learning When Everybody Knows a Bit of Something},
+      booktitle = {Proceedings of the Thirteenth International Conference on Artificial
+                   Intelligence and Statistics},
+      series    = {Proceedings of Machine Learning Research},
+      year      = {2010},
+      volume    = {9},
+      pages     = {932--939},
+      publisher = {PMLR},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        plain_positive(self, "coefficient_scale", optional=True)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Classifier, one class at a time; the annotators' log-odds; the distribution of mistakes,
+        which is trivial with two classes."""
+        return (("coefficient",), ("sensitivity", "tilt"), ("wrong",))
+
+    def generate(self, data: Labels) -> None:
+        """Define the NumPyro program."""
+        coefficient = _sites.sample_coefficient(self.coefficient_scale, data)
+        mean = numpyro.sample("sensitivity_mean", dist.Normal(1.0, 1.0))
+        spread = numpyro.sample("sensitivity_spread", dist.LogNormal(0.0, 0.5))
+        tilt_spread = numpyro.sample("tilt_spread", dist.LogNormal(jnp.log(0.3), 0.5))
+        # One plate, since NumPyro gives each plate one axis: the axes of classes and features are
+        # events.
+        with numpyro.plate("annotator", data.num_annotators):
+            by_class = dist.Normal(mean, spread).expand([data.num_classes]).to_event(1)
+            sensitivity = numpyro.sample(
+                "sensitivity", by_class, infer={"event_dims": ["true_class"]}
+            )
+            by_feature = dist.Normal(0.0, tilt_spread).expand([data.num_features]).to_event(1)
+            tilt = numpyro.sample("tilt", by_feature, infer={"event_dims": ["feature"]})
+            uniform = dist.Dirichlet(
+                jnp.ones((data.num_annotators, data.num_classes, data.num_classes - 1))
+            ).to_event(1)
+            wrong = numpyro.sample(
+                "wrong", uniform, infer={"event_dims": ["true_class", "wrong_label"]}
+            )
+        annotator = jnp.broadcast_to(data.annotator[:, None], (data.num_rows, data.num_classes))
+        logits = sensitivity[annotator, jnp.arange(data.num_classes)]
+        for feature in range(data.num_features):
+            logits = logits + data.features[data.group, feature][:, None] * tilt[annotator, feature]
+        label = RightOrWrongLabel(logits, data.num_classes, wrong, data.annotator)
+        _sites.observe(dist.Categorical(logits=data.features @ coefficient), label, data)
+
+    def start(self, data: Labels) -> Values:
+        """Start from the log-odds of agreement with the majority, the same for all items."""
+        confusion = _sites.start_confusion(data, np.ones((data.num_classes, data.num_classes)))
+        right = np.clip(np.einsum("akk->ak", confusion), 0.1, 0.9)
+        shape = (data.num_annotators, data.num_classes, data.num_classes - 1)
+        return {
+            "coefficient": _sites.start_coefficient(data, self.coefficient_scale),
+            "sensitivity_mean": np.asarray(1.0),
+            "sensitivity_spread": np.asarray(1.0),
+            "tilt_spread": np.asarray(0.3),
+            "sensitivity": np.log(right / (1 - right)),
+            "wrong": np.full(shape, 1 / shape[-1]),
+            "tilt": np.zeros((data.num_annotators, data.num_features)) + 0.01,
+        }
+
+    def why_not(self, data: Labels) -> str | None:
+        """Refuse labels without features, or with an earlier record, which has no use here."""
+        name = type(self).__name__
+        return _sites.why_not_features(data, name) or _sites.why_not_record(data, name)
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Labels
+    ) -> tuple[str, ...]:
+        """Warn of a crowd that is right less often than by chance."""
+        right = np.asarray(draws["sensitivity"]).mean((1, 2, 3))
+        low = np.flatnonzero(right < -np.log(data.num_classes - 1)).tolist()
+        return (_sites.CHANCE.format(chains=low),) if low else ()

@@ -1,0 +1,363 @@
+"""A model read on its data: its sites, the unit of its likelihood, its latent class, and its
+densities."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property, partial, singledispatch
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from numpyro import handlers
+from numpyro.distributions import constraints
+
+from raters.distributions import GroupedMixture
+from raters.errors import SettingError
+from raters.judgements.base import Judgements
+from raters.model import Model, Values
+
+# How far a start in unconstrained coordinates is kept from the edge of a support, as a share of its
+# width.
+_EDGE = 1e-6
+
+
+class Site(NamedTuple):
+    """One ``sample`` statement: its shape, the names of its axes (its plates), its support and its
+    distribution."""
+
+    shape: tuple[int, ...]
+    dims: tuple[str, ...]
+    support: constraints.Constraint
+    distribution: str
+
+
+def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
+    """The program's trace with the sites in `values` set to them; sites that are not named are
+    drawn."""
+    seeded = handlers.seed(handlers.substitute(model.generate, values), jax.random.key(0))
+    sites: dict[str, Any] = handlers.trace(seeded).get_trace(data)
+    return sites
+
+
+def skeleton(model: Model[Any], data: Any) -> dict[str, Any]:
+    """The program's trace at any values inside the supports: nothing is drawn, which would take
+    long to compile."""
+    program = handlers.substitute(model.generate, substitute_fn=partial(_feasible, model.observed))
+    sites: dict[str, Any] = handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(
+        data
+    )
+    return sites
+
+
+def _feasible(observed: str, site: dict[str, Any]) -> Any:
+    """Any value in a site's support."""
+    if site["type"] != "sample" or site["is_observed"]:
+        return None
+    fn = site["fn"]
+    if site["name"] == observed:
+        return jnp.zeros(fn.shape())
+    return fn.support.feasible_like(jnp.zeros(fn.shape()))
+
+
+class Supports(dict[str, constraints.Constraint]):
+    """Support of each latent site by name; hashable, so that compiled functions can depend on
+    it."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple((name, type(support)) for name, support in self.items()))
+
+
+class LatentClass(NamedTuple):
+    """The class that a likelihood sums out for each of its units.
+
+    Attributes
+    ----------
+    unit, name : str
+        Axis of the units, and axis of the classes.
+    size : int
+        Number of classes.
+    """
+
+    unit: str
+    name: str
+    size: int
+
+    @property
+    def group(self) -> str:
+        """Group of a result that holds the responsibilities: the plural of the class axis."""
+        noun = self.name.rsplit("_", 1)[-1]
+        return f"{noun}es" if noun.endswith("s") else f"{noun}s"
+
+    @property
+    def axes(self) -> tuple[str, str]:
+        """Axes of the responsibilities."""
+        return self.unit, self.name
+
+
+@dataclass(frozen=True, eq=False)
+class Program[Data: Judgements]:
+    """A model read once on its data. `raters.fit` makes it and hands it on.
+
+    The program runs when the first fact is asked for, on one unit of the data, and draws nothing.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels = rt.datasets.anesthesia_labels()
+    >>> program = rt.Program(rt.DawidSkene(), labels)
+    >>> program.sites["confusion"].dims, program.unit, program.latent.name
+    (('annotator', 'true_class', 'label'), 'item', 'true_class')
+    """
+
+    model: Model[Data]
+    data: Data
+
+    @cached_property
+    def _skeleton(self) -> dict[str, Any]:
+        # Plates are not empty, and a campaign may begin without any judgement.
+        data = self.data if self.data.num_units else self.data.padded(1)
+        return skeleton(self.model, data.take(slice(0, 1)))
+
+    @cached_property
+    def sites(self) -> dict[str, Site]:
+        """Latent sites by name, in the order of the program."""
+        sites = {}
+        for name, site in self._skeleton.items():
+            if site["type"] == "sample" and name != self.model.observed:
+                shape = jnp.shape(site["value"])
+                support, fn = _of_one(site["fn"].support), _name(site["fn"])
+                sites[name] = Site(shape, _dims(name, site, len(shape)), support, fn)
+        return sites
+
+    @cached_property
+    def supports(self) -> Supports:
+        """Support of each latent site."""
+        return Supports({name: site.support for name, site in self.sites.items()})
+
+    @cached_property
+    def observed(self) -> Site:
+        """The observed site: its axis is the unit of the likelihood."""
+        site = self._skeleton[self.model.observed]
+        support, fn = _of_one(site["fn"].support), _name(site["fn"])
+        return Site((self.num_units,), (self.unit,), support, fn)
+
+    @cached_property
+    def unit(self) -> str:
+        """Axis that the likelihood is a product over: declared as ``infer={"unit": ...}`` of the
+        observed site, otherwise its innermost plate."""
+        site = self._skeleton[self.model.observed]
+        if declared := site["infer"].get("unit"):
+            return str(declared)
+        plates = sorted(site["cond_indep_stack"], key=lambda frame: frame.dim)
+        return str(plates[-1].name) if plates else self.data.unit
+
+    @property
+    def num_units(self) -> int:
+        """Length of that axis."""
+        if self.unit == self.data.unit:
+            return self.data.num_units
+        return len(self.data.coords[self.unit])
+
+    @cached_property
+    def latent(self) -> LatentClass | None:
+        """The class that the likelihood sums out: declared as ``infer={"latent_class": ...}`` of
+        the observed site, whose distribution is then a `raters.distributions.GroupedMixture`."""
+        site = self._skeleton[self.model.observed]
+        if (name := site["infer"].get("latent_class")) is None:
+            if isinstance(site["fn"], GroupedMixture):
+                raise SettingError(
+                    f"{type(self.model).__name__} sums a class out of {self.model.observed!r} and"
+                    " does not name it; pass infer={'unit': axis of the groups, 'latent_class':"
+                    " axis of the classes} to numpyro.sample"
+                )
+            return None
+        num_classes = site["fn"].component_distribution.batch_shape[-1]
+        return LatentClass(self.unit, str(name), int(num_classes))
+
+    @cached_property
+    def axes(self) -> frozenset[str]:
+        """Axes of the parameters: their names are those that were fitted."""
+        return frozenset(axis for site in self.sites.values() for axis in site.dims)
+
+
+def _of_one(support: constraints.Constraint) -> constraints.Constraint:
+    """The support of one event, of many that `to_event` or a plate has put together."""
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    return support
+
+
+def _dims(name: str, site: dict[str, Any], number: int) -> tuple[str, ...]:
+    """Names of a site's axes: its plates', then those that it declares for its events."""
+    event = site["fn"].event_dim
+    by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
+    batch = tuple(
+        by_axis.get(axis, f"{name}_dim_{axis - event}") for axis in range(event - number, 0)
+    )
+    declared = tuple(site["infer"].get("event_dims", ()))
+    return batch + (declared or tuple(f"{name}_dim_{axis}" for axis in range(-event, 0)))
+
+
+def _name(fn: dist.Distribution) -> str:
+    """A distribution's name as a reader knows it."""
+    if isinstance(fn, (dist.ExpandedDistribution, dist.Independent)):
+        return _name(fn.base_dist)
+    name = type(fn).__name__
+    if "Truncated" in name and hasattr(fn, "base_dist"):
+        return f"Truncated{_name(fn.base_dist)}"
+    return name.removesuffix("Logits").removesuffix("Probs")
+
+
+def log_prior(
+    model: Model[Any], data: Any, values: Values, without: tuple[str, ...] = ()
+) -> jax.Array:
+    """Log prior density of all latent sites but those in `without`; −∞ outside their support."""
+    total = jnp.zeros(())
+    for name, site in trace(model, data, values).items():
+        if site["type"] == "sample" and name != model.observed and name not in without:
+            fn, value = site["fn"], site["value"]
+            total += jnp.where(fn.support(value), fn.log_prob(value), -jnp.inf).sum()
+    return total
+
+
+def pointwise_log_likelihood(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Log-likelihood of each unit (`Program.unit`), shape (unit,)."""
+    site = trace(model, data, values)[model.observed]
+    log_probs: jax.Array = site["fn"].log_prob(site["value"])
+    return log_probs
+
+
+def log_joint(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Log density of parameters and outcomes together, in the coordinates in which the model is
+    written."""
+    return log_prior(model, data, values) + pointwise_log_likelihood(model, data, values).sum()
+
+
+def scattered(
+    values: Values,
+    supports: dict[str, constraints.Constraint],
+    rng: np.random.Generator,
+    least: float = 0.6,
+) -> Values:
+    """Values that differ from these, each in its support: factors from `least` to 1.1 on every
+    site; on probabilities, a share of other ones."""
+    scattered_values = {}
+    for name, value in values.items():
+        if supports[name] is constraints.simplex:
+            share = (1 - least) * rng.uniform(0.2, 0.5)
+            scattered_values[name] = (1 - share) * value + share * rng.dirichlet(
+                np.ones(np.shape(value)[-1]), np.shape(value)[:-1]
+            )
+        else:
+            # An accuracy stays above chance.
+            low, high = (
+                ((1 + least) / 2, 1.0)
+                if supports[name] is constraints.unit_interval
+                else (least, 1.1)
+            )
+            scattered_values[name] = value * rng.uniform(low, high, np.shape(value))
+    return scattered_values
+
+
+def inside(values: Values, supports: dict[str, constraints.Constraint]) -> Values:
+    """Values a little inside their supports, so that unconstrained coordinates are finite: draws
+    may lie on an edge."""
+    inner = {}
+    for name, value in values.items():
+        value, support = np.asarray(value, np.float64), supports[name]
+        if support is constraints.simplex:
+            inner[name] = (1 - _EDGE) * value + _EDGE / value.shape[-1]
+            continue
+        low, high = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))
+        if low is not None:
+            value = np.maximum(value, low + _EDGE * (1.0 if high is None else high - low))
+        inner[name] = (
+            value
+            if high is None
+            else np.minimum(value, high - _EDGE * (1.0 if low is None else high - low))
+        )
+    return inner
+
+
+@partial(jax.jit, static_argnums=0)
+def prior_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Compiled `log_prior`."""
+    return log_prior(model, data, values)
+
+
+@partial(jax.jit, static_argnums=0)
+def likelihood_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Compiled sum of `pointwise_log_likelihood`."""
+    return pointwise_log_likelihood(model, data, values).sum()
+
+
+def responsibility(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Probability of each class of each unit given its judgements, under one draw, shape (unit,
+    class)."""
+    site = trace(model, data, values)[model.observed]
+    probs: jax.Array = site["fn"].responsibilities(site["value"])
+    return probs
+
+
+@partial(jax.jit, static_argnums=0)
+def class_probs(model: Model[Any], data: Any, draws: Values) -> jax.Array:
+    """Probability of each class of each unit given its judgements, shape (draw, unit, class)."""
+    probs: jax.Array = jax.lax.map(
+        lambda values: responsibility(model, data, values).astype(jnp.float32), draws
+    )
+    return probs
+
+
+def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array:
+    r"""Probability of each answer to each question under one draw, given each class that the
+    likelihood sums out.
+
+    .. math:: p(a \mid \theta, q) = \exp \log p(y_q = a \mid \theta)
+
+    by the observed distribution of each row.
+
+    Parameters
+    ----------
+    model : Model
+    questions : Judgements
+        Outcomes and counts in it are ignored.
+    values : mapping
+        One draw of each site.
+
+    Returns
+    -------
+    array, shape (class, answer, row)
+        One class where the likelihood sums none out.
+    """
+    rows, is_code = questions.num_rows, questions.answer in questions.axes
+    outcomes = jnp.asarray(questions.answers(), jnp.int32 if is_code else jnp.result_type(float))
+
+    def of(outcome: jax.Array) -> jax.Array:
+        answered = {questions.answer: jnp.broadcast_to(outcome, (rows,)), "count": None}
+        site = trace(model, dataclasses.replace(questions, **answered), values)[model.observed]
+        return row_log_probs(site["fn"], site["value"])
+
+    return jnp.exp(jax.vmap(of)(outcomes)).transpose(2, 0, 1)
+
+
+@singledispatch
+def row_log_probs(fn: dist.Distribution, value: jax.Array) -> jax.Array:
+    """Log-probability of each row's value given each class that is summed out, shape (row,
+    class)."""
+    log_probs: jax.Array = fn.log_prob(value)[:, None]
+    return log_probs
+
+
+@row_log_probs.register
+def _(fn: GroupedMixture, value: jax.Array) -> jax.Array:
+    log_probs: jax.Array = fn.component_distribution.log_prob(value[:, None])
+    return log_probs

@@ -1,0 +1,1 @@
+"""Reports of an audit, from one dictionary of facts."""

@@ -1,0 +1,172 @@
+"""HTML page and Markdown of a report, from its facts alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from raters.reporting.facts import percent, plural
+from raters.reporting.page import VERDICTS
+from raters.reporting.sentences import counted
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+# Largest number of judges in one list; of more, those who can stay are folded away.
+_OPEN = 30
+# Rows of a section's table at most: in a page, and in Markdown; judges in Markdown.
+_ROWS, _ROWS_IN_MARKDOWN, _IN_MARKDOWN = 500, 10, 50
+# Up to so many judges, numbers fit into the cells of the matrix.
+NUMBERED = 12
+# Cells with fewer common questions are pale.
+FEW = 5
+
+
+class Scale(NamedTuple):
+    """Linear scale from numbers to positions, in per cent of its width."""
+
+    low: float
+    high: float
+
+    def at(self, value: float) -> str:
+        """Return the position of a number, at most the ends of the scale."""
+        inside = min(max(value, self.low), self.high)
+        return f"{100 * (inside - self.low) / (self.high - self.low):.1f}%"
+
+    def wide(self, low: float, high: float) -> str:
+        """Return the width of an interval."""
+        return f"{float(self.at(high)[:-1]) - float(self.at(low)[:-1]):.1f}%"
+
+
+def scale_of(rows: list[Mapping[str, Any]], name: str, *also: float) -> Scale:
+    """Return a scale that contains the intervals of all rows, and the numbers `also`."""
+    low = min([row[f"{name}_low"] for row in rows] + list(also))
+    high = max([row[f"{name}_high"] for row in rows] + list(also))
+    margin = 0.03 * (high - low or 1.0)
+    return Scale(low - margin, high + margin)
+
+
+def html(facts: Mapping[str, Any]) -> str:
+    """Render the report as an HTML page."""
+    return _environment().get_template("report.html.jinja").render(_prepared(facts)).lstrip()
+
+
+def markdown(facts: Mapping[str, Any]) -> str:
+    """Render the report as Markdown, which is shorter."""
+    text = _environment().get_template("report.md.jinja").render(_prepared(facts))
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Add to the facts what the templates need for their layout."""
+    annotators, judged = facts["annotators"], facts["columns"][0]
+    groups = {
+        verdict: [row for row in annotators if row["verdict"] == verdict] for verdict in VERDICTS
+    }
+    threshold = facts["how"]["threshold"]
+    return dict(facts) | {
+        "first": annotators if len(annotators) <= _OPEN else groups["drop"] + groups["review"],
+        "folded": (
+            {}
+            if len(annotators) <= _OPEN
+            else {verdict: groups[verdict] for verdict in VERDICTS[2:] if groups[verdict]}
+        ),
+        "judges": plural(facts["judge"]),
+        "scale": scale_of(annotators, judged["name"], *judged["marks"], threshold),
+        # Places on the axis, in the upper row of numbers or the lower.
+        "marks": [(mark, 0) for mark in judged["marks"] if mark != threshold] + [(threshold, 1)],
+        "sections": {
+            key: dict(section)
+            | {
+                "tables": [
+                    _laid_out(table, key, place) for place, table in enumerate(section["tables"])
+                ]
+            }
+            for key, section in facts["sections"].items()
+        },
+        "verdicts": VERDICTS,
+        "in_markdown": _IN_MARKDOWN,
+        "rows_most": _ROWS,
+        "rows_in_markdown": _ROWS_IN_MARKDOWN,
+        "numbered": NUMBERED,
+        "few": FEW,
+    }
+
+
+def _laid_out(table: Mapping[str, Any], section: str, place: int) -> dict[str, Any]:
+    """Add to a table the scales of its intervals, and an id for the lines behind them."""
+    drawn = [column for column in table["columns"] if column["form"] == "interval"]
+    scales = {
+        column["name"]: scale_of(table["rows"], column["name"], *column["marks"])
+        for column in drawn
+        if table["rows"]
+    }
+    marks = {column["name"]: [(mark, 0) for mark in column["marks"]] for column in drawn}
+    lines = f"lines-{section}-{place}"
+    return dict(table) | {"scales": scales, "marks": marks, "lines": lines}
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    """Load the templates, once."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("raters.reporting"),
+        autoescape=lambda name: str(name).endswith(".html.jinja"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "percent": _percent,
+        "number": _number,
+        "md": escape_markdown,
+        "code": _in_backticks,
+    }
+    environment.filters |= {"counted": counted, "shade": shade}
+    return environment
+
+
+def shade(share: float, by_chance: float) -> tuple[str, str]:
+    """Return colour and opacity of a cell of the matrix; the opacity is 0 at chance agreement."""
+    below = share < by_chance
+    largest = by_chance if below else 1 - by_chance
+    opacity = 0.8 * abs(share - by_chance) / largest if largest > 0 else 0.0
+    return "low" if below else "high", f"{opacity:.2f}"
+
+
+def _percent(share: float | None) -> str:
+    """Format a share in per cent, or a dash for None."""
+    return "–" if share is None else percent(share)
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    """Format a number with a true minus sign, or a dash for None."""
+    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+
+
+_SYNTAX = "\\`*_{}[]<>|~#$"
+# GitHub turns these into mentions, references and links; an invisible word joiner after them
+# prevents it.
+_AUTOLINK = re.compile(r"@|#(?=\w)|:(?=//)|www(?=\.)|\bgh-(?=\d)", re.IGNORECASE)
+_WORD_JOINER = "\u2060"
+
+
+def escape_markdown(text: Any) -> str:
+    """Escape a text for Markdown and GitHub, also in a cell of a table."""
+    plain = " ".join(str(text).split()).replace("&", "&amp;")
+    unlinked = _AUTOLINK.sub(lambda match: match[0] + _WORD_JOINER, plain)
+    escaped = "".join(f"\\{letter}" if letter in _SYNTAX else letter for letter in unlinked)
+    return escaped.replace("\\<", "&lt;").replace("\\>", "&gt;")
+
+
+def _in_backticks(text: Any) -> str:
+    """Format a line of code, between more backticks than it contains."""
+    line, fence = " ".join(str(text).split()), "`"
+    while fence in line:
+        fence += "`"
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{pad}{line}{pad}{fence}"

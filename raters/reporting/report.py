@@ -1,0 +1,224 @@
+"""Report of an audit for readers who do not know the model: a page, Markdown or JSON."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from raters.auditing.audit import Audit, check_audit
+from raters.errors import SettingError
+from raters.fitting.result import program_of
+from raters.judgements.base import Judgements
+from raters.kinds import AuditContext
+from raters.model import Model
+from raters.reporting import facts, render
+from raters.reporting.page import facts_of, question_roles
+
+_FORMS = (".html", ".md", ".json")
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """Report of an audit; each form shows the same facts.
+
+    Attributes
+    ----------
+    facts : mapping
+        Plain values (numbers, text, lists and dictionaries); a number that is not finite is None.
+
+        - ``schema_version``, ``title``;
+        - ``kind`` (such as ``"comparisons"``), ``judge`` (axis of those who are audited),
+          ``judged`` (quantity that is compared with the threshold), ``words`` (for one and for many
+          judgements);
+        - ``answer``: counts of the verdicts, names, expected mistakes and costs;
+        - ``columns`` and ``annotators``: the audit's table with reasons, those who should go first;
+        - ``sections``: parts of the kind by their keys, each with ``title``, ``sentence``,
+          ``counts``, ``tables`` (with ``columns`` and ``rows``) and ``matrices``;
+        - ``agreement``, ``convergence``, ``next``, ``how`` and ``cite``.
+    """
+
+    facts: Mapping[str, Any]
+
+    def html(self) -> str:
+        """One page that needs nothing else: no script, no font, no picture from elsewhere."""
+        return render.html(self.facts)
+
+    def markdown(self) -> str:
+        """The short form, for a pull request or an issue; names are escaped."""
+        return render.markdown(self.facts)
+
+    def json(self) -> str:
+        """Strict JSON. ``Report(json.loads(text))`` is the report again."""
+        return facts.as_json(self.facts)
+
+    def as_text(self, path: str | Path) -> str:
+        """The form that the ending of `path` asks for."""
+        return {".html": self.html, ".md": self.markdown, ".json": self.json}[
+            check_form(Path(path))
+        ]()
+
+    def save(self, path: str | Path) -> None:
+        """Write the form that the ending of `path` asks for: ``.html``, ``.md`` or ``.json``.
+
+        Raises
+        ------
+        SettingError
+            When the ending is another one, or the file cannot be written.
+        """
+        path = Path(path)
+        text = self.as_text(path)
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            why = f"{str(path)!r} cannot be written: {error.strerror}"
+            raise SettingError(
+                f"{why}; name a file in a folder that is there and can be written to"
+            ) from error
+
+    def __str__(self) -> str:
+        return "\n".join([self.facts["answer"]["sentence"], *self.facts["answer"]["sure"]])
+
+    def __repr__(self) -> str:
+        return f"Report({self.facts['title']!r}: {self.facts['answer']['sentence']!r})"
+
+
+def check_form(path: Path) -> str:
+    """The ending of a report's file; `SettingError` when there is no form for it."""
+    if path.suffix.lower() not in _FORMS:
+        raise SettingError(
+            f"{str(path)!r} does not say what form the report should have; end it in .html (a"
+            f" page), .md (Markdown) or .json, such as {path.stem or 'report'}.html"
+        )
+    return path.suffix.lower()
+
+
+def report(
+    model: Model[Any],
+    result: xr.DataTree,
+    audit: Audit,
+    *,
+    questions: xr.Dataset | pd.DataFrame | None = None,
+    questions_note: str = "",
+    title: str | None = None,
+    command: str = "",
+) -> Report:
+    """Report an audit in words and pictures, for those who decide on it.
+
+    Parameters
+    ----------
+    model : Model
+        The model that was fitted.
+    result : xarray.DataTree
+    audit : Audit
+        From ``rt.audit(model, result)``.
+    questions : xarray.Dataset or table, optional
+        From ``rt.suggest``, to be listed under what to do next.
+    questions_note : str
+        A sentence about them.
+    title : str, optional
+    command : str
+        The command line that made the audit. The report then says what to do next in commands, and
+        otherwise in Python.
+
+    Returns
+    -------
+    Report
+        With ``html()``, ``markdown()``, ``json()`` and ``save(path)``.
+
+    Raises
+    ------
+    SettingError
+        When `audit` is of others than those of `result`; when `result` was fitted with another
+        model; when `questions` are not questions, or `command` is no command line.
+
+    See Also
+    --------
+    audit, suggest
+
+    Notes
+    -----
+    Expected numbers are the model's: with p = P(competence < threshold), the sum of 1 − p over
+    those with verdict ``drop`` are wrong drops, the sum of p over those with verdict ``keep`` are
+    wrongly kept, and the costs are those of the audit.
+
+    The agreement of two annotators is, on average over the questions that both answered, the
+    probability that a random answer of the one is that of the other; a tie counts as half an answer
+    for each side. Beside it stands agreement by chance: ½ where questions compare two things,
+    otherwise the sum of the squared shares of the answers among all answers.
+
+    The report of any kind of judgement has the audit's table, expected mistakes and costs,
+    convergence, agreement, next steps, facts of the data and citations. `raters.Kind` adds
+    ``columns``, ``reason`` and ``sections``.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
+    >>> model = rt.ExtendedBTL(competence="signed")
+    >>> result = rt.fit(model, votes, rt.PGEM(), seed=0, progress=False)
+    >>> page = rt.report(model, result, rt.audit(model, result), title="The March campaign")
+    >>> page.facts["answer"]["counts"]
+    {'drop': 3, 'review': 0, 'keep': 7, 'not enough votes': 0}
+    >>> page.save("report.html")                                    # doctest: +SKIP
+    """
+    program = program_of(model, result)
+    data = program.data
+    check_audit(audit, "the third argument")
+    if audit.judge != data.judge or list(map(str, audit.table[data.judge].values)) != list(
+        map(str, data.judges)
+    ):
+        raise SettingError(
+            f"this is an audit of other {facts.plural(data.judge)} than those of the result; pass"
+            " rt.audit(model, result)",
+            parameter="audit",
+            value=audit,
+        )
+    _check_command(command)
+    table = _table(questions, data)
+    context = AuditContext(program, result, audit)
+    return Report(facts_of(context, table, questions_note, title, command))
+
+
+def _check_command(command: str) -> None:
+    """`SettingError` unless this is a command line."""
+    if not isinstance(command, str):
+        raise SettingError(
+            parameter="command",
+            value=command,
+            expected="it must be text, as of command=shlex.join(sys.argv)",
+        )
+    try:
+        shlex.split(command)
+    except ValueError as error:
+        raise SettingError(
+            parameter="command",
+            value=command,
+            expected=f"it is no command line ({str(error).lower()}); quote its words, as"
+            " command=shlex.join(sys.argv) does",
+        ) from error
+
+
+def _table(questions: Any, data: Judgements) -> pd.DataFrame | None:
+    """Questions as a table."""
+    if questions is None:
+        return None
+    table = (
+        questions.to_dataframe().reset_index(drop=True)
+        if isinstance(questions, xr.Dataset)
+        else questions
+    )
+    roles = question_roles(data)
+    if not isinstance(table, pd.DataFrame) or not set(roles) <= set(table.columns):
+        raise SettingError(
+            f"questions={type(questions).__name__}(...) is not possible; it must have the columns"
+            f" {', '.join(roles)}, such as questions=rt.suggest(model, result, candidates)",
+            parameter="questions",
+            value=questions,
+        )
+    return table

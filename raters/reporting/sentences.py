@@ -1,0 +1,253 @@
+"""Sentences of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from raters.kinds import Words
+from raters.reporting.facts import percent, plural
+
+if TYPE_CHECKING:
+    from raters.auditing.audit import Audit
+    from raters.judgements.base import Judgements
+
+# From this probability on, the reason for a verdict is stated without "perhaps".
+CLEAR = 0.8
+
+
+def listing(names: Sequence[Any], most: int = 6) -> str:
+    """Join names as in a sentence; of more than `most`, count the rest."""
+    named = [str(name) for name in (names if len(names) <= most else names[: most - 1])]
+    if len(names) > most:
+        named.append(f"{len(names) - len(named):,} others")
+    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Format a count with its noun, whose plural takes an s by default."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def about(value: float) -> str:
+    """Format an expected number with about two significant digits."""
+    return f"{value:,.0f}" if value >= 20 else f"{value:.1f}" if value >= 0.95 else f"{value:.2f}"
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def answer(numbers: Mapping[str, Any], audit: Audit, words: Words) -> str:
+    """Summarise the verdicts in one sentence."""
+    counts, total = numbers["counts"], sum(numbers["counts"].values())
+    drop, review, keep, unjudged = (
+        counts[verdict] for verdict in ("drop", "review", "keep", "not enough votes")
+    )
+    enough = counted(audit.min_votes, *words)
+    if total == 1:
+        named = "".join(f" ({name})" for name in numbers["flagged"] + numbers["review"])
+        verdict = "should go" if drop else "should be looked at" if review else "can stay"
+        return (
+            f"The only {audit.judge}{named}"
+            f" {f'cannot be judged: there are fewer than {enough}' if unjudged else verdict}."
+        )
+    crowd = counted(total, audit.judge, plural(audit.judge))
+    if unjudged == total:
+        return f"Nobody can be judged: none of {crowd} has {enough} or more."
+    few = (
+        f" {unjudged:,} {'has' if unjudged == 1 else 'have'} too few {words.many} to be judged."
+        if unjudged
+        else ""
+    )
+    if not drop and not review:
+        return (
+            f"All {crowd} can stay."
+            if not unjudged
+            else f"None of {crowd} should go; {keep:,} can stay."
+        ) + few
+    if drop:
+        named = f" ({listing(numbers['flagged'])})" if drop <= 3 else ""
+        parts = [f"{drop:,} of {crowd} should go{named}"]
+        parts += [f"{review:,} should be looked at"] if review else []
+    else:
+        named = f" ({listing(numbers['review'])})" if review <= 3 else ""
+        parts = [f"None of {crowd} should go", f"{review:,} should be looked at{named}"]
+    return f"{'; '.join(parts)}; {keep:,} can stay.{few}"
+
+
+def sure(
+    numbers: Mapping[str, Any], audit: Audit, words: Words, fitted: Mapping[str, Any]
+) -> list[str]:
+    """Describe the uncertainty of the verdicts, and their expected cost."""
+    counts = numbers["counts"]
+    if fitted["settled"]:
+        lines = [f"Not final: {warning}." for warning in fitted["fit_warnings"]]
+    else:
+        lines = [
+            "Not final: the fit has not settled, see “Can the numbers be relied on?”. Do not act on"
+            " this page yet."
+        ]
+    drop, keep = counts["drop"], counts["keep"]
+    if drop:
+        lines.append(_wrong_drops(drop, numbers, audit))
+    bad = numbers["expected_bad_kept"]
+    if keep == 1:
+        lines.append(f"The one who can stay is good enough with probability {percent(1 - bad)}.")
+    elif keep:
+        some = (
+            f"about {about(bad)} are expected not to be"
+            if bad >= 0.005
+            else "all are expected to be"
+        )
+        lines.append(f"Of the {keep:,} who can stay, {some} good enough.")
+    if drop or counts["review"]:
+        lines.append(_costs(counts, numbers, audit))
+    if drop:
+        share = numbers["votes_of_flagged"] / max(numbers["votes"], 1)
+        who = "Those who should go gave" if drop > 1 else "The one who should go gave"
+        lines.append(
+            f"{who} {numbers['votes_of_flagged']:,} of {counted(numbers['votes'], *words)}"
+            f" ({percent(share)})."
+        )
+    return lines
+
+
+def _wrong_drops(drop: int, numbers: Mapping[str, Any], audit: Audit) -> str:
+    """Give the expected number of wrong drops."""
+    good, wrong = f"{audit.judged} is {audit.threshold:g} or more", numbers["expected_wrong_drops"]
+    if drop == 1:
+        return (
+            f"The one who should go is good enough with probability {percent(wrong)}: that {good}"
+            " after all."
+        )
+    share = percent(numbers["expected_share_of_wrong_drops"])
+    return (
+        f"Of the {drop:,} who should go, about {about(wrong)} ({share}) are expected to be good"
+        f" enough: their {good} after all."
+    )
+
+
+def _costs(counts: Mapping[str, int], numbers: Mapping[str, Any], audit: Audit) -> str:
+    """Give the expected cost of the verdicts, and of keeping everybody."""
+    costs, judged = audit.costs, " who was judged" if counts["not enough votes"] else ""
+    return (
+        f"Where keeping a bad {audit.judge} costs {costs.keep_bad:g}, dropping a good one"
+        f" {costs.drop_good:g} and a review {costs.review:g}, acting on the verdicts is"
+        f" expected to cost {about(numbers['expected_cost'])}, and keeping everybody{judged}"
+        f" {about(numbers['expected_cost_of_keeping_all'])}."
+    )
+
+
+# ---------------------------------------------------------------- reasons
+
+
+def reason_of(row: Mapping[str, Any], *, random: float, random_text: str) -> str:
+    """Explain a verdict of ``drop`` or ``review``: an adversary, a random judge, or neither.
+
+    Parameters
+    ----------
+    row : mapping
+        Row of the audit's table, with ``p_adversarial`` and ``verdict``.
+    random : float
+        Probability that the answers hardly depend on the question.
+    random_text : str
+        How to say that.
+    """
+    adversarial = row["p_adversarial"]
+    perhaps = "" if max(adversarial, random) > CLEAR else "perhaps "
+    if adversarial > max(random, 0.5):
+        hint = "" if perhaps else ": read upside down?"
+        return f"{perhaps}wrong more often than chance{hint}"
+    if random > 0.5:
+        return f"{perhaps}{random_text}"
+    if row["verdict"] == "drop":
+        return "right too seldom to be of use"
+    return "good or bad: the answers so far do not tell"
+
+
+def general_reason(row: Mapping[str, Any], audit: Audit) -> str:
+    """Explain a verdict of ``drop`` or ``review`` where the kind gives no reason."""
+    return f"{audit.judged} is below {audit.threshold:g} with probability {percent(row['p_below'])}"
+
+
+def too_few(row: Mapping[str, Any], audit: Audit, words: Words) -> str:
+    """Explain the verdict "not enough votes"."""
+    need = "is" if audit.min_votes == 1 else "are"
+    return f"{counted(int(row['votes']), *words)}, and {audit.min_votes} {need} needed"
+
+
+# ---------------------------------------------------------------- agreement and data
+
+
+def matrix(numbers: Mapping[str, Any], judge: str) -> str:
+    """Describe the agreement matrix, and which judges are in it."""
+    shown, many = len(numbers["annotators"]), plural(judge)
+    if shown == 1:
+        return f"There is a single {judge} with answers, so there is no agreement to show."
+    if numbers["mean"] is None:
+        return (
+            f"No two of these {many} answered the same question, so there is no agreement to show."
+        )
+    if shown < numbers["with_answers"]:
+        among = (
+            f"the {shown} that matter most of {numbers['of']:,}: those in question with most"
+            " answers, and the most active"
+        )
+    elif shown == numbers["of"]:
+        among = f"all {many} with answers"
+    else:
+        among = f"the {shown} of {numbers['of']} with answers"
+    return (
+        f"Shown are {among}, least trusted first. Two of these who answered the same question gave"
+        f" the same answer in {percent(numbers['mean'])} of cases, on average over pairs of them;"
+        f" two who answer by chance would in {percent(numbers['by_chance'])}. A blank cell: nothing"
+        " in common."
+    )
+
+
+def chance(data: Judgements) -> str:
+    """Define agreement by chance."""
+    if data.pair is not None:
+        return f"Two {plural(data.judge)} who guess agree half of the time by chance."
+    return (
+        f"Agreement by chance is that of two {plural(data.judge)} who answer without looking at the"
+        f" question, each answer as often as all {plural(data.judge)} together give it."
+    )
+
+
+def data_sentence(sizes: Mapping[str, Any], data: Judgements, words: Words) -> str:
+    """Give the sizes of the data in one sentence."""
+    judges = plural(data.judge)
+    # Axes of the question come before the judgements; see `data_facts`.
+    names = list(sizes)
+    others = [name for name in names[: names.index(words.many)] if name != judges]
+    text = f"{counted(sizes[words.many], *words)} by {counted(sizes[judges], data.judge, judges)}"
+    if others:
+        text += " on " + listing(
+            [counted(sizes[name], _singular(name, data), name) for name in others]
+        )
+    if "classes" in sizes:
+        text += f", of {counted(len(sizes['classes']), 'class', 'classes')}"
+    if known := sizes.get("known_truths", 0):
+        text += f"; the true class of {counted(known, data.unit, plural(data.unit))} was given"
+    return f"{text}."
+
+
+def _singular(many: str, data: Judgements) -> str:
+    return next(axis for axis in data.names if plural(axis) == many)
+
+
+def limits(data: Judgements, words: Words) -> list[str]:
+    """List what a verdict does not say, for any kind of judgement."""
+    judges = plural(data.judge)
+    where = "Where no true class was given, " if data.known is not None else ""
+    measured = f"{where}{judges}" if where else judges.capitalize()
+    return [
+        "That anybody was careless or meant harm. Who misread the instructions, or sees the"
+        " questions differently for good reasons, looks the same from here.",
+        f"That the crowd is right. {measured} are measured against what all {words.many} together"
+        " say;"
+        " where most make the same mistake, the one who does not looks bad.",
+        f"Anything beyond the model. If it does not fit these {words.many}, the probabilities are"
+        " not those of real people: read some of them before you act.",
+    ]

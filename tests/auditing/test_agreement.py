@@ -1,0 +1,354 @@
+"""Agreement statistics, against published numbers, the libraries that have some of them, and counts
+by enumeration."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import raters as rt
+from raters.auditing.agreement import agreement
+from raters.errors import DataError, DataWarning, SettingError
+
+# One text per annotator, one character per item; "." where the annotator gave no label.
+# Krippendorff (2011), four observers, and the three of his Wikipedia example: only items with two
+# labels or more.
+FOUR = ["123321412..", "1233224125.", ".3332342251", "12332441251"]
+THREE = ["...341211333", "213343......", "21344.211334"]
+# Gwet (2014), five observers with gaps: `raw_5observers` of irrCAC.
+FIVE = [
+    "112.001122.0131",
+    "1130000.2110231",
+    "203000222100221",
+    ".13....0.10022.",
+    "2..0001.2....31",
+]
+# Gwet (2014), two abstractors of 100 records: `table_cont3x3abstractors` of irrCAC.
+ABSTRACTORS = [
+    "a" * 13 + "b" * 20 + "b" * 7 + "c" * 4 + "c" * 56,
+    "a" * 13 + "b" * 20 + "c" * 7 + "b" * 4 + "c" * 56,
+]
+# Fleiss (1971), Table 1: six diagnoses of each of 30 patients, not always by the same six
+# psychiatrists.
+FLEISS = [
+    "422521311511212311215221121215",
+    "423521311542242311235421421235",
+    "423523334544244311435444421435",
+    "453543334544344341455454421435",
+    "453543534544344351455454425435",
+    "455543544544345552455454545435",
+]
+
+
+def labels_of(rows, count=None, num_items=None, num_classes=None) -> rt.Labels:
+    """Labels from rows of (item, annotator, label), all of them codes; equal rows are not put
+    together."""
+    table = dict(zip(("item", "annotator", "label"), np.array(rows).T, strict=True))
+    items, classes = (
+        range(number or table[of].max() + 1)
+        for number, of in ((num_items, "item"), (num_classes, "label"))
+    )
+    counts = {} if count is None else {"count": count}
+    columns = {name: name for name in table | counts}
+    return rt.Labels.from_frame(
+        table | counts, **columns, items=items, classes=classes, aggregate=False
+    )
+
+
+def rows_of(texts: list[str]) -> list[tuple[int, int, int]]:
+    classes = sorted(set("".join(texts)) - {"."})
+    return [
+        (i, k, classes.index(c))
+        for k, text in enumerate(texts)
+        for i, c in enumerate(text)
+        if c != "."
+    ]
+
+
+def error(row, level: float = 0.9) -> float:
+    """The standard error that an interval on the scale log(1 − θ) was made from."""
+    half = np.log((1 - row["low"]) / (1 - row["high"])) / 2
+    return (1 - row["estimate"]) * half / stats.t.ppf((1 + level) / 2, row["items"] - 1)
+
+
+# ---------------------------------------------------------------- published numbers, and libraries
+
+
+@pytest.mark.parametrize(
+    ("texts", "statistic", "value"),
+    [
+        (FOUR, "krippendorff_alpha", 0.743),  # Krippendorff 2011
+        (THREE, "krippendorff_alpha", 0.691),  # Wikipedia, "Krippendorff's alpha"
+        (FLEISS, "fleiss_kappa", 0.430),  # Fleiss 1971
+        (ABSTRACTORS, "observed_agreement", 0.89),
+    ],
+)
+def test_published(texts, statistic, value):
+    assert agreement(labels_of(rows_of(texts))).loc[statistic, "estimate"] == pytest.approx(
+        value, abs=5e-4
+    )
+
+
+# irrCAC 0.4.4 (Python), CAC(...).krippendorff(), .fleiss() and .gwet(), to 12 digits. α is that of
+# krippendorff 0.9.0 too, and the κ of Fleiss's data that of statsmodels 0.15.0.
+@pytest.mark.parametrize(
+    ("texts", "alpha", "kappa", "ac1"),
+    [
+        (
+            FOUR,
+            (0.743421052632, 0.145573886985),
+            (0.762483130904, 0.135438598518),
+            (0.775151708719, 0.125271926003),
+        ),
+        (
+            THREE,
+            (0.691358024691, 0.171346401993),
+            (0.688142934488, 0.170474278113),
+            (0.708551189071, 0.154632253955),
+        ),
+        (
+            FIVE,
+            (0.480530240265, 0.113507529056),
+            (0.457621686772, 0.12045007194),
+            (0.496622054873, 0.121973368005),
+        ),
+        (
+            FLEISS,
+            (0.433409828282, 0.054198935515),
+            (0.43024452006, 0.054198935515),
+            (0.447884515845, 0.055662141682),
+        ),
+        (
+            ABSTRACTORS,
+            (0.797258497731, 0.059352240146),
+            (0.796239696212, 0.059352240146),
+            (0.849330548231, 0.04343518914),
+        ),
+    ],
+)
+def test_estimates_and_errors_are_those_of_the_library(texts, alpha, kappa, ac1):
+    rows = rows_of(texts)
+    table = agreement(labels_of(rows))
+    for name, (value, spread) in {
+        "fleiss_kappa": kappa,
+        "gwet_ac1": ac1,
+        "krippendorff_alpha": alpha,
+    }.items():
+        assert table.loc[name, "estimate"] == pytest.approx(value, abs=1e-11)
+        if name == "krippendorff_alpha":  # irrCAC leaves the factor 1 − 1/n of α out of its error.
+            assert error(table.loc[name]) == pytest.approx(spread * (1 - 1 / len(rows)), rel=2e-3)
+        else:
+            assert error(table.loc[name]) == pytest.approx(spread, abs=1e-11)
+
+
+# ---------------------------------------------------------------- what enters
+
+
+def test_items_with_one_label_do_not_enter():
+    rows = rows_of(FOUR)
+    more = [*rows, (11, 2, 2), (12, 0, 0)]
+    table, expected = agreement(labels_of(more, num_items=20)), agreement(labels_of(rows))
+    assert table[["estimate", "low", "high"]].equals(expected[["estimate", "low", "high"]])
+    assert set(table["items"]) == {11}
+    assert set(table["items_left_out"]) == {9}
+    assert set(expected["items_left_out"]) == {0}
+
+
+def test_the_table():
+    table = agreement(labels_of(rows_of(FIVE)))
+    assert list(table.index) == [
+        "observed_agreement",
+        "krippendorff_alpha",
+        "fleiss_kappa",
+        "gwet_ac1",
+    ]
+    assert list(table.columns) == ["estimate", "low", "high", "items", "items_left_out"]
+    assert (table["low"] < table["estimate"]).all()
+    assert (table["estimate"] < table["high"]).all()
+
+
+def test_a_wider_level_is_wider():
+    narrow, wide = (agreement(labels_of(rows_of(FIVE)), level=level) for level in (0.5, 0.99))
+    assert (wide["low"] < narrow["low"]).all()
+    assert (wide["high"] > narrow["high"]).all()
+
+
+def test_the_order_of_rows_annotators_and_classes_plays_no_part():
+    rng = np.random.default_rng(0)
+    rows = np.array(rows_of(FIVE))
+    other = rng.permutation(rows)
+    other[:, 1] = rng.permutation(5)[other[:, 1]]
+    other[:, 2] = rng.permutation(4)[other[:, 2]]
+    np.testing.assert_allclose(agreement(labels_of(other)), agreement(labels_of(rows)), rtol=1e-12)
+
+
+def test_a_part_of_the_data():
+    whole = labels_of(rows_of(FOUR))
+    part = agreement(whole.take(np.arange(4, 9)))
+    rows = [(i - 4, k, c) for i, k, c in rows_of(FOUR) if 4 <= i < 9]
+    np.testing.assert_allclose(part, agreement(labels_of(rows, num_classes=5)), rtol=1e-12)
+
+
+def repeated(seed: int) -> list[tuple[int, int, int]]:
+    """Labels of 12 items by 4 annotators, some of whom label some items two or three times."""
+    rng = np.random.default_rng(seed)
+    cells = itertools.product(range(12), range(4))
+    return [(i, k, int(rng.integers(3))) for i, k in cells for _ in range(rng.integers(0, 4))]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_repeated_labels_by_enumeration(seed):
+    """Two different annotators of an item are drawn, then a label of each; by chance, two different
+    (item, annotator)."""
+    rows = repeated(seed)
+    given = {(i, k): [c for j, m, c in rows if (j, m) == (i, k)] for i, k, _ in rows}
+    by_item = {i: [k for j, k in given if j == i] for i in range(12)}
+    by_item = {i: who for i, who in by_item.items() if len(who) >= 2}
+
+    def differ(one, two):
+        return np.mean([a != b for a, b in itertools.product(given[one], given[two])])
+
+    d = {
+        i: np.mean([differ((i, k), (i, m)) for k, m in itertools.permutations(who, 2)])
+        for i, who in by_item.items()
+    }
+    cells = [(i, k) for i, who in by_item.items() for k in who]
+    chance = np.mean([differ(one, two) for one, two in itertools.permutations(cells, 2)])
+    shares = np.mean(
+        [np.mean([np.eye(3)[given[i, k]].mean(0) for k in who], 0) for i, who in by_item.items()], 0
+    )
+    size = [len(who) for who in by_item.values()]
+    within = np.mean(list(d.values()))
+
+    table = agreement(labels_of(rows, num_items=12, num_classes=3))["estimate"]
+    assert table["observed_agreement"] == pytest.approx(1 - within)
+    assert table["krippendorff_alpha"] == pytest.approx(
+        1 - np.average(list(d.values()), weights=size) / chance
+    )
+    assert table["fleiss_kappa"] == pytest.approx(1 - within / (1 - np.sum(shares**2)))
+    assert table["gwet_ac1"] == pytest.approx(1 - within / (1 - np.sum(shares * (1 - shares)) / 2))
+
+
+def test_nobody_is_compared_with_themselves():
+    once = [(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 0), (2, 0, 1), (2, 1, 1)]
+    thrice = once + [row for row in once if row[1] == 0] * 2
+    table = agreement(labels_of([*thrice, (3, 0, 1), (3, 0, 1)]))
+    assert table["estimate"].tolist() == pytest.approx(
+        agreement(labels_of(once))["estimate"].tolist()
+    )
+    assert set(table["items_left_out"]) == {1}
+
+
+def test_a_count_is_as_many_rows():
+    rows = repeated(0)
+    distinct = sorted(set(rows))
+    count = [rows.count(row) for row in distinct]
+    np.testing.assert_allclose(
+        agreement(labels_of(distinct, count)), agreement(labels_of(rows)), rtol=1e-12
+    )
+
+
+def test_rows_with_a_count_of_zero_are_not_there():
+    rows = rows_of(FOUR)
+    labels = labels_of([*rows, (11, 2, 3)])
+    table = agreement(dataclasses.replace(labels, count=np.arange(len(rows) + 1) < len(rows)))
+    np.testing.assert_allclose(table, agreement(labels_of(rows, num_items=12)), rtol=1e-12)
+
+
+# ---------------------------------------------------------------- the edges
+
+
+def test_all_agree():
+    rows = [(i, k, i % 2) for i in range(20) for k in range(3)]
+    table = agreement(labels_of(rows))
+    assert (table["estimate"] == 1).all()
+    assert (table["high"] == 1).all()
+    unseen = 1 - 0.05 ** (1 / 20)
+    assert table.loc["observed_agreement", "low"] == pytest.approx(1 - unseen)
+    assert table.loc["fleiss_kappa", "low"] == pytest.approx(1 - unseen / 0.5)
+
+
+def test_no_two_agree():
+    table = agreement(labels_of([(i, k, k) for i in range(20) for k in range(2)]))
+    assert table["estimate"].tolist() == pytest.approx([0, 1 - 39 / 20, -1, -1])
+    assert table["low"].tolist() == pytest.approx(table["estimate"].tolist())
+    assert table.loc["observed_agreement", "high"] == pytest.approx(1 - 0.05 ** (1 / 20))
+    assert table.loc["fleiss_kappa", "high"] == pytest.approx(1 - 2 * 0.05 ** (1 / 20))
+
+
+def test_one_class():
+    rows = [(i, k, 0) for i in range(9) for k in range(3)]
+    with pytest.warns(DataWarning, match="krippendorff_alpha, fleiss_kappa, gwet_ac1 are not"):
+        table = agreement(dataclasses.replace(labels_of(rows, num_classes=2), classes=(0,)))
+    assert table.loc["observed_agreement", "estimate"] == 1
+    assert table[["estimate", "low", "high"]].iloc[1:].isna().all(axis=None)
+
+
+def test_one_class_of_two_that_could_have_been():
+    rows = [(i, k, 0) for i in range(9) for k in range(3)]
+    with pytest.warns(DataWarning, match="krippendorff_alpha, fleiss_kappa are not defined"):
+        table = agreement(labels_of(rows, num_classes=2))
+    assert table.loc["gwet_ac1", "estimate"] == 1  # Chance is 0 by its definition.
+    assert table.loc["gwet_ac1", "low"] == pytest.approx(0.05 ** (1 / 9))
+
+
+def test_one_item():
+    with pytest.warns(DataWarning, match="one item"):
+        table = agreement(labels_of([(0, 0, 0), (0, 1, 1), (0, 2, 0), (1, 0, 0)]))
+    assert table.loc["observed_agreement", "estimate"] == pytest.approx(1 / 3)
+    assert table[["low", "high"]].isna().all(axis=None)
+
+
+def test_no_item_with_two_annotators():
+    with pytest.raises(DataError, match="no item has answers by two annotators"):
+        agreement(labels_of([(0, 0, 0), (1, 1, 1), (1, 1, 0)]))
+
+
+def test_refusals(tiny):
+    labels = labels_of(rows_of(FOUR))
+    for wrong in (tiny, labels.unanswered(), labels.to_frame()):
+        with pytest.raises(DataError, match=r"rt\.Labels\.from_frame") as refusal:
+            agreement(wrong)
+        assert refusal.value.parameter == "data"
+    with pytest.raises(SettingError, match=r"^level="):
+        agreement(labels, level=90)
+
+
+def test_it_is_public():
+    assert rt.agreement is agreement
+
+
+# ---------------------------------------------------------------- coverage
+
+
+@pytest.mark.slow
+def test_coverage():
+    """2,000 tables of 150 items with one to five labels each, of two classes; a label is right with
+    probability 0.85.
+
+    Each of the four intervals covers the true value in 87 to 93 % of them. If coverage is 90 %, one
+    leaves these bounds with probability 8e-6, any of the four with 3e-5 at most. AC₁ leaves them
+    without the derivative of chance, all at 0.9 of the standard error.
+    """
+    rng = np.random.default_rng(1)
+    items, tables, classes = 150, 2000, np.array([0.8, 0.2])
+    label_given = np.array([[0.85, 0.15], [0.15, 0.85]])
+    same, shares = classes @ np.sum(label_given**2, 1), classes @ label_given
+    kappa = 1 - (1 - same) / (1 - np.sum(shares**2))
+    truth = np.array([same, kappa, kappa, 1 - (1 - same) / (1 - np.sum(shares * (1 - shares)))])
+
+    covered = np.zeros(4)
+    for _ in range(tables):
+        item, annotator = np.nonzero(np.arange(5) < rng.integers(1, 6, items)[:, None])
+        of_item = rng.choice(2, items, p=classes)[item]
+        label = np.where(rng.random(len(item)) < 0.85, of_item, 1 - of_item)
+        table = agreement(labels_of(np.stack([item, annotator, label], 1)))
+        covered += (table["low"] <= truth) & (truth <= table["high"])
+    bound = 0.03
+    assert 2 * 4 * stats.norm.sf(bound / math.sqrt(0.9 * 0.1 / tables)) < 1e-4
+    assert (np.abs(covered / tables - 0.9) < bound).all(), covered / tables

@@ -1,0 +1,403 @@
+"""The audit of labels, against numbers recomputed from the same draws, and against crowds whose
+truth is known."""
+
+from __future__ import annotations
+
+import math
+
+import arviz as az
+import numpy as np
+import pytest
+import xarray as xr
+
+import raters as rt
+from raters.auditing import labels as label_audit
+from raters.errors import DataError, DataWarning, SettingError
+
+MODEL = rt.DawidSkene()
+# ann is always right, bob never, eve says "yes" to everything; zoe gave no label.
+TABLE = {
+    "page": [1, 1, 1, 2, 2, 2, 3, 3, 4, 4],
+    "who": ["ann", "bob", "eve", "ann", "bob", "eve", "ann", "bob", "ann", "bob"],
+    "says": ["no", "yes", "yes", "yes", "no", "yes", "no", "yes", "yes", "no"],
+}
+MATRICES = np.array(
+    [[[1, 0], [0, 1]], [[0, 1], [1, 0]], [[0, 1], [0, 1]], [[0.8, 0.2], [0.4, 0.6]]]
+)
+
+
+def hand_labels() -> rt.Labels:
+    names = {"annotators": ["ann", "bob", "eve", "zoe"], "classes": ["no", "yes"]}
+    return rt.Labels.from_frame(TABLE, item="page", annotator="who", label="says", **names)
+
+
+def _write(group: xr.DataTree, name: str, values: np.ndarray) -> None:
+    group[name] = group[name].copy(data=values.astype(float))
+
+
+@pytest.fixture(scope="module")
+def hand(fit_quietly_module) -> xr.DataTree:
+    """A result whose draws are written by hand: confusion matrices that do not vary, and classes
+    that are known."""
+    result = fit_quietly_module(MODEL, hand_labels(), rt.PGEM(draws=4))
+    prevalence = np.array([[0.5, 0.5], [0.5, 0.5], [0.75, 0.25], [0.75, 0.25]])
+    _write(result["posterior"], "confusion", np.broadcast_to(MATRICES, (1, 4, 4, 2, 2)))
+    _write(result["posterior"], "prevalence", prevalence[None])
+    _write(
+        result["classes"],
+        "responsibility",
+        np.array([[0.85, 0.15], [0.25, 0.75], [1.0, 0.0], [0.5, 0.5]]),
+    )
+    return result
+
+
+@pytest.fixture(scope="module")
+def fit_quietly_module():
+    """`raters.fit` without its warnings about annotators without labels and about few draws."""
+    import warnings
+
+    def run(model, labels, backend):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return rt.fit(model, labels, backend, seed=0, progress=False)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """Three classes, features, and every kind of annotator."""
+    sizes = {
+        "num_items": 120,
+        "num_annotators": 15,
+        "labels_per_item": 6,
+        "num_classes": 3,
+        "num_features": 2,
+    }
+    return rt.datasets.label_crowd(**sizes, seed=1, spammers=0.2, adversaries=0.14)
+
+
+@pytest.fixture(scope="module")
+def difficult(crowd, fit_quietly_module) -> xr.DataTree:
+    """A fit whose matrices depend on the item."""
+    return fit_quietly_module(rt.ItemDifficulty(), crowd.labels, rt.PGEM(draws=20))
+
+
+def column(audit: rt.Audit, name: str) -> dict:
+    return dict(
+        zip(
+            audit.table["annotator"].values.tolist(), audit.table[name].values.tolist(), strict=True
+        )
+    )
+
+
+# ---------------------------------------------------------------------------------------- by hand
+
+
+@pytest.mark.slow
+def test_competence_is_youdens_j(hand):
+    audit = rt.audit(MODEL, hand)
+    assert column(audit, "competence") == pytest.approx(
+        {"ann": 1.0, "bob": -1.0, "eve": 0.0, "zoe": 0.4}, abs=1e-6
+    )
+    youden = audit.table["sensitivity"] + audit.table["specificity"] - 1
+    np.testing.assert_allclose(audit.table["competence"], youden, atol=1e-6)
+    # The positive class is the last one.
+    assert column(audit, "sensitivity")["zoe"] == pytest.approx(0.6)
+    assert column(audit, "specificity")["zoe"] == pytest.approx(0.8)
+
+
+def test_accuracy_counts_classes_by_their_frequency(hand):
+    audit = rt.audit(MODEL, hand)
+    # Class "yes" has frequency .5 in two draws and .25 in the others.
+    assert column(audit, "accuracy") == pytest.approx(
+        {"ann": 1.0, "bob": 0.0, "eve": 0.375, "zoe": (0.7 + 0.75) / 2}, abs=1e-6
+    )
+    assert column(audit, "accuracy_low")["eve"] == pytest.approx(0.25)
+    assert column(audit, "accuracy_high")["eve"] == pytest.approx(0.5)
+
+
+def test_information_in_bits(hand):
+    audit = rt.audit(MODEL, hand)
+    of_quarter = -(0.25 * math.log2(0.25) + 0.75 * math.log2(0.75))
+    information = column(audit, "information")
+    assert information["ann"] == pytest.approx((1 + of_quarter) / 2, abs=1e-6)
+    assert information["bob"] == pytest.approx((1 + of_quarter) / 2, abs=1e-6)
+    assert information["eve"] == pytest.approx(0.0, abs=1e-6)
+    assert column(audit, "p_spammer") == {"ann": 0.0, "bob": 0.0, "eve": 1.0, "zoe": 0.0}
+    # An adversary is wrong; a spammer, whose competence may be below 0 as well, is not one.
+    assert column(audit, "p_adversarial") == {"ann": 0.0, "bob": 1.0, "eve": 0.0, "zoe": 0.0}
+    assert column(rt.audit(MODEL, hand, margin=0.9), "p_spammer") == {
+        "ann": 0.5,
+        "bob": 0.5,
+        "eve": 1.0,
+        "zoe": 1.0,
+    }
+    assert column(rt.audit(MODEL, hand, margin=0.9), "p_adversarial")["bob"] == 0.5
+
+
+def test_bias_is_what_is_said_too_often(hand):
+    audit = rt.audit(MODEL, hand)
+    assert column(audit, "bias_class")["eve"] == "yes"
+    assert column(audit, "bias")["eve"] == pytest.approx(1 - 0.375)
+    # zoe says "no" to (.8, .4) of the classes: .6 where .5 would be right, .7 where .75 would.
+    assert column(audit, "bias_class")["zoe"] == "no"
+    assert column(audit, "bias")["zoe"] == pytest.approx((0.1 - 0.05) / 2, abs=1e-6)
+    assert column(audit, "bias")["ann"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_items_and_what_stopping_now_costs(hand):
+    audit = rt.audit(MODEL, hand)
+    assert audit.items["item"].values.tolist() == [1, 2, 3, 4]
+    assert audit.items["label"].values.tolist() == [
+        "no",
+        "yes",
+        "no",
+        "no",
+    ]  # of equally probable ones the first
+    assert audit.items["probability"].values.tolist() == pytest.approx([0.85, 0.75, 1.0, 0.5])
+    entropy = [-sum(p * math.log2(p) for p in (q, 1 - q)) for q in (0.15, 0.25)]
+    assert audit.items["entropy"].values.tolist() == pytest.approx([*entropy, 0.0, 1.0])
+    assert audit.items["votes"].values.tolist() == [3, 3, 2, 2]
+    assert audit.expected_wrong == pytest.approx(0.15 + 0.25 + 0.0 + 0.5)
+
+
+def test_agreement_with_the_most_probable_class(hand):
+    agreement = column(rt.audit(MODEL, hand), "agreement")
+    assert math.isnan(agreement.pop("zoe"))
+    assert agreement == pytest.approx({"ann": 0.75, "bob": 0.25, "eve": 0.5})
+    assert column(rt.audit(MODEL, hand), "votes") == {"ann": 4, "bob": 4, "eve": 2, "zoe": 0}
+
+
+def test_counts_weigh_in_agreement(fit_quietly_module):
+    table = {
+        "i": [1, 1, 2, 2],
+        "who": ["a", "b", "a", "b"],
+        "says": ["x", "x", "y", "x"],
+        "n": [3, 1, 1, 2],
+    }
+    labels = rt.Labels.from_frame(table, item="i", annotator="who", label="says", count="n")
+    chosen = np.array([0, 1])
+    assert label_audit._agreement(labels, chosen).tolist() == pytest.approx([1.0, 1 / 3])
+
+
+def test_a_tie_within_rounding_is_a_tie():
+    table = np.array([[0.5 - 1e-12, 0.5 + 1e-12], [0.2, 0.8], [1 / 3, 1 / 3]])
+    assert label_audit.most_probable(table).tolist() == [0, 1, 0]
+
+
+def test_verdicts_follow_competence_and_costs(hand):
+    audit = rt.audit(MODEL, hand, min_votes=2)
+    assert column(audit, "verdict") == {
+        "ann": "keep",
+        "bob": "drop",
+        "eve": "drop",
+        "zoe": "not enough votes",
+    }
+    assert audit.flagged == ["bob", "eve"]
+    assert audit.wrong_drops == 0.0
+    assert column(rt.audit(MODEL, hand, min_votes=0, threshold=0.5), "verdict")["zoe"] == "drop"
+    assert "p = P(competence < 0.25)" in audit.rule
+
+
+def test_confusion_has_names_on_every_axis(hand):
+    confusion = rt.audit(MODEL, hand).confusion
+    assert set(confusion) == {"mean", "low", "high"}
+    assert confusion["mean"].dims == ("annotator", "true_class", "label")
+    assert float(
+        confusion["mean"].sel(annotator="zoe", true_class="yes", label="no")
+    ) == pytest.approx(0.4)
+
+
+# ---------------------------------------------------------------------- recomputed from draws
+
+
+def entropy(table: np.ndarray) -> np.ndarray:
+    return -(table * np.log2(np.where(table > 0, table, 1))).sum(-1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("classes", [2, 3])
+def test_every_column_follows_from_the_draws(classes, fit_quietly_module):
+    labels, _ = rt.datasets.label_crowd(40, 5, 4, classes, seed=2)
+    result = fit_quietly_module(MODEL, labels, rt.PGEM(draws=50))
+    audit = rt.audit(MODEL, result, level=0.8, margin=0.3, threshold=0.4)
+    confusion, prevalence = (
+        result.posterior[name].values[0] for name in ("confusion", "prevalence")
+    )
+    table = audit.table
+    for name, of in (("mean", confusion.mean(0)), ("low", np.quantile(confusion, 0.1, axis=0))):
+        np.testing.assert_allclose(audit.confusion[name], of, atol=1e-5)
+    right = np.einsum("dakk->dak", confusion)
+    competence = (right.mean(-1) * classes - 1) / (classes - 1)
+    given = np.einsum("dk,dakj->daj", prevalence, confusion)
+    # Mutual information the other way round: entropy of the label less that given the class.
+    information = entropy(given) - np.einsum("dk,dak->da", prevalence, entropy(confusion))
+    expected = {
+        "competence": competence,
+        "accuracy": (right * prevalence[:, None]).sum(-1),
+        "information": information,
+    }
+    if classes == 2:
+        expected |= {"sensitivity": confusion[:, :, 1, 1], "specificity": confusion[:, :, 0, 0]}
+    for name, draws in expected.items():
+        np.testing.assert_allclose(table[name], draws.mean(0), atol=1e-5)
+        np.testing.assert_allclose(table[f"{name}_low"], np.quantile(draws, 0.1, axis=0), atol=1e-5)
+        np.testing.assert_allclose(
+            table[f"{name}_high"], np.quantile(draws, 0.9, axis=0), atol=1e-5
+        )
+    np.testing.assert_allclose(table["p_below"], (competence < 0.4).mean(0))
+    np.testing.assert_allclose(table["p_spammer"], (information < 0.3).mean(0))
+    np.testing.assert_allclose(
+        table["p_adversarial"], ((competence < 0) & (information >= 0.3)).mean(0)
+    )
+    excess = given.mean(0) - prevalence.mean(0)
+    assert table["bias_class"].values.tolist() == excess.argmax(1).tolist()
+    np.testing.assert_allclose(table["bias"], excess.max(1), atol=1e-5)
+    assert ("sensitivity" in table) == (classes == 2)
+
+
+@pytest.mark.slow
+def test_annotators_read_in_parts_are_the_same(difficult, monkeypatch):
+    whole = rt.audit(rt.ItemDifficulty(), difficult)
+    monkeypatch.setattr(label_audit, "_ROWS", 4 * 9 * 100)
+    xr.testing.assert_allclose(rt.audit(rt.ItemDifficulty(), difficult).confusion, whole.confusion)
+
+
+# ---------------------------------------------------------------------- read off every program
+
+
+@pytest.mark.slow
+def test_one_coin_by_its_accuracies(crowd, fit_quietly_module):
+    result = fit_quietly_module(rt.OneCoin(), crowd.labels, rt.PGEM(draws=50))
+    audit = rt.audit(rt.OneCoin(), result)
+    accuracy = result.posterior["accuracy"].mean(("chain", "draw")).values
+    for true_class in range(3):
+        for label in range(3):
+            of_cell = audit.confusion["mean"].sel(true_class=true_class, label=label)
+            np.testing.assert_allclose(
+                of_cell, accuracy if label == true_class else (1 - accuracy) / 2, atol=1e-5
+            )
+    np.testing.assert_allclose(audit.table["accuracy"], accuracy, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_items_of_a_class_are_averaged_where_difficulty_differs(difficult, monkeypatch):
+    monkeypatch.setattr(label_audit, "_ITEMS", 1000)  # all of them, so that the average is known
+    audit = rt.audit(rt.ItemDifficulty(), difficult)
+    ability, ease = (difficult.posterior[name].values[0] for name in ("ability", "ease"))
+    odds = np.exp(ability[:, :, None] * ease[:, None, :])
+    right = (odds / (odds + 2)).mean(0)
+    weight = difficult["classes"]["responsibility"].values
+    expected = right @ weight / weight.sum(0)
+    mean = np.einsum("akk->ak", audit.confusion["mean"].values)
+    np.testing.assert_allclose(mean, expected, atol=1e-4)
+    np.testing.assert_allclose(audit.confusion["mean"].sum("label"), 1.0, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "model",
+    [
+        MODEL,
+        rt.OneCoin(),
+        rt.ItemDifficulty(),
+        rt.Raykar(),
+        *(
+            pytest.param(model, marks=pytest.mark.slow)
+            for model in (rt.HierarchicalDawidSkene(), rt.Yan())
+        ),
+    ],
+    ids=repr,
+)
+def test_every_model_flags_the_planted(model, crowd, fit_quietly_module):
+    """Spammers and adversaries have competence 0 and below, the competent about .6: at 48 labels
+    each the two do not meet."""
+    result = fit_quietly_module(model, crowd.labels, rt.PGEM(draws=100))
+    audit = rt.audit(model, result)
+    kind = dict(enumerate(crowd.truth["kind"]))
+    flagged = {kind[name] for name in audit.flagged}
+    bad = {name for name in kind if kind[name] != "competent"}
+    assert "competent" not in flagged
+    assert not [name for name in bad if column(audit, "verdict")[name] == "keep"]
+    assert {name for name in kind if kind[name] == "adversary"} <= set(audit.flagged)
+    np.testing.assert_allclose(audit.confusion["mean"].sum("label"), 1.0, atol=1e-5)
+    assert bool(
+        ((audit.confusion["low"] <= audit.confusion["high"]) & (audit.confusion["low"] >= 0)).all()
+    )
+    wrong = (audit.items["label"].values != crowd.truth["true_class"]).sum()
+    assert wrong <= 0.15 * 120
+
+
+@pytest.mark.slow
+def test_an_adversary_is_told_from_a_spammer(fit_quietly_module):
+    labels, truth = rt.datasets.label_crowd(
+        400, 10, 6, 2, seed=0, spammers=0.2, adversaries=0.1, accuracy=0.85
+    )
+    table = rt.audit(MODEL, fit_quietly_module(MODEL, labels, rt.PGEM(draws=200))).table
+    kind = truth["kind"]
+    assert (table["p_adversarial"].values[kind == "adversary"] > 0.95).all()
+    assert (table["p_adversarial"].values[kind != "adversary"] < 0.05).all()
+    assert (table["p_spammer"].values[kind == "spammer"] > 0.8).all()
+    assert (table["p_spammer"].values[kind != "spammer"] < 0.05).all()
+
+
+# ---------------------------------------------------------------------------------------- the rest
+
+
+def test_a_result_read_from_a_file_gives_the_same_audit(hand, tmp_path):
+    hand.to_netcdf(tmp_path / "result.nc")
+    again = rt.audit(MODEL, az.from_netcdf(tmp_path / "result.nc"))
+    xr.testing.assert_identical(again.table, rt.audit(MODEL, hand).table)
+
+
+def test_the_audit_prints_what_matters(hand):
+    printed = str(rt.audit(MODEL, hand, min_votes=2))
+    assert (
+        "If labelling stops now, 0.9 of 4 item labels are expected to be wrong (22.5%)." in printed
+    )
+    assert "Expected share of wrong drops: 0.0%." in printed
+    assert "sensitivity_low" not in printed
+    assert all(name in printed for name in ("ann", "bob", "eve", "zoe", "p_spammer", "verdict"))
+
+
+@pytest.mark.slow
+def test_drop_refits_without_the_flagged(hand):
+    audit = rt.audit(MODEL, hand, min_votes=2)
+    with pytest.warns(DataWarning, match="zoe"):
+        result = rt.drop(MODEL, hand_labels(), audit, rt.PGEM(draws=20), seed=0, progress=False)
+    assert result.posterior["annotator"].values.tolist() == ["ann", "zoe"]
+    assert rt.Labels.from_result(result).num_labels == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [rt.MajorityVote(), rt.Pooled()], ids=repr)
+def test_annotators_taken_as_alike_are_refused(model, fit_quietly_module):
+    result = fit_quietly_module(model, hand_labels(), rt.PGEM(draws=4))
+    with pytest.raises(SettingError, match=r"fit DawidSkene\(\)"):
+        rt.audit(model, result)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("margin", 0),
+        ("margin", "few"),
+        ("level", 2),
+        ("threshold", float("inf")),
+        ("min_votes", -1),
+        ("costs", 3),
+    ],
+)
+def test_options_out_of_range(parameter, value, hand):
+    with pytest.raises(SettingError, match=f"^{parameter}="):
+        rt.audit(MODEL, hand, **{parameter: value})
+
+
+def test_a_model_and_a_result_that_do_not_belong_together(hand):
+    with pytest.raises(SettingError, match="ExtendedBTL is a model of Comparisons"):
+        rt.audit(rt.ExtendedBTL(), hand)
+    with pytest.raises(SettingError, match="fitted with DawidSkene"):
+        rt.audit(rt.OneCoin(), hand)
+    with pytest.raises(DataError, match=r"result of rt.fit"):
+        rt.audit(MODEL, hand_labels())

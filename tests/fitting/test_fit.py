@@ -1,0 +1,463 @@
+"""The verbs: fit on difficult data, predict, simulate, log-likelihoods, and results that travel
+through files."""
+
+from __future__ import annotations
+
+import re
+
+import arviz as az
+import matplotlib as mpl
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.special import expit
+from scipy.stats import binom
+
+import raters as rt
+from raters.errors import BackendError, DataError, DataWarning, SettingError
+from raters.fitting.storage import shown
+from tests import hand
+
+EM = rt.PGEM(draws=100, starts=1)
+SIGNED = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=0.5)
+VOTES, _ = rt.datasets.separated(5, 3, 150, seed=0)
+RNG = np.random.default_rng(0)
+REWARD = RNG.normal(size=(40, 5))
+COMPETENCE = RNG.normal(1, 0.5, size=(40, 3))
+
+
+def signed_result(votes: rt.Comparisons = VOTES) -> xr.DataTree:
+    return hand.result(votes, reward=REWARD, competence=COMPETENCE)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> xr.DataTree:
+    return rt.fit(rt.BTL(), VOTES, EM, seed=0, progress=False)
+
+
+# ------------------------------------------------------------------ wrong arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            (rt.BTL, VOTES, EM),
+            "the first argument must be a model, such as rt.BTL(); it is BTL; write rt.BTL()",
+        ),
+        (("BTL", VOTES, EM), "the first argument must be a model, such as rt.BTL(); it is str"),
+        (
+            (VOTES, rt.BTL(), EM),
+            "the first argument must be a model, such as rt.BTL(); it is Comparisons",
+        ),
+        ((rt.BTL(), {"w": [1]}, EM), "the second argument must be judgements"),
+        (
+            (rt.BTL(), VOTES, rt.PGEM),
+            (
+                "the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is PGEM; write"
+                " rt.PGEM()"
+            ),
+        ),
+        (
+            (rt.BTL(), VOTES, "nuts"),
+            "the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is 'nuts'",
+        ),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    with pytest.raises(SettingError, match=re.escape(message)):
+        rt.fit(*arguments, seed=0, progress=False)
+
+
+@pytest.mark.parametrize("seed", [None, 1.5, "0", True])
+@pytest.mark.parametrize("verb", ["fit", "simulate"])
+def test_a_seed_is_a_whole_number(verb, seed):
+    with pytest.raises(
+        SettingError, match=re.escape(f"seed={seed!r} is not possible; it must be a whole number")
+    ):
+        (
+            rt.fit(rt.BTL(), VOTES, EM, seed=seed)
+            if verb == "fit"
+            else rt.simulate(rt.BTL(), VOTES, seed=seed)
+        )
+
+
+def test_a_seed_is_asked_for():
+    with pytest.raises(TypeError, match="seed"):
+        rt.fit(rt.BTL(), VOTES, EM)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: rt.ExtendedBTL(competence="sign"),
+            (
+                "competence='sign' is unknown; choose one of 'unit', 'positive', 'signed'; did you"
+                " mean competence='signed'?"
+            ),
+        ),
+        (lambda: rt.SVI(guide="lowrank"), "did you mean guide='low_rank'?"),
+        (lambda: rt.PGEM(update="blocks"), "did you mean update='block'?"),
+        (
+            lambda: rt.BTL(reward_scale=0),
+            "reward_scale=0 is not possible; it must be a number above 0 or None, to learn it",
+        ),
+        (lambda: rt.BTL(reward_scale=float("nan")), "reward_scale=nan is not possible"),
+        (
+            lambda: rt.PGGibbs(draws=0),
+            "draws=0 is not possible; it must be a whole number, at least 1",
+        ),
+        (lambda: rt.PGGibbs(draws=1e3), "draws=1000.0 is not possible"),
+        (lambda: rt.NUTS(chains=-1), "chains=-1 is not possible"),
+        (
+            lambda: rt.datasets.paper(num_items=1, seed=0),
+            "num_items=1 is not possible; it must be a whole number, at least 2",
+        ),
+        (
+            lambda: rt.datasets.crowd(guessers=0.9, adversaries=0.2, seed=0),
+            "must be shares that leave someone competent",
+        ),
+    ],
+)
+def test_settings_out_of_range(make, message):
+    with pytest.raises(SettingError, match=re.escape(message)):
+        make()
+
+
+def test_an_option_that_does_not_exist():
+    with pytest.raises(TypeError, match="temperature"):
+        rt.BTL(temperature=1)
+    with pytest.raises(TypeError, match="method"):
+        rt.fit(rt.BTL(), VOTES, EM, seed=0, method="em")
+
+
+def test_questions_without_answers_cannot_be_fitted():
+    with pytest.raises(DataError, match="have no outcomes, so there is nothing to fit"):
+        rt.fit(rt.BTL(), VOTES.unanswered(), EM, seed=0)
+
+
+def test_a_position_bias_needs_an_order():
+    with pytest.raises(
+        BackendError,
+        match=r"position_bias=True needs to know.*first=\.\.\., second=\.\.\., outcome=",
+    ):
+        rt.fit(rt.BTL(position_bias=True), VOTES, EM, seed=0, progress=False)
+
+
+# ------------------------------------------------------------------ difficult data
+
+DIFFICULT = hand.votes(
+    *[("winner", name, "ann") for name in "abc"],  # won everything
+    *[(name, "loser", "bob") for name in "abc"],  # lost everything
+    ("a", "b", "once"),  # one vote
+    ("x", "y", "ann"),  # apart from the rest
+    items=["winner", "loser", "a", "b", "c", "x", "y", "never"],
+    annotators=["ann", "bob", "once", "silent"],
+)
+
+
+@pytest.mark.parametrize("model", [rt.BTL(), SIGNED])
+def test_difficult_data_are_fitted_with_warnings(model):
+    with pytest.warns(DataWarning) as caught:
+        result = rt.fit(model, DIFFICULT, EM, seed=0, progress=False)
+    messages = [str(warning.message) for warning in caught]
+    assert any(
+        re.search(r"1 item\(s\) are never compared and keep their prior: never", message)
+        for message in messages
+    )
+    assert any(
+        "2 components: 5 items (winner, loser, a, b, c); 2 items (x, y)" in message
+        for message in messages
+    )
+    assert all(np.isfinite(values.values).all() for values in result.posterior.data_vars.values())
+    reward = result.posterior["reward"].mean(("chain", "draw"))
+    others = reward.sel(item=["a", "b", "c"])
+    assert float(reward.sel(item="winner")) > float(others.max())
+    assert float(reward.sel(item="loser")) < float(others.min())
+    if "competence" in result.posterior:
+        found = rt.audit(model, result).table
+        assert (
+            found["verdict"].sel(annotator=["once", "silent"]).values.tolist()
+            == ["not enough votes"] * 2
+        )
+
+
+def test_one_annotator_is_warned_of():
+    votes = hand.votes(("a", "b", "ann"), ("b", "c", "ann"), ("a", "c", "ann"))
+    with pytest.warns(
+        DataWarning, match=r"all votes are by one annotator.*annotator=\.\.\.\), or fit BTL\(\)"
+    ):
+        rt.fit(SIGNED, votes, EM, seed=0, progress=False)
+
+
+def test_one_comparison_is_enough():
+    result = rt.fit(rt.BTL(), hand.votes(("a", "b", "ann")), EM, seed=0, progress=False)
+    assert float(result.posterior["reward"].mean(("chain", "draw")).sel(item="a")) > 0
+
+
+# ------------------------------------------------------------------ the result
+
+
+def test_every_axis_has_names(fitted):
+    assert fitted.posterior["reward"].dims == ("chain", "draw", "item")
+    assert fitted.posterior["item"].values.tolist() == list(VOTES.items)
+    assert fitted["observed_data"]["outcome"].dims == ("comparison",)
+    assert fitted["log_likelihood"]["outcome"].dims == ("chain", "draw", "comparison")
+    np.testing.assert_allclose(fitted.posterior["reward"].sum("item"), 0, atol=1e-5)
+
+
+def test_attributes_say_how_it_was_fitted(fitted):
+    attrs = fitted.attrs
+    assert (rt.model_of(fitted), shown(attrs["backend"])) == (rt.BTL(), repr(EM))
+    assert attrs["seed"] == 0
+    assert attrs["seconds"] > 0
+    assert attrs["raters_version"] == rt.__version__
+    assert {"numpyro_version", "jax_version"} <= set(attrs)
+
+
+def test_the_same_seed_gives_the_same_draws(fitted):
+    again = rt.fit(rt.BTL(), VOTES, EM, seed=0, progress=False)
+    assert again.posterior.equals(fitted.posterior)
+    other = rt.fit(rt.BTL(), VOTES, EM, seed=1, progress=False)
+    assert not other.posterior.equals(fitted.posterior)
+
+
+def test_log_likelihoods_are_left_out_on_request():
+    result = rt.fit(rt.BTL(), VOTES, EM, seed=0, progress=False, log_likelihood=False)
+    assert "log_likelihood" not in result
+    assert "log_likelihood" in rt.log_likelihood(rt.BTL(), result)
+    assert "log_likelihood" not in result
+
+
+# 100 draws are few for Pareto-smoothed importance sampling, which says so.
+few_draws = pytest.mark.filterwarnings("ignore:Estimated shape parameter of Pareto distribution")
+
+
+@few_draws
+def test_arviz_takes_it_as_it_is(fitted):
+    mpl.use("Agg")
+    summary = az.summary(fitted, var_names=["reward"])
+    assert len(summary) == VOTES.num_items
+    assert az.loo(fitted).n_data_points == VOTES.num_comparisons
+    table = az.compare(
+        {
+            "free": fitted,
+            "tight": rt.fit(rt.BTL(reward_scale=0.1), VOTES, EM, seed=0, progress=False),
+        }
+    )
+    assert table.index[0] == "free"
+    assert az.plot_forest(fitted, var_names=["reward"]) is not None
+
+
+@few_draws
+def test_different_units_are_not_compared(fitted):
+    by_annotator = rt.log_likelihood(rt.BTL(), fitted, by="annotator")
+    with pytest.raises(ValueError, match="same number of observations"):
+        az.compare({"comparison": fitted, "annotator": by_annotator})
+
+
+# ------------------------------------------------------------------ predict
+
+
+def test_predict_is_the_model_by_hand():
+    probability = rt.predict(SIGNED, signed_result())
+    gap = REWARD[:, VOTES.first] - REWARD[:, VOTES.second]
+    np.testing.assert_allclose(
+        probability.values[0], expit(COMPETENCE[:, VOTES.annotator] * gap), atol=1e-5
+    )
+    assert probability.dims == ("chain", "draw", "comparison")
+    assert probability["by"].values.tolist() == [VOTES.annotators[code] for code in VOTES.annotator]
+
+
+def test_predict_matches_new_questions_by_name():
+    votes = hand.votes(("a", "b", "x"), ("b", "c", "y"), ("c", "a", "x"))
+    result = hand.result(votes, reward=REWARD[:, :3], competence=COMPETENCE[:, :2])
+    asked = hand.votes(
+        ("c", "b", "y"), items=["c", "b"], annotators=["y"]
+    )  # codes differ from those of the fit
+    probability = rt.predict(SIGNED, result, asked.unanswered())
+    np.testing.assert_allclose(
+        probability.values[0, :, 0],
+        expit(COMPETENCE[:, 1] * (REWARD[:, 2] - REWARD[:, 1])),
+        atol=1e-5,
+    )
+    assert (
+        probability["first"].item(),
+        probability["second"].item(),
+        probability["by"].item(),
+    ) == ("c", "b", "y")
+
+
+def test_predict_needs_no_draws_of_unused_names():
+    votes = hand.votes(("a", "b", "x"), items=["a", "b"])
+    result = hand.result(votes, reward=REWARD[:, :2], competence=COMPETENCE[:, :1])
+    asked = hand.votes(("a", "b", "x"), items=["a", "unknown", "b"])
+    assert rt.predict(SIGNED, result, asked).sizes["comparison"] == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        (("cofee", "tea", "ann"), "1 item(s) are not among the 2 items known, e.g. 'cofee'"),
+        (("cofee", "tea", "ann"), "did you mean 'coffee'?"),
+        (
+            ("coffee", "tea", "bob"),
+            "1 annotator(s) are not among the 1 annotators known, e.g. 'bob'",
+        ),
+    ],
+)
+def test_predict_refuses_unknown_names(question, message):
+    votes = hand.votes(("coffee", "tea", "ann"))
+    result = hand.result(votes, reward=REWARD[:, :2], competence=COMPETENCE[:, :1])
+    with pytest.raises(DataError, match=re.escape(message)):
+        rt.predict(SIGNED, result, hand.votes(question))
+
+
+def test_predict_refuses_a_table_a_class_and_another_model():
+    with pytest.raises(SettingError, match="questions must be judgements"):
+        rt.predict(SIGNED, signed_result(), {"w": ["a"]})
+    with pytest.raises(SettingError, match=r"it is ExtendedBTL; write rt.ExtendedBTL\(\)"):
+        rt.predict(rt.ExtendedBTL, signed_result())
+    with pytest.raises(SettingError, match=r"no draws of \['position_bias'\]"):
+        rt.predict(rt.BTL(reward_scale=1.0, position_bias=True), signed_result())
+    with pytest.raises(DataError, match=r"expected a result of rt.fit.*this is a Dataset without"):
+        rt.predict(SIGNED, signed_result()["posterior"].to_dataset())
+
+
+# ------------------------------------------------------------------ simulate
+
+
+def test_simulate_draws_every_site_and_outcome():
+    data, truth = rt.simulate(rt.ExtendedBTL(), VOTES, seed=0)
+    assert {name: value.shape for name, value in truth.items()} == {
+        "reward_scale": (),
+        "reward": (5,),
+        "competence_spread": (),
+        "competence": (3,),
+    }
+    assert data.items == VOTES.items
+    assert ((data.wins >= 0) & (data.wins <= data.count)).all()
+    assert (data.wins % 1 == 0).all()
+
+
+@pytest.mark.parametrize("count", [None, 40_000.0])
+def test_simulate_follows_the_probabilities(count):
+    rows = 40_000 if count is None else 1
+    questions = rt.Comparisons(
+        np.zeros(rows, np.int32),
+        np.ones(rows, np.int32),
+        np.zeros(rows, np.int32),
+        None,
+        None if count is None else np.full(rows, count, np.float32),
+        ("a", "b"),
+        ("x",),
+    )
+    given = {"reward_scale": 1.0, "reward": [1.0, -0.5]}
+    data, truth = rt.simulate(rt.BTL(), questions, seed=0, given=given)
+    expected = expit(1.5)
+    assert abs(data.wins.sum() / 40_000 - expected) < 5 * np.sqrt(
+        expected * (1 - expected) / 40_000
+    )  # false alarm 6e-7
+    np.testing.assert_allclose(truth["reward"], given["reward"])
+
+
+def test_simulate_depends_on_the_seed_only():
+    one, other, third = (rt.simulate(rt.BTL(), VOTES, seed=seed) for seed in (1, 1, 2))
+    assert np.array_equal(one.data.wins, other.data.wins)
+    assert not np.array_equal(one.truth["reward"], third.truth["reward"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"rewards": [1]}, "BTL has no site 'rewards' to hold; it has ['reward_scale', 'reward']"),
+        ({"reward": [1.0, 2.0]}, "'reward' has shape (2,); BTL needs (5,)"),
+        ({"reward": "abcde"}, "given={'reward': ...} must hold numbers, not 'abcde'"),
+        ({"reward_scale": -1.0}, "'reward_scale' holds -1, which its prior rules out"),
+        ({"reward": [0, 0, 0, 0, np.nan]}, "'reward' holds nan, which its prior rules out"),
+        ([1, 2], "given= takes a mapping of site names to values"),
+    ],
+)
+def test_simulate_refuses_what_cannot_be_held(given, message):
+    with pytest.raises(SettingError, match=re.escape(message)):
+        rt.simulate(rt.BTL(), VOTES, seed=0, given=given)
+
+
+# ------------------------------------------------------------------ log-likelihoods
+
+
+def test_log_likelihood_by_comparison_is_the_binomial():
+    table = rt.log_likelihood(SIGNED, signed_result())["log_likelihood"]["outcome"]
+    gap = REWARD[:, VOTES.first] - REWARD[:, VOTES.second]
+    expected = binom.logpmf(VOTES.wins, VOTES.count, expit(COMPETENCE[:, VOTES.annotator] * gap))
+    np.testing.assert_allclose(table.values[0], expected, atol=1e-4, rtol=1e-4)
+
+
+def test_log_likelihood_by_annotator_sums_their_comparisons():
+    votes = rt.Comparisons(
+        **(
+            vars(VOTES)
+            | {"annotators": ("x", "silent", "y", "z"), "annotator": VOTES.annotator * 3 // 2}
+        )
+    )
+    result = hand.result(votes, reward=REWARD, competence=np.c_[COMPETENCE, np.ones(40)])
+    rows = rt.log_likelihood(SIGNED, result)["log_likelihood"]["outcome"].values
+    table = rt.log_likelihood(SIGNED, result, by="annotator")["log_likelihood"]["outcome"]
+    assert table.dims == ("chain", "draw", "annotator")
+    assert table["annotator"].values.tolist() == ["x", "silent", "z"]  # who never voted has no term
+    for position, code in enumerate(np.unique(votes.annotator)):
+        np.testing.assert_allclose(
+            table.values[..., position], rows[..., votes.annotator == code].sum(-1), rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ("annotater", "choose one of 'comparison', 'annotator'"),
+        (
+            "item",
+            (
+                "by='item' is not possible: the likelihood of ExtendedBTL is a product over the"
+                " axis 'comparison'"
+            ),
+        ),
+    ],
+)
+def test_log_likelihood_by_something_else(by, words):
+    with pytest.raises(SettingError, match=re.escape(words)):
+        rt.log_likelihood(SIGNED, signed_result(), by=by)
+
+
+# ------------------------------------------------------------------ files
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("items", "annotators"),
+    [
+        (tuple(range(5)), (10, 20, 30)),
+        (("tea", "té", "a/b", "c,d", "茶 "), ("ann", "Ann", "ann ")),
+        (("1", "2", "x", "y", "z"), (7, 8, 9)),
+    ],
+)
+def test_a_result_read_from_a_file_answers_the_same(tmp_path, items, annotators):
+    votes = rt.Comparisons(**(vars(VOTES) | {"items": items, "annotators": annotators}))
+    result = rt.fit(
+        SIGNED, votes, rt.PGEM(draws=20, starts=1, max_sweeps=2000), seed=0, progress=False
+    )
+    result.to_netcdf(tmp_path / "result.nc")
+    again = az.from_netcdf(tmp_path / "result.nc")
+    stored = rt.Comparisons.from_result(again)
+    assert (stored.items, stored.annotators, stored.ordered) == (items, annotators, votes.ordered)
+    assert np.array_equal(stored.wins, votes.wins)
+    assert rt.model_of(again) == SIGNED
+    xr.testing.assert_equal(rt.audit(SIGNED, again).table, rt.audit(SIGNED, result).table)
+    candidates = rt.Candidates.pairs(votes)
+    # The order is the same under all 20 draws: there is nothing to ask for the ranking.
+    one, other = (rt.suggest(SIGNED, read, candidates, target="reward") for read in (again, result))
+    xr.testing.assert_equal(one, other)
+    xr.testing.assert_equal(rt.predict(SIGNED, again, votes), rt.predict(SIGNED, result, votes))
+    assert rt.audit(SIGNED, again).table["annotator"].values.tolist() == list(annotators)
+    assert set(one["first"].values.tolist()) <= set(items)

@@ -1,0 +1,337 @@
+"""Columns of any table to codes: what is read, and what is refused with which words."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import raters as rt
+from raters.errors import DataError
+
+WINNERS, LOSERS = ["tea", "tea", "coffee"], ["coffee", "water", "water"]
+
+
+def read(winner, loser, **options):
+    return rt.Comparisons.from_frame({"w": winner, "l": loser}, winner="w", loser="l", **options)
+
+
+def refuses(*parts: str):
+    """A DataError whose message has each part, in this order."""
+    return pytest.raises(DataError, match="(?s)" + ".*".join(map(re.escape, parts)))
+
+
+# ------------------------------------------------------------------ kinds of table
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        dict,
+        lambda table: {name: np.array(values) for name, values in table.items()},
+        lambda table: {name: np.array(values, dtype=object) for name, values in table.items()},
+        lambda table: {
+            name: np.array(values, dtype=np.dtypes.StringDType()) for name, values in table.items()
+        },
+        lambda table: {name: np.array(values, dtype="S") for name, values in table.items()},
+        lambda table: {name: tuple(values) for name, values in table.items()},
+        lambda table: {name: pd.Series(values, index=[7, 7, 3]) for name, values in table.items()},
+        lambda table: {name: pl.Series(values) for name, values in table.items()},
+        lambda table: {name: pa.array(values) for name, values in table.items()},
+        lambda table: {
+            name: pa.chunked_array([values[:1], values[1:]]) for name, values in table.items()
+        },
+        lambda table: np.array(
+            list(zip(*table.values(), strict=True)), dtype=[("w", "U9"), ("l", "U9")]
+        ),
+        pd.DataFrame,
+        lambda table: pd.DataFrame(table, index=[5, 5, 0]),
+        lambda table: pd.DataFrame(table, dtype="category"),
+        lambda table: pd.DataFrame(table, dtype="object"),
+        lambda table: pd.DataFrame(table).convert_dtypes(dtype_backend="pyarrow"),
+        pl.DataFrame,
+        pl.LazyFrame,
+        lambda table: pl.DataFrame(table).with_columns(pl.all().cast(pl.Categorical)),
+        pa.table,
+        lambda table: pl.DataFrame(table).with_columns(pl.all().cast(pl.Categorical)).to_arrow(),
+    ],
+)
+def test_every_kind_of_table_reads_the_same(make):
+    table = make({"w": WINNERS, "l": LOSERS})
+    votes = rt.Comparisons.from_frame(table, winner="w", loser="l", aggregate=False)
+    assert votes.items == ("coffee", "tea", "water")
+    assert votes.first.tolist() == [1, 1, 0]
+    assert votes.second.tolist() == [0, 2, 2]
+    assert votes.annotators == ("all",)
+
+
+@pytest.mark.parametrize(
+    "table", [None, 3, [{"w": "a", "l": "b"}], np.ones((3, 2)), pd.Series([1, 2]), pl.Series([1])]
+)
+def test_what_is_no_table_is_refused(table):
+    with refuses(
+        f"cannot read columns from a {type(table).__name__}",
+        "pandas, polars or pyarrow table",
+        "{'winner': [...]",
+    ):
+        rt.Comparisons.from_frame(table, winner="w", loser="l")
+
+
+def test_a_path_is_told_to_read_the_file():
+    with refuses("cannot read columns from a str", "read the file first"):
+        rt.Comparisons.from_frame("votes.csv", winner="w", loser="l")
+
+
+def test_two_columns_of_one_name_are_refused():
+    with refuses(
+        "cannot read the columns of this table", "'w' 2 times", "give each column its own name"
+    ):
+        rt.Comparisons.from_frame(
+            pd.DataFrame([[1, 2, 3]], columns=["w", "l", "w"]), winner="w", loser="l"
+        )
+
+
+# ------------------------------------------------------------------ which columns
+
+
+@pytest.mark.parametrize(
+    ("columns", "roles", "message"),
+    [
+        (
+            ["winer", "loser"],
+            {"winner": "winner", "loser": "loser"},
+            "no column 'winner' (for winner=)",
+        ),
+        (
+            ["winer", "loser"],
+            {"winner": "winner", "loser": "loser"},
+            "did you mean winner='winer'?",
+        ),
+        (
+            ["Winner", "loser"],
+            {"winner": "winner", "loser": "loser"},
+            "did you mean winner='Winner'?",
+        ),
+        (
+            ["w", "l"],
+            {"winner": "w", "loser": "l", "annotator": "worker"},
+            "no column 'worker' (for annotator=)",
+        ),
+        (
+            ["w", "l", "n"],
+            {"winner": "w", "loser": "l", "count": "votes"},
+            "the table has ['l', 'n', 'w']",
+        ),
+    ],
+)
+@pytest.mark.parametrize("make", [dict, pl.LazyFrame, pd.DataFrame])
+def test_a_missing_column_is_named_with_the_nearest_one(make, columns, roles, message):
+    with refuses(message):
+        rt.Comparisons.from_frame(make({name: ["a", "b"] for name in columns}), **roles)
+
+
+@pytest.mark.parametrize("name", [0, None.__class__, ["w"]])
+def test_a_column_is_given_by_its_name(name):
+    with refuses("winner= takes the name of a column, such as winner='winner', not"):
+        rt.Comparisons.from_frame({"w": ["a"], "l": ["b"]}, winner=name, loser="l")
+
+
+def test_a_wide_table_is_not_printed_whole():
+    table = {f"column{number}": ["a"] for number in range(500)}
+    with pytest.raises(DataError, match="and 480 more") as caught:
+        rt.Comparisons.from_frame(table, winner="w", loser="l")
+    assert len(str(caught.value)) < 600
+
+
+def test_columns_that_are_not_used_may_hold_anything():
+    table = pl.DataFrame({"w": WINNERS, "l": LOSERS, "notes": [[1, 2], None, [3]]})
+    assert rt.Comparisons.from_frame(table, winner="w", loser="l").num_votes == 3
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_an_empty_table_is_refused(make):
+    with refuses("the table is empty", "column 'w' has no rows"):
+        rt.Comparisons.from_frame(make({"w": [], "l": []}), winner="w", loser="l")
+
+
+def test_columns_of_different_length_are_refused():
+    with refuses("the columns differ in length", "'w': 2", "'l': 3"):
+        read(["a", "b"], ["b", "c", "d"])
+
+
+@pytest.mark.parametrize(
+    "values", [np.ones((2, 2)), "a", [[1, 2], [3, 4]], (name for name in "ab")]
+)
+def test_a_column_has_one_dimension(values):
+    with refuses("column 'w' has", "dimensions", "one-dimensional"):
+        read(values, ["b", "c"])
+
+
+def test_ragged_lists_are_refused():
+    with refuses("column 'w' holds lists of different lengths"):
+        read([[1], [1, 2]], ["b", "c"])
+
+
+@pytest.mark.parametrize("values", [pl.Series([[1, 2], [1]]), pd.Series([{"a": 1}, {"b": 2}])])
+def test_values_that_are_not_names_are_refused(values):
+    with refuses("column 'w' (for winner=) holds values such as", "expected a name or a number"):
+        read(values, ["b", "c"])
+
+
+# ------------------------------------------------------------------ missing values
+
+ROLES = {"winner": "w", "loser": "l", "annotator": "k", "count": "n"}
+COMPLETE = {"w": ["a", "b", "a"], "l": ["b", "c", "c"], "k": ["x", "x", "y"], "n": [1, 2, 1]}
+MISSING = {
+    "NaN": lambda values: [*values[:2], float("nan")],
+    "None": lambda values: [*values[:2], None],
+    "pandas NA": lambda values: [*values[:2], pd.NA],
+    "pandas NaT": lambda values: [*values[:2], pd.NaT],
+    "empty text": lambda values: [*map(str, values[:2]), ""],
+    "pandas series": lambda values: pd.Series([*values[:2], None]),
+    "pandas nullable": lambda values: pd.Series([*values[:2], None]).convert_dtypes(),
+    "pandas category": lambda values: pd.Series([*values[:2], None], dtype="category"),
+    "polars null": lambda values: pl.Series([*values[:2], None]),
+    "pyarrow null": lambda values: pa.array([*values[:2], None]),
+    "masked": lambda values: np.ma.array(values, mask=[0, 0, 1]),
+}
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("kind", MISSING)
+def test_a_missing_value_is_refused_in_every_role(role, kind):
+    name = ROLES[role]
+    table = COMPLETE | {name: MISSING[kind](COMPLETE[name])}
+    with refuses(
+        f"column '{name}' (for {role}=) has 1 missing value(s), first in row 2",
+        "Leave those rows out",
+    ):
+        rt.Comparisons.from_frame(table, **ROLES)
+
+
+@pytest.mark.parametrize("kind", MISSING)
+@pytest.mark.parametrize("name", ["a", "b", "o"])
+def test_a_missing_side_or_outcome_is_refused(name, kind):
+    table = {"a": ["x", "y", "z"], "b": ["y", "z", "x"], "o": ["x", "y", "x"]}
+    table[name] = MISSING[kind](table[name])
+    with refuses(f"column '{name}'", "1 missing value(s), first in row 2"):
+        rt.Comparisons.from_frame(table, first="a", second="b", outcome="o")
+
+
+@pytest.mark.parametrize("name", ["film", "stars", "who"])
+def test_a_missing_rating_is_refused(name):
+    table = {"film": ["A", "B", "C"], "stars": [3.0, 4.0, 5.0], "who": ["x", "x", "x"]}
+    table[name] = [*table[name][:2], None]
+    with refuses(f"column '{name}'", "1 missing value(s), first in row 2"):
+        rt.Comparisons.from_ratings(table, item="film", rating="stars", annotator="who")
+
+
+def test_the_advice_for_missing_values_works():
+    frame = pd.DataFrame({"winner": ["a", None, "", "b"], "loser": ["b", "c", "c", "c"]})
+    with pytest.raises(DataError) as caught:
+        rt.Comparisons.from_frame(frame, winner="winner", loser="loser")
+    names: dict = {"frame": frame}
+    exec(str(caught.value).split("first: ")[-1], names)  # the line that the message says to write
+    assert rt.Comparisons.from_frame(names["frame"], winner="winner", loser="loser").num_votes == 2
+
+
+# ------------------------------------------------------------------ names
+
+
+@pytest.mark.parametrize(
+    ("winner", "loser", "names"),
+    [
+        ([1, 2], [2, 10], (1, 2, 10)),
+        (np.array([1, 2], np.uint8), np.array([2, 3], np.int64), (1, 2, 3)),
+        ([1.0, 2.0], [2, 3], (1, 2, 3)),  # integers that once stood beside a missing value
+        ([1.5, 2.0], [2, 3], ("1.5", "2", "3")),
+        ([1, 2], ["2", "3"], ("1", "2", "3")),
+        ([1, "a"], ["b", 2], ("1", "2", "a", "b")),
+        (np.array([1, "1"], object), ["b", "b"], ("1", "b")),
+        ([True, True], [False, False], ("False", "True")),
+        ([2**70, 1], [3, 2], ("1", "1180591620717411303424", "2", "3")),
+        ([np.inf, 1], [2, 3], ("1", "2", "3", "inf")),
+        ([datetime.date(2024, 1, 2)], [datetime.date(2024, 1, 1)], ("2024-01-01", "2024-01-02")),
+        ([-3, 0], [0, 5], (-3, 0, 5)),
+        ([10**12, 1], [2, 3], (1, 2, 3, 10**12)),
+    ],
+)
+def test_names_are_whole_numbers_or_text(winner, loser, names):
+    votes = read(winner, loser)
+    assert votes.items == names
+    assert all(type(name) in (int, str) for name in votes.items)
+
+
+def test_dates_become_text():
+    days = pd.to_datetime(["2024-03-01", "2024-01-01"])
+    assert read(days[:1], days[1:]).items == ("2024-01-01 00:00:00", "2024-03-01 00:00:00")
+    assert read(days[:1].to_numpy(), days[1:].to_numpy()).items == (
+        "2024-01-01 00:00:00",
+        "2024-03-01 00:00:00",
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tea ",
+        " tea",
+        "Tea",
+        "TEA",
+        "t/e/a",
+        "te,a",
+        "té",
+        "茶",
+        "🍵",
+        "t" * 10_000,
+        "tea\n",
+        "'tea'",
+        "None",
+        "nan",
+    ],
+)
+def test_names_that_differ_in_anything_are_kept_apart(name):
+    votes = read([name, "tea"], ["tea", "water"])
+    assert set(votes.items) == {name, "tea", "water"}
+    assert votes.num_votes == 2
+
+
+# ------------------------------------------------------------------ names given
+
+
+def test_names_given_fix_the_order_and_add_the_unseen():
+    votes = read(["b"], ["a"], items=["z", "b", "a"])
+    assert votes.items == ("z", "b", "a")
+    assert (votes.first.tolist(), votes.second.tolist(), votes.wins.tolist()) == ([1], [2], [1.0])
+
+
+def test_names_given_as_text_match_numbers():
+    assert read([1], [2], items=["2", "1", "3"]).items == ("2", "1", "3")
+
+
+@pytest.mark.parametrize(
+    ("items", "parts"),
+    [
+        (
+            ["a", "b"],
+            ("1 item(s) in the table are not in the list items=", "'c'", "leave items= out"),
+        ),
+        ([], ("3 item(s) in the table are not in the list",)),
+        (["a", "b", "c", "b"], ("'b' comes twice in items=",)),
+        ("abc", ("items= takes a list of names", "not 'abc'")),
+        (3, ("items= takes a list of names", "not 3")),
+    ],
+)
+def test_names_given_wrongly_are_refused(items, parts):
+    with refuses(*parts):
+        read(["a", "b"], ["b", "c"], items=items)
+
+
+def test_annotators_given_without_a_column_are_refused():
+    with refuses("say which column that is with annotator="):
+        read(["a"], ["b"], annotators=["x"])

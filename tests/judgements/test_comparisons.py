@@ -1,0 +1,587 @@
+"""Comparisons: every shape of table, every way to say who won, and the errors and warnings about
+what the rows say."""
+
+from __future__ import annotations
+
+import re
+
+import jax
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import raters as rt
+from raters.errors import DataError, DataWarning, SettingError
+
+
+def refuses(*parts: str):
+    """A DataError whose message has each part, in this order."""
+    return pytest.raises(DataError, match="(?s)" + ".*".join(map(re.escape, parts)))
+
+
+def outcome_votes(outcome, first=("x", "y", "x"), second=("y", "z", "z"), **options):
+    table = {"one": list(first), "two": list(second), "won": outcome}
+    return rt.Comparisons.from_frame(
+        table, first="one", second="two", outcome="won", aggregate=False, **options
+    )
+
+
+# ------------------------------------------------------------------ shapes of table
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [
+        {},
+        {"winner": "a"},
+        {"loser": "b"},
+        {"first": "a", "second": "b"},
+        {"first": "a", "outcome": "o"},
+        {"winner": "a", "loser": "b", "outcome": "o"},
+        {"winner": "a", "loser": "b", "first": "a", "second": "b", "outcome": "o"},
+        {"winner": "a", "loser": "b", "outcomes": {"first": 1, "second": 0}},
+    ],
+)
+def test_exactly_one_shape_must_be_described(roles):
+    with refuses(
+        "describe the votes in one of two shapes: winner= and loser=", "you gave", "from_ratings"
+    ):
+        rt.Comparisons.from_frame({"a": [1], "b": [2], "o": [1]}, **roles)
+
+
+def test_an_item_compared_with_itself_is_refused():
+    with refuses(
+        "row 1 (counted from 0) compares 'b' with itself (1 such row(s))",
+        "frame[frame['w'] != frame['l']]",
+    ):
+        rt.Comparisons.from_frame({"w": ["a", "b"], "l": ["b", "b"]}, winner="w", loser="l")
+
+
+def test_the_presentation_order_is_kept_where_it_is_known():
+    table = {"one": ["b", "a"], "two": ["a", "b"], "won": [1, 1]}
+    votes = rt.Comparisons.from_frame(table, first="one", second="two", outcome="won")
+    assert votes.ordered
+    assert votes.num_comparisons == 2
+    votes = rt.Comparisons.from_frame(table, winner="one", loser="two")
+    assert not votes.ordered
+    assert (votes.num_comparisons, votes.num_votes, votes.wins.tolist()) == (1, 2, [1.0])
+
+
+def test_duplicated_rows_are_counted():
+    votes = rt.Comparisons.from_frame(
+        {"w": ["a"] * 5 + ["b"], "l": ["b"] * 5 + ["a"]}, winner="w", loser="l"
+    )
+    assert (votes.num_comparisons, votes.num_votes) == (1, 6)
+    assert (votes.wins.tolist(), votes.count.tolist()) == ([5.0], [6.0])
+
+
+# ------------------------------------------------------------------ outcomes
+
+X_Y_X = [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        ["x", "z", "x"],  # names of items
+        ["one", "two", "one"],  # names of columns
+        ["ONE", "Two", "one "],
+        ["first", "second", "first"],
+        ["First", "SECOND", " first "],
+        ["left", "right", "left"],
+        ["a", "b", "a"],
+        ["A", "B", "A"],
+        ["item_a", "item_b", "item_a"],
+        ["model_a", "model_b", "model_a"],
+        ["win", "loss", "win"],
+        [1, 0, 1],
+        [1.0, 0.0, 1.0],
+        ["1", "0", "1"],
+        ["1.0", "0.0", "1.0"],
+        [True, False, True],
+        np.array([True, False, True]),
+        ["True", "False", "true"],
+        [1, 2, 1],
+        ["1", "2", "1"],
+        np.array([1, 2, 1], np.uint8),
+        pd.Series([1, 0, 1], dtype="Int64"),
+        pd.Series([True, False, True], dtype="boolean"),
+        pd.Series(["left", "right", "left"], dtype="category"),
+        pl.Series([True, False, True]),
+    ],
+)
+def test_every_way_to_say_who_won(outcome):
+    assert outcome_votes(outcome).wins.tolist() == X_Y_X
+
+
+@pytest.mark.parametrize(
+    "tie",
+    ["tie", "Tie", "tie (inconsistent)", "tie (bothbad)", "tie_both", "draw", "equal", "both", "½"],
+)
+def test_every_word_for_a_tie(tie):
+    votes = outcome_votes(["model_a", tie, "model_b"], ties="half")
+    assert votes.wins.tolist() == [1.0, 0.5, 0.0]
+
+
+def test_a_half_is_a_tie():
+    assert outcome_votes([1, 0.5, 0], ties="half").wins.tolist() == [1.0, 0.5, 0.0]
+    assert outcome_votes(["1", "0.5", "0"], ties="half").wins.tolist() == [1.0, 0.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "values"),
+    [
+        ({"first": 1, "second": 2, "tie": 0}, [1, 2, 0]),
+        ({"first": 1, "second": -1, "tie": 0}, [1, -1, 0]),
+        ({"first": "1", "second": "-1", "tie": "0"}, [1, -1, 0]),
+        ({"first": 1, "second": -1, "tie": 0}, ["1", "-1", "0"]),
+        (
+            {"first": "A better", "second": "B better", "tie": ["same", "both bad"]},
+            ["A better", "B better", "both bad"],
+        ),
+    ],
+)
+def test_outcomes_spelled_out(outcomes, values):
+    assert outcome_votes(values, outcomes=outcomes, ties="half").wins.tolist() == [1.0, 0.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "parts"),
+    [
+        ({"first": 1}, ("keys 'first', 'second' and maybe 'tie'", "not {'first': 1}")),
+        ({"first": 1, "second": 0, "draw": 2}, ("keys 'first', 'second' and maybe 'tie'",)),
+        ([1, 0], ("outcomes= takes a mapping", "not [1, 0]")),
+        ({"first": 1, "second": 1}, ("outcomes= gives 1 two meanings",)),
+        (
+            {"first": 1, "second": 3},
+            (
+                (
+                    "row 1 (counted from 0) of column 'won' holds 0, which is neither side (1 such"
+                    " row(s))"
+                ),
+            ),
+        ),
+    ],
+)
+def test_outcomes_spelled_wrongly_are_refused(outcomes, parts):
+    with refuses(*parts):
+        outcome_votes([1, 0, 1], outcomes=outcomes)
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        (["x", "w", "x"], "'w'"),  # an item, but not of this row
+        (["x", "x", "z"], "'x'"),  # an item of the table, but not of row 1
+        (["first", "third", "first"], "'third'"),
+        ([1, 3, 1], "3"),
+        ([1, -1, 1], "-1"),
+        ([1.0, 0.9999999, 1.0], "0.9999999"),
+        ([1, 2, 0], "2"),  # beside a 0, a 2 could mean anything
+        (["model_a", "tied up?", "tiegan"], "'tiegan'"),
+        (["a", "bothbad", "b"], "'bothbad'"),
+    ],
+)
+def test_an_outcome_that_is_neither_side_is_refused(values, shown):
+    with refuses(
+        f"of column 'won' holds {shown}, which is neither side",
+        "expected the item in 'one' or 'two' of its row",
+        "outcomes={'first': ...",
+    ):
+        outcome_votes(values, ties="half")
+
+
+def test_column_names_go_before_words():
+    """Columns called b and a, in this order: "a" is the second."""
+    table = {"b": ["x", "y"], "a": ["y", "x"], "won": ["a", "b"]}
+    votes = rt.Comparisons.from_frame(table, first="b", second="a", outcome="won", aggregate=False)
+    assert votes.wins.tolist() == [0.0, 1.0]
+
+
+def test_column_names_that_differ_in_case_only():
+    table = {"M": ["x", "y"], "m": ["y", "x"], "won": ["M", "m"]}
+    votes = rt.Comparisons.from_frame(table, first="M", second="m", outcome="won", aggregate=False)
+    assert votes.wins.tolist() == [1.0, 0.0]
+
+
+# ------------------------------------------------------------------ items that look like outcomes
+
+
+def test_items_called_0_and_1_are_ambiguous_until_spelled_out():
+    sides = {"first": [0, 1, 0], "second": [1, 0, 1]}
+    with refuses(
+        "can be read as names of items and as sides, with different results",
+        "outcomes={'first': 1, 'second': 0}",
+    ):
+        outcome_votes([1, 1, 0], **sides)
+    votes = outcome_votes([1, 1, 0], **sides, outcomes={"first": 1, "second": 0})
+    assert votes.wins.tolist() == [1.0, 1.0, 0.0]
+    renamed = {side: [f"item {name}" for name in names] for side, names in sides.items()}
+    assert outcome_votes(["item 1", "item 1", "item 0"], **renamed).wins.tolist() == [0.0, 1.0, 1.0]
+
+
+def test_items_called_0_and_1_are_read_where_both_readings_agree():
+    assert outcome_votes([1, 1, 0], first=[1, 1, 1], second=[0, 0, 0]).wins.tolist() == [
+        1.0,
+        1.0,
+        0.0,
+    ]
+
+
+def test_numbered_items_with_outcomes_1_and_0_are_sides_where_they_are_no_names():
+    assert outcome_votes([1, 0, 0], first=[0, 5, 7], second=[5, 7, 3]).wins.tolist() == [
+        1.0,
+        0.0,
+        0.0,
+    ]
+
+
+def test_items_are_named_in_another_type():
+    assert outcome_votes(
+        [5.0, 7.0, 7.0], first=["5", "5", "7"], second=["6", "7", "9"]
+    ).wins.tolist() == [1.0, 0.0, 1.0]
+
+
+def test_an_item_called_tie_can_win():
+    votes = outcome_votes(["tie", "y", "tie"], first=["tie", "y", "x"], second=["x", "tie", "tie"])
+    assert votes.wins.tolist() == [1.0, 1.0, 0.0]
+
+
+def test_an_item_called_tie_beside_sides_is_ambiguous():
+    with refuses("can be read as names of items and as sides"):
+        outcome_votes(["tie", "tie"], first=["tie", "x"], second=["x", "tie"], ties="half")
+
+
+# ------------------------------------------------------------------ ties
+
+
+def test_ties_under_each_policy():
+    outcome = ["x", "tie", "z"]
+    with refuses(
+        "column 'won' holds 1 tie(s), the first in row 1",
+        "ties='drop' leaves them out",
+        "ties='half'",
+    ):
+        outcome_votes(outcome)
+    assert outcome_votes(outcome, ties="drop").wins.tolist() == [1.0, 0.0]
+    assert outcome_votes(outcome, ties="half").wins.tolist() == [1.0, 0.5, 0.0]
+
+
+def test_ties_in_counts():
+    table = {"one": ["x", "y"], "two": ["y", "x"], "won": ["tie", "x"], "n": [3, 4]}
+    roles = {"first": "one", "second": "two", "outcome": "won", "count": "n"}
+    votes = rt.Comparisons.from_frame(table, **roles, ties="half", aggregate=False)
+    assert (votes.wins.tolist(), votes.count.tolist()) == ([1.5, 0.0], [3.0, 4.0])
+    votes = rt.Comparisons.from_frame(table, **roles, ties="drop", aggregate=False)
+    assert (votes.wins.tolist(), votes.num_votes) == ([0.0], 4)
+
+
+def test_nothing_but_ties_cannot_be_dropped():
+    with refuses("column 'won' holds nothing but ties", "ties='half'"):
+        outcome_votes(["tie"] * 3, ties="drop")
+    assert outcome_votes(["tie"] * 3, ties="half").wins.tolist() == [0.5] * 3
+
+
+@pytest.mark.parametrize("ties", ["halve", None, True, ""])
+@pytest.mark.parametrize("reader", ["frame", "ratings"])
+def test_an_unknown_policy_is_refused(ties, reader):
+    with refuses(f"ties={ties!r} is not a policy; write ties='error', ties='drop' or ties='half'"):
+        if reader == "frame":
+            outcome_votes(["x", "z", "x"], ties=ties)
+        else:
+            rt.Comparisons.from_ratings({"i": [1, 2], "r": [1, 2]}, item="i", rating="r", ties=ties)
+
+
+# ------------------------------------------------------------------ counts
+
+
+@pytest.mark.parametrize(
+    ("counts", "parts"),
+    [
+        ([1, 0], ("whole numbers of votes, at least 1; row 1 (counted from 0) holds 0",)),
+        ([-2, 1], ("at least 1; row 0 (counted from 0) holds -2",)),
+        ([1, 1.5], ("row 1 (counted from 0) holds 1.5", "weights are not counts")),
+        ([1, np.inf], ("column 'n' (for count=) must hold finite numbers; row 1", "inf")),
+        (
+            ["one", "two"],
+            ("column 'n' (for count=) must hold numbers; it holds 'one', first in row 0",),
+        ),
+        (pd.to_datetime(["2024-01-01", "2024-01-02"]), ("must hold numbers; it holds Timestamp",)),
+    ],
+)
+def test_counts_are_whole_and_positive(counts, parts):
+    with refuses(*parts):
+        rt.Comparisons.from_frame(
+            {"w": ["a", "b"], "l": ["b", "c"], "n": counts}, winner="w", loser="l", count="n"
+        )
+
+
+def test_large_counts_are_summed_exactly():
+    table = {"w": ["a"] * 3 + ["c"], "l": ["b"] * 3 + ["d"], "n": [2**24, 1, 1, 7]}
+    votes = rt.Comparisons.from_frame(table, winner="w", loser="l", count="n")
+    assert votes.num_votes == 2**24 + 2 + 7
+
+
+# ------------------------------------------------------------------ mistakes of size
+
+
+@pytest.mark.slow
+def test_a_million_items_by_mistake_are_refused():
+    rows = 600_000
+    table = {
+        "w": [f"answer {row}" for row in range(rows)],
+        "l": [f"reply {row}" for row in range(rows)],
+    }
+    with refuses(
+        "columns 'w' and 'l' hold 1,200,000 different items in 600,000 rows", "row numbers or texts"
+    ):
+        rt.Comparisons.from_frame(table, winner="w", loser="l")
+
+
+def test_an_annotator_column_that_numbers_the_rows_is_warned_of():
+    rows = 5000
+    table = {"w": ["a"] * rows, "l": ["b"] * rows, "k": np.arange(rows)}
+    with pytest.warns(
+        DataWarning, match="'k' holds 5,000 different annotators in 5,000 rows.*is it a row number"
+    ):
+        votes = rt.Comparisons.from_frame(table, winner="w", loser="l", annotator="k")
+    assert votes.num_annotators == rows
+
+
+# ------------------------------------------------------------------ what the data cannot tell
+
+
+def test_items_never_compared_are_warned_of():
+    votes = rt.Comparisons.from_frame(
+        {"w": ["a"], "l": ["b"]}, winner="w", loser="l", items=["a", "b", "c", "d"]
+    )
+    with pytest.warns(
+        DataWarning, match=r"2 item\(s\) are never compared and keep their prior: c, d"
+    ):
+        votes.warn()
+
+
+def test_components_are_warned_of_with_their_names():
+    votes = rt.Comparisons.from_frame(
+        {"w": ["a", "b", "x"], "l": ["b", "c", "y"]}, winner="w", loser="l"
+    )
+    assert votes.components() == [("a", "b", "c"), ("x", "y")]
+    with pytest.warns(
+        DataWarning, match=r"falls into 2 components: 3 items \(a, b, c\); 2 items \(x, y\)"
+    ):
+        votes.warn()
+
+
+def test_a_connected_graph_gives_no_warning():
+    votes = rt.Comparisons.from_frame({"w": ["a", "b"], "l": ["b", "c"]}, winner="w", loser="l")
+    assert votes.components() == [("a", "b", "c")]
+    votes.warn()
+
+
+# ------------------------------------------------------------------ ratings
+
+
+def test_ratings_become_comparisons():
+    table = {
+        "film": ["A", "B", "C", "A", "B"],
+        "stars": [3, 5, 3, 1, 2],
+        "who": ["x", "x", "x", "y", "y"],
+    }
+    votes = rt.Comparisons.from_ratings(table, item="film", rating="stars", annotator="who")
+    wins = {
+        (votes.items[i], votes.items[j], votes.annotators[k]): float(w)
+        for i, j, k, w in zip(votes.first, votes.second, votes.annotator, votes.wins, strict=True)
+    }
+    assert wins == {
+        ("A", "B", "x"): 0.0,
+        ("A", "B", "y"): 0.0,
+        ("A", "C", "x"): 0.5,
+        ("B", "C", "x"): 1.0,
+    }
+    assert not votes.ordered
+
+
+def test_equal_ratings_under_each_policy():
+    table = {"film": ["A", "B"], "stars": [3, 3]}
+    with refuses(
+        "the comparison of equal ratings in column 'stars' holds nothing but ties", "ties='half'"
+    ):
+        rt.Comparisons.from_ratings(table, item="film", rating="stars", ties="drop")
+    with refuses("1 tie(s)", "ties='half'"):
+        rt.Comparisons.from_ratings(table, item="film", rating="stars", ties="error")
+    votes = rt.Comparisons.from_ratings(table, item="film", rating="stars")
+    assert (votes.wins.tolist(), votes.count.tolist()) == ([0.5], [1.0])
+
+
+@pytest.mark.parametrize("annotator", [None, "who"])
+def test_ratings_without_a_pair_are_refused(annotator):
+    with refuses("no annotator rated two different items, so there is nothing to compare"):
+        table = {"film": ["A", "A"], "stars": [3, 4], "who": ["x", "x"]}
+        rt.Comparisons.from_ratings(table, item="film", rating="stars", annotator=annotator)
+
+
+def test_ratings_must_be_numbers():
+    with refuses("column 'stars' (for rating=) must hold numbers; it holds 'good', first in row 1"):
+        rt.Comparisons.from_ratings(
+            {"film": ["A", "B"], "stars": ["3", "good"]}, item="film", rating="stars"
+        )
+
+
+def test_too_many_ratings_are_refused_before_memory_is_used():
+    with refuses(
+        "20,000 ratings would become 199,990,000 comparisons (at most 50,000,000)", "sample"
+    ):
+        rt.Comparisons.from_ratings(
+            {"i": np.arange(20_000), "r": np.arange(20_000)}, item="i", rating="r"
+        )
+
+
+# ------------------------------------------------------------------ the container
+
+
+def test_votes_by_item_and_annotator():
+    table = {"w": ["a", "a", "b"], "l": ["b", "c", "a"], "k": ["x", "y", "x"], "n": [2, 3, 1]}
+    votes = rt.Comparisons.from_frame(
+        table, winner="w", loser="l", annotator="k", count="n", annotators=["z", "y", "x"]
+    )
+    assert votes.judgements_by("item").tolist() == [6, 3, 3]
+    assert votes.judgements_by("annotator").tolist() == [0, 3, 3]
+    assert votes.num_votes == 6
+
+
+def test_comparisons_are_a_pytree():
+    votes, _ = rt.datasets.separated(4, 2, 30, seed=0)
+    again = jax.tree.map(lambda column: column, votes)
+    assert again.items == votes.items
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(jax.tree.leaves(votes), jax.tree.leaves(again), strict=True)
+    )
+
+
+def test_aggregate_keeps_questions_without_outcomes():
+    votes, _ = rt.datasets.separated(4, 2, 30, seed=0)
+    questions = votes.unanswered().aggregate()
+    assert questions.wins is None
+    assert questions.num_votes == 30
+
+
+def test_aggregate_does_not_overflow_with_many_names():
+    """Items² × annotators beyond 2⁶³: the rows are sorted column by column instead."""
+    many = 4_000_000
+    rows = {
+        role: np.array(codes, np.int32)
+        for role, codes in (("first", [many - 1, 3, 3]), ("second", [5, many - 2, many - 2]))
+    }
+    votes = rt.Comparisons(
+        **rows,
+        annotator=np.array([many - 1, 2, 2], np.int32),
+        wins=np.ones(3, np.float32),
+        count=None,
+        items=range(many),
+        annotators=range(many),
+    ).aggregate()
+    assert votes.first.tolist() == [3, 5]
+    assert votes.second.tolist() == [many - 2, many - 1]
+    assert votes.annotator.tolist() == [2, many - 1]
+    assert votes.wins.tolist() == [2.0, 0.0]
+
+
+def test_chunks_cover_the_rows_in_order():
+    votes, _ = rt.datasets.separated(6, 3, 100, seed=0)
+    pieces = list(votes.chunks(7))
+    assert np.concatenate([piece.first for piece in pieces]).tolist() == votes.first.tolist()
+    assert max(piece.num_comparisons for piece in pieces) == 7
+
+
+@pytest.mark.parametrize(
+    ("names", "parts"),
+    [
+        (["eve"], ("no annotator is called 'eve'; nobody was dropped", "'ann', 'bob'")),
+        ("ann", ("must be a list; write ['ann']",)),
+        (["ann", "bob"], ("would leave no judgement",)),
+    ],
+)
+def test_annotators_that_cannot_be_left_out(names, parts):
+    table = {"w": [1, 2], "l": [2, 3], "k": ["ann", "bob"]}
+    votes = rt.Comparisons.from_frame(table, winner="w", loser="l", annotator="k")
+    with refuses(*parts):
+        votes.without_judges(names)
+
+
+# ------------------------------------------------------------------ padding
+
+
+def small(count=None, **options) -> rt.Comparisons:
+    """Three votes on two pairs, one of them between items of another component."""
+    table = {"w": ["a", "b", "x"], "l": ["b", "a", "y"], "k": ["ann", "bob", "bob"]}
+    table |= {} if count is None else {"n": count}
+    return rt.Comparisons.from_frame(
+        table, winner="w", loser="l", annotator="k", count=count and "n", **options
+    )
+
+
+@pytest.mark.parametrize("count", [None, [2, 3, 1]])
+def test_padding_adds_rows_that_count_for_nothing(count):
+    votes = small(count, annotators=["ann", "bob", "eve"])
+    padded = votes.padded(64)
+    assert padded.num_comparisons == 64
+    assert padded.wins[3:].tolist() == padded.count[3:].tolist() == [0.0] * 61
+    assert padded.num_votes == votes.num_votes
+    assert padded.judgements_by("item").tolist() == votes.judgements_by("item").tolist()
+    assert padded.judgements_by("annotator").tolist() == votes.judgements_by("annotator").tolist()
+    assert padded.components() == votes.components() == [("a", "b"), ("x", "y")]
+    for bare in (padded.unpadded(), padded.aggregate(), padded.padded(128).unpadded()):
+        assert all(
+            np.array_equal(a, b)
+            for a, b in zip(jax.tree.leaves(bare), jax.tree.leaves(votes), strict=True)
+        )
+        assert (bare.count is None) == (count is None)
+    assert votes.unpadded() is votes
+
+
+def test_padded_shapes_are_the_same_whatever_the_counts():
+    one, other = small().padded(8), small([2, 1, 1], annotators=["ann", "bob"]).padded(8)
+    shapes = [
+        [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(data)]
+        for data in (one, other, small().padded(3).padded(8))
+    ]
+    assert shapes[0] == shapes[1] == shapes[2]
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_padding_from_nothing(answered):
+    empty = small().with_features(np.eye(4)).take(slice(0, 0))
+    padded = (empty if answered else empty.unanswered()).padded(4)
+    assert (padded.first.tolist(), padded.second.tolist(), padded.annotator.tolist()) == (
+        [0] * 4,
+        [1] * 4,
+        [0] * 4,
+    )
+    assert padded.has_answers == answered
+    assert padded.features.shape == (4, 4)
+    assert padded.num_votes == 0
+    assert [len(part) for part in padded.components()] == [
+        1
+    ] * 4  # the pair of the padding is no edge
+    assert padded.aggregate().num_comparisons == padded.unpadded().num_comparisons == 0
+    with pytest.warns(DataWarning, match=r"4 item\(s\) are never compared"):
+        padded.warn()
+
+
+def test_padding_that_cannot_be():
+    with pytest.raises(
+        SettingError,
+        match=re.escape("rows=2 is not possible; there are 3 rows already, such as rows=64"),
+    ):
+        small().padded(2)
+    with pytest.raises(
+        SettingError, match=re.escape("rows=64.0 is not possible; it must be a whole number")
+    ):
+        small().padded(64.0)
+    with refuses("padding without votes needs the names of two items and an annotator"):
+        rt.Comparisons(*(np.zeros(0, np.int32),) * 3, np.zeros(0), None, ("a",), ("ann",)).padded(4)
+    with refuses("would leave no judgement"):
+        small(annotators=["ann", "bob", "eve"]).padded(8).without_judges(["ann", "bob"])

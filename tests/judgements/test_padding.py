@@ -1,0 +1,122 @@
+"""Fits of padded data: the same draws as without padding, the prior where there is nothing else,
+and no new compilation."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import raters as rt
+from raters.fitting.result import data_of
+from raters.testing import compilations
+
+SIGNED = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
+GIBBS = rt.PGGibbs(draws=3, warmup=2, chains=2)
+MODE = rt.PGEM(draws=0, starts=1)
+
+
+@pytest.fixture(scope="module")
+def tastes():
+    """100 votes of 10 annotators of two types."""
+    return rt.datasets.preference_types(
+        num_items=4, num_annotators=10, votes_each=10, num_types=2, seed=0
+    ).votes
+
+
+def counted(data):
+    """With a count for each row: the samplers then take the same random numbers with padding and
+    without."""
+    return data if data.count is not None else data.padded(len(data.annotator))
+
+
+CASES = {
+    "ExtendedBTL": (SIGNED, "tiny"),
+    "MixtureBTL": (rt.MixtureBTL(num_types=2), "tastes"),
+    "DawidSkene": (rt.DawidSkene(), "labelled"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", [GIBBS, MODE], ids=["PGGibbs", "PGEM"])
+@pytest.mark.parametrize("case", CASES)
+def test_padding_changes_no_draw(case, backend, request, fit_quietly):
+    model, name = CASES[case]
+    data = counted(request.getfixturevalue(name))
+    bare, padded = (fit_quietly(model, rows, backend) for rows in (data, data.padded(128)))
+    for site in bare.posterior.data_vars:
+        np.testing.assert_allclose(
+            padded.posterior[site], bare.posterior[site], rtol=1e-4, atol=1e-6, err_msg=site
+        )
+    rows = len(data.annotator)
+    log_likelihood = padded.log_likelihood[model.observed]
+    np.testing.assert_allclose(
+        log_likelihood[..., :rows], bare.log_likelihood[model.observed], rtol=1e-3, atol=1e-5
+    )
+    assert (
+        log_likelihood.values[..., rows:] == 0
+    ).all() or log_likelihood.shape == bare.log_likelihood[model.observed].shape
+    again = data_of(padded)
+    assert dataclasses.fields(again) == dataclasses.fields(data.padded(128))
+    assert np.array_equal(again.count, data.padded(128).count)
+    assert again.unpadded().num_units == data.num_units
+
+
+def test_votes_that_grow_compile_nothing_new(tiny, fit_quietly):
+    parts = [tiny.take(slice(0, number)).padded(64) for number in (5, 20, 40)]
+    fit_quietly(SIGNED, parts[0], GIBBS)
+    with compilations() as compiled:
+        for part in parts[1:]:
+            fit_quietly(SIGNED, part, GIBBS)
+    assert compiled == []
+
+
+@pytest.mark.parametrize("backend", [GIBBS, MODE], ids=["PGGibbs", "PGEM"])
+def test_labels_that_grow_compile_nothing_new(labelled, fit_quietly, backend):
+    bare = dataclasses.replace(labelled, features=None, centre=None, scale=None, feature_names=())
+    parts = [bare.without_judges(gone).padded(64) for gone in ([3], [0])]
+    parts = [dataclasses.replace(part, annotators=(0, 1, 2)) for part in parts]
+    fit_quietly(rt.DawidSkene(), parts[0], backend)
+    with compilations() as compiled:
+        fit_quietly(rt.DawidSkene(), parts[1], backend)
+    assert compiled == []
+
+
+def test_without_votes_the_draws_are_those_of_the_prior(tiny, fit_quietly):
+    nothing = tiny.take(slice(0, 0)).padded(64)
+    found = fit_quietly(SIGNED, nothing, rt.PGGibbs(draws=400, warmup=5, chains=2)).posterior
+    # Means of 800 draws: standard errors .035 and less; five of them. Rewards are centred: variance
+    # 1 − 1/6.
+    np.testing.assert_allclose(found["competence"].mean(("chain", "draw")), 1.0, atol=0.2)
+    np.testing.assert_allclose(found["competence"].std(("chain", "draw")), 1.0, atol=0.2)
+    np.testing.assert_allclose(found["reward"].mean(("chain", "draw")), 0.0, atol=0.2)
+    np.testing.assert_allclose(found["reward"].std(("chain", "draw")), np.sqrt(5 / 6), atol=0.2)
+
+
+def test_without_labels_the_draws_are_those_of_the_prior(labelled, fit_quietly):
+    none = dict.fromkeys(("group", "annotator", "label"), np.zeros(0, np.int32)) | {
+        "count": np.zeros(0),
+        "truth": None,
+    }
+    nothing = dataclasses.replace(labelled, **none, most=1).padded(64)
+    found = fit_quietly(rt.DawidSkene(), nothing, rt.PGGibbs(draws=400, warmup=5, chains=2))
+    # Concentrations 1 and ⅓, ⅓: mean .6 with standard deviation .3, in means of 800 draws .011.
+    expected = 0.4 * np.eye(3) + 0.2
+    np.testing.assert_allclose(
+        found.posterior["confusion"].mean(("chain", "draw", "annotator")), expected, atol=0.05
+    )
+    np.testing.assert_allclose(
+        found["classes"]["responsibility"], 1 / 3, atol=0.13
+    )  # prevalence: some 90 of 800 draws count
+
+
+def test_an_audit_does_not_see_padding(tiny, fit_quietly):
+    data = counted(tiny)
+    bare, padded = (
+        rt.audit(SIGNED, fit_quietly(SIGNED, rows, rt.PGEM(draws=20, starts=1))).table
+        for rows in (data, data.padded(128))
+    )
+    for name in bare.data_vars:
+        if bare[name].dtype.kind == "f":
+            np.testing.assert_allclose(padded[name], bare[name], rtol=1e-3, atol=1e-4, err_msg=name)

@@ -1,0 +1,871 @@
+"""Rankings as comparisons, features of items and of comparisons, and what votes with features keep
+through every change."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import arviz as az
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import raters as rt
+from raters.errors import BackendError, DataError
+from raters.program import likelihood_of
+
+PLACES = ["best", "next", "last"]
+RANKINGS = {"best": ["a", "b"], "next": ["b", "c"], "last": ["c", None]}
+
+
+def refuses(*parts: str):
+    """A DataError whose message has each part, in this order."""
+    return pytest.raises(DataError, match="(?s)" + ".*".join(map(re.escape, parts)))
+
+
+def rankings(table, **options) -> rt.Comparisons:
+    return rt.Comparisons.from_rankings(table, **({"places": PLACES} | options))
+
+
+def cells(votes: rt.Comparisons) -> dict:
+    """Wins of the one over the other by each annotator, and the other way round, by names."""
+    count = np.ones(votes.num_comparisons) if votes.count is None else votes.count
+    found: dict = {}
+    for i, j, k, won, n in zip(
+        votes.first, votes.second, votes.annotator, votes.wins, count, strict=True
+    ):
+        one, two, who = votes.items[i], votes.items[j], votes.annotators[k]
+        found[one, two, who] = found.get((one, two, who), 0) + float(won)
+        found[two, one, who] = found.get((two, one, who), 0) + float(n - won)
+    return {key: wins for key, wins in found.items() if wins}
+
+
+# ------------------------------------------------------------------ rankings
+
+
+def test_a_full_ranking_becomes_every_pair():
+    votes = rankings({"best": ["tea"], "next": ["milk"], "last": ["beer"]})
+    assert cells(votes) == {("tea", "milk", 0): 1, ("tea", "beer", 0): 1, ("milk", "beer", 0): 1}
+    assert (votes.items, votes.annotators, votes.num_votes) == (("beer", "milk", "tea"), (0,), 3)
+    assert not votes.ordered
+
+
+def test_what_is_not_ranked_is_not_compared():
+    assert cells(rankings(RANKINGS)) == {
+        ("a", "b", 0): 1,
+        ("a", "c", 0): 1,
+        ("b", "c", 0): 1,
+        ("b", "c", 1): 1,
+    }
+
+
+MISSING = [None, "", np.nan, pd.NA, float("nan")]
+
+
+@pytest.mark.parametrize("missing", MISSING, ids=map(repr, MISSING))
+def test_every_way_to_leave_a_place_empty(missing):
+    assert cells(rankings(RANKINGS | {"last": ["c", missing]})) == cells(rankings(RANKINGS))
+
+
+@pytest.mark.parametrize(
+    "as_table",
+    [
+        pd.DataFrame,
+        lambda table: pd.DataFrame(table, index=[7, 9]),
+        lambda table: pd.DataFrame(table).astype("category"),
+        lambda table: pd.DataFrame(table).astype("string"),
+        pl.DataFrame,
+        pl.LazyFrame,
+        lambda table: pl.DataFrame(table).with_columns(pl.all().cast(pl.Categorical)),
+        pa.table,
+        lambda table: {name: np.array(values, object) for name, values in table.items()},
+        lambda table: {
+            name: np.array(["" if value is None else value for value in values])
+            for name, values in table.items()
+        },
+    ],
+)
+def test_every_kind_of_table(as_table):
+    votes = rankings(as_table(RANKINGS))
+    assert (votes.items, votes.annotators) == (("a", "b", "c"), (0, 1))
+    assert cells(votes) == cells(rankings(RANKINGS))
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        [3, None],
+        np.array([3, np.nan]),
+        pd.array([3, None], dtype="Int64"),
+        pl.Series([3, None]),
+        np.ma.masked_array([3, 1], [False, True]),
+    ],
+)
+def test_whole_numbers_stay_names_beside_empty_places(last):
+    votes = rankings({"best": [1, 2], "next": [2, 3], "last": last})
+    assert votes.items == (1, 2, 3)
+    assert all(type(name) is int for name in votes.items)
+    assert cells(votes) == {(1, 2, 0): 1, (1, 3, 0): 1, (2, 3, 0): 1, (2, 3, 1): 1}
+
+
+def test_numbers_beside_texts_are_texts():
+    votes = rankings({"best": [1, "2"], "next": [2, "3"], "last": ["3", None]})
+    assert votes.items == ("1", "2", "3")
+
+
+def test_rankings_by_one_annotator_add_up():
+    table = {"best": ["a", "a", "b"], "next": ["b", "b", "a"], "who": ["x", "x", "y"]}
+    votes = rankings(table, places=["best", "next"], annotator="who")
+    assert cells(votes) == {("a", "b", "x"): 2, ("b", "a", "y"): 1}
+    assert votes.annotators == ("x", "y")
+
+
+def test_rows_with_fewer_than_two_items_say_nothing_and_keep_their_number():
+    table = {"best": ["a", None, "c", "b"], "next": ["b", None, None, "a"]}
+    votes = rankings(table, places=["best", "next"])
+    assert cells(votes) == {("a", "b", 0): 1, ("b", "a", 3): 1}
+    assert votes.annotators == (0, 1, 2, 3)
+    assert votes.items == ("a", "b", "c")
+
+
+def test_names_in_the_order_wanted():
+    table = {"best": ["a", "b"], "next": ["b", "a"], "who": ["x", "y"]}
+    votes = rankings(
+        table,
+        places=["best", "next"],
+        annotator="who",
+        items=["d", "b", "a"],
+        annotators=["z", "y", "x"],
+    )
+    assert (votes.items, votes.annotators) == (("d", "b", "a"), ("z", "y", "x"))
+    assert cells(votes) == {("a", "b", "x"): 1, ("b", "a", "y"): 1}
+
+
+def test_places_from_the_columns_of_a_table():
+    table = pd.DataFrame(RANKINGS)
+    for places in (table.columns, tuple(PLACES), (name for name in PLACES), np.array(PLACES)):
+        assert cells(rankings(table, places=places)) == cells(rankings(RANKINGS))
+
+
+def test_rankings_agree_with_votes_written_out():
+    """A permutation of 6 items for each of 20 annotators against the pairs read as winners and
+    losers."""
+    rng = np.random.default_rng(0)
+    orders = np.array([rng.permutation(6) for _ in range(20)])
+    kept = rng.integers(0, 7, 20)
+    pairs = [
+        (k, order[i], order[j])
+        for k, order in enumerate(orders)
+        for i in range(kept[k])
+        for j in range(i + 1, kept[k])
+    ]
+    who, winner, loser = map(list, zip(*pairs, strict=True))
+    written = rt.Comparisons.from_frame(
+        {"w": winner, "l": loser, "k": who},
+        winner="w",
+        loser="l",
+        annotator="k",
+        items=range(6),
+        annotators=range(20),
+    )
+    table = {
+        f"place {at}": [int(o[at]) if at < n else None for o, n in zip(orders, kept, strict=True)]
+        for at in range(6)
+    }
+    read = rankings(table, places=list(table), items=range(6))
+    for role in ("first", "second", "annotator", "wins"):
+        assert np.array_equal(getattr(read, role), getattr(written, role))
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "parts"),
+    [
+        (
+            {"last": ["c", "b"]},
+            {},
+            (
+                "the ranking in row 1 (counted from 0) names 'b' twice (1 such ranking(s))",
+                "Leave those",
+            ),
+        ),
+        (
+            {"next": ["a", "b"]},
+            {},
+            ("the ranking in row 0 (counted from 0) names 'a' twice (2 such ranking(s))",),
+        ),
+        ({"best": [1, "b"], "last": ["1", "c"]}, {}, ("row 0 (counted from 0) names '1' twice",)),
+        (
+            {"next": ["b", None], "last": ["c", "a"]},
+            {},
+            (
+                (
+                    "row 1 (counted from 0) has an item in column 'last' and none in 'next' before"
+                    " it (1 such ranking(s))"
+                ),
+                "only the",
+            ),
+        ),
+        (
+            {"best": ["a", ""]},
+            {},
+            ("row 1 (counted from 0) has an item in column 'next' and none in 'best' before it",),
+        ),
+        (
+            {"next": [None, None], "last": [None, None]},
+            {},
+            ("no ranking has two items", "columns of all places in places="),
+        ),
+        ({"last": ["c"]}, {}, ("the columns differ in length: {'best': 2, 'next': 2, 'last': 1}",)),
+        (
+            {"last": [["c"], ["a"]]},
+            {},
+            ("column 'last' has 2 dimensions (shape (2, 1))", "one value per row"),
+        ),
+        ({name: [] for name in PLACES}, {}, ("the table is empty",)),
+        (
+            {},
+            {"places": "best"},
+            (
+                "places= lists the columns of a ranking in order",
+                "places=['first', 'second'], not 'best'",
+            ),
+        ),
+        ({}, {"places": ["best"]}, ("places= lists the columns", "not ['best']")),
+        ({}, {"places": None}, ("places= lists the columns", "not None")),
+        ({}, {"places": 3}, ("places= lists the columns", "not 3")),
+        (
+            {},
+            {"places": ["best", "best"]},
+            ("'best' comes twice in places=", "a column of its own"),
+        ),
+        ({}, {"places": ["best", 2]}, ("takes the name of a column", "not 2")),
+        (
+            {},
+            {"places": ["best", "nxt"]},
+            ("there is no column 'nxt'", "the table has ['best', 'last', 'next']", "'next'?"),
+        ),
+        (
+            {},
+            {"annotators": ["x"]},
+            ("annotators= lists the names in a column; say which column that is with annotator=",),
+        ),
+        ({}, {"annotator": "who"}, ("there is no column 'who' (for annotator=)",)),
+        (
+            {"who": ["x", None]},
+            {"annotator": "who"},
+            ("column 'who' (for annotator=) has 1 missing value(s), first in row 1",),
+        ),
+        (
+            {"who": ["x"]},
+            {"annotator": "who"},
+            ("column 'who' has 1 rows and column 'best' has 2", "one value per row"),
+        ),
+        (
+            {"who": ["x", "y", "z"]},
+            {"annotator": "who"},
+            ("column 'who' has 3 rows and column 'best' has 2",),
+        ),
+        (
+            {"who": ["x", "y"]},
+            {"annotator": "who", "annotators": ["x"]},
+            ("1 annotator(s) in the table are not in the list annotators=, e.g. 'y'",),
+        ),
+        (
+            {},
+            {"items": ["a", "b"]},
+            ("1 item(s) in the table are not in the list items=, e.g. 'c'; add them",),
+        ),
+        (
+            {},
+            {"items": "abc"},
+            ("items= takes a list of names, such as items=['a', 'b'], not 'abc'",),
+        ),
+    ],
+)
+def test_rankings_that_cannot_be_read(change, options, parts):
+    with refuses(*parts):
+        rankings(RANKINGS | change, **options)
+
+
+def test_too_many_rankings_are_refused_before_memory_is_used():
+    places = {f"place {number}": np.full(60_000, number) for number in range(50)}
+    with refuses(
+        "60,000 rankings of 50 places make more than 50,000,000 comparisons",
+        "take a sample of annotators",
+    ):
+        rankings(places, places=list(places))
+
+
+def test_rankings_of_a_file_name_are_refused():
+    with refuses("cannot read columns from a str", "read the file first"):
+        rankings("rankings.csv")
+
+
+# ------------------------------------------------------------------ features of each comparison
+
+COMPARED = {
+    "w": ["a", "b", "a"],
+    "l": ["b", "a", "c"],
+    "xa": [1.0, 2.0, 3.0],
+    "xb": [0.0, 1.0, 1.0],
+}
+SIDES = {"x": ("xa", "xb")}
+
+
+def compared(table=COMPARED, features=SIDES, **options) -> rt.Comparisons:
+    return rt.Comparisons.from_frame(table, winner="w", loser="l", features=features, **options)
+
+
+@pytest.mark.parametrize(
+    "as_table",
+    [
+        dict,
+        pd.DataFrame,
+        lambda table: pd.DataFrame(table, index=[5, 3, 1]),
+        pl.DataFrame,
+        pa.table,
+    ],
+)
+def test_features_are_those_of_the_first_side_less_the_second(as_table):
+    votes = compared(as_table(COMPARED), aggregate=False)
+    assert (votes.feature_names, votes.features.tolist()) == (("x",), [[1.0], [1.0], [2.0]])
+    assert votes.features.dtype == np.float32
+    assert list(votes.coords["feature"]) == ["x"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, 2, 3],
+        ["1", "2", "3"],
+        np.array([1, 2, 3], np.int8),
+        pd.array([1, 2, 3], dtype="Int64"),
+        pl.Series([1.0, 2.0, 3.0]),
+    ],
+)
+def test_numbers_of_every_kind(values):
+    assert compared(COMPARED | {"xa": values}, aggregate=False).features.tolist() == [
+        [1.0],
+        [1.0],
+        [2.0],
+    ]
+
+
+def test_truth_values_are_numbers():
+    table = COMPARED | {"xa": [True, False, True], "xb": np.array([False, False, True])}
+    assert compared(table, aggregate=False).features.tolist() == [[1.0], [0.0], [0.0]]
+
+
+def test_several_features_keep_their_order():
+    votes = compared(
+        COMPARED | {"ya": [9, 9, 9], "yb": [1, 2, 3]},
+        {"y": ("ya", "yb"), "x": ["xa", "xb"]},
+        aggregate=False,
+    )
+    assert votes.feature_names == ("y", "x")
+    assert votes.features.tolist() == [[8.0, 1.0], [7.0, 1.0], [6.0, 2.0]]
+
+
+def test_rows_of_ties_that_are_dropped_take_their_features_along():
+    table = COMPARED | {"won": [1, 0.5, 0]}
+    votes = rt.Comparisons.from_frame(
+        table, first="w", second="l", outcome="won", ties="drop", features=SIDES
+    )
+    assert (votes.features.tolist(), votes.wins.tolist()) == ([[1.0], [2.0]], [1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("change", "features", "parts"),
+    [
+        (
+            {},
+            {},
+            (
+                "features= maps the name of each feature to the columns",
+                "{'length': ('length_a', 'length_b')}",
+                "not {}",
+            ),
+        ),
+        ({}, ["xa", "xb"], ("features= maps the name of each feature", "not ['xa', 'xb']")),
+        ({}, "xa", ("features= maps the name of each feature", "not 'xa'")),
+        (
+            {},
+            {"x": "xa"},
+            (
+                "feature 'x' needs the columns of its two sides, such as features={'length'",
+                "not 'xa'",
+            ),
+        ),
+        ({}, {"x": ("xa",)}, ("feature 'x' needs the columns of its two sides", "not ('xa',)")),
+        (
+            {},
+            {"x": ("xa", "xb", "w")},
+            ("feature 'x' needs the columns of its two sides", "not ('xa', 'xb', 'w')"),
+        ),
+        ({}, {"x": ("xa", 3)}, ("feature 'x' needs the columns of its two sides", "not ('xa', 3)")),
+        ({}, {"x": {"xa", "xb"}}, ("feature 'x' needs the columns of its two sides", "not {'x")),
+        ({}, {"x": None}, ("feature 'x' needs the columns of its two sides", "not None")),
+        (
+            {},
+            {1: ("xa", "xb"), "1": ("xb", "xa")},
+            ("'1' comes twice in features=", "name each feature once"),
+        ),
+        (
+            {},
+            {"x": ("xa", "xc")},
+            (
+                (
+                    "there is no column 'xc' (for x, other side=); the table has ['l', 'w', 'xa',"
+                    " 'xb']"
+                ),
+                "'xb'?",
+            ),
+        ),
+        ({}, {"x": ("x", "xb")}, ("there is no column 'x' (for x, one side=)",)),
+        (
+            {"xb": ["u", 1, 2]},
+            SIDES,
+            ("column 'xb' (for x, other side=) must hold numbers; it holds 'u', first in row 0",),
+        ),
+        (
+            {"xa": [1, None, 2]},
+            SIDES,
+            ("column 'xa' (for x, one side=) has 1 missing value(s), first in row 1",),
+        ),
+        (
+            {"xa": [1, "", 2]},
+            SIDES,
+            ("column 'xa' (for x, one side=) has 1 missing value(s), first in row 1",),
+        ),
+        (
+            {"xa": [1, 2, np.nan]},
+            SIDES,
+            ("column 'xa' (for x, one side=) has 1 missing value(s), first in row 2",),
+        ),
+        (
+            {"xa": [1, np.inf, 2]},
+            SIDES,
+            ("column 'xa' (for x, one side=) must hold finite numbers; row 1", "holds inf"),
+        ),
+        ({"xa": [1, 2]}, SIDES, ("the columns differ in length: {'xa': 2, 'xb': 3}",)),
+        (
+            {"ya": [1, 2], "yb": [1, 2]},
+            SIDES | {"y": ("ya", "yb")},
+            ("the features differ in length from the 3 votes: {'y': 2}",),
+        ),
+    ],
+)
+def test_features_of_comparisons_that_cannot_be_read(change, features, parts):
+    with refuses(*parts):
+        compared(COMPARED | change, features)
+
+
+@pytest.mark.parametrize("rows", [2, 4])
+def test_features_of_another_length_than_the_votes_are_refused(rows):
+    with refuses("differ in length"):
+        compared(COMPARED | {"xa": np.ones(rows), "xb": np.ones(rows)})
+
+
+# ------------------------------------------------------------------ features of the items
+
+ITEM_VALUES = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
+TABLE = {"drink": ["c", "a", "b"], "warmth": [5.0, 1.0, 3.0], "price": [7, 2, 4]}
+
+
+@pytest.fixture(scope="module")
+def plain() -> rt.Comparisons:
+    table = {"w": ["a", "b", "a"], "l": ["b", "c", "c"], "who": ["x", "y", "x"]}
+    return rt.Comparisons.from_frame(table, winner="w", loser="l", annotator="who")
+
+
+@pytest.mark.parametrize(
+    "as_array",
+    [np.array, np.asfortranarray, np.float32, jnp.asarray, list, lambda v: np.array(v, object)],
+)
+def test_an_array_in_the_order_of_the_items(plain, as_array):
+    votes = plain.with_features(as_array(ITEM_VALUES))
+    assert votes.features.tolist() == [[-2.0, -2.0], [-4.0, -5.0], [-2.0, -3.0]]
+    assert votes.feature_names == ("x1", "x2")
+    assert votes.features.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "as_table",
+    [dict, pd.DataFrame, pl.DataFrame, pa.table, lambda t: pd.DataFrame(t, index=[4, 4, 4])],
+)
+def test_a_table_is_matched_by_name(plain, as_table):
+    votes = plain.with_features(as_table(TABLE), item="drink")
+    assert votes.feature_names == ("warmth", "price")
+    assert np.array_equal(votes.features, plain.with_features(ITEM_VALUES).features)
+    votes = plain.with_features(as_table(TABLE), item="drink", names=["price"])
+    assert (votes.feature_names, votes.features.tolist()) == (("price",), [[-2.0], [-5.0], [-3.0]])
+
+
+def test_items_that_are_numbers_are_matched_by_name():
+    votes = rt.Comparisons.from_frame({"w": [10, 2], "l": [2, 30]}, winner="w", loser="l")
+    votes = votes.with_features({"n": ["30", "2", "10"], "x": [3.0, 2.0, 1.0]}, item="n")
+    assert (votes.items, votes.features.tolist()) == ((2, 10, 30), [[1.0], [-1.0]])
+
+
+def test_features_are_replaced_not_added(plain):
+    votes = plain.with_features(ITEM_VALUES).with_features(ITEM_VALUES[:, :1], names=["only"])
+    assert (votes.feature_names, votes.features.shape) == (("only",), (3, 1))
+    assert plain.features is None
+
+
+def test_features_of_items_follow_the_presentation():
+    votes = rt.Comparisons.from_frame(
+        {"one": ["b", "a"], "two": ["a", "b"], "won": [1, 1]},
+        first="one",
+        second="two",
+        outcome="won",
+    ).with_features(np.array([[0.0], [1.0]]))
+    assert votes.ordered
+    assert dict(zip(votes.first.tolist(), votes.features.ravel().tolist(), strict=True)) == {
+        0: -1.0,
+        1: 1.0,
+    }
+
+
+TEXTS = np.array([["u"], ["v"], ["w"]])
+
+
+@pytest.mark.parametrize(
+    ("features", "options", "parts"),
+    [
+        (
+            ITEM_VALUES[:, 0],
+            {},
+            (
+                "features have 1 dimension(s) (shape (3,))",
+                "(item, feature) = (3, …)",
+                "features[:, None]",
+            ),
+        ),
+        (ITEM_VALUES[None], {}, ("features have 3 dimension(s) (shape (1, 3, 2))",)),
+        (None, {}, ("features have 0 dimension(s)",)),
+        ("warmth", {}, ("features have 0 dimension(s)",)),
+        (ITEM_VALUES[:2], {}, ("features have 2 row(s) and the data 3 items", "item='...'")),
+        ([[1.0], [1.0, 2.0], [3.0]], {}, ("the rows of the features differ in length",)),
+        (np.zeros((3, 0)), {}, ("there is no feature; give at least one column",)),
+        (
+            ITEM_VALUES,
+            {"names": "warmth"},
+            ("names= takes a list of names, such as names=['age', 'length'], not 'warmth'",),
+        ),
+        (ITEM_VALUES, {"names": ["warmth"]}, ("names= has 1 name(s) for 2 feature(s)",)),
+        (
+            ITEM_VALUES,
+            {"names": ["u", "u"]},
+            ("'u' comes twice in names=; name each feature once",),
+        ),
+        (
+            np.where(ITEM_VALUES == 4, np.nan, ITEM_VALUES),
+            {},
+            ("feature 'x2' of item 'b' is nan (1 such value(s))", "Fill it in"),
+        ),
+        (
+            np.where(ITEM_VALUES > 4, -np.inf, ITEM_VALUES),
+            {},
+            ("feature 'x1' of item 'c' is -inf (2 such value(s))",),
+        ),
+        (
+            np.ma.masked_array(ITEM_VALUES, ITEM_VALUES == 4),
+            {},
+            ("feature 'x2' of item 'b' is nan",),
+        ),
+        (np.array([[1], [None], [2]], object), {}, ("feature 'x1' of item 'b' is nan",)),
+        (
+            TEXTS,
+            {},
+            (
+                "feature 'x1' must hold numbers; it holds string values such as 'u'",
+                "names=[...]",
+                "get_dummies",
+            ),
+        ),
+        (ITEM_VALUES * 1j, {}, ("feature 'x1' must hold numbers; it holds complex values",)),
+        (
+            TABLE,
+            {},
+            (
+                "say which column names the items: with_features(table, item='item')",
+                "in the order of .items",
+            ),
+        ),
+        (pd.DataFrame(TABLE), {}, ("say which column names the items",)),
+        (pl.DataFrame(TABLE), {}, ("say which column names the items",)),
+        (TABLE, {"item": 3}, ("item= takes the name of a column, such as item='item', not 3",)),
+        (
+            TABLE,
+            {"item": "drinks"},
+            ("there is no column 'drinks' (for item=)", "did you mean item='drink'?"),
+        ),
+        (
+            TABLE,
+            {"item": "drink", "names": ["cost"]},
+            ("there is no column 'cost' (for names=)", "['drink', 'price', 'warmth']"),
+        ),
+        (
+            TABLE,
+            {"item": "drink", "names": "price"},
+            ("names= takes a list of names", "not 'price'"),
+        ),
+        (TABLE, {"item": "drink", "names": []}, ("there is no feature",)),
+        ({"drink": ["a", "b", "c"]}, {"item": "drink"}, ("there is no feature",)),
+        (
+            {"drink": ["a", "b", "a", "c"], "x": [1, 2, 3, 4]},
+            {"item": "drink"},
+            (
+                "item 'a' has 2 rows of features, the first two in rows 0 and 2 (counted from 0)",
+                "Keep one row for each item",
+            ),
+        ),
+        (
+            {"drink": ["a", "c"], "x": [1, 2]},
+            {"item": "drink"},
+            ("1 of the 3 items have no row in the table of features: 'b'", "Add a row for each"),
+        ),
+        (
+            {"drink": ["a", "b", "c", "dd"], "x": [1, 2, 3, 4]},
+            {"item": "drink"},
+            (
+                "holds 1 name(s) that are none of the items 'a', 'b', 'c': e.g. 'dd' in row 3",
+                "Leave these rows out",
+            ),
+        ),
+        (
+            TABLE | {"drink": ["a", "b", None]},
+            {"item": "drink"},
+            ("column 'drink' (for item=) has 1 missing value(s)", "row 2"),
+        ),
+        (
+            TABLE | {"price": [7, 2]},
+            {"item": "drink"},
+            ("column 'price' and column 'drink' differ in length",),
+        ),
+        (
+            TABLE | {"price": [7, None, 4]},
+            {"item": "drink"},
+            ("feature 'price' of item 'a' is nan",),
+        ),
+        (
+            TABLE | {"price": ["7", "x", "4"]},
+            {"item": "drink"},
+            ("feature 'price' must hold numbers; it holds string values",),
+        ),
+        (
+            TABLE | {"price": pd.to_datetime(["2024-01-01"] * 3)},
+            {"item": "drink"},
+            ("feature 'price' must hold numbers; it holds datetime64 values",),
+        ),
+    ],
+)
+def test_features_of_items_that_cannot_be_read(plain, features, options, parts):
+    with refuses(*parts):
+        plain.with_features(features, **options)
+
+
+def test_a_model_of_features_says_how_to_add_them(plain):
+    with pytest.raises(
+        BackendError,
+        match=(
+            r"(?s)these votes have none.*votes\.with_features\(\.\.\.\).*from_frame\(\.\.\.,"
+            r" features="
+        ),
+    ):
+        rt.fit(rt.ContextualBTL(), plain, rt.PGEM(), seed=0, progress=False)
+
+
+# ------------------------------------------------------------------ equal rows put together
+
+
+def test_equal_rows_with_equal_features_are_one_row():
+    table = {"w": ["a"] * 4, "l": ["b"] * 4, "xa": [1, 1, 1, 2], "xb": [0, 0, 0, 0]}
+    votes = compared(table)
+    assert (votes.features.tolist(), votes.wins.tolist(), votes.count.tolist()) == (
+        [[1.0], [2.0]],
+        [3.0, 1.0],
+        [3.0, 1.0],
+    )
+
+
+def test_a_swap_of_the_sides_turns_the_sign():
+    """B beat a with x = 2 against 1: the same question as a against b with 1 against 2, and
+    lost."""
+    votes = compared({"w": ["a", "b"], "l": ["b", "a"], "xa": [1.0, 2.0], "xb": [2.0, 1.0]})
+    assert (votes.features.tolist(), votes.wins.tolist(), votes.num_votes) == ([[-1.0]], [1.0], 2)
+
+
+def test_a_swap_of_equal_features_is_one_row():
+    """Zero has no sign."""
+    votes = compared({"w": ["a", "b"], "l": ["b", "a"], "xa": [1.0, 1.0], "xb": [1.0, 1.0]})
+    assert (votes.num_comparisons, votes.num_votes) == (1, 2)
+
+
+def test_the_order_of_presentation_keeps_the_sign():
+    table = {"w": ["a", "b"], "l": ["b", "a"], "xa": [1.0, 2.0], "xb": [2.0, 1.0], "won": [1, 1]}
+    votes = rt.Comparisons.from_frame(table, first="w", second="l", outcome="won", features=SIDES)
+    assert votes.features.tolist() == [[-1.0], [1.0]]
+
+
+def test_one_annotator_and_another_stay_apart():
+    table = {
+        "w": ["a", "a"],
+        "l": ["b", "b"],
+        "xa": [1.0, 1.0],
+        "xb": [0.0, 0.0],
+        "who": ["p", "q"],
+    }
+    assert compared(table, annotator="who").num_comparisons == 2
+
+
+def test_features_of_items_are_the_same_before_and_after():
+    votes = rt.datasets.separated(num_items=5, num_annotators=3, num_votes=200, seed=0).votes
+    values = np.random.default_rng(0).normal(size=(5, 3))
+    one, other = votes.with_features(values).aggregate(), votes.aggregate().with_features(values)
+    for role in ("first", "second", "annotator", "wins", "count", "features"):
+        assert np.array_equal(getattr(one, role), getattr(other, role))
+
+
+def test_questions_without_outcomes_keep_their_features(plain):
+    asked = plain.with_features(ITEM_VALUES).unanswered().aggregate()
+    assert asked.wins is None
+    assert asked.features.tolist() == [[-2.0, -2.0], [-4.0, -5.0], [-2.0, -3.0]]
+
+
+ITEMS, PEOPLE = ["a", "b", "c"], ["x", "y"]
+number = st.sampled_from([0.0, -0.0, 1.0, -1.5])
+described = st.tuples(
+    st.permutations(ITEMS).map(lambda order: order[:2]),
+    st.sampled_from(PEOPLE),
+    st.sampled_from([1.0, 0.5, 0.0]),
+    st.integers(1, 3),
+    st.tuples(number, number),
+    st.tuples(number, number),
+)
+
+
+@pytest.mark.slow
+@given(rows=st.lists(described, min_size=1, max_size=25), ordered=st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_aggregation_leaves_the_likelihood_of_contextual_rewards(rows, ordered):
+    """The difference between two points of the parameters, in which binomial coefficients cancel;
+    and nothing is split."""
+    pairs, who, won, count, x, y = zip(*rows, strict=True)
+    table = {
+        "one": [one for one, _ in pairs],
+        "two": [two for _, two in pairs],
+        "who": who,
+        "won": won,
+        "n": count,
+        **{
+            f"{name}{side}": [pair[side] for pair in pairs_of]
+            for name, pairs_of in (("x", x), ("y", y))
+            for side in (0, 1)
+        },
+    }
+    votes = rt.Comparisons.from_frame(
+        {name: list(values) for name, values in table.items()},
+        first="one",
+        second="two",
+        outcome="won",
+        annotator="who",
+        count="n",
+        features={"x": ("x0", "x1"), "y": ("y0", "y1")},
+        ties="half",
+        items=ITEMS,
+        annotators=PEOPLE,
+        aggregate=False,
+    )
+    votes = dataclasses.replace(votes, ordered=ordered)
+    together = votes.aggregate()
+    assert together.num_votes == votes.num_votes
+    questions = list(
+        zip(
+            together.first,
+            together.second,
+            together.annotator,
+            map(tuple, together.features),
+            strict=True,
+        )
+    )
+    assert len(set(questions)) == len(questions)
+    if not ordered:
+        assert (together.first < together.second).all()
+    model = rt.ContextualBTL(num_types=2, coefficient_scale=1.0)
+    points = [
+        {"type_weight": np.array([0.7, 0.3]), "coefficient": np.array([[0.4, -1.0], [2.0, 0.3]])},
+        {"type_weight": np.array([0.2, 0.8]), "coefficient": np.array([[-0.5, 0.1], [0.6, -1.2]])},
+    ]
+    with jax.enable_x64(True):
+        raw, joint = (
+            float(likelihood_of(model, data, points[0]))
+            - float(likelihood_of(model, data, points[1]))
+            for data in (votes, together)
+        )
+    assert joint == pytest.approx(raw, abs=1e-4)
+
+
+# ------------------------------------------------------------------ parts, and results
+
+
+def test_parts_keep_the_features_of_their_rows(plain):
+    votes = plain.with_features(ITEM_VALUES, names=["u", "v"])
+    for rows in ([2, 0], np.array([True, False, True]), slice(1, None)):
+        part = votes.take(rows)
+        assert np.array_equal(part.features, votes.features[rows])
+        assert (part.feature_names, part.items) == (("u", "v"), votes.items)
+    pieces = list(votes.chunks(2))
+    assert [len(piece.features) for piece in pieces] == [2, 1]
+    assert np.array_equal(np.concatenate([piece.features for piece in pieces]), votes.features)
+
+
+def test_without_an_annotator_the_others_keep_their_features(plain):
+    votes = plain.with_features(ITEM_VALUES)
+    rest = votes.without_judges(["x"])
+    assert (rest.annotators, rest.features.tolist()) == (("y",), [[-2.0, -3.0]])
+    assert rest.feature_names == ("x1", "x2")
+
+
+def test_features_come_back_from_a_result(plain, fit_quietly):
+    votes = plain.with_features(ITEM_VALUES, names=["warmth", "price"])
+    result = fit_quietly(rt.ContextualBTL(coefficient_scale=1.0), votes, rt.PGEM(draws=5))
+    again = rt.Comparisons.from_result(result)
+    assert again.feature_names == ("warmth", "price")
+    assert np.array_equal(again.features, votes.features)
+    assert (again.items, again.annotators, again.ordered) == (
+        votes.items,
+        votes.annotators,
+        votes.ordered,
+    )
+    assert result.posterior["coefficient"]["feature"].values.tolist() == ["warmth", "price"]
+
+
+def test_features_survive_a_file(plain, fit_quietly, tmp_path):
+    votes = plain.with_features(ITEM_VALUES, names=["warmth", "price"])
+    fit_quietly(rt.ContextualBTL(coefficient_scale=1.0), votes, rt.PGEM(draws=5)).to_netcdf(
+        tmp_path / "result.nc"
+    )
+    again = rt.Comparisons.from_result(az.from_netcdf(tmp_path / "result.nc"))
+    assert again.feature_names == ("warmth", "price")
+    assert np.array_equal(again.features, votes.features)
+
+
+def test_rankings_take_features_of_items(fit_quietly):
+    votes = rankings(RANKINGS).with_features(ITEM_VALUES)
+    assert votes.features.shape == (4, 2)
+    result = fit_quietly(rt.ContextualBTL(coefficient_scale=1.0), votes, rt.PGEM(draws=5))
+    assert rt.Comparisons.from_result(result).annotators == (0, 1)
+
+
+def test_features_beyond_single_precision_are_refused(plain):
+    with refuses("too large; divide it by its standard deviation"):
+        plain.with_features(ITEM_VALUES * 1e300)

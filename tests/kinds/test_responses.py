@@ -1,0 +1,212 @@
+"""Item responses and a 2PL model, written outside the package, have every verb."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import raters as rt
+from raters.errors import DataError, SettingError
+from raters.testing import check_backend, check_model
+from tests.kinds.responses import RESPONSES, Responses, TwoPL, table
+
+MODEL = TwoPL()
+GIBBS = rt.PGGibbs(draws=100, warmup=50, chains=2)
+
+
+@pytest.fixture(scope="module")
+def responses() -> Responses:
+    return Responses.from_frame(table(), person="who", item="question", correct="right")
+
+
+@pytest.fixture(scope="module")
+def result(responses, fit_quietly):
+    return fit_quietly(MODEL, responses, GIBBS)
+
+
+def test_the_program_has_the_roles_of_the_container(responses):
+    program = rt.Program(MODEL, responses)
+    assert program.unit == "response"
+    assert program.latent is None
+    assert program.sites["ability"].dims == ("person",)
+    assert {name: site.dims for name, site in program.sites.items()}["discrimination"] == ("item",)
+
+
+def test_difficulties_are_recovered(fit_quietly):
+    many = Responses.from_frame(table(400), person="who", item="question", correct="right")
+    mode = fit_quietly(MODEL, many, rt.PGEM(draws=0))["mode"]
+    difficulty = -mode["intercept"] / mode["discrimination"]
+    assert np.corrcoef(difficulty, np.linspace(-1.5, 1.5, 8))[0, 1] > 0.97
+
+
+def test_prediction_and_scores(result, responses):
+    probability = rt.predict(MODEL, result)
+    assert probability.dims == ("chain", "draw", "answer", "response")
+    np.testing.assert_allclose(probability.sum("answer"), 1, atol=1e-5)
+    one = Responses.from_frame(
+        {"who": ["p03"], "question": ["q2"], "right": [1]},
+        person="who",
+        item="question",
+        correct="right",
+    )
+    again = rt.predict(MODEL, result, one)
+    row = np.flatnonzero((probability["by"] == "p03") & (probability["item"] == "q2"))
+    np.testing.assert_allclose(again[..., 0], probability[..., row[0]], atol=1e-6)
+    by_person = rt.log_likelihood(MODEL, result, by="person").log_likelihood["correct"]
+    assert by_person.sizes["person"] == 30
+
+
+def test_unknown_names_are_refused(result):
+    stranger = {"who": ["nobody"], "question": ["q2"], "right": [1]}
+    asked = Responses.from_frame(stranger, person="who", item="question", correct="right")
+    with pytest.raises(DataError, match="person"):
+        rt.predict(MODEL, result, asked)
+
+
+def test_a_result_reloads(result, responses, tmp_path):
+    import arviz as az
+
+    result.to_netcdf(tmp_path / "result.nc")
+    stored = az.from_netcdf(tmp_path / "result.nc")
+    assert rt.model_of(stored) == MODEL
+    assert rt.audit(MODEL, stored).table.equals(rt.audit(MODEL, result).table)
+
+
+def test_the_audit_judges_persons_by_their_ability(result):
+    audit = rt.audit(MODEL, result)
+    assert audit.table.sizes == {"person": 30}
+    assert audit.judged == "ability"
+    assert {"ability", "ability_low", "ability_high", "p_below", "verdict"} <= set(audit.table)
+    best = result.posterior["ability"].mean(("chain", "draw")).values.argmax()
+    assert str(audit.table["verdict"][best].values) == "keep"
+    everybody = Responses.from_result(result)
+    fewer = rt.drop(MODEL, everybody, audit, rt.PGEM(draws=20), seed=0, progress=False)
+    assert fewer.posterior.sizes["person"] == 30 - len(audit.flagged)
+
+
+def test_questions_are_what_nobody_answered(responses):
+    with pytest.raises(DataError, match="again=True"):
+        rt.Candidates.of(responses)
+    assert rt.Candidates.of(responses.rows(slice(0, 100))).num_rows == 140
+    assert rt.Candidates.of(responses, again=True, limit=50).num_rows == 50
+
+
+@pytest.mark.parametrize("target", [None, "everything", "competence", "predictive"])
+def test_suggestions(result, responses, target):
+    pool = rt.Candidates.of(responses, again=True)
+    table = rt.suggest(MODEL, result, pool, target=target, batch_size=4)
+    assert list(table) == ["by", "item", "score", "correct", "p_correct"]
+    assert (table["score"] > 0).all()
+
+
+def test_a_target_without_meaning_is_refused(result, responses):
+    pool = rt.Candidates.of(responses, again=True)
+    for target in ("ranking", "truth"):
+        with pytest.raises(SettingError, match="target="):
+            rt.suggest(MODEL, result, pool, target=target)
+
+
+def test_a_campaign_is_reopened_from_its_file(responses, tmp_path):
+    pool = rt.Candidates.of(responses, again=True)
+    path = tmp_path / "campaign.db"
+    backend = rt.PGGibbs(draws=50, warmup=20, chains=1)
+    campaign = rt.Campaign(path, MODEL, pool, votes=responses, backend=backend, again=True)
+    asked = campaign.ask(3)
+    with pytest.raises(DataError, match="none of those possible"):
+        campaign.tell(str(asked["id"][0].values), "perhaps")
+    told = campaign.tell(dict.fromkeys(asked["id"].values, "1"))
+    assert len(told.new) == 3
+    again = rt.Campaign.open(path)
+    assert again.model == MODEL
+    assert again.data.num_judgements == responses.num_judgements + 3
+    assert again.status(probability=False).answered == 3
+
+
+def test_simulated_campaigns(responses):
+    ability, item = np.linspace(-2, 2, 30), np.zeros(8)
+    truth = {"ability": ability, "discrimination": item + 1, "intercept": item}
+    curves = rt.acquisition.simulate_campaign(
+        MODEL,
+        truth,
+        rt.Candidates.of(responses, again=True),
+        rt.Policy(target="competence"),
+        backend=rt.PGGibbs(draws=50, warmup=20, chains=1),
+        batch_size=20,
+        batches=2,
+        progress=False,
+    )
+    assert float(curves["competence_correlation"][0, -1]) > 0.3
+
+
+def test_simulation_based_calibration_runs(responses):
+    backend = rt.PGGibbs(draws=40, warmup=20, chains=1)
+    ranks = rt.checking.sbc(
+        MODEL, responses, backend, seed=0, replicates=2, draws=9, progress=False
+    )
+    assert ranks["ability"].dims == ("replicate", "person")
+
+
+def test_the_contract_of_the_model(responses):
+    check_model(MODEL, responses)
+
+
+@pytest.mark.parametrize("backend", [rt.PGGibbs(draws=40, warmup=20, chains=2), rt.PGEM(draws=40)])
+def test_the_contract_of_the_back_ends(backend, responses):
+    check_backend(backend, MODEL, responses)
+
+
+def test_rows_with_counts_are_repeats(responses):
+    twice = responses.joined(responses)
+    together = twice.aggregate()
+    assert together.num_rows == responses.num_rows
+    assert together.num_judgements == 2 * responses.num_judgements
+    np.testing.assert_array_equal(np.asarray(together.count), 2)
+
+
+def test_the_report_says_what_can_be_said(result):
+    audit = rt.audit(MODEL, result)
+    report = rt.report(MODEL, result, audit)
+    assert "responses" in report.markdown()
+    assert "person" in report.html()
+    assert report.facts["kind"] == RESPONSES.name
+
+
+def test_no_file_of_the_package_mentions_it():
+    from pathlib import Path
+
+    package = Path(rt.__file__).parent
+    assert not [path for path in package.rglob("*.py") if "TwoPL" in path.read_text()]
+
+
+def test_the_command_line_has_its_columns_and_fields(tmp_path, capsys):
+    import pandas as pd
+
+    from raters.cli import app
+
+    pd.DataFrame(table()).to_csv(tmp_path / "responses.csv", index=False)
+    code = app.main(
+        [
+            "audit",
+            str(tmp_path / "responses.csv"),
+            "--kind",
+            "tests.kinds.responses:RESPONSES",
+            "--person",
+            "who",
+            "--item",
+            "question",
+            "--correct",
+            "right",
+            "--ability-scale",
+            "2",
+            "--backend",
+            "em",
+            "--draws",
+            "100",
+            "--quiet",
+            "--out",
+            str(tmp_path / "out"),
+        ]
+    )
+    assert code == 0
+    assert "p27" in capsys.readouterr().out
+    assert (tmp_path / "out" / "result.nc").exists()

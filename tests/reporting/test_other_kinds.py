@@ -1,0 +1,352 @@
+"""Reports of kinds of judgement that are defined outside the package."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+import xarray as xr
+
+import raters as rt
+from raters import kinds
+from raters.errors import DataError, SettingError
+from raters.fitting.storage import qualified_name, to_json
+from raters.judgements.base import Judgements
+from raters.judgements.names import names_array
+from raters.judgements.roles import static
+from raters.kinds import Column, Kind, Matrix, Section, Table, Words
+from tests.reporting.test_report import Page, columns, strict
+
+# The first passes everything by chance, the second and the third are good, the last has one answer.
+PERSONS, ITEMS = ("guess", "good", "<b>fine</b>", "new"), ("addition", "division", "roots")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Responses(Judgements):
+    """Right and wrong responses of persons to items."""
+
+    person: Any
+    item: Any
+    correct: Any
+    count: Any = None
+    persons: tuple[Any, ...] = static(())
+    items: tuple[Any, ...] = static(())
+
+    axes: ClassVar = {"person": "person", "item": "item"}
+    names: ClassVar = {"person": "persons", "item": "items"}
+    answer: ClassVar = "correct"
+    row: ClassVar = "response"
+    judge: ClassVar = "person"
+
+    def answers(self) -> np.ndarray:
+        return np.array([0, 1])
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, person: str, item: str, correct: str) -> Responses:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Rasch(rt.Model[Responses]):
+    """Rasch: the odds of a right response depend on ability less difficulty."""
+
+    def generate(self, data: Responses) -> None:
+        with numpyro.plate("person", len(data.persons)):
+            ability = numpyro.sample("ability", dist.Normal(0.0, 1.0))
+        with numpyro.plate("item", len(data.items)):
+            difficulty = numpyro.sample("difficulty", dist.Normal(0.0, 1.0))
+        logits = ability[data.person] - difficulty[data.item]
+        with numpyro.plate("response", data.num_rows):
+            numpyro.sample("correct", dist.Bernoulli(logits=logits), obs=data.correct)
+
+    def start(self, data: Responses) -> dict[str, Any]:
+        return {"ability": jnp.zeros(len(data.persons)), "difficulty": jnp.zeros(len(data.items))}
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Codings(Judgements):
+    """Categories of passages by coders: answers are names, and there is no latent class."""
+
+    passage: Any
+    coder: Any
+    category: Any
+    count: Any = None
+    passages: tuple[Any, ...] = static(())
+    coders: tuple[Any, ...] = static(())
+    categories: tuple[Any, ...] = static(())
+
+    axes: ClassVar = {"passage": "passage", "coder": "coder", "category": "category"}
+    names: ClassVar = {"passage": "passages", "coder": "coders", "category": "categories"}
+    answer: ClassVar = "category"
+    row: ClassVar = "coding"
+    judge: ClassVar = "coder"
+
+    def answers(self) -> np.ndarray:
+        return np.arange(len(self.categories))
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch) -> None:
+    """Registered kinds as they were before each test."""
+    monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
+
+
+def responses() -> Responses:
+    person = [*np.repeat([0, 1, 2], 8), 3]
+    item = [0, 1, 2, 0, 1, 2, 0, 1] * 3 + [2]
+    correct = [0, 1, 0, 1, 1, 0, 0, 1] + [1, 1, 1, 1, 0, 1, 1, 1] * 2 + [1]
+    return Responses(
+        np.array(person, np.int32),
+        np.array(item, np.int32),
+        np.array(correct, np.float32),
+        persons=PERSONS,
+        items=ITEMS,
+    )
+
+
+def result_of(data: Judgements, **draws: tuple[tuple[str, ...], Any]) -> xr.DataTree:
+    """A result in one chain with draws by hand: each site maps to its axes and an array."""
+    posterior = {
+        name: (("chain", "draw", *dims), np.asarray(values, float)[None])
+        for name, (dims, values) in draws.items()
+    }
+    coords = {axis: names_array(data.coords[axis]) for dims, _ in draws.values() for axis in dims}
+    coords |= {"chain": [0], "draw": np.arange(len(next(iter(draws.values()))[1]))}
+    groups = {"posterior": xr.Dataset(posterior, coords=coords)}
+    groups |= {group: xr.Dataset(columns) for group, columns in data.groups().items()}
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs.update(
+        data.flags() | {"data": qualified_name(type(data)), "model": to_json(Rasch())}
+    )
+    return tree
+
+
+def audited(**fields: Any) -> tuple[Rasch, xr.DataTree, rt.Audit]:
+    """An audit of `responses`, whose kind is registered with some fields."""
+    rt.register(
+        Kind(
+            data=Responses,
+            read=Responses.from_frame,
+            models=(Rasch,),
+            default=Rasch(),
+            **{"words": Words("response", "responses")} | fields,
+        )
+    )
+    rng = np.random.default_rng(0)
+    result = result_of(
+        responses(),
+        ability=(("person",), rng.normal([-1.0, 1.0, 1.5, 0.2], 0.1, (60, 4))),
+        difficulty=(("item",), rng.normal(0, 0.1, (60, 3))),
+    )
+    return Rasch(), result, rt.audit(Rasch(), result, threshold=0.0)
+
+
+# ---------------------------------------------------------------- a kind without sections
+
+
+def test_a_kind_without_sections_has_a_report():
+    model, result, audit = audited(quantities=None, sections=())
+    facts = rt.report(model, result, audit).facts
+    assert (facts["kind"], facts["judge"], facts["judged"]) == ("responses", "person", "ability")
+    assert facts["title"] == "Audit of 4 persons"
+    assert facts["answer"]["flagged"] == ["guess"]
+    assert "persons should go (guess)" in facts["answer"]["sentence"]
+    assert facts["answer"]["sentence"].endswith("1 has too few responses to be judged.")
+    assert [column["name"] for column in facts["columns"]] == ["ability", "p_below"]
+    reasons = {row["person"]: row["reason"] for row in facts["annotators"]}
+    assert reasons["guess"] == "ability is below 0 with probability 100%"
+    assert reasons["new"] == "1 response, and 5 are needed"
+    assert facts["sections"] == {}
+    assert facts["how"]["data"] == {"persons": 4, "items": 3, "responses": 25}
+    assert facts["how"]["data_sentence"] == "25 responses by 4 persons on 3 items."
+    assert "wrong way round" not in str(facts["next"])
+    assert facts["next"]["steps"][-1]["line"].startswith(
+        "rt.suggest(model, result, rt.Candidates.of(responses)"
+    )
+
+
+def test_agreement_without_coded_answers_has_no_statistics():
+    model, result, audit = audited()
+    agreement = rt.report(model, result, audit).facts["agreement"]
+    assert agreement["statistics"] is None
+    assert agreement["statistics_note"] == ""
+    right = 4 + 2 * 7 + 1
+    share = right / 25
+    assert agreement["by_chance"] == pytest.approx(share**2 + (1 - share) ** 2)
+    assert agreement["annotators"] == ["guess", "new", "good", "<b>fine</b>"]
+    with pytest.raises(DataError) as refusal:
+        rt.agreement(responses())
+    assert refusal.value.parameter == "data"
+
+
+def test_every_form_shows_the_report():
+    report = rt.report(*audited())
+    again = rt.Report(strict(report.json()))
+    assert again.html() == report.html()
+    assert again.markdown() == report.markdown()
+    page = Page(report.html())
+    assert {"guess", "good", "<b>fine</b>", "new"} <= set(page.text("th"))
+    assert "b" not in {tag for tag, attrs in page.tags if attrs.get("class") == "name"}
+    assert "ability, with its 90% interval" in page.text("th")
+    assert (
+        "| person | verdict | ability | 90% interval | P(below) | responses |" in report.markdown()
+    )
+
+
+def test_questions_have_the_columns_of_the_kind():
+    model, result, audit = audited()
+    asked = xr.Dataset(
+        {
+            "item": ("suggestion", ["roots"]),
+            "by": ("suggestion", ["new"]),
+            "score": ("suggestion", [0.1]),
+            "correct": ("suggestion", ["1"]),
+            "p_correct": ("suggestion", [0.8]),
+        }
+    )
+    report = rt.report(model, result, audit, questions=asked)
+    assert "| item | ask | likely answer | its probability |" in report.markdown()
+    assert "| roots | new | 1 | 80% |" in report.markdown()
+    with pytest.raises(SettingError) as refusal:
+        rt.report(model, result, audit, questions=asked.drop_vars("item"))
+    assert refusal.value.parameter == "questions"
+
+
+# ---------------------------------------------------------------- columns, reasons and sections
+
+
+def difficulties(context: kinds.AuditContext) -> Section:
+    """Items by difficulty, and a matrix."""
+    draws = context.result["posterior"]["difficulty"].values.reshape(-1, 3)
+    rows = [
+        {
+            "item": name,
+            "difficulty": draws[:, place].mean(),
+            "difficulty_low": draws[:, place].min(),
+            "difficulty_high": draws[:, place].max(),
+        }
+        for place, name in enumerate(context.program.data.items)
+    ]
+    shown = (Column("item", "item", "name"), Column("difficulty", "difficulty", "interval"))
+    return Section(
+        key="items",
+        title="How difficult the items are",
+        sentence=f"The threshold was {context.audit.threshold:g}.",
+        counts={"items": 3},
+        tables=(Table("difficulties", "Items", shown, rows, num_open=2),),
+        matrices=(Matrix("addition", ("odd", "even"), ("wrong", "right"), np.eye(2)),),
+        facts={"num_items": 3},
+        limits=("That anybody is stupid.",),
+    )
+
+
+def test_columns_reasons_and_sections_are_those_of_the_kind():
+    model, result, audit = audited(
+        columns=(
+            Column("ability", "skill", "interval", "Skill within {margin}.", marks=(0.0, 1.0)),
+            Column("missing", "not in the table", "percent"),
+            Column("p_below", "P(weak)", "percent"),
+        ),
+        reason=lambda row: f"weak by {-row['ability']:.0f}",
+        sections=(difficulties, lambda context: None),
+    )
+    report = rt.report(model, result, audit)
+    facts = report.facts
+    assert [column["heading"] for column in facts["columns"]] == ["skill", "P(weak)"]
+    assert facts["columns"][0]["meaning"] == "Skill within 0.05."
+    assert facts["annotators"][0]["reason"] == "weak by 1"
+    assert list(facts["sections"]) == ["items"]
+    section = facts["sections"]["items"]
+    assert section["num_items"] == 3
+    assert [row["item"] for row in section["tables"][0]["rows"]] == list(ITEMS)
+    assert section["matrices"][0]["values"] == [[1.0, 0.0], [0.0, 1.0]]
+    assert facts["how"]["limits"][-1] == "That anybody is stupid."
+    page = Page(report.html())
+    assert "How difficult the items are" in page.text("h2")
+    assert "difficulty, with its 90% interval" in page.text("th")
+    assert page.text("summary")[0] == "The other 1 row"
+    ids = [attrs["id"] for _, attrs in page.tags if attrs.get("id")]
+    assert len(ids) == len(set(ids))
+    assert {attrs["href"][1:] for tag, attrs in page.tags if tag == "use"} <= set(ids)
+    lines = report.markdown().splitlines()
+    for place, line in enumerate(lines):
+        if line.startswith("|--"):
+            assert columns(line) == columns(lines[place - 1]) == columns(lines[place + 1])
+
+
+def test_an_adversary_of_any_kind_is_asked_about_the_instructions():
+    def quantities(program, result, limits):
+        ability = result["posterior"]["ability"].values[0]
+        return rt.Quantities(
+            {"ability": ability}, judged="ability", columns={"p_adversarial": (ability < 0).mean(0)}
+        )
+
+    report = rt.report(*audited(quantities=quantities))
+    assert "Ask guess whether the instructions were read the wrong way round" in str(
+        report.facts["next"]["steps"]
+    )
+
+
+@pytest.mark.parametrize("key", ["Items", "two words", "a{}", "", 3])
+def test_a_key_is_a_short_name(key):
+    for make in (lambda: Section(key, "", ""), lambda: Table(key, "", (), [])):
+        with pytest.raises(SettingError) as refusal:
+            make()
+        assert refusal.value.parameter == "key"
+
+
+# ---------------------------------------------------------------- coded answers
+
+
+def codings() -> Codings:
+    passage, coder = np.repeat(np.arange(6, dtype=np.int32), 2), np.tile(np.int32([0, 1]), 6)
+    category = np.array([0, 0, 1, 1, 2, 2, 0, 1, 1, 1, 2, 0], np.int32)
+    names = {"passages": tuple("abcdef"), "coders": ("x", "y"), "categories": ("u", "v", "w")}
+    return Codings(passage, coder, category, **names)
+
+
+def test_agreement_is_counted_on_any_coded_answers():
+    data = codings()
+    rows = {"i": data.passage, "k": data.coder, "c": data.category}
+    labels = rt.Labels.from_frame(rows, item="i", annotator="k", label="c")
+    table = rt.agreement(data)
+    xr.testing.assert_identical(table.to_xarray(), rt.agreement(labels).to_xarray())
+    assert set(table["items_left_out"]) == {0}
+    with pytest.raises(DataError, match="no question has answers"):
+        rt.agreement(data.rows(np.flatnonzero(data.coder == 0)))
+
+
+def test_data_facts_follow_from_the_roles():
+    from raters.reporting.facts import agreement_or_why_not, data_facts
+
+    rt.register(
+        Kind(
+            data=Codings,
+            read=lambda frame: frame,
+            models=(),
+            default=Rasch(),
+            words=Words("coding", "codings"),
+        )
+    )
+    data = codings()
+    assert data_facts(data) == {
+        "passages": 6,
+        "coders": 2,
+        "codings": 12,
+        "classes": ["u", "v", "w"],
+    }
+    json.dumps(data_facts(data))
+    alone = data.rows(np.flatnonzero(data.coder == 0))
+    _, note = agreement_or_why_not(alone, 0.9)
+    assert note == "Agreement cannot be measured: no question has codings by two coders."
+    assert dataclasses.is_dataclass(alone)

@@ -1,0 +1,750 @@
+"""Report of an audit: its facts are the audit's, and every form shows them whole and escaped."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from html.parser import HTMLParser
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import raters as rt
+from raters.auditing.pairwise import pairwise
+from raters.errors import SettingError
+from raters.fitting.storage import to_json
+from raters.inference import Backend
+from raters.reporting import convergence, render, sentences
+from raters.reporting import page as report_page
+from tests import hand
+
+SIGNED = rt.ExtendedBTL(competence="signed")
+HOSTILE = ('<b>&"x"', "a|b", "`c`", "d\n_e_", "{{ 7 * 7 }}")
+# What GitHub would make a mention, a reference, a link or a formula of.
+LIVELY = (
+    "@someone",
+    "#12",
+    "gh-12",
+    "me@here.org",
+    "https://a.org",
+    "http://a.org",
+    "www.a.org",
+    "$x$ and $y$",
+)
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a page; fails when a tag is left open or closed twice."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open:
+            self.words.append((self.open[-1], data))
+
+    def text(self, tag: str) -> list[str]:
+        """Text right inside tags of this kind."""
+        return [words.strip() for inside, words in self.words if inside == tag]
+
+
+def strict(text: str):
+    def no_constants(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    return json.loads(text, parse_constant=no_constants)
+
+
+def columns(line: str) -> int:
+    """Cells of a row of a Markdown table."""
+    return line.replace("\\|", "").count("|") - 1
+
+
+def judged(names, **settings) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
+    """An audit by hand of these annotators: the first guesses, the last has one vote, the others
+    are good."""
+    rows = [("a", "b", name) for name in names[:-1] for _ in range(8)] + [("b", "c", names[-1])]
+    votes = hand.votes(*rows, annotators=names)
+    draws = np.random.default_rng(0).normal(1.0, 0.1, (40, len(names)))
+    draws[:, 0] -= 1
+    result = hand.result(votes, reward=[[1.0, 0.0, -1.0]] * 40, competence=draws)
+    model = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=0.5)
+    return model, result, rt.audit(model, result, **settings)
+
+
+@pytest.fixture(scope="module")
+def of_votes(tiny, fit_quietly) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
+    votes = dataclasses.replace(tiny, annotators=HOSTILE[:4])
+    result = fit_quietly(SIGNED, votes, rt.PGEM(draws=100))
+    return SIGNED, result, rt.audit(SIGNED, result)
+
+
+@pytest.fixture(scope="module")
+def of_labels(labelled, fit_quietly) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
+    labels = dataclasses.replace(labelled, annotators=HOSTILE[:4])
+    result = fit_quietly(rt.DawidSkene(), labels, rt.PGEM(draws=100))
+    return rt.DawidSkene(), result, rt.audit(rt.DawidSkene(), result)
+
+
+@pytest.fixture(scope="module", params=["of_votes", "of_labels"])
+def audited(request) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
+    return request.getfixturevalue(request.param)
+
+
+# ---------------------------------------------------------------- facts
+
+
+@pytest.mark.slow
+def test_the_facts_are_those_of_the_audit(audited):
+    facts = rt.report(*audited).facts
+    audit = audited[2]
+    assert facts["schema_version"] == 2
+    rows = {row["annotator"]: row for row in facts["annotators"]}
+    assert len(rows) == 4
+    for place, name in enumerate(audit.table["annotator"].values):
+        for column in audit.table.data_vars:
+            value = audit.table[column].values[place]
+            assert rows[name][column] == (
+                pytest.approx(float(value)) if isinstance(value, float) else value
+            )
+    assert facts["answer"]["flagged"] == [
+        row["annotator"] for row in facts["annotators"] if row["verdict"] == "drop"
+    ]
+    assert sorted(facts["answer"]["flagged"]) == sorted(audit.flagged)
+    assert facts["how"]["rule"] == audit.rule
+    assert sum(facts["answer"]["counts"].values()) == 4
+    if audit.items is not None:
+        items = facts["sections"]["items"]
+        assert items["expected_wrong"] == pytest.approx(audit.expected_wrong)
+        assert [row["probability"] for row in items["tables"][0]["rows"]] == sorted(
+            audit.items["probability"].values.tolist()
+        )
+        assert sum(items["counts"].values()) == audit.items.sizes["item"]
+        matrices = facts["sections"]["confusion"]["matrices"]
+        by_name = {matrix["title"]: matrix["values"] for matrix in matrices}
+        for place, name in enumerate(audit.table["annotator"].values):
+            np.testing.assert_allclose(by_name[name], audit.confusion["mean"].values[place])
+        alpha = facts["agreement"]["statistics"][1]
+        assert alpha["name"] == "Krippendorff's alpha"
+        expected = rt.agreement(rt.Labels.from_result(audited[1]))["estimate"]["krippendorff_alpha"]
+        assert alpha["estimate"] == pytest.approx(expected)
+    else:
+        means = audited[1].posterior["reward"].mean(("chain", "draw")).values
+        ranking = facts["sections"]["items"]["tables"][0]
+        assert [row["item"] for row in ranking["rows"]] == np.argsort(-means).tolist()
+
+
+def test_expected_costs_and_mistakes_by_hand():
+    model, result, audit = judged(
+        ["guess", "good", "new"],
+        threshold=0.25,
+        costs=rt.Costs(keep_bad=2, drop_good=3, review=0.7),
+    )
+    # By hand instead of from draws: one to drop, one to review, one without enough votes.
+    table = audit.table.assign(
+        p_below=("annotator", [0.9, 0.4, 0.5]),
+        verdict=("annotator", ["drop", "review", "not enough votes"]),
+    )
+    answer = rt.report(model, result, dataclasses.replace(audit, table=table)).facts["answer"]
+    assert answer["expected_wrong_drops"] == pytest.approx(0.1)
+    assert answer["expected_bad_kept"] == 0
+    assert answer["expected_cost"] == pytest.approx(0.1 * 3 + 0.7)
+    assert answer["expected_cost_of_keeping_all"] == pytest.approx((0.9 + 0.4) * 2)
+    assert "and keeping everybody who was judged 2.6." in " ".join(answer["sure"])
+    assert (answer["votes_of_flagged"], answer["votes"]) == (8, 17)
+    assert (
+        answer["sentence"]
+        == "1 of 3 annotators should go (guess); 1 should be looked at; 0 can stay. 1 has too few"
+        " votes to be judged."
+    )
+
+
+def test_the_answer_in_words():
+    model, result, audit = judged(["guess", "good", "fine", "new"])
+    assert (
+        rt.report(model, result, audit).facts["answer"]["sentence"]
+        == "1 of 4 annotators should go (guess); 2 can stay. 1 has too few votes to be judged."
+    )
+    nobody = rt.report(model, result, rt.audit(model, result, min_votes=99)).facts["answer"][
+        "sentence"
+    ]
+    assert nobody == "Nobody can be judged: none of 4 annotators has 99 votes or more."
+    everybody = rt.report(model, result, rt.audit(model, result, threshold=-2, min_votes=0)).facts[
+        "answer"
+    ]["sentence"]
+    assert everybody == "All 4 annotators can stay."
+
+
+@pytest.mark.parametrize(
+    ("values", "votes", "settings", "sentence"),
+    [
+        (1.0, 9, {}, "The only annotator can stay."),
+        (0.0, 9, {}, "The only annotator (me) should go."),
+        (1.0, 3, {}, "The only annotator cannot be judged: there are fewer than 5 votes."),
+    ],
+)
+def test_a_single_annotator(values, votes, settings, sentence):
+    model = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=0.5)
+    result = hand.result(
+        hand.votes(*[("a", "b", "me")] * votes),
+        reward=[[1.0, -1.0]] * 40,
+        competence=np.random.default_rng(0).normal(values, 0.1, (40, 1)),
+    )
+    report = rt.report(model, result, rt.audit(model, result, **settings))
+    assert report.facts["title"] == "Audit of 1 annotator"
+    assert report.facts["answer"]["sentence"] == sentence
+    assert report.facts["sections"]["items"]["sentence"].startswith(
+        "a is first (with probability 100% the best of all), and b last. The two"
+    )
+    assert (
+        report.facts["agreement"]["sentence"]
+        == "There is a single annotator with answers, so there is no agreement to show."
+    )
+    for text in (report.html(), report.markdown()):
+        assert "1 annotators" not in text
+
+
+def test_one_is_not_many():
+    model, result, audit = judged(["guess", "good", "new"])
+    sure = rt.report(model, result, audit).facts["answer"]["sure"]
+    assert "The one who can stay is good enough with probability 100%." in sure
+    nobody = rt.audit(model, result, min_votes=2)
+    reasons = [row["reason"] for row in rt.report(model, result, nobody).facts["annotators"]]
+    assert reasons[-1] == "1 vote, and 2 are needed"
+    assert sentences.counted(1, "class", "classes") == "1 class"
+    assert sentences.counted(1200, "class", "classes") == "1,200 classes"
+
+
+def test_agreement_of_two_annotators_by_hand():
+    votes = hand.votes(
+        ("a", "b", "x"), ("a", "b", "y"), ("c", "b", "x"), ("b", "c", "y"),
+        ("a", "c", "x"), ("a", "c", "z"), ("a", "c", "z"), ("c", "a", "z"),
+        annotators=["x", "y", "z"],
+    )  # fmt: skip
+    matrix = pairwise(votes, np.array([2, 0, 1]))
+    # x and y: equal on ab, unequal on bc. x and z: z says a over c in two of three votes. y and z:
+    # nothing in common.
+    assert matrix.common.tolist() == [[0, 1, 0], [1, 0, 2], [0, 2, 0]]
+    expected = [[np.nan, 2 / 3, np.nan], [2 / 3, np.nan, 0.5], [np.nan, 0.5, np.nan]]
+    np.testing.assert_allclose(matrix.share, expected)
+    table = {"i": [1, 2, 3, 1, 2, 3, 3], "who": list("xxxyyyy"), "says": [0, 1, 2, 0, 2, 2, 1]}
+    labels = rt.Labels.from_frame(table, item="i", annotator="who", label="says")
+    np.testing.assert_allclose(pairwise(labels, np.array([0, 1])).share[0, 1], (1 + 0 + 0.5) / 3)
+
+
+def test_what_chance_gives(audited):
+    agreement = rt.report(*audited).facts["agreement"]
+    assert agreement["mean"] == pytest.approx(np.nanmean(np.array(agreement["share"], float)))
+    expected = 0.5
+    if audited[2].items is not None:
+        labels = rt.Labels.from_result(audited[1])
+        given = [labels.weight[labels.label == code].sum() for code in range(labels.num_classes)]
+        expected = sum((number / sum(given)) ** 2 for number in given)
+    assert agreement["by_chance"] == pytest.approx(expected)
+
+
+def test_two_who_guess_among_five_classes_agree_as_by_chance():
+    rng = np.random.default_rng(0)
+    table = {
+        "item": np.tile(np.arange(4000), 2),
+        "who": np.repeat(["x", "y"], 4000),
+        "says": rng.integers(5, size=8000),
+    }
+    labels = rt.Labels.from_frame(table, item="item", annotator="who", label="says")
+    by_chance = report_page.by_chance(labels)
+    assert by_chance == pytest.approx(0.2, abs=0.002)
+    # Four standard errors: a false alarm in 16,000.
+    assert pairwise(labels, np.array([0, 1])).share[0, 1] == pytest.approx(
+        by_chance, abs=4 * np.sqrt(0.16 / 4000)
+    )
+
+
+def test_cells_have_no_colour_at_chance():
+    assert render.shade(0.2, 0.2) == ("high", "0.00")
+    assert render.shade(1.0, 0.2) == ("high", "0.80")
+    assert render.shade(0.6, 0.2) == ("high", "0.40")
+    assert render.shade(0.1, 0.2) == ("low", "0.40")
+    assert render.shade(1.0, 1.0) == ("high", "0.00")
+
+
+def test_what_an_adversary_is_depends_on_the_kind(of_votes, of_labels):
+    assert (
+        "P(adversary) is the probability that competence is below 0." in rt.report(*of_votes).html()
+    )
+    assert "wrong so reliably that they carry information." in rt.report(*of_labels).html()
+
+
+def test_a_tie_is_half_an_answer():
+    table = {"a": ["p", "p"], "b": ["q", "q"], "who": ["x", "y"], "wins": ["tie", "a"]}
+    votes = rt.Comparisons.from_frame(
+        table, first="a", second="b", outcome="wins", annotator="who", ties="half"
+    )
+    assert pairwise(votes, np.array([0, 1])).share[0, 1] == 0.5
+
+
+def recorded(
+    model, result: xr.DataTree, chains: int, backend: Backend | str, **attrs
+) -> xr.DataTree:
+    """The result with so many equal chains, as a fit by this back-end records it."""
+    text = backend if isinstance(backend, str) else to_json(backend)
+    parts = {name: result[name].to_dataset() for name in result.children}
+    posterior = parts["posterior"]
+    parts["posterior"] = xr.concat(
+        [posterior.assign_coords(chain=[chain]) for chain in range(chains)], "chain"
+    )
+    tree = xr.DataTree.from_dict(parts)
+    tree.attrs.update(
+        result.attrs | attrs | {"backend": text, "seed": 0, "seconds": 1.0, "model": to_json(model)}
+    )
+    tree.attrs |= {f"{name}_version": "1" for name in ("raters", "numpyro", "jax")}
+    return tree
+
+
+MIXED = {"max_rhat": 1.005, "min_ess": 900.0}
+
+
+@pytest.mark.parametrize(
+    ("chains", "attrs", "settled", "words"),
+    [
+        (2, MIXED, True, "The 2 chains agree"),
+        (2, MIXED | {"max_rhat": 1.2}, False, "The 2 chains have not agreed yet"),
+        (2, MIXED | {"min_ess": 150.0}, False, "too short"),
+        (2, MIXED | {"divergences": 3}, False, "3 transitions diverged"),
+        (2, MIXED | {"divergences": 1}, False, "1 transition diverged"),
+        (2, {"max_rhat": np.nan, "min_ess": 0.0}, False, "have not agreed yet"),
+        (
+            1,
+            MIXED,
+            False,
+            "There is a single chain, and nothing to compare it with: run several to see",
+        ),
+        (
+            1,
+            MIXED | {"min_ess": 50.0},
+            False,
+            "There is a single chain, and it is too short to tell much: run several, and longer",
+        ),
+        (
+            1,
+            {"max_rhat": np.nan, "min_ess": 0.0},
+            False,
+            "There is a single chain, and it is too short",
+        ),
+    ],
+)
+def test_convergence_in_plain_words(chains, attrs, settled, words):
+    model, result, audit = judged(["guess", "good", "new"])
+    report = rt.report(model, recorded(model, result, chains, rt.NUTS(draws=40), **attrs), audit)
+    assert (
+        report.facts["convergence"]["settled"]
+        is report.facts["convergence"]["relied_on"]
+        is settled
+    )
+    assert report.facts["answer"]["relied_on"] is settled
+    assert words in report.facts["convergence"]["sentence"]
+    assert words in report.html()
+    assert ("Do not act on this page yet" in str(report)) is not settled
+    assert ("rt.fit" in str(report.facts["next"]["steps"])) is not settled
+
+
+def test_what_a_longer_run_does_not_mend(monkeypatch):
+    warning = "types are not separated: more votes would tell them apart"
+    monkeypatch.setattr(rt.ExtendedBTL, "fit_warnings", lambda *_: (warning,))
+    model, result, audit = judged(["guess", "good", "new"])
+    mixed = rt.report(
+        model, recorded(model, result, 2, rt.NUTS(), max_rhat=1.0, min_ess=900.0), audit
+    )
+    facts = mixed.facts["convergence"]
+    assert (facts["settled"], facts["relied_on"], "line" in facts) == (True, False, False)
+    assert mixed.facts["answer"]["relied_on"] is False
+    assert mixed.facts["answer"]["sure"][0] == f"Not final: {warning}."
+    assert mixed.facts["next"]["steps"][0] == {"what": f"T{warning[1:]}.", "line": None}
+    assert "If they then still should go" in mixed.facts["next"]["steps"][1]["what"]
+    assert (
+        "unsettled"
+        in Page(mixed.html()).tags[[tag for tag, _ in Page(mixed.html()).tags].index("h1") + 1][1][
+            "class"
+        ]
+    )
+    both = rt.report(
+        model, recorded(model, result, 2, rt.NUTS(), max_rhat=1.2, min_ess=900.0), audit
+    )
+    assert "has not settled" in both.facts["answer"]["sure"][0]
+    assert "rt.NUTS(" in both.facts["next"]["steps"][0]["line"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "attrs", "better"),
+    [
+        (
+            rt.PGGibbs(500, warmup=50, chains=2, thin=3),
+            {"max_rhat": 1.2},
+            rt.PGGibbs(2000, warmup=50, chains=4, thin=3),
+        ),
+        (rt.PGGibbs(draws=100, chains=6), {"min_ess": 20.0}, rt.PGGibbs(draws=1000, chains=6)),
+        (
+            rt.NUTS(2000, max_tree_depth=8),
+            {"divergences": 3},
+            rt.NUTS(2000, max_tree_depth=8, target_accept=0.99),
+        ),
+        (rt.NUTS(target_accept=0.99), {"divergences": 3}, rt.NUTS(target_accept=0.999)),
+        (rt.NUTS(), {"divergences": 3, "max_rhat": 1.2}, rt.NUTS(4000, target_accept=0.99)),
+        (rt.NUTS(dense_mass=True), {"max_rhat": 1.2}, rt.NUTS(4000, dense_mass=True)),
+    ],
+)
+def test_a_better_fit_keeps_the_other_settings(backend, attrs, better):
+    model, result, audit = judged(["guess", "good", "new"])
+    facts = rt.report(model, recorded(model, result, 2, backend, **MIXED | attrs), audit).facts
+    assert facts["convergence"]["line"] == f"result = rt.fit(model, votes, rt.{better!r}, seed=0)"
+    assert facts["next"]["steps"][0]["line"] == facts["convergence"]["line"]
+    assert eval(facts["next"]["steps"][0]["line"].split("votes, ")[1].split(", seed")[0]) == better
+
+
+@pytest.mark.parametrize(
+    ("backend", "attrs", "typed", "better"),
+    [
+        (
+            rt.NUTS(chains=2),
+            {"max_rhat": 1.2},
+            "--backend nuts --chains 2",
+            "--backend nuts --draws 4000 --chains 4",
+        ),
+        (
+            rt.PGGibbs(warmup=9),
+            {"max_rhat": 1.2},
+            "--draws=1000 --warmup 9",
+            "--warmup 9 --draws 4000",
+        ),
+        (rt.NUTS(warmup=50), {"divergences": 2}, "--backend nuts --warmup 50 --seed 3", "--seed 3"),
+        (rt.PGEM(draws=50), {"converged": 0}, "--backend em --draws 50", ""),
+    ],
+)
+def test_a_better_fit_as_a_command(backend, attrs, typed, better):
+    model, result, audit = judged(["guess", "good", "new"])
+    tree = recorded(model, result, 2, backend, **MIXED | attrs)
+    line = rt.report(model, tree, audit, command=f"raters audit v.csv {typed}").facts[
+        "convergence"
+    ]["line"]
+    assert line == f"raters audit v.csv {better}".strip()
+
+
+def test_a_check_is_by_a_sampler_that_can_do_it(monkeypatch):
+    model, result, audit = judged(["guess", "good", "new"])
+    approximate = recorded(model, result, 1, rt.PGEM(draws=40), converged=1)
+    command = "raters audit v.csv --backend em --draws 40"
+
+    def checks(command=""):
+        facts = rt.report(model, approximate, audit, command=command).facts
+        return [step["line"] for step in facts["next"]["steps"] if "exact sampler" in step["what"]]
+
+    assert checks() == ["result = rt.fit(model, votes, rt.PGGibbs(), seed=0)"]
+    assert checks(command) == ["raters audit v.csv"]
+    monkeypatch.setattr(rt.PGGibbs, "why_not", lambda *_: "not this model")
+    assert checks() == ["result = rt.fit(model, votes, rt.NUTS(), seed=0)"]
+    assert checks(command) == ["raters audit v.csv --backend nuts"]
+    assert "without = rt.drop(model, votes, audit, rt.NUTS(), seed=0)" in str(
+        rt.report(model, result, audit).facts["next"]
+    )
+    astray = recorded(model, result, 2, rt.NUTS(warmup=50), **MIXED, divergences=2)
+    line = rt.report(
+        model, astray, audit, command="raters audit v.csv --backend nuts --warmup 50"
+    ).facts["convergence"]["line"]
+    assert line == "raters audit v.csv --backend nuts --warmup 200"
+    monkeypatch.setattr(rt.NUTS, "why_not", lambda *_: "nor this one")
+    assert checks() == checks(command) == []
+
+
+def test_an_approximation_is_settled_when_its_bound_no_longer_rises():
+    model, result, audit = judged(["guess", "good", "new"])
+    noise = np.random.default_rng(0).normal(0, 1, 1000)
+    for rise, settled in ((0.0, True), (0.1, False)):
+        tree = recorded(model, result, 1, rt.SVI(steps=1000))
+        tree["optimisation"] = xr.DataTree(
+            xr.Dataset({"elbo": ("step", noise + rise * np.arange(1000))})
+        )
+        assert rt.report(model, tree, audit).facts["convergence"]["settled"] is settled
+
+
+def test_the_next_step_is_a_command_where_there_was_one():
+    model, result, audit = judged(["guess", "good", "new"])
+    command = "raters audit 'my votes.csv' --draws 50 --drop --out there --backend em"
+    lines = [
+        step["line"]
+        for step in rt.report(model, result, audit, command=command).facts["next"]["steps"]
+    ]
+    # The command dropped already, so that its better fit does too; there is nothing to repeat.
+    assert lines == [
+        "raters audit 'my votes.csv' --drop --out there",
+        None,
+        None,
+        "raters suggest there/result.nc --target competence",
+    ]
+    steps = rt.report(model, result, audit, command=command.replace(" --drop", "")).facts["next"][
+        "steps"
+    ]
+    # What follows the better fit goes on from it, and not back to the fit that was not good enough.
+    assert [step["line"] for step in steps[:2]] == [
+        "raters audit 'my votes.csv' --out there",
+        "raters audit 'my votes.csv' --out there --drop",
+    ]
+    assert steps[-1]["what"].endswith("leave out what this would ask guess.")
+    lines = [step["line"] for step in rt.report(model, result, audit).facts["next"]["steps"]]
+    assert "without = rt.drop(model, votes, audit, seed=0)" in lines
+
+
+def test_who_has_answered_everything_is_to_be_asked_something_new():
+    complete = rt.datasets.label_crowd(
+        num_items=5, num_annotators=3, labels_per_item=3, num_classes=2, seed=0
+    ).labels
+    text, line = convergence.ask(complete, "raters audit labels.csv", [])
+    assert "put new questions to them" in text
+    assert line is None
+    rows = complete.to_frame()
+    fewer = rt.Labels.from_frame(
+        rows[1:], item="item", annotator="annotator", label="label", items=complete.items
+    )
+    text, line = convergence.ask(fewer, "raters audit labels.csv", [])
+    assert text == "To be surer of the annotators, ask what tells most about them."
+    assert line == "raters suggest raters-audit/result.nc --target competence"
+    # Whoever stays has labelled everything; only somebody who should go has not.
+    assert convergence.ask(fewer, "raters audit labels.csv", [rows["annotator"].iloc[0]])[1] is None
+
+
+@dataclasses.dataclass(frozen=True)
+class Own(rt.ExtendedBTL):
+    """A model of one's own, whose source is not said."""
+
+    reference: ClassVar[str] = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Prose(rt.ExtendedBTL):
+    """A model of one's own, whose source is no BibTeX."""
+
+    reference: ClassVar[str] = "Me (2025)"
+
+
+def test_what_is_cited():
+    model, result, audit = judged(["guess", "good", "new"])
+    tree = recorded(model, result, 2, rt.NUTS(draws=40), **MIXED)
+    assert "\n\n".join(rt.report(model, tree, audit).facts["cite"]) == rt.cite(model, rt.NUTS())
+    assert "\n\n".join(rt.report(model, result, audit).facts["cite"]) == rt.cite(model)
+    settings = dataclasses.asdict(model)
+    tree = recorded(Own(**settings), result, 2, "Mine(draws=40)", **MIXED)
+    assert rt.report(Own(**settings), tree, audit).facts["cite"] == []
+    tree = recorded(Prose(**settings), result, 2, "Mine(draws=40)", **MIXED)
+    with pytest.raises(SettingError, match=r"Prose\.reference is no BibTeX"):
+        rt.report(Prose(**settings), tree, audit)
+
+
+@pytest.mark.slow
+def test_mixtures_have_a_ranking_for_each_type(fit_quietly):
+    votes, _ = rt.datasets.preference_types(
+        num_items=4, num_annotators=12, votes_each=12, num_types=2, seed=0
+    )
+    model = rt.MixtureBTL(num_types=2, competence="unit")
+    result = fit_quietly(model, votes, rt.PGEM(draws=50))
+    report = rt.report(model, result, rt.audit(model, result))
+    section = report.facts["sections"]["items"]
+    assert [kind["type"] for kind in section["types"]] == [0, 1]
+    means = result.posterior["reward"].mean(("chain", "draw")).transpose("type", "item").values
+    for table, mean in zip(section["tables"], means, strict=True):
+        assert [row["item"] for row in table["rows"]] == np.argsort(-mean).tolist()
+    assert Page(report.html()).text("h3")[:2] == [
+        f"Type {kind['type']}: {kind['share']:.0%} of annotators" for kind in section["types"]
+    ]
+
+
+# ---------------------------------------------------------------- forms
+
+
+def test_every_form_is_a_view_of_the_same_facts(audited):
+    report = rt.report(*audited)
+    again = rt.Report(strict(report.json()))
+    assert again.facts == report.facts
+    assert again.html() == report.html()
+    assert again.markdown() == report.markdown()
+
+
+def test_the_page_is_whole_escaped_and_alone(audited):
+    text = rt.report(*audited, title="<em>Spring</em>").html()
+    page = Page(text)
+    assert text.startswith("<!doctype html>")
+    assert page.tags[0] == ("html", {"lang": "en"})
+    assert page.text("title") == ["<em>Spring</em>"]
+    names = [name.strip() for name in page.text("th")]
+    for name in HOSTILE[:4]:
+        assert name in names
+    assert "em" not in {tag for tag, _ in page.tags}
+    for tag, attrs in page.tags:
+        assert tag not in ("script", "img", "link", "iframe", "object")
+        for name in ("src", "href", "xlink:href"):
+            assert (attrs.get(name) or "#").startswith("#")
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_pictures_and_tables_can_be_read_aloud(audited):
+    page = Page(rt.report(*audited).html())
+    for tag, attrs in page.tags:
+        if tag == "svg" and "aria-hidden" not in attrs and "overflow" not in attrs:
+            assert attrs["role"] == "img"
+            assert attrs["aria-label"]
+        if tag == "th":
+            assert attrs["scope"] in ("row", "col")
+    ids = [attrs["id"] for _, attrs in page.tags if attrs.get("id")]
+    assert len(ids) == len(set(ids))
+    used = {attrs["href"][1:] for tag, attrs in page.tags if tag == "use"}
+    assert used <= set(ids)
+
+
+def test_markdown_tables_have_as_many_cells_as_headings(audited):
+    text = rt.report(*audited).markdown()
+    lines = text.splitlines()
+    tables = [place for place, line in enumerate(lines) if line.startswith("|--")]
+    assert len(tables) >= 2
+    for place in tables:
+        assert lines[place - 2] == ""
+        below = place + 1
+        while below < len(lines) and lines[below].startswith("|"):
+            assert columns(lines[below]) == columns(lines[place]) == columns(lines[place - 1])
+            below += 1
+        assert below > place + 1
+    for escaped in ('&lt;b&gt;&amp;"x"', "a\\|b", "\\`c\\`", "d \\_e\\_"):
+        assert f"| {escaped} |" in text
+    assert "\n\n\n" not in text
+
+
+def test_code_in_markdown_keeps_its_backticks():
+    assert render._in_backticks("a `b` c") == "``a `b` c``"
+    assert render._in_backticks("`b`") == "`` `b` ``"
+
+
+def test_a_template_in_a_name_is_a_name():
+    model, result, audit = judged([HOSTILE[4], "good", "new"])
+    report = rt.report(model, result, audit)
+    assert "{{ 7 * 7 }}" in report.html()
+    assert "\\{\\{ 7 \\* 7 \\}\\}" in report.markdown()
+
+
+def test_names_are_no_mentions_links_or_formulas():
+    model, result, audit = judged([*LIVELY, "new"])
+    text = (
+        rt.report(model, result, audit)
+        .markdown()
+        .partition("<details><summary>How this was computed")[0]
+    )
+    for active in ("@some", "@here", "#12", "gh-12", "://", "www."):
+        assert active not in text
+    assert "\\$x\\$ and \\$y\\$" in text
+    assert "$x" not in text.replace("\\$", "")
+    for name in LIVELY:
+        assert f"| {name} |" in text.replace("\u2060", "").replace("\\", "")
+
+
+def test_intervals_are_drawn_where_they_lie():
+    scale = render.Scale(-1.0, 3.0)
+    assert [scale.at(value) for value in (-1, 0, 1, 3, 9)] == [
+        "0.0%",
+        "25.0%",
+        "50.0%",
+        "100.0%",
+        "100.0%",
+    ]
+    assert scale.wide(0, 1) == "25.0%"
+    model, result, audit = judged(["guess", "good", "new"])
+    page = Page(rt.report(model, result, audit).html())
+    bars = [attrs for tag, attrs in page.tags if tag == "rect" and "rx" in attrs][:3]
+    rows = rt.report(model, result, audit).facts["annotators"]
+    drawn = render.scale_of(rows, "competence", 0.0, 1.0, 0.25)
+    for attrs, row in zip(bars, rows, strict=True):
+        assert attrs["x"] == drawn.at(row["competence_low"])
+        assert attrs["width"] == drawn.wide(row["competence_low"], row["competence_high"])
+
+
+def test_six_hundred_annotators_are_all_there():
+    names = [f"annotator {number:03} of the far too long names" for number in range(600)]
+    model, result, audit = judged(names)
+    table = audit.table
+    verdict = np.array(["drop", "review", "keep"], dtype=object)[np.arange(600) % 3]
+    audit = dataclasses.replace(audit, table=table.assign(verdict=("annotator", verdict)))
+    report = rt.report(model, result, audit)
+    page, short = report.html(), report.markdown()
+    headings = Page(page).text("th")
+    assert all(name in headings for name in names)
+    assert page.index("<details>") > page.index(names[597])  # to look at or drop: open
+    assert len(report.facts["agreement"]["annotators"]) == 30
+    assert sorted(report.facts["agreement"]["verdicts"]) == ["drop"] * 20 + ["keep"] * 10
+    assert "Shown are the 30 that matter most of 600" in page
+    assert len(page) < 2_000_000
+    assert len(short) < 65_536  # what a pull request takes
+
+
+def test_questions_are_listed(of_votes):
+    model, result, audit = of_votes
+    votes = rt.Comparisons.from_result(result)
+    asked = rt.suggest(model, result, rt.Candidates.pairs(votes), batch_size=3)
+    report = rt.report(model, result, audit, questions=asked, questions_note="Three of many.")
+    assert [row["first"] for row in report.facts["next"]["questions"]] == asked[
+        "first"
+    ].values.tolist()
+    assert "|\n\nThree of many." in report.markdown()
+    assert "The next questions" in report.html()
+    with pytest.raises(SettingError) as refusal:
+        rt.report(model, result, audit, questions="what next?")
+    assert refusal.value.parameter == "questions"
+
+
+# ---------------------------------------------------------------- mistakes
+
+
+def test_what_does_not_belong_together_is_refused(of_votes):
+    model, result, audit = of_votes
+    others = judged(["guess", "good", "new"])[2]
+    for wrong in (audit.table, others):
+        with pytest.raises(SettingError) as refusal:
+            rt.report(model, result, wrong)
+        assert refusal.value.parameter == "audit"
+    with pytest.raises(SettingError, match="this result was fitted with"):
+        rt.report(rt.BTL(), result, audit)
+    for command in ("raters audit it's.csv", ["raters", "audit"]):
+        with pytest.raises(SettingError) as refusal:
+            rt.report(model, result, audit, command=command)
+        assert refusal.value.parameter == "command"
+
+
+def test_files_by_their_endings(of_votes, tmp_path):
+    report = rt.report(*of_votes)
+    for name, text in {
+        "a.html": report.html(),
+        "b.md": report.markdown(),
+        "c.JSON": report.json(),
+    }.items():
+        report.save(tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8") == text
+    for name in ("report.pdf", "report"):
+        with pytest.raises(SettingError, match=r"such as report\.html"):
+            report.save(tmp_path / name)
+    with pytest.raises(SettingError, match="cannot be written: No such file"):
+        report.save(tmp_path / "none" / "report.html")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.html", "b.md", "c.JSON"]
