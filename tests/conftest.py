@@ -4,6 +4,7 @@ functions."""
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 import warnings
 from pathlib import Path
@@ -23,6 +24,7 @@ _CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
 # function takes some: the whole suite would have more than that.
 _MAPS = Path("/proc/self/maps")
 _MANY_MAPS = 20_000
+_TESTS_RUN = itertools.count(1)
 
 # Folders of slow tests, and calls that make the example of a docstring slow.
 _SLOW_FOLDERS = {"cli", "real", "statistical"}
@@ -53,10 +55,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Let go of the compiled functions when they are many; asked once a file, as the kernel takes
-    long to list them."""
+    """Let go of the compiled functions when they are many; asked at the end of a file and after
+    every tenth test, as the kernel takes long to list them."""
     ends = nextitem is None or nextitem.path != item.path
-    if ends and _MAPS.exists() and _MAPS.read_bytes().count(b"\n") > _MANY_MAPS:
+    tenth = next(_TESTS_RUN) % 10 == 0
+    if (ends or tenth) and _MAPS.exists() and _MAPS.read_bytes().count(b"\n") > _MANY_MAPS:
         jax.clear_caches()
 
 
