@@ -456,12 +456,16 @@ def test_control_c_in_a_running_fit(crowd, tmp_path):
         "--out",
         tmp_path / "x.nc",
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    # The note about columns comes once the table is read, just before the fit.
-    first = process.stderr.readline()
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
+        # The note about columns comes once the table is read, just before the fit.
+        first = process.stderr.readline()
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        try:
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert first.startswith("raters: no columns were named")
     assert (process.returncode, out) == (130, "")
     assert err == "raters: interrupted; nothing was written\n"

@@ -131,14 +131,16 @@ class PGGibbs(Backend):
             progress_bar(total * self.chains, "PGGibbs", progress) as bar,
             ThreadPoolExecutor(self.chains) as pool,
         ):
-            futures = [
-                pool.submit(self._chain, plan, program.data, values, rng, bar, stop)
-                for values, rng in zip(starts, rngs, strict=True)
-            ]
             try:
+                futures = [
+                    pool.submit(self._chain, plan, program.data, values, rng, bar, stop)
+                    for values, rng in zip(starts, rngs, strict=True)
+                ]
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:
-                stop.set()  # After Ctrl-C or an error the other chains end at their next sweep.
+                # After Ctrl-C (while chains are being started, too) or an error the chains end at
+                # their next sweep.
+                stop.set()
             chains = [future.result() for future in futures]
         values = {name: np.stack([chain[name] for chain in chains]) for name in program.sites}
         return Draws(values, {})

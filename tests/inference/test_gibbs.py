@@ -1,0 +1,34 @@
+"""The Gibbs sampler's chains: how they are stopped. Its draws are tested in `tests/statistical`."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import raters as rt
+from raters.inference.polya_gamma import gibbs
+
+
+def test_an_interrupt_while_chains_are_started_stops_those_that_run(tiny, monkeypatch):
+    sweeps = []
+    submit = ThreadPoolExecutor.submit
+
+    def counted(plan, row, data, values, rng):
+        sweeps.append(1)
+        return values
+
+    def interrupted(pool, function, *arguments):
+        if sweeps:
+            raise KeyboardInterrupt
+        future = submit(pool, function, *arguments)
+        while not sweeps:
+            pass
+        return future
+
+    monkeypatch.setattr(gibbs, "gibbs_sweep", counted)
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    draws = 1_000_000
+    with pytest.raises(KeyboardInterrupt):
+        rt.fit(rt.BTL(), tiny, rt.PGGibbs(draws=draws, chains=2), seed=0, progress=False)
+    assert len(sweeps) < draws
