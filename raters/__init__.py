@@ -13,7 +13,7 @@ from raters.fitting.scoring import log_likelihood
 from raters.fitting.simulate import simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
 from raters.judgements import Comparisons, Judgements, Labels
-from raters.kinds import AuditLimits, Kind, Quantities, Words, register
+from raters.kinds import AuditLimits, Kind, Quantities, Reader, Words, register
 from raters.model import Model
 from raters.models import (
     BTL,
@@ -64,6 +64,7 @@ __all__ = [
     "Program",
     "Quantities",
     "Raykar",
+    "Reader",
     "Report",
     "Words",
     "Yan",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -106,6 +107,9 @@ class Table:
         Heading above the table, where a section has several.
     num_open : int
         Rows that a page shows at once; the others are folded away.
+    both_ends : bool
+        True if the last rows matter as much as the first, as in a ranking. A terminal that cannot
+        show all rows then shows those of both ends.
     """
 
     key: str
@@ -114,6 +118,7 @@ class Table:
     rows: Sequence[Mapping[str, Any]]
     heading: str = ""
     num_open: int = 20
+    both_ends: bool = False
 
     def __post_init__(self) -> None:
         _check_key(self.key)
@@ -156,6 +161,9 @@ class Section:
         Matrices with the same rows and columns, shown side by side.
     facts : mapping
         Further plain values for the facts of a report, by name.
+    files : mapping
+        Tables and figures that ``raters audit`` writes: from the name of a file to what writes it,
+        ``write(path)``.
     limits : tuple of str
         Sentences about what a verdict does not say, for the end of the page.
     """
@@ -167,6 +175,7 @@ class Section:
     tables: tuple[Table, ...] = ()
     matrices: tuple[Matrix, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
     limits: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -191,12 +200,48 @@ class AuditContext:
     program : Program
         The model on the data that were fitted.
     result : xarray.DataTree
-    audit : Audit
+    audit : Audit or None
+        None for a model that takes all judges as alike.
+    level : float
+        Posterior probability of intervals.
+    dropped : xarray.DataTree or None
+        Result of the fit without those that the audit flags, where there is one.
     """
 
     program: Program[Any]
     result: xr.DataTree
-    audit: Audit
+    audit: Audit | None
+    level: float
+    dropped: xr.DataTree | None = None
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Way of reading judgements from a table.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(frame, *, role=column, ...)`` gives the judgements. Its keyword parameters are the
+        columns and settings of the command line.
+    shapes : tuple of tuple of str
+        Roles that a table must have, one tuple for each shape of table; by default the keyword
+        parameters that have no default.
+    steps : tuple of callable
+        What follows: ``step(data, frame, *, ...)`` gives the data again. Keyword parameters that
+        `read` has too have its values; the others are further options.
+    may_be_empty : tuple of str
+        Roles whose columns need not have a value in every row.
+    bad_rows : callable, optional
+        Rows that are complete and hold no judgement: ``bad_rows(frame, columns)``, with the names
+        of the columns by role, gives the reason and those rows as a boolean array.
+    """
+
+    read: Callable[..., Judgements]
+    shapes: tuple[tuple[str, ...], ...] = ()
+    steps: tuple[Callable[..., Any], ...] = ()
+    may_be_empty: tuple[str, ...] = ()
+    bad_rows: Callable[[Any, Mapping[str, str]], tuple[str, np.ndarray]] | None = None
 
 
 @dataclass(frozen=True)
@@ -207,25 +252,8 @@ class Kind:
     ----------
     data : type
         Container: a subclass of `raters.judgements.Judgements`.
-    read : callable
-        Reads a table: ``read(frame, *, role=column, ...)``. Its keyword parameters are the columns
-        of the command line.
-    also_read : tuple of callable
-        Readers of other shapes of table, such as ratings; the command line chooses by the columns
-        given.
-    shapes : tuple of tuple of str
-        Roles that a table must have, one tuple for each shape, where they are not those that a
-        reader requires.
-    steps : tuple of callable
-        What follows `read`: ``step(data, frame, *, ...)`` gives the data again. Keyword parameters
-        that `read` has too have its values; the others are further options.
-    may_be_empty : tuple of str
-        Roles whose columns need not have a value in every row.
-    bad_rows : callable, optional
-        Rows that are complete and hold no judgement: ``bad_rows(frame, columns)``, with the names
-        of the columns by role, gives the reason and those rows as a boolean array.
-    needs : mapping
-        Roles without which a model cannot be fitted, by its class, or by the name of its setting.
+    readers : tuple of Reader
+        Ways of reading a table; the command line chooses by the columns given.
     models : tuple of type
     default : Model[Any]
         Model of the command line where none is named.
@@ -248,15 +276,17 @@ class Kind:
         judge is wrong more often than chance, a report also asks for the instructions to be
         checked.
     sections : tuple of callable
-        Parts that a report adds, in this order: ``section(context)`` gives a `Section`, or None
-        where there is nothing to say.
+        Parts that ``raters audit`` prints and a report adds, in this order: ``section(context)``
+        gives a `Section`, or None where there is nothing to say.
+    needs : mapping
+        Roles without which a model cannot be fitted, by its class, or by the name of its setting.
     name : str
         Name of the kind, such as ``"comparisons"``: that of the container in lower case unless it
         is given.
     """
 
     data: type[Judgements]
-    read: Callable[..., Judgements]
+    readers: tuple[Reader, ...]
     models: tuple[type[Model[Any]], ...]
     default: Model[Any]
     words: Words = Words("judgement", "judgements")
@@ -265,11 +295,6 @@ class Kind:
     columns: tuple[Column, ...] = ()
     reason: Callable[[Mapping[str, Any]], str] | None = None
     sections: tuple[Callable[[AuditContext], Section | None], ...] = ()
-    also_read: tuple[Callable[..., Judgements], ...] = ()
-    shapes: tuple[tuple[str, ...], ...] = ()
-    steps: tuple[Callable[..., Any], ...] = ()
-    may_be_empty: tuple[str, ...] = ()
-    bad_rows: Callable[[Any, Mapping[str, str]], tuple[str, np.ndarray]] | None = None
     needs: Mapping[type[Model[Any]] | str, tuple[str, ...]] = field(default_factory=dict)
     name: str = ""
 
@@ -279,6 +304,12 @@ class Kind:
                 parameter="data",
                 value=self.data,
                 expected="it must be a subclass of raters.judgements.Judgements",
+            )
+        if not (self.readers and all(isinstance(one, Reader) for one in self.readers)):
+            raise SettingError(
+                parameter="readers",
+                value=self.readers,
+                expected="write readers=(rt.Reader(MyData.from_frame),)",
             )
         if not self.name:
             object.__setattr__(self, "name", self.data.__name__.lower())
@@ -303,7 +334,7 @@ def register(kind: Kind) -> Kind:
         raise SettingError(
             parameter="kind",
             value=kind,
-            expected="write rt.register(rt.Kind(data=..., read=..., ...))",
+            expected="write rt.register(rt.Kind(data=..., readers=..., ...))",
         )
     _KINDS[kind.name] = kind
     return kind
@@ -329,7 +360,8 @@ def kind_of(data: Judgements | type[Judgements]) -> Kind:
     known = ", ".join(kind.data.__name__ for kind in _KINDS.values())
     raise SettingError(
         f"{container.__name__} is no registered kind of judgement (there are {known}); write"
-        f" rt.register(rt.Kind(data={container.__name__}, read=..., models=..., default=...)) first"
+        f" rt.register(rt.Kind(data={container.__name__}, readers=..., models=..., default=...))"
+        " first"
     )
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import xarray as xr
+import pandas as pd
 
 import raters as rt
+from raters import figures
 from raters.acquisition import Policy
-from raters.cli import console, tables
+from raters.cli import console, page, tables
 from raters.cli.asking import next_questions, own_names, questions
 from raters.cli.fitting import (
     backend_of,
@@ -35,15 +36,15 @@ from raters.cli.options import (
     settings,
 )
 from raters.cli.reading import Source, read, source_of
-from raters.cli.sections import AuditContext, Section, print_questions, sections_of
 from raters.errors import SettingError
 from raters.fitting.result import data_of
 from raters.fitting.result import model_of as fitted_model
 from raters.inference import Backend
 from raters.judgements.base import Judgements
-from raters.kinds import kind_of
+from raters.kinds import AuditContext, Section, kind_of
 from raters.program import Program
 from raters.reporting import facts
+from raters.reporting.page import columns, judges, section_facts
 from raters.reporting.report import check_form
 
 
@@ -68,6 +69,32 @@ class AuditCommand:
     command: str
 
 
+@dataclass(frozen=True)
+class Findings:
+    """Everything that an audit found.
+
+    Parameters
+    ----------
+    context : AuditContext
+    sections : tuple of Section
+        Of the kind.
+    questions : DataFrame
+        Questions to ask next.
+    questions_note : str
+    agreement : DataFrame or None
+        Statistics of agreement, where the answers are names.
+    agreement_note : str
+        Why they cannot be measured.
+    """
+
+    context: AuditContext
+    sections: tuple[Section, ...]
+    questions: pd.DataFrame
+    questions_note: str
+    agreement: pd.DataFrame | None = None
+    agreement_note: str = ""
+
+
 # ---------------------------------------------------------------- audit
 
 
@@ -85,15 +112,11 @@ def audit(request: AuditCommand) -> None:
         check_features(program, source.options)
         _check_judged(request, program)
         request.fit.note(*table.notes)
-        context = _audited(request, program, backend, costs)
-        sections = [made for make in sections_of(source.kind) if (made := make(context))]
-    pages = _reports(request, context)
-    summary = _summary(request, source, context, sections) | {"warnings": cautions}
-    written = _write(request.output.out, context.result, context.dropped, sections, summary)
-    out = console.Output()
-    for section in sections:
-        if section.show is not None:
-            section.show(out, request.output.rows)
+        found = _findings(request, _audited(request, program, backend, costs))
+    pages = _reports(request, found)
+    summary = _summary(request, source, found) | {"warnings": cautions}
+    written = _write(request.output.out, found, summary)
+    _print(request, found)
     files = f"wrote {', '.join(written)} to {request.output.out}"
     request.fit.note(" and ".join([files, *_write_reports(pages)]))
 
@@ -118,7 +141,7 @@ def _check_judged(request: AuditCommand, program: Program[Any]) -> None:
 def _audited(
     request: AuditCommand, program: Program[Any], backend: Backend, costs: rt.Costs
 ) -> AuditContext:
-    """Fit and audit, fit again without those flagged, and choose questions."""
+    """Fit and audit, and fit again without those flagged."""
     fitting, options, (model, data) = request.fit, request.audit, (program.model, program.data)
     result = rt.fit(model, data, backend, seed=fitting.seed, progress=fitting.bars)
     verdicts, dropped = None, None
@@ -133,58 +156,90 @@ def _audited(
             costs=costs,
         )
         dropped = refit(model, data, verdicts, backend, fitting) if options.drop else None
-    flagged = [] if verdicts is None else verdicts.flagged
-    questions, note = next_questions(program, result, flagged, options.batch_size, fitting.seed)
-    kind, flag = kind_of(data), model_flag(type(model))
-    return AuditContext(kind, program, result, verdicts, dropped, questions, note, options, flag)
+    return AuditContext(program, result, verdicts, options.level, dropped)
 
 
-def _summary(
-    request: AuditCommand, source: Source, context: AuditContext, sections: Sequence[Section]
-) -> dict[str, Any]:
+def _findings(request: AuditCommand, context: AuditContext) -> Findings:
+    """Sections of the kind, agreement, and questions to ask next."""
+    program, audited = context.program, context.audit
+    kind, data = kind_of(program.data), program.data
+    sections = tuple(one for section in kind.sections if (one := section(context)) is not None)
+    flagged = [] if audited is None else audited.flagged
+    asked = next_questions(
+        program, context.result, flagged, request.audit.batch_size, request.fit.seed
+    )
+    if data.answer not in data.axes:
+        return Findings(context, sections, *asked)
+    return Findings(context, sections, *asked, *facts.agreement_or_why_not(data, context.level))
+
+
+def _summary(request: AuditCommand, source: Source, found: Findings) -> dict[str, Any]:
     """Everything that the audit says, as one dictionary."""
-    summary: dict[str, Any] = {
+    context = found.context
+    audited, agreement = context.audit, found.agreement
+    return {
         "settings": {"file": request.file}
         | settings(request.columns, request.model, request.fit, request.audit, request.output)
         | {"kind": source.kind.name, "model": dashed(type(context.program.model).__name__)},
         "model": repr(context.program.model),
-        "data": _sizes(context.program.data),
+        "data": facts.data_facts(context.program.data),
         "versions": facts.versions(),
         "fit": facts.fit_facts(context.result),
+        "audit": None if audited is None else facts.audit_summary(audited),
+        "sections": {one.key: section_facts(one, request.audit.margin) for one in found.sections},
+        "agreement": None if agreement is None else agreement.reset_index(names="statistic"),
+        "agreement_note": found.agreement_note,
+        "suggestions": found.questions,
+        "suggestions_note": found.questions_note,
     }
-    for section in sections:
-        for name, value in section.facts.items():
-            summary[name] = summary[name] | value if name == "data" else value
-    return summary
 
 
-def _sizes(data: Judgements) -> dict[str, Any]:
-    """Size of the data: judgements, judges and axes."""
-    sizes: dict[str, Any] = {
-        data.names[axis]: len(data.coords[axis]) for axis in data.question_axes()
-    }
-    return sizes | {kind_of(data).words.many: data.num_judgements}
-
-
-def _write(
-    out: Path,
-    result: xr.DataTree,
-    dropped: xr.DataTree | None,
-    sections: Sequence[Section],
-    summary: Mapping[str, Any],
-) -> list[str]:
+def _write(out: Path, found: Findings, summary: Mapping[str, Any]) -> list[str]:
     """Write everything into the folder, or nothing; gives the names of the files."""
+    context = found.context
     with tables.staged(out) as folder, collected_warnings():
-        result.to_netcdf(folder / "result.nc")
-        if dropped is not None:
-            dropped.to_netcdf(folder / "result-dropped.nc")
-        for section in sections:
-            for name, write in section.files.items():
+        context.result.to_netcdf(folder / "result.nc")
+        if context.dropped is not None:
+            context.dropped.to_netcdf(folder / "result-dropped.nc")
+        for files in (*(section.files for section in found.sections), _figures(context.audit)):
+            for name, write in files.items():
                 write(folder / name)
         facts.write_json(summary, folder / "summary.json")
         written = sorted(file.name for file in folder.iterdir())
     remove_stale(out, written)
     return written
+
+
+def _figures(audit: rt.Audit | None) -> dict[str, Callable[[Path], object]]:
+    """Figures of the audit, where it has the quantities that they draw."""
+    if audit is None or not {"competence", "agreement"} <= set(audit.table.data_vars):
+        return {}
+    return {
+        "competences.png": lambda path: figures.competences(audit).savefig(path),
+        "auditor.png": lambda path: figures.auditor(audit).savefig(path),
+    }
+
+
+def _print(request: AuditCommand, found: Findings) -> None:
+    """Print the first section of the kind, the judges, the other sections, and what to ask next."""
+    out, context = console.Output(), found.context
+    kind, audited, rows = kind_of(context.program.data), context.audit, request.output.rows
+    first, others = found.sections[:1], found.sections[1:]
+    for section in first:
+        page.print_section(out, section, context.level, rows)
+    if audited is None:
+        flag, instead = map(model_flag, (type(context.program.model), type(kind.default)))
+        who = facts.plural(context.program.data.judge)
+        out.print(
+            f"No audit of {who}: {flag} takes them all as alike; use {instead}.\n", highlight=False
+        )
+    else:
+        page.print_judges(out, audited, judges(audited, kind), columns(audited, kind), kind, rows)
+    for section in others:
+        page.print_section(out, section, context.level, rows)
+    if context.program.data.answer in context.program.data.axes:
+        page.print_agreement(out, found.agreement, found.agreement_note, context.level)
+    page.print_questions(out, found.questions, found.questions_note)
 
 
 # ---------------------------------------------------------------- reports
@@ -199,16 +254,18 @@ def check_reports(output: OutputOptions) -> None:
             tables.check_writable(path, folder=False, option="--report")
 
 
-def _reports(request: AuditCommand, context: AuditContext) -> dict[Path, str]:
+def _reports(request: AuditCommand, found: Findings) -> dict[Path, str]:
     """The text of each report that is wanted."""
+    context = found.context
     if context.audit is None or not request.output.report:
         return {}
     made = rt.report(
         context.program.model,
         context.result,
         context.audit,
-        questions=context.questions,
-        questions_note=context.questions_note,
+        dropped=context.dropped,
+        questions=found.questions,
+        questions_note=found.questions_note,
         command=request.command,
     )
     return {path: made.as_text(path) for path in request.output.report}
@@ -296,7 +353,7 @@ def suggest(request: SuggestCommand) -> None:
     if request.out is not None:
         with tables.replacing(request.out) as path:
             tables.write_table(table, path)
-    print_questions(console.Output(), table, "")
+    page.print_questions(console.Output(), table, "")
 
 
 def _axes(request: SuggestCommand, data: Judgements) -> dict[str, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from raters.auditing.audit import Audit
 
 STYLES = {"keep": "green", "review": "yellow", "drop": "bold red", "not enough votes": "dim"}
-# Below this many columns of text the audit leaves out what the others imply.
-NARROW = 76
 
 
 class Output(Console):
@@ -60,17 +58,17 @@ def new_grid(title: str) -> Table:
 
 def fill(
     grid: Table,
-    table: pd.DataFrame,
+    rows: Sequence[Mapping[str, Any]],
     most: int,
-    cells: Callable[[Any], tuple[str, ...]],
+    cells: Callable[[Mapping[str, Any]], tuple[str, ...]],
     column: int,
     head: int | None = None,
 ) -> None:
     """Rows of both ends, and between them a row that says (in the given column) how many are left
     out."""
-    shown, head, left_out = ends(len(table), most, head)
-    for place, row in enumerate(table.iloc[shown].itertuples(), 1):
-        grid.add_row(*cells(row))
+    shown, head, left_out = ends(len(rows), most, head)
+    for place, number in enumerate(shown, 1):
+        grid.add_row(*cells(rows[number]))
         if left_out and place == head:
             words = [""] * len(grid.columns)
             words[column] = f"… {left_out} more …"

@@ -300,19 +300,24 @@ def field_types(cls: type) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def readers_of(kind: Kind) -> tuple[Callable[..., Any], ...]:
-    """Readers of all shapes of table, and the steps that follow them."""
-    return (kind.read, *kind.also_read, *kind.steps)
+def readers_of(kind: Kind) -> list[tuple[Callable[..., Any], Mapping[str, Any]]]:
+    """Functions that read a table of this kind and the steps that follow them, each with the
+    parameters that it shares with the one before."""
+    functions: list[tuple[Callable[..., Any], Mapping[str, Any]]] = []
+    for reader in kind.readers:
+        functions.append((reader.read, {}))
+        functions += [(step, keywords(reader.read)) for step in reader.steps]
+    return functions
 
 
 def column_options(kinds: Iterable[Kind], taken: Iterable[str] = ()) -> tuple[GeneratedOption, ...]:
     """Options from the keyword parameters of all readers."""
     by_name: dict[str, list[Meaning]] = {}
     for kind in kinds:
-        for reader in readers_of(kind):
-            docs = parameter_docs(reader)
-            for name, parameter in keywords(reader).items():
-                if reader in kind.steps and name in keywords(kind.read):
+        for function, shared in readers_of(kind):
+            docs = parameter_docs(function)
+            for name, parameter in keywords(function).items():
+                if name in shared:
                     continue
                 text = docs.get(name) or _spelled(name)
                 meaning = Meaning(kind.name, parameter.annotation, parameter.default, text)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from raters.cli.generated import NOTHING, dashed, is_column, keywords, shape_of
 from raters.cli.options import ColumnOptions
 from raters.errors import DataError, SettingError
-from raters.kinds import Kind, kind_named, register, registered_kinds
+from raters.kinds import Kind, Reader, kind_named, register, registered_kinds
 
 # Usual names of the column of those who judge.
 _JUDGES = ("annotator", "worker", "judge", "rater")
@@ -60,7 +60,8 @@ def kind_asked(text: str | None) -> Kind | None:
             parameter="kind",
             value=text,
             problem=f"is {type(kind).__name__}, not raters.Kind",
-            expected=f"define {name or 'KIND'} = raters.Kind(data=..., read=..., ...) in {module}",
+            expected=f"define {name or 'KIND'} = raters.Kind(data=..., readers=..., ...) in"
+            f" {module}",
         )
     return kind if kind in registered_kinds() else register(kind)
 
@@ -72,15 +73,14 @@ class Shape(NamedTuple):
     """Roles that a table must have to be read by one reader of a kind."""
 
     kind: Kind
-    read: Callable[..., Any]
+    reader: Reader
     roles: tuple[str, ...]
 
     @property
     def accepted(self) -> dict[str, Any]:
         """Annotation of each keyword of the reader and of the steps that follow."""
-        steps = self.kind.steps if self.read is self.kind.read else ()
         accepted: dict[str, Any] = {}
-        for function in (*steps, self.read):
+        for function in (*self.reader.steps, self.reader.read):
             accepted |= {name: one.annotation for name, one in keywords(function).items()}
         return accepted
 
@@ -94,11 +94,10 @@ def shapes_of(kinds: Iterable[Kind]) -> tuple[Shape, ...]:
     """Shapes of table that these kinds can be read from."""
     shapes = []
     for kind in kinds:
-        for read in (kind.read, *kind.also_read):
-            roles = keywords(read)
-            required = tuple(name for name, one in roles.items() if one.default is NOTHING)
-            declared = [shape for shape in kind.shapes if set(shape) <= set(roles)]
-            shapes += [Shape(kind, read, part) for part in (declared or [required])]
+        for reader in kind.readers:
+            roles = keywords(reader.read).items()
+            required = tuple(name for name, one in roles if one.default is NOTHING)
+            shapes += [Shape(kind, reader, part) for part in reader.shapes or (required,)]
     return tuple(shapes)
 
 

@@ -120,10 +120,10 @@ def read(source: Source, **names: Sequence[Any]) -> Table:
     table, left_out, reason = _usable_rows(source)
     table = _numbers_as_written(table, source)
     given = dict(source.given) | names
-    shape, kind = source.shape, source.kind
-    accepted = keywords(shape.read)
-    data = shape.read(table, **{name: one for name, one in given.items() if name in accepted})
-    for step in kind.steps if shape.read is kind.read else ():
+    reader = source.shape.reader
+    accepted = keywords(reader.read)
+    data = reader.read(table, **{name: one for name, one in given.items() if name in accepted})
+    for step in reader.steps:
         accepted = keywords(step)
         data = step(data, table, **{name: one for name, one in given.items() if name in accepted})
     notes = [f"no columns were named; reading {source.written}"] * source.guessed
@@ -140,17 +140,17 @@ def _usable_rows(source: Source) -> tuple[pd.DataFrame, int, str]:
     DataError
         When there are others, unless they may be left out.
     """
-    table, kind = source.table.reset_index(drop=True), source.kind
+    table, reader = source.table.reset_index(drop=True), source.shape.reader
     single = {role: name for role, name in source.columns.items() if isinstance(name, str)}
     used = [
         name
         for role, name in single.items()
-        if role not in kind.may_be_empty and name in table.columns
+        if role not in reader.may_be_empty and name in table.columns
     ]
     missing = (table[used].isna() | (table[used] == "")).any(axis=1).to_numpy(bool)
     reason, wrong = "", np.zeros(len(table), bool)
-    if kind.bad_rows is not None:
-        reason, wrong = kind.bad_rows(table, single)
+    if reader.bad_rows is not None:
+        reason, wrong = reader.bad_rows(table, single)
         wrong = wrong & ~missing
     bad, both = missing | wrong, "a missing value" + (f" or {reason}" if wrong.any() else "")
     if bad.any() and not source.options.drop_bad_rows:
@@ -168,7 +168,7 @@ def _usable_rows(source: Source) -> tuple[pd.DataFrame, int, str]:
 
 def _numbers_as_written(table: pd.DataFrame, source: Source) -> pd.DataFrame:
     """Whole numbers as such also in columns where a missing value kept them from being read so."""
-    for role in source.kind.may_be_empty:
+    for role in source.shape.reader.may_be_empty:
         names = source.columns.get(role, [])
         for name in [names] if isinstance(names, str) else names:
             if name in table and (table[name].isna().any() and table[name].notna().any()):

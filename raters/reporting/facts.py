@@ -114,7 +114,7 @@ def audit_summary(audit: Audit) -> dict[str, Any]:
         "rule": audit.rule,
         "flagged": audit.flagged,
         "expected_share_of_wrong_drops": audit.wrong_drops,
-        "annotators": audit_frame(audit),
+        plural(audit.judge): audit_frame(audit),
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from raters.auditing.audit import Audit
 from raters.auditing.pairwise import pairwise
@@ -28,16 +29,18 @@ MATRIX, _SUSPECTS = 30, 20
 
 
 def facts_of(
-    context: AuditContext,
+    program: Program[Any],
+    result: xr.DataTree,
+    audit: Audit,
+    dropped: xr.DataTree | None,
     questions: pd.DataFrame | None,
     note: str,
     title: str | None,
     command: str,
 ) -> dict[str, Any]:
     """Facts of a report, in the order in which they are read."""
-    program, result, audit = context.program, context.result, context.audit
     data, kind = program.data.unpadded(), kind_of(program.data)
-    real = dataclasses.replace(context, program=Program(program.model, data))
+    real = AuditContext(Program(program.model, data), result, audit, audit.level, dropped)
     sections = [section for make in kind.sections if (section := make(real)) is not None]
     people = judges(audit, kind)
     fitted = convergence.convergence(real.program, result, command)
@@ -49,9 +52,9 @@ def facts_of(
         "judged": audit.judged,
         "words": kind.words._asdict(),
         "answer": _answer(audit, people, fitted, kind),
-        "columns": [_column(column, audit) for column in columns(audit, kind)],
+        "columns": [_column(column, audit.margin) for column in columns(audit, kind)],
         "annotators": people,
-        "sections": {section.key: _section(section, audit) for section in sections},
+        "sections": {section.key: section_facts(section, audit.margin) for section in sections},
         "agreement": _agreement(data, audit, people),
         "convergence": fitted,
         "next": (
@@ -62,7 +65,7 @@ def facts_of(
                 "questions_note": note,
             }
         ),
-        "how": _how(real, kind, sections, command),
+        "how": _how(real, audit, kind, sections, command),
         "cite": known_entries(program.model, str(result.attrs.get("backend", ""))),
     }
     plain: dict[str, Any] = facts.plain(page)
@@ -125,9 +128,9 @@ def _heading(name: str) -> str:
     return f"P({words.removeprefix('p ')})" if name.startswith("p_") else words
 
 
-def _column(column: Column, audit: Audit) -> dict[str, Any]:
+def _column(column: Column, margin: float) -> dict[str, Any]:
     plain = dataclasses.asdict(column)
-    return plain | {"meaning": column.meaning.replace("{margin}", f"{audit.margin:g}")}
+    return plain | {"meaning": column.meaning.replace("{margin}", f"{margin:g}")}
 
 
 # ---------------------------------------------------------------- the answer
@@ -171,25 +174,25 @@ def _answer(
 # ---------------------------------------------------------------- sections of a kind
 
 
-def _section(section: Section, audit: Audit) -> dict[str, Any]:
-    """A section as plain values; its limits stand at the end of the page."""
+def section_facts(section: Section, margin: float) -> dict[str, Any]:
+    """A section as plain values; its limits stand at the end of a page."""
     return {
         "title": section.title,
         "sentence": section.sentence,
         **section.facts,
         "counts": dict(section.counts),
-        "tables": [_table(table, audit) for table in section.tables],
+        "tables": [_table(table, margin) for table in section.tables],
         "matrices": [dataclasses.asdict(matrix) for matrix in section.matrices],
     }
 
 
-def _table(table: Table, audit: Audit) -> dict[str, Any]:
+def _table(table: Table, margin: float) -> dict[str, Any]:
     return {
         "key": table.key,
         "heading": table.heading,
         "caption": table.caption,
         "num_open": table.num_open,
-        "columns": [_column(column, audit) for column in table.columns],
+        "columns": [_column(column, margin) for column in table.columns],
         "rows": list(table.rows),
     }
 
@@ -285,10 +288,10 @@ def question_roles(data: Judgements) -> list[str]:
 
 
 def _how(
-    context: AuditContext, kind: Kind, sections: list[Section], command: str
+    context: AuditContext, audit: Audit, kind: Kind, sections: list[Section], command: str
 ) -> dict[str, Any]:
     """Computation of the numbers, and their limits."""
-    audit, model, data = context.audit, context.program.model, context.program.data
+    model, data = context.program.model, context.program.data
     costs = {name: getattr(audit.costs, name) for name in ("keep_bad", "drop_good", "review")}
     documentation = (type(model).__doc__ or "").strip()
     sizes = facts.data_facts(data)

@@ -15,7 +15,6 @@ from raters.auditing.audit import Audit, check_audit
 from raters.errors import SettingError
 from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
-from raters.kinds import AuditContext
 from raters.model import Model
 from raters.reporting import facts, render
 from raters.reporting.page import facts_of, question_roles
@@ -103,6 +102,7 @@ def report(
     result: xr.DataTree,
     audit: Audit,
     *,
+    dropped: xr.DataTree | None = None,
     questions: xr.Dataset | pd.DataFrame | None = None,
     questions_note: str = "",
     title: str | None = None,
@@ -117,6 +117,8 @@ def report(
     result : xarray.DataTree
     audit : Audit
         From ``rt.audit(model, result)``.
+    dropped : xarray.DataTree, optional
+        From ``rt.drop``: the report then says what changes without those flagged.
     questions : xarray.Dataset or table, optional
         From ``rt.suggest``, to be listed under what to do next.
     questions_note : str
@@ -181,8 +183,7 @@ def report(
         )
     _check_command(command)
     table = _table(questions, data)
-    context = AuditContext(program, result, audit)
-    return Report(facts_of(context, table, questions_note, title, command))
+    return Report(facts_of(program, result, audit, dropped, table, questions_note, title, command))
 
 
 def _check_command(command: str) -> None:

@@ -28,7 +28,7 @@ def test_no_parameter_of_a_reader_is_forgotten(options):
     keywords = {
         name
         for kind in (rt.families.COMPARISONS, rt.families.LABELS)
-        for reader in generated.readers_of(kind)
+        for reader, _ in generated.readers_of(kind)
         for name in generated.keywords(reader)
     }
     assert {one.name for one in options.columns} == keywords

@@ -30,6 +30,7 @@ import raters as rt
 from raters.judgements.base import Judgements
 from raters.judgements.roles import static
 from raters.judgements.reading.columns import encode_names, read_columns, read_numbers
+from raters.kinds import Column, Section, Table
 
 
 @jax.tree_util.register_dataclass
@@ -101,8 +102,34 @@ class Rasch(rt.Model[Replies]):
             numpyro.sample("right", dist.Bernoulli(logits=logits), obs=data.right)
 
 
+def tasks(context):
+    mean = context.result["posterior"]["difficulty"].mean(("chain", "draw"))
+    rows = [
+        {"task": name, "difficulty": float(value), "share": None}
+        for name, value in zip(mean["task"].values, mean.values)
+    ]
+    columns = (
+        Column("task", "task", "name"),
+        Column("difficulty", "difficulty", "number"),
+        Column("share", "share of [b]all[/b]", "percent"),
+    )
+    return Section(
+        "tasks",
+        "Which tasks are hard",
+        f"There are {len(rows)} [i]tasks[/i].",
+        tables=(Table("tasks", "Tasks, as they come", columns, rows),),
+        facts={"hardest": str(mean["task"].values[mean.values.argmax()])},
+        files={"tasks.txt": lambda path: path.write_text(f"{len(rows)} tasks")},
+    )
+
+
 KIND = rt.Kind(
-    data=Replies, read=read, models=(Rasch,), default=Rasch(), words=rt.Words("reply", "replies")
+    data=Replies,
+    readers=(rt.Reader(read),),
+    models=(Rasch,),
+    default=Rasch(),
+    words=rt.Words("reply", "replies"),
+    sections=(tasks, lambda context: None),
 )
 '''
 NAMED = ("--kind", "school:KIND", "--pupil", "who", "--task", "what", "--right", "ok")
@@ -133,10 +160,16 @@ def test_a_kind_of_the_user_is_fitted_and_audited(school, capsys):
     assert (code, err) == (0, "")
     assert "Pupils, least trusted first" in printed
     assert "Next questions" in printed
+    lines = printed.splitlines()
+    assert lines[0] == "Tasks, as they come"
+    assert "There are 6 [i]tasks[/i]." in lines
+    assert "[b]all[/b]" in printed
+    assert (folder / "out" / "tasks.txt").read_text() == "6 tasks"
     summary = json.loads((folder / "out" / "summary.json").read_text())
     assert summary["model"] == "Rasch(ability_scale=2.0)"
     assert summary["data"] == {"pupils": 5, "tasks": 6, "replies": 26}
     assert len(summary["audit"]["pupils"]) == 5
+    assert summary["sections"]["tasks"]["hardest"] in {"0", "1", "2", "3", "4", "5"}
     code, _, err = run(capsys, "fit", *arguments, "--flip", "--out", folder / "x.nc")
     assert (code, err) == (0, "")
     table = folder / "next.csv"

@@ -126,7 +126,7 @@ def test_the_summary_and_the_tables_agree_with_the_library(audited):
         "features": [],
     }
     assert summary["data"] == data
-    assert summary["expected_wrong"] == pytest.approx(found.expected_wrong)
+    assert summary["sections"]["items"]["expected_wrong"] == pytest.approx(found.expected_wrong)
     assert summary["audit"]["flagged"] == found.flagged
     by_name = {entry["annotator"]: entry for entry in summary["audit"]["annotators"]}
     for name, information in zip(
@@ -166,7 +166,7 @@ def test_what_is_printed(audited):
     assert "reading --item item --annotator annotator --label label" in notes
     assert max(map(len, printed.splitlines())) <= 80
     headings = (
-        "Items, least certain label first",
+        "The most doubtful items",
         "Annotators, least trusted first",
         "Agreement between annotators",
         "Next questions",
@@ -176,7 +176,7 @@ def test_what_is_printed(audited):
         "If labelling stops now",
         "Krippendorff's alpha",
         "… 52 more …",
-        "Without the",
+        "Without 1 annotator flagged",
     ):
         assert text in printed
 
@@ -426,7 +426,7 @@ def test_an_interruption_while_writing_leaves_what_was_there(
     (out / "items.csv").write_text("of yesterday")
     result = az.from_netcdf(audited / "result.nc")
     monkeypatch.setattr(rt, "fit", lambda *_, **__: result)
-    monkeypatch.setattr("raters.figures.labels.confusions", interrupt)
+    monkeypatch.setattr("raters.figures.confusions", interrupt)
     code, _, err = run(capsys, "audit", crowd, "--out", out, "--quiet")
     assert (code, err) == (130, "raters: interrupted; nothing was written\n")
     assert [file.name for file in out.iterdir()] == ["items.csv"]

@@ -148,7 +148,7 @@ class MultinomialLogit(rt.Model[Choices]):
 CHOICES = rt.register(
     rt.Kind(
         data=Choices,
-        read=Choices.from_frame,
+        readers=(rt.Reader(Choices.from_frame),),
         models=(MultinomialLogit,),
         default=MultinomialLogit(),
         words=rt.Words("choice", "choices"),

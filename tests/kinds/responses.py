@@ -116,7 +116,7 @@ class TwoPL(rt.Model[Responses]):
 RESPONSES = rt.register(
     rt.Kind(
         data=Responses,
-        read=Responses.from_frame,
+        readers=(rt.Reader(Responses.from_frame),),
         models=(TwoPL,),
         default=TwoPL(),
         words=rt.Words("response", "responses"),

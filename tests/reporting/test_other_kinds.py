@@ -136,7 +136,7 @@ def audited(**fields: Any) -> tuple[Rasch, xr.DataTree, rt.Audit]:
     rt.register(
         Kind(
             data=Responses,
-            read=Responses.from_frame,
+            readers=(rt.Reader(Responses.from_frame),),
             models=(Rasch,),
             default=Rasch(),
             **{"words": Words("response", "responses")} | fields,
@@ -332,7 +332,7 @@ def test_data_facts_follow_from_the_roles():
     rt.register(
         Kind(
             data=Codings,
-            read=lambda frame: frame,
+            readers=(rt.Reader(lambda frame: frame),),
             models=(),
             default=Rasch(),
             words=Words("coding", "codings"),

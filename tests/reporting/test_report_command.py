@@ -36,7 +36,10 @@ def test_the_command_writes_reports(table, tmp_path, capsys):
     assert [row["annotator"] for row in facts["annotators"]] == [
         row["annotator"] for row in summary["audit"]["annotators"]
     ]
-    assert facts["sections"]["items"]["tables"][0]["rows"] == summary["ranking"]
+    assert (
+        facts["sections"]["items"]["tables"][0]["rows"]
+        == summary["sections"]["items"]["tables"][0]["rows"]
+    )
     assert facts["next"]["questions"] == summary["suggestions"]
     typed = (
         f"raters audit {table} --backend em --draws 40 --report {page} --report {inside}"

@@ -11,7 +11,7 @@ from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import comparisons
 from raters.families.comparisons import sections
 from raters.judgements.comparisons import Comparisons
-from raters.kinds import Kind, Words, register
+from raters.kinds import Kind, Reader, Words, register
 from raters.models.comparisons import BTL, ContextualBTL, ExtendedBTL, MixtureBTL
 
 
@@ -27,11 +27,15 @@ def compared_with_itself(frame: Any, columns: Mapping[str, str]) -> tuple[str, n
 COMPARISONS = register(
     Kind(
         data=Comparisons,
-        read=Comparisons.from_frame,
-        also_read=(Comparisons.from_ratings, Comparisons.from_rankings),
-        shapes=(("winner", "loser"), ("first", "second", "outcome")),
-        may_be_empty=("places",),
-        bad_rows=compared_with_itself,
+        readers=(
+            Reader(
+                Comparisons.from_frame,
+                shapes=(("winner", "loser"), ("first", "second", "outcome")),
+                bad_rows=compared_with_itself,
+            ),
+            Reader(Comparisons.from_ratings),
+            Reader(Comparisons.from_rankings, may_be_empty=("places",)),
+        ),
         needs={"position_bias": ("first", "second", "outcome"), ContextualBTL: ("features",)},
         models=(ExtendedBTL, BTL, MixtureBTL, ContextualBTL),
         default=ExtendedBTL(competence="signed"),
@@ -40,6 +44,6 @@ COMPARISONS = register(
         quantities=comparisons.quantities,
         columns=sections.COLUMNS,
         reason=sections.reason,
-        sections=(sections.ranking,),
+        sections=(sections.ranking, sections.change),
     )
 )

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+import xarray as xr
+
+from raters import figures
 from raters.kinds import AuditContext, Column, Section, Table
 from raters.reporting import facts
-from raters.reporting.sentences import listing, reason_of
+from raters.reporting.sentences import counted, listing, reason_of
 
 COLUMNS = (
     Column(
@@ -17,12 +21,6 @@ COLUMNS = (
         "Competence is 1 for the annotator that all are measured against, 0 for one who guesses"
         ", and below 0 for one who is wrong more often than chance.",
         marks=(0.0, 1.0),
-    ),
-    Column(
-        "accuracy",
-        "accuracy",
-        "percent",
-        "Accuracy is the probability of choosing the better of two random items.",
     ),
     Column(
         "p_guessing",
@@ -36,6 +34,18 @@ COLUMNS = (
         "percent",
         "P(adversary) is the probability that competence is below 0.",
     ),
+    Column(
+        "accuracy",
+        "accuracy",
+        "percent",
+        "Accuracy is the probability of choosing the better of two random items.",
+    ),
+    Column(
+        "agreement",
+        "agreement",
+        "percent",
+        "Agreement is the share of the votes for the item that the model ranks higher.",
+    ),
 )
 
 _RANKING = (
@@ -44,7 +54,10 @@ _RANKING = (
     Column("reward", "reward", "interval"),
     Column("rank", "rank lies in", "range"),
     Column("p_best", "P(best)", "percent"),
+    Column("p_above_next", "P(above next)", "percent"),
 )
+# Most items whose change of rank is named.
+_MOVES = 8
 
 
 def reason(row: Mapping[str, Any]) -> str:
@@ -56,7 +69,7 @@ def ranking(context: AuditContext) -> Section | None:
     """Items by their rewards; of a mixture, a ranking for each type of annotator."""
     if "reward" not in context.program.sites:
         return None
-    level = context.audit.level
+    level = context.level
     reward = context.result["posterior"].dataset["reward"]
     types = _types(context) if context.program.latent is not None else []
     rewards = [reward.sel(type=kind["type"], drop=True) for kind in types] or [reward]
@@ -66,7 +79,7 @@ def ranking(context: AuditContext) -> Section | None:
     ]
     caption = "Items, highest reward first; a reward of 0 is the average item"
     tables = tuple(
-        Table("ranking", caption, _RANKING, rows, heading=heading)
+        Table("ranking", caption, _RANKING, rows, heading=heading, both_ends=True)
         for rows, heading in zip(rankings, headings or [""], strict=True)
     )
     sentence = _of_types(types, rankings) if types else _of_all(rankings[0], level)
@@ -76,7 +89,22 @@ def ranking(context: AuditContext) -> Section | None:
         sentence=sentence,
         tables=tables,
         facts={"num_items": reward.sizes["item"]} | ({"types": types} if types else {}),
+        files=_figures(context),
     )
+
+
+def _figures(context: AuditContext) -> dict[str, Any]:
+    """The figure of the rewards, where there is one reward for each item."""
+    if not _one_ranking(context.result):
+        return {}
+    draw = figures.rewards
+    return {"rewards.png": lambda path: draw(context.result, level=context.level).savefig(path)}
+
+
+def _one_ranking(result: xr.DataTree) -> bool:
+    """True if there is one reward for each item."""
+    posterior = result["posterior"]
+    return "reward" in posterior and posterior["reward"].dims == ("chain", "draw", "item")
 
 
 def _types(context: AuditContext) -> list[dict[str, Any]]:
@@ -115,3 +143,48 @@ def _of_all(rows: Sequence[Mapping[str, Any]], level: float) -> str:
         f" of all), and {rows[-1]['item']} last. {neighbours} with {facts.percent(level)}"
         " probability or more."
     )
+
+
+def change(context: AuditContext) -> Section | None:
+    """Change of the ranking when those flagged are left out."""
+    if context.dropped is None or context.audit is None or not _one_ranking(context.result):
+        return None
+    before, after = (
+        facts.ranking(result["posterior"].dataset["reward"], context.level)
+        for result in (context.result, context.dropped)
+    )
+    changed = ranking_change(before, after)
+    moves = [
+        f"{move['item']} ({move['rank']} → {move['new_rank']})"
+        for move in changed["moves"][:_MOVES]
+    ]
+    tau = f"{changed['kendall_tau']:.3f}"
+    return Section(
+        key="without_flagged",
+        title="What changes without those flagged",
+        sentence=(
+            f"Without {counted(len(context.audit.flagged), 'annotator')} flagged: Kendall's tau of"
+            f" the two rankings is {tau}; {changed['moved']:,} of"
+            f" {counted(len(before), 'item')} {'changes' if changed['moved'] == 1 else 'change'}"
+            f" rank{', most of all ' + ', '.join(moves) if moves else ''}."
+        ),
+        facts=changed,
+    )
+
+
+def ranking_change(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
+    """Kendall's tau between two rankings of the same items, and the items that moved, furthest
+    first."""
+    from scipy.stats import kendalltau
+
+    both = before[["item", "rank"]].merge(
+        after[["item", "rank"]].rename(columns={"rank": "new_rank"}), on="item"
+    )
+    both["moved"] = (both["new_rank"] - both["rank"]).abs()
+    moves = (
+        both[both["moved"] > 0]
+        .sort_values("moved", ascending=False, kind="stable")
+        .drop(columns="moved")
+    )
+    tau = float(kendalltau(both["rank"], both["new_rank"]).statistic)
+    return {"kendall_tau": tau, "moved": len(moves), "moves": moves.to_dict("records")}

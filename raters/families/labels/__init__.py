@@ -13,7 +13,7 @@ from raters.auditing import labels
 from raters.errors import DataError
 from raters.families.labels import sections
 from raters.judgements.labels import Labels
-from raters.kinds import Kind, Words, register
+from raters.kinds import Kind, Reader, Words, register
 from raters.models.labels import (
     DawidSkene,
     HierarchicalDawidSkene,
@@ -88,9 +88,9 @@ def _one_row_an_item(frame: Any, item: str, features: Sequence[str]) -> pd.DataF
 LABELS = register(
     Kind(
         data=Labels,
-        read=Labels.from_frame,
-        steps=(with_feature_columns,),
-        may_be_empty=("truth",),
+        readers=(
+            Reader(Labels.from_frame, steps=(with_feature_columns,), may_be_empty=("truth",)),
+        ),
         needs={Raykar: ("features",), Yan: ("features",)},
         models=(
             DawidSkene,
@@ -108,6 +108,6 @@ LABELS = register(
         quantities=labels.quantities,
         columns=sections.COLUMNS,
         reason=sections.reason,
-        sections=(sections.item_labels, sections.confusion),
+        sections=(sections.items, sections.confusion, sections.change),
     )
 )

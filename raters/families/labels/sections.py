@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
+from raters import figures
+from raters.auditing.labels import item_labels
+from raters.fitting.result import data_of
 from raters.kinds import AuditContext, Column, Matrix, Section, Table
 from raters.reporting import facts
 from raters.reporting.sentences import about, counted, reason_of
@@ -17,6 +21,8 @@ _DOUBTFUL = 200
 _MATRICES, _CLASSES = 12, 8
 # A class given more often than it occurs, by this much, is named.
 _BIAS = 0.1
+# Most items whose change of label is named.
+_MOVES = 8
 
 COLUMNS = (
     Column(
@@ -28,7 +34,6 @@ COLUMNS = (
         " than chance.",
         marks=(0.0, 1.0),
     ),
-    Column("accuracy", "accuracy", "percent", "Accuracy is the probability that a label is right."),
     Column(
         "p_spammer",
         "P(spam)",
@@ -41,6 +46,20 @@ COLUMNS = (
         "P(adversary)",
         "percent",
         "An adversary gives labels that are wrong so reliably that they carry information.",
+    ),
+    Column("accuracy", "accuracy", "percent", "Accuracy is the probability that a label is right."),
+    Column(
+        "information",
+        "bits",
+        "number",
+        "Bits are what one label tells of the true class; choosing among two classes at random has"
+        " 1 bit to tell.",
+    ),
+    Column(
+        "agreement",
+        "agreement",
+        "percent",
+        "Agreement is the share of the labels that are the item's most probable class.",
     ),
 )
 
@@ -61,22 +80,22 @@ def reason(row: Mapping[str, Any]) -> str:
     return text + (f"; says “{row['bias_class']}” too often" if row["bias"] >= _BIAS else "")
 
 
-def item_labels(context: AuditContext) -> Section | None:
+def items(context: AuditContext) -> Section | None:
     """Number of items of each class, expected number of wrong labels, and the most doubtful."""
-    audit, labels = context.audit, context.program.data
-    if audit.items is None:
-        return None
-    frame = facts.items_frame(audit.items)
+    labels = context.program.data
+    found = item_labels(context.result, labels)
+    frame = facts.items_frame(found)
     sizes = frame["label"].value_counts()
     known = facts.data_facts(labels)["known_truths"]
     num_items = len(frame)
-    share = audit.expected_wrong / num_items
+    wrong = float((1 - found["probability"]).sum())
+    share = wrong / num_items
     given = f" The truth of {known:,} was given." if known else ""
     return Section(
         key="items",
         title="What the items are",
         sentence=(
-            f"If labelling stops now, {about(audit.expected_wrong)} of"
+            f"If labelling stops now, {about(wrong)} of"
             f" {counted(num_items, 'item label')} ({facts.percent(share)}) are expected to be"
             f" wrong, by this model.{given}"
         ),
@@ -95,8 +114,12 @@ def item_labels(context: AuditContext) -> Section | None:
         facts={
             "num_items": num_items,
             "known_truths": known,
-            "expected_wrong": audit.expected_wrong,
+            "expected_wrong": wrong,
             "expected_share_wrong": share,
+        },
+        files={
+            "items.csv": lambda path: frame.to_csv(path, index=False),
+            "certainty.png": lambda path: figures.certainty(found).savefig(path),
         },
         limits=(
             "That errors are independent, which the model assumes: where an item misleads many"
@@ -107,14 +130,26 @@ def item_labels(context: AuditContext) -> Section | None:
 
 
 def confusion(context: AuditContext) -> Section | None:
-    """Confusion matrices of the least trusted annotators; None where classes are many."""
-    table = context.audit.confusion
-    if table is None or table.sizes["label"] > _CLASSES:
+    """Confusion matrices of the least trusted annotators; where classes are many, only as a table
+    and a figure."""
+    audit = context.audit
+    if audit is None or audit.confusion is None:
         return None
+    table = audit.confusion
+    files = {
+        "confusion.csv": lambda path: table.to_dataframe().reset_index().to_csv(path, index=False),
+        "confusions.png": lambda path: figures.confusions(audit).savefig(path),
+    }
+    title = "Which classes are confused"
+    if table.sizes["label"] > _CLASSES:
+        sentence = (
+            f"The confusion matrices of {table.sizes['label']} classes are too large for a page."
+        )
+        return Section("confusion", title, sentence, files=files)
     mean = table["mean"].transpose("annotator", "true_class", "label")
-    order = np.lexsort(
-        (context.audit.table["competence"].values, -context.audit.table["p_below"].values)
-    )[:_MATRICES]
+    order = np.lexsort((audit.table["competence"].values, -audit.table["p_below"].values))[
+        :_MATRICES
+    ]
     rows, columns = (tuple(map(str, mean[axis].values)) for axis in ("true_class", "label"))
     matrices = tuple(
         Matrix(str(mean["annotator"].values[place]), rows, columns, mean.values[place])
@@ -124,11 +159,54 @@ def confusion(context: AuditContext) -> Section | None:
     shown = f"the {len(order)} least trusted of {of:,}" if of > len(order) else f"all {of:,}"
     return Section(
         key="confusion",
-        title="Which classes are confused",
+        title=title,
         sentence=(
             "Probability, in per cent, of each label (columns) for items of each true class"
             f" (rows), for {shown} annotators, the least trusted first. Right labels are on the"
             " diagonal; the rows of a spammer are alike."
         ),
         matrices=matrices,
+        files=files,
     )
+
+
+def change(context: AuditContext) -> Section | None:
+    """Change of the item labels when those flagged are left out."""
+    if context.dropped is None or context.audit is None:
+        return None
+    before, after = (
+        item_labels(result, data_of(result)) for result in (context.result, context.dropped)
+    )
+    changed = label_change(before, after)
+    moves = [
+        f"{move['item']} ({move['label']} → {move['new_label']})"
+        for move in changed["items"][:_MOVES]
+    ]
+    count = changed["changed"]
+    return Section(
+        key="without_flagged",
+        title="What changes without those flagged",
+        sentence=(
+            f"Without {counted(len(context.audit.flagged), 'annotator')} flagged: {count:,} of"
+            f" {counted(before.sizes['item'], 'item label')}"
+            f" {'changes' if count == 1 else 'change'}"
+            f"{', such as ' + ', '.join(moves) if moves else ''};"
+            f" {about(changed['expected_wrong'])} are expected to be wrong."
+        ),
+        facts=changed,
+    )
+
+
+def label_change(before: xr.Dataset, after: xr.Dataset) -> dict[str, Any]:
+    """The items whose label is another one without the flagged annotators."""
+    moved = np.flatnonzero(before["label"].values != after["label"].values)
+    names, old, new = (
+        values[moved].tolist()
+        for values in (before["item"].values, before["label"].values, after["label"].values)
+    )
+    moves = [
+        dict(zip(("item", "label", "new_label"), row, strict=True))
+        for row in zip(names, old, new, strict=True)
+    ]
+    wrong = float((1 - after["probability"]).sum())
+    return {"changed": len(moved), "expected_wrong": wrong, "items": moves}

@@ -1,0 +1,230 @@
+"""The printed page of an audit: tables of a kind's sections, judges, agreement, next questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import pandas as pd
+from rich.markup import escape
+
+import raters as rt
+from raters.cli import console
+from raters.kinds import Column, Kind, Section, Table
+from raters.reporting.facts import STATISTICS, percent, span
+
+# Least width of a name, and width of the ends of an interval.
+_NAME, _ENDS = 12, 11
+
+
+class PrintedColumn(NamedTuple):
+    """A column of a printed table: its heading, its cell of a row, and whether it is text."""
+
+    heading: str
+    cell: Callable[[Mapping[str, Any]], str]
+    text: bool = False
+
+
+def printed_columns(column: Column, level: float) -> list[PrintedColumn]:
+    """Printed columns of a column of a report; an interval takes two."""
+    name = column.name
+
+    def of(form: Callable[[Any], str]) -> Callable[[Mapping[str, Any]], str]:
+        return lambda row: "" if row.get(name) is None else form(row[name])
+
+    def ends(form: Callable[[Any, Any], str]) -> Callable[[Mapping[str, Any]], str]:
+        return lambda row: form(row[f"{name}_low"], row[f"{name}_high"])
+
+    heading = _split(column.heading)
+    if column.form == "interval":
+        interval = PrintedColumn(f"{level:.0%}\ninterval", ends(span))
+        return [PrintedColumn(heading, of("{:.2f}".format)), interval]
+    cells = {
+        "name": of(_escaped),
+        "text": of(_escaped),
+        "whole": of("{:,.0f}".format),
+        "number": of("{:.2f}".format),
+        "percent": of(percent),
+        "range": ends("{:g}–{:g}".format),
+    }
+    return [PrintedColumn(heading, cells[column.form], column.form in ("name", "text"))]
+
+
+def _escaped(value: Any) -> str:
+    return escape(str(value))
+
+
+def _split(heading: str) -> str:
+    """A heading of several words in two lines, for a narrow column."""
+    first, space, last = heading.rpartition(" ")
+    return f"{first}\n{last}" if space and len(heading) > 8 else heading
+
+
+# ---------------------------------------------------------------- sections of a kind
+
+
+def print_section(out: console.Output, section: Section, level: float, rows: int) -> None:
+    """Print the tables of a section, in so many rows each, and its sentence.
+
+    Matrices are for a page; where a section has nothing else, nothing is printed.
+    """
+    if section.matrices and not section.tables:
+        return
+    for table in section.tables:
+        print_table(out, table, level, rows)
+    out.print(section.sentence, highlight=False, markup=False)
+    out.print()
+
+
+def print_table(out: console.Output, table: Table, level: float, rows: int) -> None:
+    """Print a table, shortened to so many rows."""
+    title = f"{table.heading}. {table.caption}" if table.heading else table.caption
+    out.print(title, style="bold", highlight=False, markup=False)
+    grid = console.new_grid("")
+    columns = [one for column in table.columns for one in printed_columns(column, level)]
+    for one in columns:
+        add_column(grid, one)
+    first_text = next((place for place, one in enumerate(columns) if one.text), 0)
+    head = None if table.both_ends else rows
+    console.fill(
+        grid,
+        table.rows,
+        rows,
+        lambda row: tuple(one.cell(row) for one in columns),
+        column=first_text,
+        head=head,
+    )
+    out.print(grid)
+    out.print()
+
+
+def add_column(grid: Any, column: PrintedColumn) -> None:
+    """Add a column to a grid: text is folded where it is long, numbers are not."""
+    heading = escape(column.heading)
+    if column.text:
+        grid.add_column(heading, overflow="fold", min_width=6)
+    else:
+        grid.add_column(heading, justify="right", no_wrap=True)
+
+
+# ---------------------------------------------------------------- judges
+
+
+def print_judges(
+    out: console.Output,
+    audit: rt.Audit,
+    judges: Sequence[Mapping[str, Any]],
+    columns: Sequence[Column],
+    kind: Kind,
+    rows: int,
+) -> None:
+    """Print the audit's table, the verdicts, and what dropping the flagged would cost.
+
+    Parameters
+    ----------
+    out : Output
+    audit : Audit
+    judges : sequence of mapping
+        Rows, the least trusted first.
+    columns : sequence of Column
+        The judged quantity first. A narrow terminal shows those that fit.
+    kind : Kind
+    rows : int
+        Most rows to print.
+    """
+    below = Column("p_below", f"below {audit.threshold:g}", "percent")
+    name = PrintedColumn(audit.judge, lambda row: _escaped(row[audit.judge]), text=True)
+    count = PrintedColumn(kind.words.many, lambda row: f"{row['votes']:g}")
+    verdict = PrintedColumn("verdict", lambda row: _verdict(row["verdict"]), text=True)
+    first, *others = (printed_columns(column, audit.level) for column in columns)
+    last = [*printed_columns(below, audit.level), verdict]
+    room = out.width - _NAME - sum(map(_width, [count, *first, *last]))
+    num_shown = sum(
+        taken <= room for taken in accumulate(sum(map(_width, column)) for column in others)
+    )
+    shown = [one for column in others[:num_shown] for one in column]
+    printed = [name, count, *first, *shown, *last]
+    grid = console.new_grid(f"{audit.judge.capitalize()}s, least trusted first")
+    for one in printed:
+        add_column(grid, one)
+    dropped = sum(row["verdict"] == "drop" for row in judges)
+    head = max((rows + 1) // 2, min(dropped, rows - 1))
+    console.fill(
+        grid, judges, rows, lambda row: tuple(one.cell(row) for one in printed), column=0, head=head
+    )
+    out.print(grid)
+    out.print()
+    hidden = ", ".join(column.heading for column in columns[1 + num_shown :])
+    more = f" A wider terminal also shows: {hidden}." if hidden else ""
+    console.print_verdicts(out, audit, more)
+
+
+def _width(column: PrintedColumn) -> int:
+    """Columns of text that a column of numbers takes, with a space after it."""
+    lines = column.heading.splitlines()
+    return max(_ENDS if "interval" in lines else 4, *map(len, lines)) + 1
+
+
+def _verdict(verdict: str) -> str:
+    return f"[{console.STYLES[verdict]}]{verdict}[/]"
+
+
+# ---------------------------------------------------------------- agreement
+
+
+def print_agreement(
+    out: console.Output, table: pd.DataFrame | None, why_not: str, level: float
+) -> None:
+    """Print agreement, one row for each statistic, or why it cannot be measured."""
+    if table is None:
+        out.print(why_not + "\n", highlight=False)
+        return
+    grid = console.new_grid("Agreement between annotators")
+    grid.add_column("statistic")
+    grid.add_column("estimate", justify="right")
+    grid.add_column(f"{level:.0%} interval", justify="right")
+    for row in table.itertuples():
+        grid.add_row(STATISTICS[str(row.Index)], f"{row.estimate:.2f}", span(row.low, row.high))
+    out.print(grid)
+    items, left_out = int(table["items"].iloc[0]), int(table["items_left_out"].iloc[0])
+    if left_out:
+        out.print(
+            f"From {items:,} items; {left_out:,} have labels by fewer than two annotators.",
+            highlight=False,
+        )
+    out.print()
+
+
+# ---------------------------------------------------------------- questions
+
+_PREDICTED = {"p_win": "P(first wins)"}
+
+
+def print_questions(out: console.Output, table: pd.DataFrame, note: str) -> None:
+    """Print the most informative questions, with the answer that is likely."""
+    if len(table):
+        names = list(table.columns[: table.columns.get_loc("score")])
+        predicted = [name for name in table.columns if name not in (*names, "score")]
+        grid = console.new_grid("Next questions, in the order in which they were chosen")
+        for name in names:
+            grid.add_column("ask" if name == "by" else name, overflow="fold", min_width=6)
+        grid.add_column("score", justify="right", no_wrap=True)
+        for name in predicted:
+            if name.startswith("p_"):
+                heading = _PREDICTED.get(name, "P(answer)")
+                grid.add_column(heading, justify="right", no_wrap=True)
+            else:
+                grid.add_column("likely answer", overflow="fold")
+        for row in table.to_dict("records"):
+            likely = (
+                percent(row[name]) if name.startswith("p_") else escape(str(row[name]))
+                for name in predicted
+            )
+            about = (escape(str(row[name])) for name in names)
+            grid.add_row(*about, f"{row['score']:.3f}", *likely)
+        out.print(grid)
+    if note:
+        if len(table):
+            out.print()
+        out.print(note, highlight=False)
