@@ -8,6 +8,7 @@ free sites and the orbits of symmetries in the same way.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,68 +16,105 @@ from jax import lax
 from jaxtyping import Array, Float
 
 Line = Callable[[Array], Array]
-# Ends of the interval, point drawn from it, key and number of tries.
-_Interval = tuple[Array, Array, Array, Array, int]
-# Width of a step of stepping out, and the largest number of them.
+# Width of a step of stepping out, the largest number of them, and of points tried in the slice.
 _WIDTH = 1.0
 _STEPS = 64
+_TRIES = 200
+# What the value at the point of a `_Slice` is for.
+_LEVEL, _LEFT, _RIGHT, _SHRINK, _DONE = range(5)
+
+
+class _Slice(NamedTuple):
+    """State of a slice step: the point where `f` is evaluated next, and why."""
+
+    stage: Array
+    level: Array
+    low: Array
+    high: Array
+    point: Array
+    key: Array
+    count: Array
 
 
 def slice_step(f: Line, key: jax.Array) -> Float[Array, ""]:
-    """Draw by slice sampling from 0: stepping out, then shrinking (Neal 2003, figures 3 and 5)."""
+    """Draw by slice sampling from 0: stepping out, then shrinking (Neal 2003, figures 3 and 5).
+
+    One loop evaluates `f` at one place in the program, since each copy of a model's density takes
+    long to compile.
+    """
     height_key, position_key, shrink_key, budget_key = jax.random.split(key, 4)
-    level = f(jnp.zeros(())) - jax.random.exponential(height_key)
+    height = jax.random.exponential(height_key)
     low = -_WIDTH * jax.random.uniform(position_key)
     # The steps are split at random between the sides. With a fixed limit for each, the other points
     # of the interval would not give the same interval with equal probability.
     steps_left = jax.random.randint(budget_key, (), 0, _STEPS)
+    zero, none = jnp.zeros(()), jnp.zeros((), int)
 
-    def step_out(end: Array, direction: float, limit: Array) -> Array:
-        def above_level(state: tuple[Array, int]) -> Array:
-            position, steps = state
-            return (f(position) > level) & (steps < limit)
+    def measure(state: _Slice, value: Array) -> _Slice:
+        return state._replace(stage=none + _LEFT, level=value - height, point=state.low)
 
-        def move(state: tuple[Array, int]) -> tuple[Array, int]:
-            return state[0] + direction * _WIDTH, state[1] + 1
+    def step_left(state: _Slice, value: Array) -> _Slice:
+        further = (value > state.level) & (state.count < steps_left)
+        low = jnp.where(further, state.low - _WIDTH, state.low)
+        return state._replace(
+            stage=jnp.where(further, _LEFT, _RIGHT),
+            low=low,
+            point=jnp.where(further, low, state.high),
+            count=jnp.where(further, state.count + 1, 0),
+        )
 
-        return lax.while_loop(above_level, move, (end, 0))[0]
+    def step_right(state: _Slice, value: Array) -> _Slice:
+        further = (value > state.level) & (state.count < _STEPS - 1 - steps_left)
+        high = jnp.where(further, state.high + _WIDTH, state.high)
+        stepped = state._replace(high=high, point=high, count=state.count + 1)
+        drawn = draw(state)._replace(stage=none + _SHRINK, count=none)
+        return _Slice(*(jnp.where(further, *pair) for pair in zip(stepped, drawn, strict=True)))
 
-    low, high = (
-        step_out(low, -1.0, steps_left),
-        step_out(low + _WIDTH, 1.0, _STEPS - 1 - steps_left),
-    )
+    def shrink(state: _Slice, value: Array) -> _Slice:
+        rejected = (value <= state.level) & (state.count < _TRIES)
+        narrow = state._replace(
+            low=jnp.where(state.point < 0, state.point, state.low),
+            high=jnp.where(state.point < 0, state.high, state.point),
+        )
+        again = draw(narrow)._replace(count=state.count + 1)
+        done = state._replace(stage=none + _DONE)
+        return _Slice(*(jnp.where(rejected, *pair) for pair in zip(again, done, strict=True)))
 
-    def rejected(state: _Interval) -> Array:
-        _, _, point, _, tries = state
-        return (f(point) <= level) & (tries < 200)
+    def draw(state: _Slice) -> _Slice:
+        key, draw_key = jax.random.split(state.key)
+        point = jax.random.uniform(draw_key, minval=state.low, maxval=state.high)
+        return state._replace(point=point, key=key)
 
-    def shrink(state: _Interval) -> _Interval:
-        low, high, point, key, tries = state
-        low, high = jnp.where(point < 0, point, low), jnp.where(point < 0, high, point)
-        key, draw_key = jax.random.split(key)
-        return low, high, jax.random.uniform(draw_key, minval=low, maxval=high), key, tries + 1
+    def step(state: _Slice) -> _Slice:
+        stages = [measure, step_left, step_right, shrink]
+        return lax.switch(state.stage, stages, state, f(state.point))
 
-    key, draw_key = jax.random.split(shrink_key)
-    first = jax.random.uniform(draw_key, minval=low, maxval=high)
-    _, _, point, _, tries = lax.while_loop(rejected, shrink, (low, high, first, key, 0))
-    return jnp.where(tries < 200, point, 0.0)
+    start = _Slice(none + _LEVEL, zero, low, low + _WIDTH, zero, shrink_key, none)
+    end = lax.while_loop(lambda state: state.stage < _DONE, step, start)
+    return jnp.where(end.count < _TRIES, end.point, 0.0)
 
 
 def golden_step(f: Line, key: jax.Array | None = None, reach: float = 2.0) -> Float[Array, ""]:
     """Maximise f on [−reach, reach] by golden-section search; 0 where nothing higher is found.
 
-    `key` is not used; it is there so that the step can replace `slice_step`.
+    `key` is not used; it is there so that the step can replace `slice_step`. As there, `f` stands
+    at one place in the program.
     """
     ratio = (jnp.sqrt(5.0) - 1) / 2
-    low, high = -reach * jnp.ones(()), reach * jnp.ones(())
+    narrowings = 50
 
-    def narrow(_: int, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
+    def narrow(index: Array, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bracket
         left, right = high - ratio * (high - low), low + ratio * (high - low)
+        # In the end the middle is compared with 0.
+        last = index == narrowings
+        left, right = jnp.where(last, (low + high) / 2, left), jnp.where(last, 0.0, right)
+        at_left, at_right = lax.map(f, jnp.stack([left, right]))
         # Where both points are outside of the support, keep the side of 0, which is inside.
-        go_left = (f(left) > f(right)) | ((f(right) == -jnp.inf) & (right > 0))
-        return jnp.where(go_left, low, left), jnp.where(go_left, right, high)
+        go_left = (at_left > at_right) | ((at_right == -jnp.inf) & (right > 0))
+        best = jnp.where(at_left > at_right, left, right)
+        narrowed = jnp.where(go_left, low, left), jnp.where(go_left, right, high)
+        return jnp.where(last, best, narrowed[0]), jnp.where(last, best, narrowed[1])
 
-    low, high = lax.fori_loop(0, 50, narrow, (low, high))
-    point = (low + high) / 2
-    return jnp.where(f(point) > f(jnp.zeros(())), point, 0.0)
+    start = -reach * jnp.ones(()), reach * jnp.ones(())
+    return lax.fori_loop(0, narrowings + 1, narrow, start)[0]
