@@ -33,7 +33,7 @@ class _Slice(NamedTuple):
     high: Array
     point: Array
     key: Array
-    count: Array
+    steps: Array
 
 
 def slice_step(f: Line, key: jax.Array) -> Float[Array, ""]:
@@ -54,29 +54,29 @@ def slice_step(f: Line, key: jax.Array) -> Float[Array, ""]:
         return state._replace(stage=none + _LEFT, level=value - height, point=state.low)
 
     def step_left(state: _Slice, value: Array) -> _Slice:
-        further = (value > state.level) & (state.count < steps_left)
+        further = (value > state.level) & (state.steps < steps_left)
         low = jnp.where(further, state.low - _WIDTH, state.low)
         return state._replace(
             stage=jnp.where(further, _LEFT, _RIGHT),
             low=low,
             point=jnp.where(further, low, state.high),
-            count=jnp.where(further, state.count + 1, 0),
+            steps=jnp.where(further, state.steps + 1, 0),
         )
 
     def step_right(state: _Slice, value: Array) -> _Slice:
-        further = (value > state.level) & (state.count < _STEPS - 1 - steps_left)
+        further = (value > state.level) & (state.steps < _STEPS - 1 - steps_left)
         high = jnp.where(further, state.high + _WIDTH, state.high)
-        stepped = state._replace(high=high, point=high, count=state.count + 1)
-        drawn = draw(state)._replace(stage=none + _SHRINK, count=none)
+        stepped = state._replace(high=high, point=high, steps=state.steps + 1)
+        drawn = draw(state)._replace(stage=none + _SHRINK, steps=none)
         return _Slice(*(jnp.where(further, *pair) for pair in zip(stepped, drawn, strict=True)))
 
     def shrink(state: _Slice, value: Array) -> _Slice:
-        rejected = (value <= state.level) & (state.count < _TRIES)
+        rejected = (value <= state.level) & (state.steps < _TRIES)
         narrow = state._replace(
             low=jnp.where(state.point < 0, state.point, state.low),
             high=jnp.where(state.point < 0, state.high, state.point),
         )
-        again = draw(narrow)._replace(count=state.count + 1)
+        again = draw(narrow)._replace(steps=state.steps + 1)
         done = state._replace(stage=none + _DONE)
         return _Slice(*(jnp.where(rejected, *pair) for pair in zip(again, done, strict=True)))
 
@@ -87,11 +87,12 @@ def slice_step(f: Line, key: jax.Array) -> Float[Array, ""]:
 
     def step(state: _Slice) -> _Slice:
         stages = [measure, step_left, step_right, shrink]
-        return lax.switch(state.stage, stages, state, f(state.point))
+        stepped: _Slice = lax.switch(state.stage, stages, state, f(state.point))
+        return stepped
 
     start = _Slice(none + _LEVEL, zero, low, low + _WIDTH, zero, shrink_key, none)
     end = lax.while_loop(lambda state: state.stage < _DONE, step, start)
-    return jnp.where(end.count < _TRIES, end.point, 0.0)
+    return jnp.where(end.steps < _TRIES, end.point, 0.0)
 
 
 def golden_step(f: Line, key: jax.Array | None = None, reach: float = 2.0) -> Float[Array, ""]:
@@ -117,4 +118,5 @@ def golden_step(f: Line, key: jax.Array | None = None, reach: float = 2.0) -> Fl
         return jnp.where(last, best, narrowed[0]), jnp.where(last, best, narrowed[1])
 
     start = -reach * jnp.ones(()), reach * jnp.ones(())
-    return lax.fori_loop(0, narrowings + 1, narrow, start)[0]
+    best: Array = lax.fori_loop(0, narrowings + 1, narrow, start)[0]
+    return best
