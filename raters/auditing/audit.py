@@ -284,8 +284,8 @@ def audit(
     _check_options(threshold, level, margin, min_votes, costs)
     if (num_draws := result["posterior"]["chain"].size * result["posterior"]["draw"].size) < 2:
         raise SettingError(
-            f"an audit says how sure it is, and this result has {num_draws} draw; fit with PGEM()"
-            " rather than PGEM(draws=0)"
+            f"an audit says how sure it is, and this result has {num_draws} draw; fit with more"
+            " draws"
         )
     limits = AuditLimits(float(threshold), level, float(margin))
     quantities = (kind.quantities or _sites_of_judges)(program, result, limits)

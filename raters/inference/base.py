@@ -157,8 +157,8 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
         )
     if divergences:
         warnings.warn(
-            f"{divergences} of {chains * number} transitions diverged; raise"
-            " NUTS(target_accept=...), or use PGGibbs()",
+            f"{divergences} of {chains * number} transitions diverged; raise the target acceptance"
+            " rate, or use Gibbs sampling",
             ConvergenceWarning,
             stacklevel=3,
         )

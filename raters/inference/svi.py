@@ -282,7 +282,7 @@ def _warn_unless_settled(elbo: Float[np.ndarray, " step"]) -> None:
     if (increase := still_rising(elbo)) is not None:
         warnings.warn(
             "the ELBO still rose by {:.2f} nats over the last tenth of the steps (noise {:.2f});"
-            " raise SVI(steps=...)".format(*increase),
+            " take more steps".format(*increase),
             ConvergenceWarning,
             stacklevel=4,
         )

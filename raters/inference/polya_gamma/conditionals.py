@@ -369,7 +369,7 @@ class Sparse(Conditional):
             warnings.warn(
                 f"conjugate gradients stopped after {_MOST_STEPS} steps at a relative residual of"
                 f" {residual:.1g} (asked for {tolerance:g}); the items are hardly connected: use"
-                " NUTS(), or fix the scale in the model",
+                " NUTS, or fix the scale in the model",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -390,7 +390,7 @@ class Sparse(Conditional):
 
     def coordinate(self, current: np.ndarray) -> np.ndarray:
         raise NotImplementedError(
-            f"coordinate updates stop at {DENSE_LIMIT} entries; write PGEM(update='block')"
+            f"coordinate updates stop at {DENSE_LIMIT} entries; update in blocks"
         )
 
 

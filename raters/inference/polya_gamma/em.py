@@ -245,7 +245,7 @@ class PGEM(Backend):
             rise = best.objective[-1] - best.objective[-2] if len(best.objective) > 1 else np.inf
             warnings.warn(
                 f"EM stopped after {self.max_sweeps} sweeps while the log joint density still rose"
-                f" by {rise:.2g} a step (tolerance {self.tolerance:g}); raise PGEM(max_sweeps=...)",
+                f" by {rise:.2g} a step (tolerance {self.tolerance:g}); allow more sweeps",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -96,7 +96,7 @@ class PGGibbs(Backend):
             names = ", ".join(steep)
             return (
                 f"PGGibbs would take a slice step for each of the {num_entries:,} entries of"
-                f" {names}; use PGEM() or SVI()"
+                f" {names}; use EM or SVI"
             )
         return None
 

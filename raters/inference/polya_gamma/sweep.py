@@ -109,7 +109,7 @@ def why_not(program: Program[Any]) -> str | None:
     if not model.blocks:
         return (
             f"{type(model).__name__} declares no conjugate blocks for Pólya-Gamma to update; use"
-            " NUTS() or SVI()"
+            " NUTS or SVI"
         )
     sample = data.take(slice(0, 2))
     start = {name: np.asarray(value, np.float64) for name, value in model.start(sample).items()}
@@ -128,8 +128,7 @@ def why_not(program: Program[Any]) -> str | None:
         jax.eval_shape(read, start)  # runs the program without compiling anything
     except NotImplementedError as error:
         return (
-            f"{type(model).__name__} cannot be augmented by Pólya-Gamma: {error}; use NUTS() or"
-            " SVI()"
+            f"{type(model).__name__} cannot be augmented by Pólya-Gamma: {error}; use NUTS or SVI"
         )
     return None
 
