@@ -122,21 +122,21 @@ class Program[Data: Judgements]:
     data: Data
 
     @cached_property
-    def _skeleton(self) -> dict[str, Any]:
+    def _read(self) -> _Reading:
         # Plates are not empty, and a campaign may begin without any judgement.
         data = self.data if self.data.num_units else self.data.padded(1)
-        return skeleton(self.model, data.take(slice(0, 1)))
+        data, readings = data.take(slice(0, 1)), []
+        # Traced, nothing of the program is computed or compiled.
+        jax.eval_shape(lambda: readings.append(_reading(self.model, data)))
+        bounds = jax.tree.leaves([site.support for site in readings[0].sites.values()])
+        if any(isinstance(bound, jax.core.Tracer) for bound in bounds):
+            return _reading(self.model, data)  # A bound that the program computes is a number.
+        return readings[0]
 
-    @cached_property
+    @property
     def sites(self) -> dict[str, Site]:
         """Latent sites by name, in the order of the program."""
-        sites = {}
-        for name, site in self._skeleton.items():
-            if site["type"] == "sample" and name != self.model.observed:
-                shape = jnp.shape(site["value"])
-                support, fn = _of_one(site["fn"].support), _name(site["fn"])
-                sites[name] = Site(shape, _dims(name, site, len(shape)), support, fn)
-        return sites
+        return self._read.sites
 
     @cached_property
     def supports(self) -> Supports:
@@ -146,19 +146,13 @@ class Program[Data: Judgements]:
     @cached_property
     def observed(self) -> Site:
         """The observed site: its axis is the unit of the likelihood."""
-        site = self._skeleton[self.model.observed]
-        support, fn = _of_one(site["fn"].support), _name(site["fn"])
-        return Site((self.num_units,), (self.unit,), support, fn)
+        return self._read.observed._replace(shape=(self.num_units,), dims=(self.unit,))
 
     @cached_property
     def unit(self) -> str:
         """Axis that the likelihood is a product over: declared as ``infer={"unit": ...}`` of the
         observed site, otherwise its innermost plate."""
-        site = self._skeleton[self.model.observed]
-        if declared := site["infer"].get("unit"):
-            return str(declared)
-        plates = sorted(site["cond_indep_stack"], key=lambda frame: frame.dim)
-        return str(plates[-1].name) if plates else self.data.unit
+        return self._read.unit or self.data.unit
 
     @property
     def num_units(self) -> int:
@@ -171,22 +165,65 @@ class Program[Data: Judgements]:
     def latent(self) -> LatentClass | None:
         """The class that the likelihood sums out: declared as ``infer={"latent_class": ...}`` of
         the observed site, whose distribution is then a `raters.distributions.GroupedMixture`."""
-        site = self._skeleton[self.model.observed]
-        if (name := site["infer"].get("latent_class")) is None:
-            if isinstance(site["fn"], GroupedMixture):
+        if (name := self._read.latent_class) is None:
+            if self._read.num_classes is not None:
                 raise SettingError(
                     f"{type(self.model).__name__} sums a class out of {self.model.observed!r} and"
                     " does not name it; pass infer={'unit': axis of the groups, 'latent_class':"
                     " axis of the classes} to numpyro.sample"
                 )
             return None
-        num_classes = site["fn"].component_distribution.batch_shape[-1]
-        return LatentClass(self.unit, str(name), int(num_classes))
+        assert self._read.num_classes is not None
+        return LatentClass(self.unit, name, self._read.num_classes)
 
     @cached_property
     def axes(self) -> frozenset[str]:
         """Axes of the parameters: their names are those that were fitted."""
         return frozenset(axis for site in self.sites.values() for axis in site.dims)
+
+
+class _Reading(NamedTuple):
+    """Facts of a program.
+
+    Attributes
+    ----------
+    sites : dict
+        Latent sites.
+    observed : Site
+    unit, latent_class : str or None
+        Axis of the units, and name of the class, of the observed site.
+    num_classes : int or None
+        Number of classes of a mixture.
+    """
+
+    sites: dict[str, Site]
+    observed: Site
+    unit: str | None
+    latent_class: str | None
+    num_classes: int | None
+
+
+def _reading(model: Model[Any], data: Any) -> _Reading:
+    """Run the program and collect its facts."""
+    full, sites = skeleton(model, data), {}
+    for name, site in full.items():
+        if site["type"] == "sample":
+            shape = jnp.shape(site["value"])
+            support, fn = _of_one(site["fn"].support), _name(site["fn"])
+            sites[name] = Site(shape, _dims(name, site, len(shape)), support, fn)
+    site, observed = full[model.observed], sites.pop(model.observed)
+    plates = sorted(site["cond_indep_stack"], key=lambda frame: frame.dim)
+    unit = site["infer"].get("unit") or (plates[-1].name if plates else None)
+    named, fn, num_classes = site["infer"].get("latent_class"), site["fn"], None
+    if named is not None or isinstance(fn, GroupedMixture):
+        num_classes = int(fn.component_distribution.batch_shape[-1])
+    return _Reading(
+        sites,
+        observed,
+        None if unit is None else str(unit),
+        None if named is None else str(named),
+        num_classes,
+    )
 
 
 def _of_one(support: constraints.Constraint) -> constraints.Constraint:

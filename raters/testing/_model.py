@@ -105,7 +105,9 @@ def check_reference(thing: Any) -> None:
 
 def _check_sites(program: Program[Any]) -> None:
     model, data = program.model, program.data
-    name, full = type(model).__name__, skeleton(model, data)
+    name, traced = type(model).__name__, []
+    jax.eval_shape(lambda: traced.append(skeleton(model, data)))  # computes and compiles nothing
+    full = traced[0]
     assert model.observed in full, (
         f"{name} has no site {model.observed!r}, which its data call observed; it has {list(full)}"
     )

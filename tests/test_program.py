@@ -1,0 +1,80 @@
+"""A program is read without being computed, and its facts are those of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from numpyro.distributions import constraints
+
+import raters as rt
+from raters.models.comparisons import _sites
+
+
+@contextmanager
+def compilations() -> Iterator[list[str]]:
+    """Events of compilation, or of a compiled function that is taken from the cache."""
+    seen: list[str] = []
+
+    def listen(event: str, _: float, **__: object) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            seen.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield seen
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@pytest.mark.parametrize(
+    "model", [rt.BTL(), rt.ExtendedBTL(competence="signed"), rt.ExtendedBTL(competence="unit")]
+)
+def test_reading_compiles_nothing(model, tiny):
+    data = rt.Comparisons.from_frame(
+        {"first": ["a"], "second": ["b"], "outcome": [1], "annotator": ["x"]},
+        first="first",
+        second="second",
+        outcome="outcome",
+        annotator="annotator",
+    )
+    with compilations() as seen:
+        jax.jit(lambda x: x + 37)(1.0)
+        assert len(seen) == 1  # events are heard
+        assert set(rt.Program(model, data).sites) >= {"reward"}
+    assert len(seen) == 1
+
+
+def test_sites_have_their_shapes_axes_and_supports(tiny):
+    program = rt.Program(rt.ExtendedBTL(competence="signed"), tiny)
+    competence = program.sites["competence"]
+    assert (competence.shape, competence.dims) == ((4,), ("annotator",))
+    assert competence.distribution == "Normal"
+    assert (program.unit, program.num_units, program.latent) == (tiny.row, tiny.num_rows, None)
+    assert program.observed.shape == (tiny.num_rows,)
+    assert program.axes == {"item", "annotator"}
+
+
+@dataclass(frozen=True)
+class Bounded(rt.BTL):
+    """Rewards below a bound that the program computes."""
+
+    def generate(self, data: rt.Comparisons) -> None:
+        bound = jnp.exp(jnp.asarray(1.0))
+        with numpyro.plate("item", data.num_items):
+            reward = numpyro.sample("reward", dist.Uniform(-bound, bound))
+        with numpyro.plate("comparison", data.num_comparisons):
+            _sites.observe(reward[data.first] - reward[data.second], data)
+
+
+def test_a_bound_that_the_program_computes_is_a_number(tiny):
+    support = rt.Program(Bounded(), tiny).supports["reward"]
+    assert isinstance(support, type(constraints.interval(0.0, 1.0)))
+    np.testing.assert_allclose([support.lower_bound, support.upper_bound], [-np.e, np.e], rtol=1e-6)
