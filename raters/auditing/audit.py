@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Bool, Float, Int, Shaped
 
 from raters._validation import positive, share, whole
 from raters.errors import SettingError
@@ -122,7 +123,7 @@ class Audit:
         return float(1 - self.table["p_below"].values[dropped].mean())
 
     @property
-    def _dropped(self) -> np.ndarray:
+    def _dropped(self) -> Bool[np.ndarray, " judge"]:
         """Verdict of ``drop``, a boolean for each."""
         return np.asarray(self.table["verdict"].values == "drop")
 
@@ -351,7 +352,12 @@ def _check_options(threshold: Any, level: Any, margin: Any, min_votes: Any, cost
         )
 
 
-def _verdicts(p_bad: np.ndarray, votes: np.ndarray, min_votes: int, costs: Costs) -> np.ndarray:
+def _verdicts(
+    p_bad: Float[np.ndarray, " judge"],
+    votes: Int[np.ndarray, " judge"],
+    min_votes: int,
+    costs: Costs,
+) -> Shaped[np.ndarray, " judge"]:
     """The action of least expected cost."""
     expected = np.stack(
         [p_bad * costs.keep_bad, np.full(len(p_bad), costs.review), (1 - p_bad) * costs.drop_good]

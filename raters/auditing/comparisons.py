@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float, Int
 from scipy.special import expit
 
 from raters._validation import share
@@ -59,8 +60,11 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
 
 
 def _accuracy(
-    competence: np.ndarray, reward: np.ndarray, of_type: np.ndarray, data: Comparisons
-) -> np.ndarray:
+    competence: Float[np.ndarray, "draw annotator"],
+    reward: Float[np.ndarray, "draw item type"],
+    of_type: Int[np.ndarray, " annotator"],
+    data: Comparisons,
+) -> Float[np.ndarray, "draw annotator"]:
     """Mean of σ(β |r_i − r_j|) over random pairs of different items, shape (draw, annotator).
 
     The rewards (draw, item, type) are those of the annotator's type. Where the comparisons fall
@@ -80,7 +84,11 @@ def _accuracy(
     )
 
 
-def _agreement(data: Comparisons, reward: np.ndarray, of_type: np.ndarray) -> np.ndarray:
+def _agreement(
+    data: Comparisons,
+    reward: Float[np.ndarray, "item type"],
+    of_type: Int[np.ndarray, " annotator"],
+) -> Float[np.ndarray, " annotator"]:
     """Share of each annotator's votes that go to the item with the higher mean reward; NaN without
     votes."""
     count = np.ones(data.num_comparisons) if data.count is None else data.count

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float, Int
 
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
@@ -91,8 +92,11 @@ def _check_can_audit(program: Program[Any]) -> None:
 
 
 def confusion_draws(
-    model: Model[Any], labels: Labels, draws: Values, responsibility: np.ndarray
-) -> Iterator[np.ndarray]:
+    model: Model[Any],
+    labels: Labels,
+    draws: Values,
+    responsibility: Float[np.ndarray, "item true_class"],
+) -> Iterator[Float[np.ndarray, "draw annotator true_class label"]]:
     r"""Draws of P(label | annotator, true class), read off the model's program, in parts of the
     annotators.
 
@@ -132,7 +136,9 @@ def confusion_draws(
         ]
 
 
-def _depends_on_items(model: Model[Any], labels: Labels, draw: Values, units: np.ndarray) -> bool:
+def _depends_on_items(
+    model: Model[Any], labels: Labels, draw: Values, units: Int[np.ndarray, " unit"]
+) -> bool:
     """True if a label's probability differs between items, under one draw and for the first
     annotators."""
     codes = np.arange(min(labels.num_annotators, 20))
@@ -143,7 +149,9 @@ def _depends_on_items(model: Model[Any], labels: Labels, draw: Values, units: np
     return bool(np.ptp(table, axis=0).max() > 1e-6)
 
 
-def _every_label(labels: Labels, codes: np.ndarray, units: np.ndarray) -> Labels:
+def _every_label(
+    labels: Labels, codes: Int[np.ndarray, " annotator"], units: Int[np.ndarray, " unit"]
+) -> Labels:
     """Every label by each of the annotators for each of the items, by item, annotator, label."""
     shape = (len(units), len(codes), labels.num_classes)
     group, annotator, label = (code.ravel().astype(np.int32) for code in np.indices(shape))
@@ -161,7 +169,9 @@ def _every_label(labels: Labels, codes: np.ndarray, units: np.ndarray) -> Labels
 
 
 @partial(jax.jit, static_argnums=(0, 3))
-def _rows(model: Model[Any], question: Any, values: Values, items: int) -> jax.Array:
+def _rows(
+    model: Model[Any], question: Any, values: Values, items: int
+) -> Float[Array, "item annotator label true_class"]:
     """Probability of each row's label under each true class, shape (item, annotator, label, true
     class)."""
     site = trace(model, question, values)[model.observed]
@@ -170,11 +180,13 @@ def _rows(model: Model[Any], question: Any, values: Values, items: int) -> jax.A
 
 
 @partial(jax.jit, static_argnums=0)
-def _emissions(model: Model[Any], question: Any, draws: Values, weights: jax.Array) -> jax.Array:
+def _emissions(
+    model: Model[Any], question: Any, draws: Values, weights: Float[Array, "item true_class"]
+) -> Float[Array, "draw annotator true_class label"]:
     """Draws of confusion matrices, averaged over items, shape (draw, annotator, true class,
     label)."""
 
-    def of(values: Values) -> jax.Array:
+    def of(values: Values) -> Float[Array, "annotator true_class label"]:
         probs = _rows(model, question, values, len(weights))
         return jnp.einsum("iajk,ik->akj", probs, weights)
 
@@ -183,8 +195,9 @@ def _emissions(model: Model[Any], question: Any, draws: Values, weights: jax.Arr
 
 
 def _values(
-    confusion: np.ndarray, prevalence: np.ndarray
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    confusion: Float[np.ndarray, "draw annotator true_class label"],
+    prevalence: Float[np.ndarray, "draw true_class"],
+) -> tuple[dict[str, Float[np.ndarray, "draw annotator"]], Float[np.ndarray, "annotator label"]]:
     """Quantities that follow from confusion matrices, shape (draw, annotator, true class, label),
     and class frequencies; and the mean excess of each label over its class's frequency."""
     num_classes = confusion.shape[-1]
@@ -198,7 +211,11 @@ def _values(
     return values, (given - prevalence[:, None]).mean(0)
 
 
-def _information(confusion: np.ndarray, prevalence: np.ndarray, given: np.ndarray) -> np.ndarray:
+def _information(
+    confusion: Float[np.ndarray, "draw annotator true_class label"],
+    prevalence: Float[np.ndarray, "draw true_class"],
+    given: Float[np.ndarray, "draw annotator label"],
+) -> Float[np.ndarray, "draw annotator"]:
     """Mutual information of true class and label in bits, shape (draw, annotator)."""
     tiny = np.finfo(float).tiny
     gain = np.log2(np.maximum(confusion, tiny)) - np.log2(np.maximum(given, tiny))[:, :, None]
@@ -206,7 +223,7 @@ def _information(confusion: np.ndarray, prevalence: np.ndarray, given: np.ndarra
     return np.asarray(np.maximum(bits, 0.0))
 
 
-def _agreement(labels: Labels, chosen: np.ndarray) -> np.ndarray:
+def _agreement(labels: Labels, chosen: Int[np.ndarray, " item"]) -> Float[np.ndarray, " annotator"]:
     """Share of each annotator's labels that are the most probable class of their item; NaN without
     labels."""
     weight = np.asarray(labels.weight, float)
@@ -219,7 +236,7 @@ def _agreement(labels: Labels, chosen: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------------- items
 
 
-def most_probable(responsibility: np.ndarray) -> np.ndarray:
+def most_probable(responsibility: Float[np.ndarray, "item true_class"]) -> Int[np.ndarray, " item"]:
     """Code of the most probable class of each item; of several, the first."""
     tied = responsibility > responsibility.max(1, keepdims=True) - _TIE
     return np.asarray(np.argmax(tied, axis=1))

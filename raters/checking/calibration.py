@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float, Int
 from scipy.stats import binom
 
 from raters._validation import share, whole
@@ -123,7 +124,7 @@ def sbc(
 
 def _replicate(
     model: Model[Any], questions: Judgements, backend: Backend, draws: int, rng: np.random.Generator
-) -> tuple[dict[str, np.ndarray], bool]:
+) -> tuple[dict[str, Int[np.ndarray, " ..."]], bool]:
     """Return the ranks of one simulated truth, and whether the back-end warned."""
     data, truth = simulate(model, questions.without_truth(), seed=int(rng.integers(2**32)))
     latent = Program(model, questions).latent
@@ -168,14 +169,16 @@ def _replicate(
 
 
 @partial(jax.jit, static_argnums=0)
-def _log_likelihoods(model: Model[Any], data: Any, draws: Values) -> jax.Array:
+def _log_likelihoods(model: Model[Any], data: Any, draws: Values) -> Float[Array, " draw"]:
     total: jax.Array = jax.lax.map(
         lambda values: pointwise_log_likelihood(model, data, values).sum(), draws
     )
     return total
 
 
-def _rank(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _rank(
+    values: Float[np.ndarray, "entry ..."], rng: np.random.Generator
+) -> Int[np.ndarray, " ..."]:
     """Number of the later entries below the first; ties are broken at random."""
     below, equal = (values[1:] < values[0]).sum(0), (values[1:] == values[0]).sum(0)
     return np.asarray(below + rng.integers(equal + 1))
@@ -226,7 +229,7 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
             "these ranks do not say among how many draws; pass what raters.checking.sbc returned"
         )
 
-    def p_value(values: np.ndarray) -> float:
+    def p_value(values: Int[np.ndarray, " replicate"]) -> float:
         replicates = len(values)
         count = np.searchsorted(np.sort(values), np.arange(1, points))
         share_below = np.arange(1, points) / points
@@ -251,7 +254,9 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
     )
 
 
-def _bands(replicates: int, points: int, tail: float) -> tuple[np.ndarray, np.ndarray]:
+def _bands(
+    replicates: int, points: int, tail: float
+) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, " draw"]]:
     """Smallest and largest counts of ranks below 1, …, points − 1 whose binomial tails are both
     above `tail`."""
     share_below = np.arange(1, points) / points
@@ -279,7 +284,7 @@ def _coverage(replicates: int, points: int, tail: float) -> float:
 
 def rank_bands(
     replicates: int, draws: int, level: float = 0.95
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[Float[np.ndarray, " draw"], Float[np.ndarray, " draw"], Float[np.ndarray, " draw"]]:
     """Simultaneous bands for the empirical distribution function of uniform ranks.
 
     Parameters

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float, Int, Key
 from numpyro import handlers
 from numpyro.distributions.transforms import biject_to
 
@@ -138,7 +139,9 @@ def geweke(
 
 
 def _compare(
-    direct: np.ndarray, at_start: np.ndarray, after: np.ndarray
+    direct: Float[np.ndarray, " draw"],
+    at_start: Float[np.ndarray, " chain"],
+    after: Float[np.ndarray, " chain*sweep"],
 ) -> tuple[float, float, float, float]:
     """Return z, the direct mean, the mean of the chains with their start as control variate, and
     the standard error."""
@@ -149,7 +152,9 @@ def _compare(
     return (adjusted.mean() - direct.mean()) / error, direct.mean(), adjusted.mean(), error
 
 
-def _drawn(model: Model[Any], asked: Any, key: jax.Array, given: Values) -> tuple[Values, Outcomes]:
+def _drawn(
+    model: Model[Any], asked: Any, key: Key[Array, ""], given: Values
+) -> tuple[Values, Outcomes]:
     """Draw parameters from the prior, but for those given, and outcomes."""
     program = handlers.seed(handlers.substitute(model.generate, given), key)
     # Known classes are drawn like the outcomes, and then known.
@@ -185,19 +190,21 @@ def _in_pieces(function: Any, table: Any) -> Any:
     return jax.tree.map(lambda *parts: np.concatenate(parts)[:num_rows], *pieces)
 
 
-def _direct(model: Model[Any], asked: Any, keys: jax.Array) -> dict[str, jax.Array]:
+def _direct(
+    model: Model[Any], asked: Any, keys: Key[Array, " draw"]
+) -> dict[str, Float[Array, " draw"]]:
     """Statistics of draws of the first sampler."""
     statistics: dict[str, jax.Array] = _statistics_of(model, asked, _starts(model, asked, keys))
     return statistics
 
 
 @partial(jax.jit, static_argnums=0)
-def _starts(model: Model[Any], asked: Any, keys: jax.Array) -> tuple[Values, Outcomes]:
+def _starts(model: Model[Any], asked: Any, keys: Key[Array, " draw"]) -> tuple[Values, Outcomes]:
     return jax.vmap(lambda key: _drawn(model, asked, key, {}))(keys)
 
 
 @partial(jax.jit, static_argnums=0)
-def _answers(model: Model[Any], asked: Any, values: Values, key: jax.Array) -> Outcomes:
+def _answers(model: Model[Any], asked: Any, values: Values, key: Key[Array, ""]) -> Outcomes:
     return _drawn(model, asked, key, values)[1]
 
 
@@ -205,7 +212,7 @@ def _alternating(
     model: Model[Any],
     asked: Any,
     initial: tuple[Values, Outcomes],
-    key: jax.Array,
+    key: Key[Array, ""],
     sweeps: int,
     progress: bool,
 ) -> tuple[Values, Outcomes]:
@@ -238,13 +245,13 @@ def _alternating(
 @partial(jax.jit, static_argnums=0)
 def _statistics_of(
     model: Model[Any], asked: Any, states: tuple[Values, Outcomes]
-) -> dict[str, jax.Array]:
+) -> dict[str, Float[Array, " state"]]:
     return jax.vmap(lambda values, outcomes: _statistics(model, _with(asked, outcomes), values))(
         *states
     )
 
 
-def _statistics(model: Model[Any], data: Any, values: Values) -> dict[str, jax.Array]:
+def _statistics(model: Model[Any], data: Any, values: Values) -> dict[str, Float[Array, ""]]:
     """Functions of parameters and outcomes that have all moments, and that together depend on every
     conditional."""
     centred = {
@@ -291,7 +298,9 @@ def _statistics(model: Model[Any], data: Any, values: Values) -> dict[str, jax.A
     }
 
 
-def _statistics_of_types(fn: GroupedMixture, votes: jax.Array) -> dict[str, jax.Array]:
+def _statistics_of_types(
+    fn: GroupedMixture, votes: Float[Array, " row"]
+) -> dict[str, Float[Array, ""]]:
     """Statistics of votes, types and log-odds together."""
     share = fn.responsibilities(votes)
     logits, total, kappa = (
@@ -305,8 +314,8 @@ def _statistics_of_types(fn: GroupedMixture, votes: jax.Array) -> dict[str, jax.
 
 
 def _statistics_of_labels(
-    fn: GroupedMixture, labels: jax.Array, soft: Values
-) -> dict[str, jax.Array]:
+    fn: GroupedMixture, labels: Int[Array, " row"], soft: Values
+) -> dict[str, Float[Array, ""]]:
     """Statistics of labels, classes and parameters together."""
     share = fn.responsibilities(labels)
     first = jnp.mean(labels == 0)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float, Shaped
 
 from raters.errors import DataError, SettingError
 from raters.fitting.result import check_data, draws_of, program_of
@@ -99,7 +100,7 @@ def predict(
     return xr.DataArray(table.reshape(shape), dims=dims, coords=coords, name="probability")
 
 
-def _answer_names(asked: Judgements) -> np.ndarray:
+def _answer_names(asked: Judgements) -> Shaped[np.ndarray, " answer"]:
     """Names of the answers: those behind codes, or the outcomes."""
     answers = asked.answers()
     if asked.answer not in asked.axes:
@@ -138,11 +139,13 @@ def _class_table(
 
 
 @partial(jax.jit, static_argnums=0)
-def _answer_table(model: Model[Any], asked: Any, known: Any, unit: Any, draws: Values) -> jax.Array:
+def _answer_table(
+    model: Model[Any], asked: Any, known: Any, unit: Any, draws: Values
+) -> Float[Array, "draw answer row"]:
     """Probability of each answer, shape (draw, answer, row), the latent class of each row's `unit`
     summed out given the judgements that are `known`."""
 
-    def one(values: Values) -> jax.Array:
+    def one(values: Values) -> Float[Array, "answer row"]:
         probs = answer_probs(model, asked, values)  # (class, answer, row)
         if known is None:
             return probs[0]

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float
 
 from raters.errors import SettingError
 from raters.fitting.storage import from_json, imported_class, qualified_name, shown, to_json
@@ -78,8 +79,8 @@ def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.Da
         return xr.Dataset(variables, coords=coords, attrs={"inference_library": "raters"})
 
     def own(
-        values: dict[str, np.ndarray], *lead: str
-    ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        values: dict[str, Float[np.ndarray, " ..."]], *lead: str
+    ) -> dict[str, tuple[tuple[str, ...], Float[np.ndarray, " ..."]]]:
         return {name: (lead + sites[name].dims, value) for name, value in values.items()}
 
     groups = {"posterior": dataset(own(draws.values, "chain", "draw"))}
@@ -191,7 +192,7 @@ def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
 
 
 @partial(jax.jit, static_argnums=0)
-def _pointwise_draws(model: Model[Any], data: Any, draws: Values) -> jax.Array:
+def _pointwise_draws(model: Model[Any], data: Any, draws: Values) -> Float[Array, "draw unit"]:
     pointwise: jax.Array = jax.lax.map(
         lambda values: pointwise_log_likelihood(model, data, values), draws
     )
@@ -199,10 +200,12 @@ def _pointwise_draws(model: Model[Any], data: Any, draws: Values) -> jax.Array:
 
 
 @partial(jax.jit, static_argnums=0)
-def _mean_responsibility(model: Model[Any], data: Any, draws: Values) -> jax.Array:
+def _mean_responsibility(model: Model[Any], data: Any, draws: Values) -> Float[Array, "unit class"]:
     num_draws = len(next(iter(draws.values())))
 
-    def add(total: jax.Array, values: Values) -> tuple[jax.Array, None]:
+    def add(
+        total: Float[Array, "unit class"], values: Values
+    ) -> tuple[Float[Array, "unit class"], None]:
         return total + responsibility(model, data, values), None
 
     one = jax.eval_shape(

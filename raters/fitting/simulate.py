@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Num
 from numpyro import handlers
 
 from raters.errors import SettingError
@@ -23,7 +24,7 @@ class Simulated(NamedTuple):
     """Outcomes drawn from a model, and the parameters that they were drawn under."""
 
     data: Any
-    truth: dict[str, np.ndarray]
+    truth: dict[str, Num[np.ndarray, " ..."]]
 
 
 def simulate(

@@ -11,6 +11,7 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, Float, Int, Num, Shaped
 
 from raters.errors import DataError
 from raters.judgements.names import check_padding, matched_codes, names_to_json, ranks, staying
@@ -59,7 +60,7 @@ class Judgements(Roles):
         Where one outcome's probability says all: what that probability is called, and the outcome.
     """
 
-    def judgements_by(self, axis: str) -> np.ndarray:
+    def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
         """Number of judgements in which each name of an axis takes part, shape (axis,)."""
         total = np.zeros(len(self.coords[axis]))
         for piece in self.chunks(PIECE):
@@ -142,7 +143,7 @@ class Judgements(Roles):
             **self._of_judges(stays),
         )
 
-    def _of_judges(self, stays: np.ndarray) -> dict[str, Any]:
+    def _of_judges(self, stays: Bool[np.ndarray, " judge"]) -> dict[str, Any]:
         """Arrays with an axis of judges, for those who stay."""
         arrays = {
             name: getattr(self, name)
@@ -233,7 +234,7 @@ class Judgements(Roles):
         _, first = np.unique(asked.keys(), return_index=True)
         return asked if len(first) == asked.num_rows else asked.rows(np.sort(first))
 
-    def keys(self, other: Self | None = None) -> np.ndarray:
+    def keys(self, other: Self | None = None) -> Int[np.ndarray, " row"]:
         """Number of each row that equal questions share, and no others. With `other`, its rows come
         after those of these."""
         parts = [part.canonical() for part in ([self] if other is None else [self, other])]
@@ -243,7 +244,7 @@ class Judgements(Roles):
         ]
         return ranks(columns)
 
-    def _question(self, without: tuple[str, ...] = ()) -> list[np.ndarray]:
+    def _question(self, without: tuple[str, ...] = ()) -> list[Num[np.ndarray, "row ..."]]:
         """Columns that tell questions apart: codes of each row but the answer, and features of
         rows."""
         columns = []
@@ -256,12 +257,19 @@ class Judgements(Roles):
                 )
         return columns
 
-    def about(self) -> np.ndarray:
+    def about(self) -> Int[np.ndarray, " row"]:
         """Number of each row that questions about the same share, whoever is asked, shape
         (row,)."""
         return ranks(self.canonical()._question(without=self.code_columns(self.judge)))
 
-    def tallies(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def tallies(
+        self,
+    ) -> tuple[
+        Int[np.ndarray, " tally"],
+        Int[np.ndarray, " tally"],
+        Int[np.ndarray, " tally"],
+        Float[np.ndarray, " tally"],
+    ]:
         """Answers counted: code of the judge, `about`, place of the answer among the outcomes in
         ascending order, and how often, each of shape (tally,)."""
         judge, about = np.asarray(self.codes(self.judge), np.int64), self.about()
@@ -281,7 +289,7 @@ class Judgements(Roles):
         halves = round(2 * (outcome % 1))
         return [1.0] * int(outcome) + [0.5] * halves + [0.0] * int(count - outcome)
 
-    def without(self, more: Self) -> np.ndarray:
+    def without(self, more: Self) -> Bool[np.ndarray, " row"]:
         """Mask of the rows that ask what `more` does not, shape (row,)."""
         own, other = np.split(self.keys(more), [self.num_rows])
         return ~np.isin(own, other)
@@ -360,7 +368,7 @@ class Judgements(Roles):
 
     # ---------------------------------------------------------------- storing
 
-    def packed(self) -> dict[str, np.ndarray]:
+    def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Copies of the arrays by field; `unpack` puts them together."""
         arrays = {name: getattr(self, name) for name in self.arrays()}
         return {name: np.array(array) for name, array in arrays.items() if array is not None}
@@ -374,7 +382,9 @@ class Judgements(Roles):
         }
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, np.ndarray], flags: Mapping[str, Any]) -> Self:
+    def unpack(
+        cls, arrays: Mapping[str, Shaped[np.ndarray, " ..."]], flags: Mapping[str, Any]
+    ) -> Self:
         """The judgements that `packed` and `flags` took apart."""
         columns: dict[str, Any] = {name: arrays.get(name) for name in cls.arrays()}
         names = {name: json.loads(flags[name]) for name in cls.statics() if name in flags}
@@ -384,7 +394,7 @@ class Judgements(Roles):
         }
         return cls(**columns, **names)
 
-    def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], np.ndarray]]]:
+    def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]:
         """Arrays as a result stores them: by group, the axes and a copy of each."""
         own = self.arrays()
         constant = {}
@@ -404,7 +414,7 @@ class Judgements(Roles):
         return cls.unpack(cls._arrays_in(result), result.attrs)
 
     @classmethod
-    def _arrays_in(cls, result: Any) -> dict[str, np.ndarray]:
+    def _arrays_in(cls, result: Any) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Arrays of the fields that a result holds."""
         arrays = {}
         for name in cls.arrays():

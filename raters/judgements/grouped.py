@@ -10,6 +10,7 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Int, Shaped
 
 from raters.errors import DataError
 from raters.judgements.base import Judgements
@@ -43,7 +44,7 @@ class Grouped(Judgements):
     even: bool
 
     @classmethod
-    def of_all(cls, codes: np.ndarray, columns: dict[str, Any], **others: Any) -> Self:
+    def of_all(cls, codes: Int[np.ndarray, " row"], columns: dict[str, Any], **others: Any) -> Self:
         """Judgements of all groups, from the code of each row's group: rows are sorted by it,
         stably."""
         order = np.argsort(codes, kind="stable")
@@ -69,16 +70,16 @@ class Grouped(Judgements):
         """Codes along an axis of each row, shape (row,)."""
         return self.unit_code[self.group] if axis == self.unit else super().codes(axis)
 
-    def question_names(self) -> dict[str, np.ndarray]:
+    def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
         """The group of each row, what else it asks about, and ``by`` whom, by name."""
         own = names_array(self.coords[self.unit])[np.asarray(self.codes(self.unit))]
         return {self.unit: own} | super().question_names()
 
-    def about(self) -> np.ndarray:
+    def about(self) -> Int[np.ndarray, " row"]:
         """Code of the group of each row, shape (row,)."""
         return np.asarray(self.codes(self.unit)).astype(np.int64)
 
-    def judgements_by(self, axis: str) -> np.ndarray:
+    def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
         """Number of judgements of each name of an axis, shape (axis,)."""
         weights = None if self.count is None else np.asarray(self.count)
         return np.bincount(np.asarray(self.codes(axis)), weights, len(self.coords[axis])).astype(
@@ -164,7 +165,7 @@ class Grouped(Judgements):
             like, **columns | {self.answer: None, "count": None}, most=1, even=False
         )
 
-    def keys(self, other: Self | None = None) -> np.ndarray:
+    def keys(self, other: Self | None = None) -> Int[np.ndarray, " row"]:
         """Number of each row that equal questions share."""
         if other is not None and not np.array_equal(self.unit_code, other.unit_code):
             raise DataError(
@@ -231,7 +232,7 @@ class Grouped(Judgements):
 
     # ---------------------------------------------------------------- storing
 
-    def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], np.ndarray]]]:
+    def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]:
         """Arrays as a result stores them; the code of each row's group in place of `group`."""
         groups = super().groups()
         constant = groups["constant_data"]
@@ -244,7 +245,9 @@ class Grouped(Judgements):
         return groups | {"constant_data": of_units}
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, np.ndarray], flags: Mapping[str, Any]) -> Self:
+    def unpack(
+        cls, arrays: Mapping[str, Shaped[np.ndarray, " ..."]], flags: Mapping[str, Any]
+    ) -> Self:
         """The judgements that `packed` and `flags` took apart."""
         judgements = super().unpack(arrays, flags)
         whole = dataclasses.replace(judgements, most=_most(judgements.group))

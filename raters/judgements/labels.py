@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 import pandas as pd
+from jaxtyping import Float, Int
 
 from raters.errors import DataError, DataWarning
 from raters.judgements.grouped import Grouped
@@ -390,7 +391,7 @@ class Labels(Grouped):
         """Code of the item of each row, shape (label,)."""
         return self.codes("item")
 
-    def votes(self) -> np.ndarray:
+    def votes(self) -> Float[np.ndarray, "item label"]:
         """Number of times that each item was given each label, shape (item, label)."""
         if self.label is None:
             raise DataError("these labels have no answers to count")
@@ -401,7 +402,7 @@ class Labels(Grouped):
             np.bincount(cell, weights, size).reshape(self.num_items, self.num_classes).astype(float)
         )
 
-    def vote_shares(self) -> np.ndarray:
+    def vote_shares(self) -> Float[np.ndarray, "unit class"]:
         """Return the share of each class among an item's labels.
 
         It is 1 for a known truth, and uniform for items without labels.
@@ -456,7 +457,7 @@ class Labels(Grouped):
 
     # ---------------------------------------------------------------- questions
 
-    def answers(self) -> np.ndarray:
+    def answers(self) -> Int[np.ndarray, " answer"]:
         """Codes of the classes."""
         return np.arange(self.num_classes)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Int, Num, Shaped
 
 from raters._validation import whole
 from raters.errors import DataError, SettingError
@@ -15,8 +16,8 @@ from raters.judgements.reading.columns import match_names, shorten
 
 
 def matched_codes(
-    codes: np.ndarray, own: tuple[Any, ...], known: tuple[Any, ...], role: str
-) -> np.ndarray:
+    codes: Int[np.ndarray, " ..."], own: tuple[Any, ...], known: tuple[Any, ...], role: str
+) -> Int[np.ndarray, " ..."]:
     """Codes among the known names; −1 stays."""
     there = codes >= 0
     if there.all():
@@ -26,7 +27,7 @@ def matched_codes(
     return matched
 
 
-def ranks(columns: Sequence[np.ndarray]) -> np.ndarray:
+def ranks(columns: Sequence[Num[np.ndarray, "row ..."]]) -> Int[np.ndarray, " row"]:
     """Number of each distinct row of some columns, shape (row,)."""
     flat = [column.reshape(len(column), -1) for column in columns]
     rank = np.zeros(len(flat[0]), np.int64)
@@ -62,7 +63,7 @@ def check_result(result: Any) -> None:
         )
 
 
-def names_array(values: Sequence[Any]) -> np.ndarray:
+def names_array(values: Sequence[Any]) -> Shaped[np.ndarray, " name"]:
     """Names as a coordinate that NetCDF can hold: integers as they are, everything else as text."""
     if isinstance(values, range):
         return np.arange(values.start, values.stop, dtype=np.int32)
@@ -91,7 +92,7 @@ def _plain_name(name: Any) -> int | str:
     return int(name) if whole_number else str(name)
 
 
-def staying(names: Sequence[Any], dropped: Iterable[Any], role: str) -> np.ndarray:
+def staying(names: Sequence[Any], dropped: Iterable[Any], role: str) -> Bool[np.ndarray, " name"]:
     """Mask of the names that stay when some are dropped; `DataError` for names that are not
     there."""
     if isinstance(dropped, str):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
+from jaxtyping import Float, Int
 
 from raters.errors import DataError, DataWarning
 from raters.judgements.base import PIECE, Judgements
@@ -45,7 +46,7 @@ class Pairs(Judgements):
     ordered: bool
     feature_names: tuple[str, ...]
 
-    def answers(self) -> np.ndarray:
+    def answers(self) -> Float[np.ndarray, " answer"]:
         """The first item wins, or the second."""
         return np.array([1.0, 0.0])
 
@@ -99,13 +100,20 @@ class Pairs(Judgements):
             changes["features"] = np.where(swap[:, None], -features, features)
         return dataclasses.replace(self, **changes)
 
-    def about(self) -> np.ndarray:
+    def about(self) -> Int[np.ndarray, " comparison"]:
         """A number for the pair of each row, in either order, shape (comparison,)."""
         first, second = np.asarray(self.first), np.asarray(self.second)
         low, high = np.minimum(first, second), np.maximum(first, second)
         return low.astype(np.int64) * len(self.items) + high
 
-    def tallies(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def tallies(
+        self,
+    ) -> tuple[
+        Int[np.ndarray, " tally"],
+        Int[np.ndarray, " tally"],
+        Int[np.ndarray, " tally"],
+        Float[np.ndarray, " tally"],
+    ]:
         """Votes for the item of smaller code and for the other, each as a tally; half a tie to each
         side."""
         judge, about, _, votes = super().tallies()

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Num, Shaped
 
 from raters.judgements.names import names_array
 from raters.judgements.reading.columns import name_text
@@ -54,7 +55,7 @@ class Roles(abc.ABC):
     # ---------------------------------------------------------------- what can be answered
 
     @abc.abstractmethod
-    def answers(self) -> np.ndarray:
+    def answers(self) -> Num[np.ndarray, " answer"]:
         """Outcomes that a question can have, in the order of tables of answers, shape (answer,).
 
         Where they depend on the question, all of them: one that a question cannot have has
@@ -160,7 +161,7 @@ class Roles(abc.ABC):
         """Codes along an axis of each row, shape (row,); of several columns the first."""
         return getattr(self, self.code_columns(axis)[0])
 
-    def question_names(self) -> dict[str, np.ndarray]:
+    def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
         """Names of what each row asks about, and ``by`` of the judge: text arrays of shape
         (row,)."""
         columns = {}

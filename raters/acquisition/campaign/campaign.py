@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Bool, Float, Int
 
 from raters._validation import boolean, whole
 from raters.acquisition.campaign.answers import as_mapping, outcome_of
@@ -198,7 +199,7 @@ class Campaign:
         self.stop = stop
         self._ledger = Ledger(self.pool, self._base, self.policy, self.again)
         self._lock = RLock()
-        self._result: tuple[np.ndarray, xr.DataTree] | None = None
+        self._result: tuple[Float[np.ndarray, " question"], xr.DataTree] | None = None
         self._refits = Refits(self.model, self.backend, self.pool, self.seed)
 
     def __repr__(self) -> str:
@@ -262,7 +263,9 @@ class Campaign:
                     scores = np.array([question.score for question in questions], float)
                     return question_table(self.pool, ids, rows, scores)
 
-    def _choose(self, snapshot: Snapshot, size: int, eligible: np.ndarray) -> list[Question]:
+    def _choose(
+        self, snapshot: Snapshot, size: int, eligible: Bool[np.ndarray, " annotator"]
+    ) -> list[Question]:
         """Choose at most `size` questions; `eligible` says which annotators may be asked."""
         ledger = self._ledger
         rows = ledger.free(snapshot)
@@ -457,7 +460,7 @@ class Campaign:
             snapshot = self._journal.read()
             return self._why_done(snapshot, self._ledger.free(snapshot))
 
-    def _why_done(self, snapshot: Snapshot, free: np.ndarray) -> str | None:
+    def _why_done(self, snapshot: Snapshot, free: Int[np.ndarray, " free"]) -> str | None:
         if reason := self._ledger.why_done(snapshot, free, self.budget):
             return reason
         if self.stop is None or not (snapshot.answered.any() or self._base.num_rows):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Shaped
 
 from raters.errors import DataError
 from raters.judgements.reading.columns import shorten
@@ -151,7 +152,9 @@ class Database:
         return self.damaged(str(error))
 
 
-def create(path: Path, facts: Mapping[str, str], parts: Mapping[str, np.ndarray]) -> None:
+def create(
+    path: Path, facts: Mapping[str, str], parts: Mapping[str, Shaped[np.ndarray, " ..."]]
+) -> None:
     """Create the file of a journal, unless another process creates it meanwhile.
 
     Raises
@@ -208,13 +211,13 @@ def insert(db: sqlite3.Connection, table: str, *values: Any) -> None:
     )
 
 
-def unpacked(content: bytes) -> np.ndarray:
+def unpacked(content: bytes) -> Shaped[np.ndarray, " ..."]:
     """Return the array of a part."""
     array: np.ndarray = np.load(io.BytesIO(zlib.decompress(content)), allow_pickle=False)
     return array
 
 
-def _packed(array: np.ndarray) -> bytes:
+def _packed(array: Shaped[np.ndarray, " ..."]) -> bytes:
     """Compress an array; a pool of all pairs shrinks to a hundredth."""
     out = io.BytesIO()
     np.save(out, array, allow_pickle=False)

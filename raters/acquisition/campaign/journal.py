@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
 
 from raters.acquisition.campaign.database import Database, create, insert, unpacked
 from raters.errors import DataError
@@ -63,13 +64,13 @@ class Snapshot:
     the question and of its answer. The question in place n has the id with number n + 1.
     """
 
-    row: np.ndarray
-    annotator: np.ndarray
-    batch: np.ndarray
-    score: np.ndarray
-    cost: np.ndarray
-    withdrawn: np.ndarray
-    value: np.ndarray
+    row: Int[np.ndarray, " question"]
+    annotator: Int[np.ndarray, " question"]
+    batch: Int[np.ndarray, " question"]
+    score: Float[np.ndarray, " question"]
+    cost: Float[np.ndarray, " question"]
+    withdrawn: Bool[np.ndarray, " question"]
+    value: Float[np.ndarray, " question"]
     asked_at: tuple[str, ...]
     answered_at: tuple[str | None, ...]
 
@@ -77,12 +78,12 @@ class Snapshot:
         return len(self.row)
 
     @property
-    def answered(self) -> np.ndarray:
+    def answered(self) -> Bool[np.ndarray, " question"]:
         """True for the questions that have an answer, shape (question,)."""
         return ~np.isnan(self.value)
 
     @property
-    def open(self) -> np.ndarray:
+    def open(self) -> Bool[np.ndarray, " question"]:
         """True for the questions that wait for an answer, shape (question,)."""
         return np.asarray(~self.answered & ~self.withdrawn)
 
@@ -132,7 +133,7 @@ class Journal:
         path: str | Path,
         identity: Mapping[str, str],
         settings: Mapping[str, str],
-        parts: Mapping[str, np.ndarray],
+        parts: Mapping[str, Shaped[np.ndarray, " ..."]],
         *,
         patience: float = 30.0,
     ) -> Journal:
@@ -200,7 +201,7 @@ class Journal:
         return {name.removeprefix(prefix): value for name, value in rows if name.startswith(prefix)}
 
     @cached_property
-    def parts(self) -> dict[str, np.ndarray]:
+    def parts(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Arrays that the campaign was started with, by name."""
         with self._database.transaction() as db:
             rows = self._database.rows(db, "SELECT name, value, checksum FROM part")

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from raters.acquisition.campaign.journal import Snapshot
 from raters.acquisition.policy.policy import Policy
@@ -48,18 +49,22 @@ class Ledger:
         self._answered_before = np.isin(self._keys, base_keys) & (not again)
         self._about = pool.about()
 
-    def free(self, snapshot: Snapshot) -> np.ndarray:
+    def free(self, snapshot: Snapshot) -> Int[np.ndarray, " free"]:
         """Rows of the pool that may be asked now, whatever they cost."""
         taken = snapshot.row[snapshot.open if self._again else snapshot.open | snapshot.answered]
         below_quota = self.asked(snapshot) < self._quota
         free = below_quota[self.judge] & ~self._answered_before
         return np.flatnonzero(free & ~np.isin(self._keys, self._keys[taken]))
 
-    def payable(self, snapshot: Snapshot, rows: np.ndarray, budget: float | None) -> np.ndarray:
+    def payable(
+        self, snapshot: Snapshot, rows: Int[np.ndarray, " free"], budget: float | None
+    ) -> Int[np.ndarray, " payable"]:
         """Those of `rows` that the rest of the budget pays."""
         return np.asarray(rows[self.cost[self.judge[rows]] <= self.left(snapshot, budget)])
 
-    def why_done(self, snapshot: Snapshot, free: np.ndarray, budget: float | None) -> str | None:
+    def why_done(
+        self, snapshot: Snapshot, free: Int[np.ndarray, " free"], budget: float | None
+    ) -> str | None:
         """Reason why none of the `free` rows can be asked, as a sentence, or None."""
         if not len(free):
             num_open = int(snapshot.open.sum())
@@ -73,7 +78,7 @@ class Ledger:
             return f"the budget is used up: {paid:g} of {budget:g}, open questions included"
         return None
 
-    def asked(self, snapshot: Snapshot) -> np.ndarray:
+    def asked(self, snapshot: Snapshot) -> Int[np.ndarray, " annotator"]:
         """Number of answers of each annotator, given or open, with earlier judgements, shape
         (annotator,)."""
         codes = snapshot.annotator[snapshot.open | snapshot.answered]
@@ -85,7 +90,7 @@ class Ledger:
         # A hair more, so that ten times 0.1 fit into 1.
         return math.inf if budget is None else budget * (1 + 1e-9) - _committed(snapshot)
 
-    def codes_of(self, annotator: Any) -> np.ndarray:
+    def codes_of(self, annotator: Any) -> Int[np.ndarray, " name"]:
         """Codes of one annotator or of several; `DataError` for unknown names."""
         several = isinstance(annotator, (list, tuple, set, np.ndarray))
         names = tuple(annotator) if several else (annotator,)

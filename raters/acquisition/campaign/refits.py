@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 
 from raters.acquisition.questions.pool import seed_of
 from raters.acquisition.scoring.posterior import Posterior
@@ -45,10 +46,12 @@ class Refits:
         self._result: xr.DataTree | None = None
         # The posterior of the last fit with the answers that it has seen, and that of the last
         # call.
-        self._fitted: tuple[np.ndarray, Posterior] | None = None
-        self._current: tuple[np.ndarray, Posterior] | None = None
+        self._fitted: tuple[Float[np.ndarray, " question"], Posterior] | None = None
+        self._current: tuple[Float[np.ndarray, " question"], Posterior] | None = None
 
-    def posterior(self, answers: np.ndarray, data: Judgements, batch_size: int) -> Posterior:
+    def posterior(
+        self, answers: Float[np.ndarray, " question"], data: Judgements, batch_size: int
+    ) -> Posterior:
         """Return the posterior given these answers.
 
         Parameters
@@ -64,7 +67,9 @@ class Refits:
             self._current = answers, self._refit(answers, data) if posterior is None else posterior
         return self._current[1]
 
-    def _weighted(self, answers: np.ndarray, data: Judgements, batch_size: int) -> Posterior | None:
+    def _weighted(
+        self, answers: Float[np.ndarray, " question"], data: Judgements, batch_size: int
+    ) -> Posterior | None:
         """Return the draws of the last fit, weighted; None when another fit is due."""
         if self._fitted is None:
             if data.num_rows > np.isfinite(answers).sum():  # there are earlier judgements
@@ -82,7 +87,7 @@ class Refits:
         weighted = posterior.after(padded(data))
         return weighted if weighted.effective_draws >= _LEAST_SHARE * weighted.weight.size else None
 
-    def _refit(self, answers: np.ndarray, data: Judgements) -> Posterior:
+    def _refit(self, answers: Float[np.ndarray, " question"], data: Judgements) -> Posterior:
         if self._backend.why_not(Program(self._model, data)):
             # A mixture needs as many annotators as types: until they have answered, draws of the
             # prior are used.

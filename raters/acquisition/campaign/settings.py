@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from jaxtyping import Shaped
 
 from raters._validation import boolean, positive, whole
 from raters.acquisition.campaign.journal import Journal
@@ -85,7 +86,7 @@ class Setup(NamedTuple):
         texts |= {"again": str(self.again), "seed": str(self.seed)}
         return texts | pools.identity(self.pool, self.base)
 
-    def parts(self) -> dict[str, np.ndarray]:
+    def parts(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Arrays that the journal stores."""
         return pools.packed(self.pool, "pool") | pools.packed(self.base, "votes")
 

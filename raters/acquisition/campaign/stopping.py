@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from raters._validation import positive, share, whole
 from raters.acquisition.policy.policy import Policy, check_names
@@ -428,7 +429,7 @@ def _check_rules(given: _Several) -> None:
     object.__setattr__(given, "rules", tuple(itertools.chain.from_iterable(parts)))
 
 
-def _rewards(posterior: Posterior) -> np.ndarray:
+def _rewards(posterior: Posterior) -> Float[np.ndarray, "chain draw item"]:
     """Draws of the rewards, shape (chain, draw, item)."""
     reward = np.asarray(posterior.site("reward", "whose order to be sure of"))
     if reward.ndim != 3:

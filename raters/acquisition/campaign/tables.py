@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float, Int
 
 from raters.acquisition.campaign.journal import Snapshot
 from raters.judgements.base import Judgements
 
 
 def question_table(
-    pool: Judgements, ids: list[str], rows: np.ndarray, score: np.ndarray
+    pool: Judgements,
+    ids: list[str],
+    rows: Int[np.ndarray, " question"],
+    score: Float[np.ndarray, " question"],
 ) -> xr.Dataset:
     """Table of questions by id: names, scores, and the possible answers where items have no sides.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from raters._validation import share
 from raters.acquisition.scoring.criteria import competence_site
@@ -26,7 +27,9 @@ class AnnotatorRule(abc.ABC):
     """
 
     @abc.abstractmethod
-    def preference(self, posterior: Posterior, rng: np.random.Generator) -> np.ndarray | None:
+    def preference(
+        self, posterior: Posterior, rng: np.random.Generator
+    ) -> Float[np.ndarray, " annotator"] | None:
         """Preference for each annotator, drawn anew for every question.
 
         Parameters
@@ -54,7 +57,9 @@ class BestMean(AnnotatorRule):
     """Choice of the annotator of the highest posterior mean of competence. It never learns that
     another is better; compare `ThompsonAnnotator`."""
 
-    def preference(self, posterior: Posterior, rng: np.random.Generator) -> np.ndarray:
+    def preference(
+        self, posterior: Posterior, rng: np.random.Generator
+    ) -> Float[np.ndarray, " annotator"]:
         """Posterior means of the competences."""
         weight = np.asarray(posterior.weight).ravel()
         mean: np.ndarray = np.abs(weight @ _competence(posterior))
@@ -66,7 +71,9 @@ class ThompsonAnnotator(AnnotatorRule):
     """Choice of the most competent annotator under one draw, anew for each question: each is asked
     as often as they are probably the best."""
 
-    def preference(self, posterior: Posterior, rng: np.random.Generator) -> np.ndarray:
+    def preference(
+        self, posterior: Posterior, rng: np.random.Generator
+    ) -> Float[np.ndarray, " annotator"]:
         """Competences under one draw."""
         weight = np.asarray(posterior.weight, float).ravel()
         draw = rng.choice(len(weight), p=weight / weight.sum())
@@ -89,7 +96,9 @@ class UpperBound(AnnotatorRule):
     def __post_init__(self) -> None:
         share("level", self.level)
 
-    def preference(self, posterior: Posterior, rng: np.random.Generator) -> np.ndarray:
+    def preference(
+        self, posterior: Posterior, rng: np.random.Generator
+    ) -> Float[np.ndarray, " annotator"]:
         """Posterior quantiles of the competences."""
         weight = np.asarray(posterior.weight, float).ravel()
         competence = np.abs(_competence(posterior))
@@ -118,7 +127,9 @@ class Oracle(AnnotatorRule):
             tuple((plain(name), float(value)) for name, value in dict(competence).items()),
         )
 
-    def preference(self, posterior: Posterior, rng: np.random.Generator) -> np.ndarray:
+    def preference(
+        self, posterior: Posterior, rng: np.random.Generator
+    ) -> Float[np.ndarray, " annotator"]:
         """True competences."""
         true = by_annotator("competence", self.competence, posterior.data.judges)
         return np.asarray(np.abs(true))
@@ -134,7 +145,7 @@ def by_annotator(
     pairs: tuple[tuple[Any, float], ...],
     annotators: tuple[Any, ...],
     default: float | None = None,
-) -> np.ndarray:
+) -> Float[np.ndarray, " annotator"]:
     """Return numbers by name as an array in code order, shape (annotator,).
 
     Raises
@@ -160,7 +171,7 @@ def by_annotator(
     return values
 
 
-def _competence(posterior: Posterior) -> np.ndarray:
+def _competence(posterior: Posterior) -> Float[np.ndarray, "draw annotator"]:
     """Competence under each draw, shape (draw, annotator); of a confusion matrix its mean
     diagonal."""
     name = competence_site(posterior)

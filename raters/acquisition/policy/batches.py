@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from raters._validation import boolean, positive, whole
 from raters.acquisition.policy.choosers import Chooser, FrankWolfe, InTurn, JointInformation, Tree
@@ -23,7 +24,7 @@ class Batch(abc.ABC):
     def chooser(
         self,
         criterion: Criterion,
-        score: np.ndarray,
+        score: Float[np.ndarray, " question"],
         posterior: Posterior,
         questions: Any,
         rng: np.random.Generator,
@@ -59,7 +60,7 @@ class Top(Batch):
     def chooser(
         self,
         criterion: Criterion,
-        score: np.ndarray,
+        score: Float[np.ndarray, " question"],
         posterior: Posterior,
         questions: Any,
         rng: np.random.Generator,
@@ -75,7 +76,7 @@ class Unique(Batch):
     def chooser(
         self,
         criterion: Criterion,
-        score: np.ndarray,
+        score: Float[np.ndarray, " question"],
         posterior: Posterior,
         questions: Any,
         rng: np.random.Generator,
@@ -104,7 +105,7 @@ class Power(Batch):
     def chooser(
         self,
         criterion: Criterion,
-        score: np.ndarray,
+        score: Float[np.ndarray, " question"],
         posterior: Posterior,
         questions: Any,
         rng: np.random.Generator,
@@ -127,7 +128,7 @@ class SpanningTree(Batch):
     def chooser(
         self,
         criterion: Criterion,
-        score: np.ndarray,
+        score: Float[np.ndarray, " question"],
         posterior: Posterior,
         questions: Any,
         rng: np.random.Generator,
@@ -166,7 +167,7 @@ class Sequential(Batch):
     def chooser(
         self,
         criterion: Criterion,
-        score: np.ndarray,
+        score: Float[np.ndarray, " question"],
         posterior: Posterior,
         questions: Any,
         rng: np.random.Generator,
@@ -213,7 +214,7 @@ class BatchBald(Batch):
     def chooser(
         self,
         criterion: Criterion,
-        score: np.ndarray,
+        score: Float[np.ndarray, " question"],
         posterior: Posterior,
         questions: Any,
         rng: np.random.Generator,
@@ -241,7 +242,7 @@ class SparseSubset(Batch):
     def chooser(
         self,
         criterion: Criterion,
-        score: np.ndarray,
+        score: Float[np.ndarray, " question"],
         posterior: Posterior,
         questions: Any,
         rng: np.random.Generator,

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float, Int
 
 from raters.acquisition.scoring.criteria import OfVariance
 from raters.acquisition.scoring.posterior import Posterior
@@ -36,14 +37,18 @@ class Chooser:
         Cost of each question, for subclasses that score anew.
     """
 
-    price: np.ndarray | None = None
+    price: Float[np.ndarray, " question"] | None = None
 
-    def __init__(self, score: np.ndarray, about: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        score: Float[np.ndarray, " question"],
+        about: Int[np.ndarray, " question"] | None = None,
+    ) -> None:
         self.score = np.array(score, float)
         self.open = np.ones(len(score), bool)
         self.about = about
 
-    def best(self, allowed: np.ndarray) -> int:
+    def best(self, allowed: Bool[np.ndarray, " question"]) -> int:
         """Return the row to take next; −1 when none is left.
 
         Parameters
@@ -63,13 +68,13 @@ class Chooser:
 class Tree(Chooser):
     """Chooser of `SpanningTree`."""
 
-    def __init__(self, score: np.ndarray, questions: Any) -> None:
+    def __init__(self, score: Float[np.ndarray, " question"], questions: Any) -> None:
         super().__init__(score, questions.about())
         self.first, self.second = (np.asarray(getattr(questions, side)) for side in questions.pair)
         self.num_items = questions.num_items
         self.component = np.arange(self.num_items)
 
-    def best(self, allowed: np.ndarray) -> int:
+    def best(self, allowed: Bool[np.ndarray, " question"]) -> int:
         joins = self.component[self.first] != self.component[self.second]
         row = super().best(allowed & joins)
         if row < 0 and (allowed & self.open).any():
@@ -89,10 +94,10 @@ class Shortlist(Chooser, ABC):
 
     def __init__(
         self,
-        score: np.ndarray,
+        score: Float[np.ndarray, " question"],
         posterior: Posterior,
         questions: Any,
-        about: np.ndarray | None = None,
+        about: Int[np.ndarray, " question"] | None = None,
     ) -> None:
         super().__init__(score, about)
         size = min(len(self.score), _SHORTLIST)
@@ -105,13 +110,13 @@ class Shortlist(Chooser, ABC):
         self.probs = table.reshape(-1, *table.shape[2:])
         self.weight = np.asarray(parts[0][0].weight).ravel()
 
-    def best(self, allowed: np.ndarray) -> int:
+    def best(self, allowed: Bool[np.ndarray, " question"]) -> int:
         usable = (allowed & self.open)[self.rows]
         if not usable.any():
             return -1
         return int(self.rows[np.where(usable, self.worth(), -np.inf).argmax()])
 
-    def worth(self) -> np.ndarray:
+    def worth(self) -> Float[np.ndarray, " short"]:
         """Gain per cost of each of the shortlist, shape (short,)."""
         gain = self.gain()
         if self.price is None:
@@ -120,7 +125,7 @@ class Shortlist(Chooser, ABC):
         return per_cost
 
     @abstractmethod
-    def gain(self) -> np.ndarray:
+    def gain(self) -> Float[np.ndarray, " short"]:
         """Gain by each of the shortlist, shape (short,)."""
 
     def take(self, row: int) -> None:
@@ -139,7 +144,7 @@ class InTurn(Shortlist):
     def __init__(
         self,
         criterion: OfVariance,
-        score: np.ndarray,
+        score: Float[np.ndarray, " question"],
         posterior: Posterior,
         questions: Any,
         once: bool,
@@ -154,9 +159,20 @@ class InTurn(Shortlist):
         quantity = criterion.quantity(posterior, questions.rows(self.rows))
         self.quantity = quantity - np.tensordot(self.weight, quantity, 1)
         self.left = self._covariance(self.quantity, self.centred)
-        self.taken: list[tuple[np.ndarray, np.ndarray, float]] = []
+        self.taken: list[
+            tuple[
+                Float[np.ndarray, " short"],
+                Float[np.ndarray, "quantity 1"] | Float[np.ndarray, "quantity short"],
+                float,
+            ]
+        ] = []
 
-    def _covariance(self, quantity: np.ndarray, centred: np.ndarray) -> np.ndarray:
+    def _covariance(
+        self,
+        quantity: Float[np.ndarray, "draw quantity 1"]
+        | Float[np.ndarray, "draw quantity question"],
+        centred: Float[np.ndarray, "draw 1"] | Float[np.ndarray, "draw question"],
+    ) -> Float[np.ndarray, "quantity 1"] | Float[np.ndarray, "quantity question"]:
         """Covariances of the quantities with answers, shape (quantity, question)."""
         weighted = self.weight[:, None] * centred
         if quantity.shape[2] == 1:
@@ -164,7 +180,7 @@ class InTurn(Shortlist):
         by_question = np.broadcast_to(weighted, quantity[:, 0].shape)
         return np.asarray(np.einsum("sqn,sn->qn", quantity, by_question))
 
-    def gain(self) -> np.ndarray:
+    def gain(self) -> Float[np.ndarray, " short"]:
         return np.asarray((self.left**2).sum(0) / self.own)
 
     def add(self, place: int) -> None:
@@ -184,7 +200,7 @@ class JointInformation(Shortlist):
 
     def __init__(
         self,
-        score: np.ndarray,
+        score: Float[np.ndarray, " question"],
         posterior: Posterior,
         questions: Any,
         most: int,
@@ -200,7 +216,7 @@ class JointInformation(Shortlist):
         self.given = self.weight[:, None].astype(np.float64)
 
     @staticmethod
-    def _noise(posterior: Posterior, short: Any) -> np.ndarray:
+    def _noise(posterior: Posterior, short: Any) -> Float[np.ndarray, " short"]:
         """Mean entropy of the answer under a known draw and class, shape (short,)."""
         parts = []
         for piece, count in posterior.pieces(short):
@@ -210,7 +226,7 @@ class JointInformation(Shortlist):
             parts.append(np.asarray((weight * each).sum((0, 1)))[:count])
         return np.asarray(np.concatenate(parts) / np.log(2.0))
 
-    def gain(self) -> np.ndarray:
+    def gain(self) -> Float[np.ndarray, " short"]:
         left = _conditional_entropy(
             self.p_configuration.astype(np.float32), self.given.astype(np.float32), self.probs
         )
@@ -240,8 +256,10 @@ class JointInformation(Shortlist):
 
 @jax.jit
 def _conditional_entropy(
-    p_configuration: jax.Array, given: jax.Array, probs: jax.Array
-) -> jax.Array:
+    p_configuration: Float[Array, " configuration"],
+    given: Float[Array, "draw configuration"],
+    probs: Float[Array, "draw answer question"],
+) -> Float[Array, " question"]:
     """Entropy of each question's answer given the configuration, in bits, shape (question,)."""
     entropy: Any = 0.0
     for answer in range(probs.shape[1]):
@@ -254,7 +272,9 @@ def _conditional_entropy(
 class FrankWolfe(Shortlist):
     """Chooser of `SparseSubset`."""
 
-    def __init__(self, score: np.ndarray, posterior: Posterior, questions: Any) -> None:
+    def __init__(
+        self, score: Float[np.ndarray, " question"], posterior: Posterior, questions: Any
+    ) -> None:
         super().__init__(score, posterior, questions)
         mean = np.tensordot(self.weight, self.probs, 1)
         log = (mean * np.log(np.maximum(self.probs, 1e-12))).sum(1)  # (draw, question)
@@ -264,10 +284,10 @@ class FrankWolfe(Shortlist):
         self.all = self.vectors.sum(0)
         self.sum = np.zeros_like(self.all)
 
-    def gain(self) -> np.ndarray:
+    def gain(self) -> Float[np.ndarray, " short"]:
         return np.asarray(self.vectors @ (self.all - self.sum) / self.size)
 
-    def best(self, allowed: np.ndarray) -> int:
+    def best(self, allowed: Bool[np.ndarray, " question"]) -> int:
         # A step may lead to a question that is in the batch already; it counts all the same, up to
         # a limit.
         for _ in range(100):

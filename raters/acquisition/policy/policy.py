@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
+from jaxtyping import Bool, Float, Int, Num
 
 from raters._validation import one_of, whole
 from raters.acquisition.policy.annotator_rules import AnnotatorRule, Joint, by_annotator, plain
@@ -42,8 +43,8 @@ class Chosen(NamedTuple):
         Highest score of all candidates.
     """
 
-    rows: np.ndarray
-    score: np.ndarray
+    rows: Int[np.ndarray, " chosen"]
+    score: Float[np.ndarray, " chosen"]
     highest: float
 
 
@@ -252,11 +253,11 @@ class Policy:
         size: int,
         chooser: Chooser,
         posterior: Posterior,
-        judge: np.ndarray,
-        about: np.ndarray,
-        asked: np.ndarray,
+        judge: Int[np.ndarray, " question"],
+        about: Int[np.ndarray, " question"],
+        asked: Float[np.ndarray, " annotator"],
         rng: np.random.Generator,
-    ) -> np.ndarray:
+    ) -> Int[np.ndarray, " chosen"]:
         """Take one row after another, with the annotator by the annotator rule, shape (chosen,)."""
         rule = self.annotator or Joint()
         names = posterior.data.judges
@@ -286,11 +287,13 @@ class Policy:
             return Sequential(once=self.target != "competence")
         return Unique()
 
-    def cost_of(self, annotators: tuple[Any, ...]) -> np.ndarray:
+    def cost_of(self, annotators: tuple[Any, ...]) -> Float[np.ndarray, " annotator"]:
         """Cost of an answer of each annotator, shape (annotator,)."""
         return by_annotator("costs", self.costs or (), annotators, 1.0)
 
-    def _per_cost(self, score: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    def _per_cost(
+        self, score: Float[np.ndarray, " question"], cost: Float[np.ndarray, " question"]
+    ) -> Float[np.ndarray, " question"]:
         if (score < 0).any():
             raise SettingError(
                 f"costs need scores of at least 0, and {self.score!r} gives negative ones; leave"
@@ -298,7 +301,7 @@ class Policy:
             )
         return np.asarray(score / cost)
 
-    def quota_of(self, names: tuple[Any, ...]) -> np.ndarray:
+    def quota_of(self, names: tuple[Any, ...]) -> Num[np.ndarray, " annotator"]:
         """Bound of the answers that each annotator may be asked for, shape (annotator,)."""
         if self.quota is None:
             return np.full(len(names), np.inf)
@@ -307,8 +310,12 @@ class Policy:
         return by_annotator("quota", self.quota, names, np.inf)
 
     def _allowed(
-        self, judge: np.ndarray, is_open: np.ndarray, asked: np.ndarray, quota: np.ndarray
-    ) -> np.ndarray:
+        self,
+        judge: Int[np.ndarray, " question"],
+        is_open: Bool[np.ndarray, " question"],
+        asked: Float[np.ndarray, " annotator"],
+        quota: Num[np.ndarray, " annotator"],
+    ) -> Bool[np.ndarray, " question"]:
         """True for the rows whose annotator may be asked: below the quota, and, while somebody is
         short of the least share, only those."""
         free = asked < quota

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Shaped
 
 from raters._validation import whole
 from raters.acquisition.policy.policy import Policy, Target, check_names
@@ -145,7 +146,7 @@ def in_codes_of(posterior: Posterior, candidates: Any) -> Any:
     return candidates.asked_of(posterior.data)
 
 
-def described(posterior: Posterior, questions: Any) -> dict[str, np.ndarray]:
+def described(posterior: Posterior, questions: Any) -> dict[str, Shaped[np.ndarray, " question"]]:
     """Columns of the questions by name, with the predicted answers."""
     parts = []
     for piece, count in posterior.pieces(questions):

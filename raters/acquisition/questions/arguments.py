@@ -6,15 +6,23 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Int, Shaped
 
 from raters.acquisition.questions.numbered import Abilities
 from raters.errors import DataError
 from raters.judgements.reading.columns import encode_names, match_names
 
-Mask = np.ndarray | Iterable[tuple[Any, Any]] | Callable[[np.ndarray, np.ndarray], np.ndarray]
+Mask = (
+    Shaped[np.ndarray, "item item"]
+    | Iterable[tuple[Any, Any]]
+    | Callable[[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]], Bool[np.ndarray, " pair"]]
+)
 Available = Mapping[Any, Iterable[Any] | None]
 # Whether an annotator may be asked about two items: codes of both and of the annotator.
-Allowed = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+Allowed = Callable[
+    [Int[np.ndarray, " pair"], Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]],
+    Bool[np.ndarray, " pair"],
+]
 
 
 def names_given(names: Iterable[Any] | None, role: str, verb: str) -> tuple[Any, ...]:
@@ -49,7 +57,9 @@ def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
     return names
 
 
-def codes_given(names: Iterable[Any] | None, known: tuple[Any, ...], role: str) -> np.ndarray:
+def codes_given(
+    names: Iterable[Any] | None, known: tuple[Any, ...], role: str
+) -> Int[np.ndarray, " name"]:
     """Return the codes of names, in their order; all codes for None."""
     if names is None:
         return np.arange(len(known))
@@ -58,7 +68,11 @@ def codes_given(names: Iterable[Any] | None, known: tuple[Any, ...], role: str) 
 
 
 def abilities_given(
-    available: Available | None, items: np.ndarray, judges: np.ndarray, names: Any, annotators: Any
+    available: Available | None,
+    items: Int[np.ndarray, " item"],
+    judges: Int[np.ndarray, " annotator"],
+    names: Any,
+    annotators: Any,
 ) -> Abilities:
     """Items that each of some annotators can judge, among some items."""
     if available is None:
@@ -99,7 +113,7 @@ def as_boolean(mask: Any, num_items: int) -> Any:
     return mask
 
 
-def mask_function(mask: Any, listed: np.ndarray, num_items: int) -> Allowed | None:
+def mask_function(mask: Any, listed: Int[np.ndarray, " item"], num_items: int) -> Allowed | None:
     """Return the function of two items and an annotator that says which questions a mask allows."""
     if mask is None:
         return None
@@ -112,14 +126,22 @@ def mask_function(mask: Any, listed: np.ndarray, num_items: int) -> Allowed | No
         place = np.zeros(num_items, np.int64)
         place[listed] = np.arange(len(listed))
 
-        def within(first: np.ndarray, second: np.ndarray, _: np.ndarray) -> np.ndarray:
+        def within(
+            first: Int[np.ndarray, " pair"],
+            second: Int[np.ndarray, " pair"],
+            _: Int[np.ndarray, " pair"],
+        ) -> Bool[np.ndarray, " pair"]:
             one, other = place[first], place[second]
             either: np.ndarray = mask[one, other] | mask[other, one]
             return either
 
         return within
 
-    def called(first: np.ndarray, second: np.ndarray, _: np.ndarray) -> np.ndarray:
+    def called(
+        first: Int[np.ndarray, " pair"],
+        second: Int[np.ndarray, " pair"],
+        _: Int[np.ndarray, " pair"],
+    ) -> Bool[np.ndarray, " pair"]:
         allowed = np.asarray(mask(first, second))
         if allowed.shape != first.shape or allowed.dtype != bool:
             raise DataError(
@@ -133,8 +155,8 @@ def mask_function(mask: Any, listed: np.ndarray, num_items: int) -> Allowed | No
 
 
 def listed_pairs(
-    mask: Any, chosen: np.ndarray, names: tuple[Any, ...]
-) -> tuple[np.ndarray, np.ndarray]:
+    mask: Any, chosen: Int[np.ndarray, " item"], names: tuple[Any, ...]
+) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
     """Return the codes of listed pairs among the items chosen, each once, the smaller first."""
     pairs = (
         [tuple(pair) for pair in mask]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int, Num
 
 from raters._validation import whole
 from raters.acquisition.questions.arguments import (
@@ -313,7 +314,7 @@ def _combinations[Data: Judgements](
     return pool.rows(rows)
 
 
-def _bodies(asked: Judgements, judge: str) -> dict[str, np.ndarray]:
+def _bodies(asked: Judgements, judge: str) -> dict[str, Num[np.ndarray, "body ..."]]:
     """Columns of what can be asked about, without the column `judge`."""
     names = [name for name in asked.axes if name not in (judge, asked.answer)]
     simple = all(np.ndim(getattr(asked, name)) == 1 for name in names)
@@ -336,7 +337,10 @@ def _bodies(asked: Judgements, judge: str) -> dict[str, np.ndarray]:
 
 
 def _questions(
-    votes: Comparisons, first: np.ndarray, second: np.ndarray, annotator: np.ndarray
+    votes: Comparisons,
+    first: Int[np.ndarray, " question"],
+    second: Int[np.ndarray, " question"],
+    annotator: Int[np.ndarray, " question"],
 ) -> Comparisons:
     """Comparisons without outcomes, with the names of `votes`."""
     first, second, annotator = (

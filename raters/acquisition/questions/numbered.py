@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Int
 
 from raters.judgements.labels import Labels
 
@@ -18,7 +19,7 @@ _MOST = 1 << 25
 
 
 # Which of some numbered questions are to be kept.
-Keep = Callable[[np.ndarray], np.ndarray]
+Keep = Callable[[Int[np.ndarray, " question"]], Bool[np.ndarray, " question"]]
 
 
 class Abilities(NamedTuple):
@@ -27,17 +28,21 @@ class Abilities(NamedTuple):
     the items again, each with the number of its list times `stride` added, and so ascending
     throughout."""
 
-    judges: np.ndarray
-    items: np.ndarray
-    start: np.ndarray
-    size: np.ndarray
-    keys: np.ndarray
-    of_list: np.ndarray
+    judges: Int[np.ndarray, " annotator"]
+    items: Int[np.ndarray, " entry"]
+    start: Int[np.ndarray, " annotator"]
+    size: Int[np.ndarray, " annotator"]
+    keys: Int[np.ndarray, " entry"]
+    of_list: Int[np.ndarray, " annotator"]
     stride: int
 
     @classmethod
     def of(
-        cls, items: np.ndarray, judges: np.ndarray, lists: Mapping[int, np.ndarray], stride: int
+        cls,
+        items: Int[np.ndarray, " item"],
+        judges: Int[np.ndarray, " annotator"],
+        lists: Mapping[int, Int[np.ndarray, " _able"]],
+        stride: int,
     ) -> Abilities:
         """Abilities from the lists of those annotators who cannot judge all items."""
         limited = [code for code in judges.tolist() if code in lists]
@@ -56,15 +61,19 @@ class Abilities(NamedTuple):
         """Number of questions about one item."""
         return int(self.size.sum())
 
-    def of_numbers(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def of_numbers(
+        self, number: Int[np.ndarray, " question"]
+    ) -> tuple[Int[np.ndarray, " question"], Int[np.ndarray, " question"]]:
         """Item and annotator of each numbered question."""
         before = np.concatenate([[0], np.cumsum(self.size)])
         place = np.searchsorted(before, number, side="right") - 1
         return self.items[self.start[place] + number - before[place]], self.judges[place]
 
     def _places(
-        self, item: np.ndarray, annotator: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self, item: Int[np.ndarray, " question"], annotator: Int[np.ndarray, " question"]
+    ) -> tuple[
+        Bool[np.ndarray, " question"], Int[np.ndarray, " question"], Int[np.ndarray, " question"]
+    ]:
         """True where the annotator can judge the item; the annotator's place, and the item's in
         `items`, where so."""
         place = np.minimum(np.searchsorted(self.judges, annotator), len(self.judges) - 1)
@@ -72,12 +81,17 @@ class Abilities(NamedTuple):
         at = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
         return (self.judges[place] == annotator) & (self.keys[at] == key), place, at
 
-    def both(self, first: np.ndarray, second: np.ndarray, annotator: np.ndarray) -> np.ndarray:
+    def both(
+        self,
+        first: Int[np.ndarray, " question"],
+        second: Int[np.ndarray, " question"],
+        annotator: Int[np.ndarray, " question"],
+    ) -> Bool[np.ndarray, " question"]:
         """True where the annotator can judge both items."""
         able: np.ndarray = self._places(first, annotator)[0] & self._places(second, annotator)[0]
         return able
 
-    def answered(self, labels: Labels) -> np.ndarray:
+    def answered(self, labels: Labels) -> Int[np.ndarray, " answered"]:
         """Numbers of the questions that labels have answered, ascending."""
         can, place, at = self._places(
             np.asarray(labels.item).astype(np.int64), np.asarray(labels.annotator).astype(np.int64)
@@ -90,7 +104,7 @@ class Pairs(NamedTuple):
     """Every pair of the items that each annotator can judge, numbered."""
 
     can: Abilities
-    before: np.ndarray
+    before: Int[np.ndarray, " 1+annotator"]
 
     @classmethod
     def of(cls, can: Abilities) -> Pairs:
@@ -102,7 +116,11 @@ class Pairs(NamedTuple):
         """Number of questions."""
         return int(self.before[-1])
 
-    def of_numbers(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def of_numbers(
+        self, number: Int[np.ndarray, " question"]
+    ) -> tuple[
+        Int[np.ndarray, " question"], Int[np.ndarray, " question"], Int[np.ndarray, " question"]
+    ]:
         """Both items and the annotator of each numbered question."""
         if self.can.of_list.any():
             place = np.searchsorted(self.before, number, side="right") - 1
@@ -124,16 +142,20 @@ class Pairs(NamedTuple):
 class Listed(NamedTuple):
     """Listed pairs, each put to every annotator, numbered."""
 
-    first: np.ndarray
-    second: np.ndarray
-    judges: np.ndarray
+    first: Int[np.ndarray, " pair"]
+    second: Int[np.ndarray, " pair"]
+    judges: Int[np.ndarray, " annotator"]
 
     @property
     def total(self) -> int:
         """Number of questions."""
         return len(self.first) * len(self.judges)
 
-    def of_numbers(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def of_numbers(
+        self, number: Int[np.ndarray, " question"]
+    ) -> tuple[
+        Int[np.ndarray, " question"], Int[np.ndarray, " question"], Int[np.ndarray, " question"]
+    ]:
         """Both items and the annotator of each numbered question."""
         pair, judge = np.divmod(number, len(self.judges))
         return self.first[pair], self.second[pair], self.judges[judge]
@@ -142,7 +164,9 @@ class Listed(NamedTuple):
 # ---------------------------------------------------------------------- samples of numbers
 
 
-def sample(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> np.ndarray:
+def sample(
+    rng: np.random.Generator, total: int, limit: int, keep: Keep | None
+) -> Int[np.ndarray, " sampled"]:
     """Return the numbers below `total` that `keep` allows, in order; beyond `limit` of them, a
     uniform sample of that size."""
     if keep is None and total <= limit:
@@ -154,7 +178,9 @@ def sample(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) 
     return _passed(rng, total, limit, keep)
 
 
-def _drawn(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> np.ndarray:
+def _drawn(
+    rng: np.random.Generator, total: int, limit: int, keep: Keep | None
+) -> Int[np.ndarray, " sampled"]:
     """Draw at random and reject; fewer than `limit` when it takes too long."""
     kept = np.zeros(0, np.int64)
     fresh: list[np.ndarray] = []
@@ -171,7 +197,9 @@ def _drawn(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) 
     return kept if len(kept) <= limit else np.sort(rng.choice(kept, limit, replace=False))
 
 
-def _passed(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> np.ndarray:
+def _passed(
+    rng: np.random.Generator, total: int, limit: int, keep: Keep | None
+) -> Int[np.ndarray, " sampled"]:
     """Pass over all numbers: each gets a random rank, and the `limit` lowest ranks stay."""
     kept, ranks, highest = np.zeros(0, np.int64), np.zeros(0), np.inf
     for begin in range(0, total, _CHUNK):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int, Shaped
 
 from raters.errors import DataError
 from raters.fitting.storage import imported_class, qualified_name
@@ -94,7 +95,7 @@ def _check_alike(pool: Judgements, votes: Judgements) -> None:
             )
 
 
-def answers(pool: Any, rows: np.ndarray, values: np.ndarray) -> Any:
+def answers(pool: Any, rows: Int[np.ndarray, " row"], values: Float[np.ndarray, " row"]) -> Any:
     """Return answers to the questions in some rows of the pool, in any order."""
     return (
         pool.rows(np.zeros(0, int))
@@ -114,12 +115,14 @@ def identity(pool: Judgements, base: Judgements) -> dict[str, str]:
     }
 
 
-def packed(data: Judgements, prefix: str) -> dict[str, np.ndarray]:
+def packed(data: Judgements, prefix: str) -> dict[str, Shaped[np.ndarray, " ..."]]:
     """Return the arrays of these data, by name."""
     return {f"{prefix}/{name}": array for name, array in data.packed().items()}
 
 
-def unpacked(identity: Mapping[str, str], parts: Mapping[str, np.ndarray], prefix: str) -> Any:
+def unpacked(
+    identity: Mapping[str, str], parts: Mapping[str, Shaped[np.ndarray, " ..."]], prefix: str
+) -> Any:
     """Return the data of arrays by `packed`, with the names of `identity`."""
     container: Any = imported_class(identity["kind"], (Judgements,))
     arrays = {

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-from jax import Array
 from jax.scipy.special import xlogy
+from jaxtyping import Array, Float
 
+# Weights of the draws, or for each question its own; they sum to 1.
+Weight = Float[Array, "chain draw"] | Float[Array, "chain draw question"]
 # Bound of probabilities from below in divisions and in logarithms.
 TINY = 1e-12
 
 
-def mean(values: Array, weight: Array | None) -> Array:
+def mean(
+    values: Float[Array, "chain draw ... question"], weight: Weight | None
+) -> Float[Array, "... question"]:
     """Average over the draws.
 
     Parameters
@@ -29,6 +33,6 @@ def mean(values: Array, weight: Array | None) -> Array:
     return (jnp.expand_dims(weight, tuple(range(2, values.ndim - 1))) * values).sum((0, 1))
 
 
-def bits(probs: Array, axis: int = -2) -> Array:
+def bits(probs: Float[Array, " ..."], axis: int = -2) -> Float[Array, " ..."]:
     """Entropy over the answers, in bits; rounding does not take it below 0."""
     return jnp.maximum(-xlogy(probs, probs).sum(axis) / jnp.log(2.0), 0.0)

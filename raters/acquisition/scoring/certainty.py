@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from raters._validation import one_of, whole
 from raters.errors import SettingError
@@ -32,7 +33,7 @@ class Certainty(NamedTuple):
     """
 
     probability: float
-    estimate: np.ndarray
+    estimate: Int[np.ndarray, " place"]
 
 
 def probability_of_order(reward: Any, weight: Any = None, *, of: Of = "mean") -> Certainty:
@@ -167,7 +168,9 @@ def expected_share_of_right_pairs(reward: Any, weight: Any = None, *, seed: int 
     return (1 + total / len(first)) / 2
 
 
-def _flat(reward: Any, weight: Any) -> tuple[np.ndarray, np.ndarray]:
+def _flat(
+    reward: Any, weight: Any
+) -> tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]:
     """Draws of shape (draw, item) in float64, and weights of shape (draw,) that sum to 1."""
     reward = np.asarray(reward, np.float64)
     if reward.ndim < 2 or reward.size == 0:
@@ -191,12 +194,17 @@ def _flat(reward: Any, weight: Any) -> tuple[np.ndarray, np.ndarray]:
     return flat, weight.ravel() / weight.sum()
 
 
-def _order(values: np.ndarray) -> np.ndarray:
+def _order(values: Float[np.ndarray, "... item"]) -> Int[np.ndarray, "... item"]:
     """Items, best first."""
     return np.argsort(-values, axis=-1, kind="stable")
 
 
-def _certainty(drawn: np.ndarray, estimate: np.ndarray, weight: np.ndarray, of: Of) -> Certainty:
+def _certainty(
+    drawn: Int[np.ndarray, "draw place"],
+    estimate: Int[np.ndarray, " place"],
+    weight: Float[np.ndarray, " draw"],
+    of: Of,
+) -> Certainty:
     """Share of the draws, one row each, that equal the estimate."""
     one_of("of", of, ("mean", "most_probable"))
     if of == "most_probable":

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Shaped
 
 from raters._validation import one_of, whole
 from raters.acquisition.scoring import scores
@@ -32,7 +33,9 @@ class Criterion(abc.ABC):
     A subclass is a frozen dataclass that writes `reader`.
     """
 
-    def __call__(self, posterior: Posterior, questions: Any, *, seed: int = 0) -> np.ndarray:
+    def __call__(
+        self, posterior: Posterior, questions: Any, *, seed: int = 0
+    ) -> Float[np.ndarray, " question"]:
         """Score questions, in pieces so that memory stays bounded.
 
         Parameters
@@ -76,7 +79,7 @@ class Criterion(abc.ABC):
 class _OfAnswers(Criterion):
     """A function of the answer probabilities alone."""
 
-    function: ClassVar[Callable[..., jax.Array]]
+    function: ClassVar[Callable[..., Float[Array, " question"]]]
     by_class: ClassVar[bool] = False
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
@@ -187,7 +190,7 @@ class _Predictive(Criterion):
     """Scores of an answer against the answers to other questions."""
 
     targets: int = 500
-    function: ClassVar[Callable[..., jax.Array]]
+    function: ClassVar[Callable[..., Float[Array, " question"]]]
 
     def __post_init__(self) -> None:
         whole("targets", self.targets)
@@ -202,11 +205,11 @@ class _Predictive(Criterion):
         by_class = posterior.answer_probs(targets, by_class=True).table
         target_unit = np.asarray(targets.codes(latent.unit))
 
-        def score(piece: Any) -> jax.Array:
+        def score(piece: Any) -> Float[Array, " question"]:
             summed, classes = (posterior.answer_probs(piece, by_class=own) for own in (False, True))
             unit = np.asarray(piece.codes(latent.unit))
 
-            def together(rows: slice) -> jax.Array:
+            def together(rows: slice) -> Float[Array, "answer question target_answer target"]:
                 """Joint probabilities; those of questions and targets of one unit by its class."""
                 joint: jax.Array = scores.joint(summed.table[..., rows], table, summed.weight)
                 same = np.flatnonzero(np.isin(target_unit, unit[rows]))
@@ -255,7 +258,9 @@ class OfVariance(Criterion):
     """Criteria that are the expected reduction of the variance of some quantities."""
 
     @abc.abstractmethod
-    def quantity(self, posterior: Posterior, questions: Any) -> np.ndarray:
+    def quantity(
+        self, posterior: Posterior, questions: Any
+    ) -> Float[np.ndarray, "draw quantity 1"] | Float[np.ndarray, "draw quantity question"]:
         """Quantities whose variance is reduced, under each draw.
 
         Parameters
@@ -304,12 +309,14 @@ class VarianceReduction(OfVariance):
 
         return score
 
-    def quantity(self, posterior: Posterior, questions: Any) -> np.ndarray:
+    def quantity(
+        self, posterior: Posterior, questions: Any
+    ) -> Float[np.ndarray, "draw quantity 1"]:
         """Quantities under each draw, shape (draw, quantity, 1)."""
         quantity = self._by_draw(posterior)
         return np.asarray(quantity, np.float32).reshape(-1, quantity.shape[-1], 1)
 
-    def _by_draw(self, posterior: Posterior) -> jax.Array:
+    def _by_draw(self, posterior: Posterior) -> Float[Array, "chain draw quantity"]:
         """Quantities under each draw, shape (chain, draw, quantity)."""
         if self.of == "competence":
             of = posterior.site(
@@ -356,17 +363,17 @@ class Random(Criterion):
         return lambda piece: rng.random(piece.num_rows)
 
 
-def rewards(posterior: Posterior) -> jax.Array:
+def rewards(posterior: Posterior) -> Float[Array, "chain draw item ..."]:
     """Rewards of the items, shape (chain, draw, item, ...)."""
     return posterior.site("reward", "so items have no order of their own")
 
 
 def against(
-    function: Callable[..., jax.Array],
+    function: Callable[..., Float[Array, " question"]],
     probs: AnswerProbs,
-    others: jax.Array,
-    together: Callable[[slice], jax.Array] | None = None,
-) -> jax.Array:
+    others: Shaped[Array, "chain draw ..."],
+    together: Callable[[slice], Float[Array, "answer question target_answer target"]] | None = None,
+) -> Float[Array, " question"]:
     """Score questions against many `others`, in slices: the joint table is as large as questions ×
     others. `together` gives the joint probabilities of a slice where draws alone do not."""
     parts = []
@@ -383,13 +390,13 @@ def competence_site(posterior: Posterior) -> str:
     return next((name for name, site in sites.items() if judge in site.dims), "competence")
 
 
-def flat_weight(posterior: Posterior) -> np.ndarray:
+def flat_weight(posterior: Posterior) -> Float[np.ndarray, " draw"]:
     """Weight of each draw in float64, shape (draw,)."""
     weight: np.ndarray = np.asarray(posterior.weight, np.float64).ravel()
     return np.asarray(weight / weight.sum())
 
 
-def _on_one_scale(posterior: Posterior) -> dict[str, np.ndarray]:
+def _on_one_scale(posterior: Posterior) -> dict[str, Float[np.ndarray, "chain draw ..."]]:
     """Draws moved along each `Scale` orbit of the model to where its first site has one size."""
     values = dict(posterior.draws)
     for symmetry in posterior.model.symmetries:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from raters._validation import whole
 from raters.acquisition.scoring import scores
@@ -87,7 +87,9 @@ class OrderVariance(OfVariance):
     """Expected reduction of the variance of the order of the two items by an answer about them,
     summed over types where there are several: see `scores.order_variance_reduction`."""
 
-    def quantity(self, posterior: Posterior, questions: Any) -> np.ndarray:
+    def quantity(
+        self, posterior: Posterior, questions: Any
+    ) -> Float[np.ndarray, "draw type question"]:
         """True where the first item is the better, shape (draw, type, question)."""
         check_pairs(questions, self)
         reward = np.asarray(rewards(posterior), np.float32)
@@ -159,7 +161,7 @@ def check_pairs(questions: Any, criterion: Criterion) -> None:
         )
 
 
-def _one_order(posterior: Posterior, criterion: Criterion) -> jax.Array:
+def _one_order(posterior: Posterior, criterion: Criterion) -> Float[Array, "chain draw item"]:
     """Rewards of the items, shape (chain, draw, item); `SettingError` where there are those of
     several types."""
     reward = rewards(posterior)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Float
 
-from raters.acquisition.scoring.averages import TINY, bits, mean
+from raters.acquisition.scoring.averages import TINY, Weight, bits, mean
 
 
 @jax.jit
-def order_entropy(difference: Array, weight: Array | None = None) -> Array:
+def order_entropy(
+    difference: Float[Array, "chain draw question"], weight: Weight | None = None
+) -> Float[Array, " question"]:
     """Entropy of the order of two items, which each draw gives by the sign of their `difference`.
 
     Unlike `entropy` it leaves out the noise of the answer: a pair of nearly equal items whose order
@@ -41,7 +43,11 @@ def order_entropy(difference: Array, weight: Array | None = None) -> Array:
 
 
 @jax.jit
-def order_variance_reduction(probs: Array, difference: Array, weight: Array | None = None) -> Array:
+def order_variance_reduction(
+    probs: Float[Array, "chain draw answer question"],
+    difference: Float[Array, "chain draw question"],
+    weight: Float[Array, "chain draw"] | None = None,
+) -> Float[Array, " question"]:
     r"""Expected reduction of the variance of the order of the two items by an answer about them.
 
     .. math:: \frac{\mathrm{Cov}(p(y \mid \theta), 1[r_i > r_j])^2}{p(y)\,(1 - p(y))}
@@ -80,8 +86,11 @@ def order_variance_reduction(probs: Array, difference: Array, weight: Array | No
 
 @jax.jit
 def expected_improvement(
-    first: Array, second: Array, best: Array, weight: Array | None = None
-) -> Array:
+    first: Float[Array, "chain draw question"],
+    second: Float[Array, "chain draw question"],
+    best: Float[Array, "chain draw"],
+    weight: Float[Array, "chain draw"] | None = None,
+) -> Float[Array, " question"]:
     r"""Expected excess of the better of two items over the item that has the highest mean now.
 
     .. math:: \mathbb{E}_\theta \max(r_i - r^*, r_j - r^*, 0)

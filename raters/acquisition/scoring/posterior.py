@@ -13,8 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float, Int, Key
 from numpyro import handlers
 
+from raters.acquisition.scoring.averages import Weight
 from raters.errors import DataError, SettingError
 from raters.fitting.result import check_model, draws_of, program_of
 from raters.judgements.base import Judgements
@@ -39,8 +41,8 @@ class AnswerProbs(NamedTuple):
         Sums to 1 over the draws.
     """
 
-    table: jax.Array
-    weight: jax.Array
+    table: Float[Array, "chain draw answer question"]
+    weight: Weight
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,10 @@ class Posterior:
     model: Model[Any]
     data: Judgements
     draws: Values
-    weight: np.ndarray
+    weight: Float[np.ndarray, "chain draw"]
     independent: float = math.inf
     pool: Judgements | None = None
-    cost: np.ndarray | None = None
+    cost: Float[np.ndarray, " annotator"] | None = None
 
     @classmethod
     def of(
@@ -190,7 +192,7 @@ class Posterior:
             self, data=data, weight=(weight / weight.sum()).astype(np.float32)
         )
 
-    def _log_likelihood(self, data: Judgements) -> np.ndarray:
+    def _log_likelihood(self, data: Judgements) -> Float[np.ndarray, " draw"]:
         return np.asarray(
             _log_likelihoods(self.model, jax.tree.map(jnp.asarray, data), self._flat), np.float64
         )
@@ -214,7 +216,7 @@ class Posterior:
         }
 
     @cached_property
-    def _responsibilities(self) -> jax.Array | None:
+    def _responsibilities(self) -> Float[Array, "draw unit class"] | None:
         """Probability of each class of each unit under each draw, shape (draw, unit, class); None
         for a model without."""
         latent = self.program.latent
@@ -230,7 +232,7 @@ class Posterior:
         probs: jax.Array = class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self._flat)
         return probs
 
-    def responsibility(self) -> np.ndarray:
+    def responsibility(self) -> Float[np.ndarray, "unit class"]:
         """Posterior probability of each class of each unit, for a model that sums classes out.
 
         Returns
@@ -253,7 +255,7 @@ class Posterior:
         annotator."""
         return self.program.latent is not None and self.program.unit != self.data.judge
 
-    def site(self, name: str, why: str) -> jax.Array:
+    def site(self, name: str, why: str) -> Float[Array, "chain draw ..."]:
         """Draws of a site.
 
         Parameters
@@ -339,8 +341,10 @@ def sample_of[Data: Judgements](questions: Data, most: int, rng: np.random.Gener
 
 
 @partial(jax.jit, static_argnums=(0, 3))
-def _prior_draws(model: Model[Any], data: Any, keys: jax.Array, sites: tuple[str, ...]) -> Values:
-    def draw(key: jax.Array) -> Values:
+def _prior_draws(
+    model: Model[Any], data: Any, keys: Key[Array, " draw"], sites: tuple[str, ...]
+) -> Values:
+    def draw(key: Key[Array, ""]) -> Values:
         trace = handlers.trace(handlers.seed(model.generate, key)).get_trace(data)
         return {name: trace[name]["value"] for name in sites}
 
@@ -349,7 +353,7 @@ def _prior_draws(model: Model[Any], data: Any, keys: jax.Array, sites: tuple[str
 
 
 @partial(jax.jit, static_argnums=0)
-def _log_likelihoods(model: Model[Any], data: Any, draws: Values) -> jax.Array:
+def _log_likelihoods(model: Model[Any], data: Any, draws: Values) -> Float[Array, " draw"]:
     total: jax.Array = jax.lax.map(
         lambda values: pointwise_log_likelihood(model, data, values).sum(), draws
     )
@@ -362,9 +366,9 @@ def _answer_probs(
     by_class: bool,
     asked: Any,
     draws: Values,
-    weight: jax.Array,
-    responsibilities: jax.Array | None,
-    unit: jax.Array | None,
+    weight: Float[Array, "chain draw"],
+    responsibilities: Float[Array, "chain*draw unit class"] | None,
+    unit: Int[Array, " row"] | None,
 ) -> AnswerProbs:
     """Tables of shape (chain, draw, answer, row); classes summed out by the responsibilities of
     each row's unit, or one after the other along the draws."""

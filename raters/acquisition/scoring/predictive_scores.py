@@ -6,13 +6,17 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Float, Shaped
 
-from raters.acquisition.scoring.averages import TINY, bits, mean
+from raters.acquisition.scoring.averages import TINY, Weight, bits, mean
 
 
 @jax.jit
-def joint(probs: Array, targets: Array, weight: Array | None = None) -> Array:
+def joint(
+    probs: Float[Array, "chain draw answer question"],
+    targets: Float[Array, "chain draw target_answer target"],
+    weight: Weight | None = None,
+) -> Float[Array, "answer question target_answer target"]:
     r"""Probability of each answer to each question together with each answer to each target.
 
     .. math:: p(y, y_m) = \mathbb{E}_\theta\, p(y \mid \theta)\, p(y_m \mid \theta)
@@ -49,8 +53,11 @@ def joint(probs: Array, targets: Array, weight: Array | None = None) -> Array:
 
 @jax.jit
 def epig(
-    probs: Array, targets: Array, weight: Array | None = None, together: Array | None = None
-) -> Array:
+    probs: Float[Array, "chain draw answer question"],
+    targets: Float[Array, "chain draw target_answer target"],
+    weight: Float[Array, "chain draw"] | None = None,
+    together: Float[Array, "answer question target_answer target"] | None = None,
+) -> Float[Array, " question"]:
     r"""Expected predictive information gain: mean mutual information of the answer and the answers
     to `targets`.
 
@@ -91,13 +98,13 @@ def epig(
 
 @partial(jax.jit, static_argnames="printed")
 def error_reduction(
-    probs: Array,
-    targets: Array,
-    weight: Array | None = None,
-    together: Array | None = None,
+    probs: Float[Array, "chain draw answer question"],
+    targets: Float[Array, "chain draw target_answer target"],
+    weight: Float[Array, "chain draw"] | None = None,
+    together: Float[Array, "answer question target_answer target"] | None = None,
     *,
     printed: bool = False,
-) -> Array:
+) -> Float[Array, " question"]:
     r"""Expected error reduction of Roy and McCallum (2001): the negative expected log-loss on
     `targets` once the answer is known.
 
@@ -147,7 +154,11 @@ def error_reduction(
 
 
 @jax.jit
-def event_information(probs: Array, events: Array, weight: Array | None = None) -> Array:
+def event_information(
+    probs: Float[Array, "chain draw answer question"],
+    events: Shaped[Array, "chain draw event"],
+    weight: Float[Array, "chain draw"] | None = None,
+) -> Float[Array, " question"]:
     r"""Sum over events of their mutual information with the answer, :math:`\sum_e I(y; e)`.
 
     Parameters

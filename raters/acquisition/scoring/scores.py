@@ -12,10 +12,10 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax import Array
 from jax.scipy.special import xlogy
+from jaxtyping import Array, Float
 
-from raters.acquisition.scoring.averages import TINY, bits, mean
+from raters.acquisition.scoring.averages import TINY, Weight, bits, mean
 from raters.acquisition.scoring.order_scores import (
     expected_improvement,
     order_entropy,
@@ -51,7 +51,9 @@ __all__ = [
 
 
 @jax.jit
-def bald(probs: Array, weight: Array | None = None) -> Array:
+def bald(
+    probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
+) -> Float[Array, " question"]:
     r"""Mutual information of the answer and all parameters, as a difference of entropies.
 
     .. math:: I(y; \theta) = H(\mathbb{E}_\theta\, p(y \mid \theta))
@@ -87,7 +89,9 @@ def bald(probs: Array, weight: Array | None = None) -> Array:
 
 
 @jax.jit
-def bald_divergence(probs: Array, weight: Array | None = None) -> Array:
+def bald_divergence(
+    probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
+) -> Float[Array, " question"]:
     r"""`bald` in its other form: the mean divergence of the draws' predictions from their
     consensus.
 
@@ -120,7 +124,9 @@ def bald_divergence(probs: Array, weight: Array | None = None) -> Array:
 
 
 @jax.jit
-def bald_about(probs: Array) -> Array:
+def bald_about(
+    probs: Float[Array, "phi_draw psi_draw answer question"],
+) -> Float[Array, " question"]:
     r"""Mutual information of the answer and some of the parameters φ, with the others ψ integrated
     out.
 
@@ -153,7 +159,9 @@ def bald_about(probs: Array) -> Array:
 
 
 @jax.jit
-def entropy(probs: Array, weight: Array | None = None) -> Array:
+def entropy(
+    probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
+) -> Float[Array, " question"]:
     r"""Entropy of the predicted answer, :math:`H(\mathbb{E}_\theta\, p(y \mid \theta))`:
     uncertainty sampling.
 
@@ -181,7 +189,9 @@ def entropy(probs: Array, weight: Array | None = None) -> Array:
 
 
 @jax.jit
-def least_confidence(probs: Array, weight: Array | None = None) -> Array:
+def least_confidence(
+    probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
+) -> Float[Array, " question"]:
     """One minus the probability of the most probable answer. With two answers it orders questions
     as `entropy` does.
 
@@ -205,7 +215,9 @@ def least_confidence(probs: Array, weight: Array | None = None) -> Array:
 
 
 @jax.jit
-def margin(probs: Array, weight: Array | None = None) -> Array:
+def margin(
+    probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
+) -> Float[Array, " question"]:
     """One minus the lead of the most probable answer over the second.
 
     Parameters
@@ -229,7 +241,9 @@ def margin(probs: Array, weight: Array | None = None) -> Array:
 
 
 @jax.jit
-def vote_entropy(probs: Array, weight: Array | None = None) -> Array:
+def vote_entropy(
+    probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
+) -> Float[Array, " question"]:
     """Query by committee: entropy of the votes when each draw votes for its most probable answer
     (Dagan and Engelson 1995).
 
@@ -256,7 +270,9 @@ def vote_entropy(probs: Array, weight: Array | None = None) -> Array:
 
 
 @jax.jit
-def committee_divergence(probs: Array, weight: Array | None = None) -> Array:
+def committee_divergence(
+    probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
+) -> Float[Array, " question"]:
     r"""Query by committee: mean divergence between the members, over ordered pairs with
     replacement.
 
@@ -292,7 +308,11 @@ def committee_divergence(probs: Array, weight: Array | None = None) -> Array:
 
 
 @jax.jit
-def variance_reduction(probs: Array, quantity: Array, weight: Array | None = None) -> Array:
+def variance_reduction(
+    probs: Float[Array, "chain draw answer question"],
+    quantity: Float[Array, "chain draw quantity"],
+    weight: Float[Array, "chain draw"] | None = None,
+) -> Float[Array, " question"]:
     r"""Expected reduction of the posterior variance of some quantities by an answer, summed over
     them.
 
@@ -330,7 +350,11 @@ def variance_reduction(probs: Array, quantity: Array, weight: Array | None = Non
 
 
 @partial(jax.jit, static_argnums=2)
-def class_variance_reduction(probs: Array, weight: Array, classes: int) -> Array:
+def class_variance_reduction(
+    probs: Float[Array, "chain draw_class label question"],
+    weight: Float[Array, "chain draw_class question"],
+    classes: int,
+) -> Float[Array, " question"]:
     r"""Expected reduction of the variance of the indicators of an item's true class by a label,
     summed over classes.
 

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Bool, Float, Int
 
 from raters._validation import one_of, whole
 from raters.acquisition.simulation.truths import (
@@ -183,11 +184,11 @@ class _Crowd(NamedTuple):
     of the annotators of each item, and a random order of the items."""
 
     empty: Labels
-    label: np.ndarray
-    true_class: np.ndarray
-    accuracy: np.ndarray
-    annotators: np.ndarray
-    order: np.ndarray
+    label: Int[np.ndarray, "item annotator"]
+    true_class: Int[np.ndarray, " item"]
+    accuracy: Float[np.ndarray, " annotator"]
+    annotators: Int[np.ndarray, "item annotator"]
+    order: Int[np.ndarray, " pool"]
 
     @property
     def num_pool(self) -> int:
@@ -294,13 +295,19 @@ def _labelled(
     return xr.Dataset(table, {"step": np.arange(len(measured))})
 
 
-def _trained(labels: Labels, truths: np.ndarray) -> np.ndarray:
+def _trained(
+    labels: Labels, truths: Int[np.ndarray, " item"]
+) -> Float[np.ndarray, "feature class"]:
     """Coefficients of the classifier trained on truths, shape (feature, class)."""
     start = Raykar().start(dataclasses.replace(labels, truth=truths))
     return np.asarray(start["coefficient"])
 
 
-def _tested(crowd: _Crowd, coefficient: np.ndarray, acquired: np.ndarray) -> float:
+def _tested(
+    crowd: _Crowd,
+    coefficient: Float[np.ndarray, "feature class"],
+    acquired: Bool[np.ndarray, " item"],
+) -> float:
     """Accuracy of the classifier on the items held out, or else on those not acquired yet."""
     predicted = (np.asarray(crowd.empty.features) @ coefficient).argmax(1)
     pool = np.isin(np.arange(len(acquired)), crowd.order)
@@ -310,11 +317,11 @@ def _tested(crowd: _Crowd, coefficient: np.ndarray, acquired: np.ndarray) -> flo
 
 def _next(
     crowd: _Crowd,
-    free: np.ndarray,
-    coefficient: np.ndarray | None,
+    free: Int[np.ndarray, " free"],
+    coefficient: Float[np.ndarray, "feature class"] | None,
     settings: _Settings,
     first: bool,
-) -> np.ndarray:
+) -> Int[np.ndarray, " next"]:
     """Items that come next."""
     if first:
         return free[: settings.first_items]

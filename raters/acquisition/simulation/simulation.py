@@ -10,6 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Bool, Float, Int
 from scipy.stats import kendalltau
 
 from raters._validation import whole
@@ -198,7 +199,7 @@ class Answers(abc.ABC):
     pool: Judgements
 
     @abc.abstractmethod
-    def left(self, asked: np.ndarray) -> np.ndarray:
+    def left(self, asked: Int[np.ndarray, " row"]) -> Bool[np.ndarray, " row"]:
         """True for the rows that can be asked once more, from how often it was asked."""
 
     @abc.abstractmethod
@@ -209,10 +210,10 @@ class Answers(abc.ABC):
 class Simulated(Answers):
     """Answers drawn with the probability of each, shape (answer, row)."""
 
-    def __init__(self, pool: Judgements, probs: np.ndarray, seed: int) -> None:
+    def __init__(self, pool: Judgements, probs: Float[np.ndarray, "answer row"], seed: int) -> None:
         self.pool, self.cumulative, self.seed = pool, np.cumsum(probs, 0), seed
 
-    def left(self, asked: np.ndarray) -> np.ndarray:
+    def left(self, asked: Int[np.ndarray, " row"]) -> Bool[np.ndarray, " row"]:
         """True for the rows that can be asked once more: always where an answer is not final."""
         return np.ones(len(asked), bool) if self.pool.again else asked == 0
 
@@ -240,7 +241,7 @@ class Recorded(Answers):
         self.length = np.array([len(queue) for queue in self.queues])
         self.total = int(self.length.sum())
 
-    def left(self, asked: np.ndarray) -> np.ndarray:
+    def left(self, asked: Int[np.ndarray, " row"]) -> Bool[np.ndarray, " row"]:
         """True for the rows whose record is not used up."""
         return np.asarray(asked < self.length)
 
@@ -249,7 +250,9 @@ class Recorded(Answers):
         return self.queues[row][number]
 
 
-def _answer_probs(model: Model[Any], truth: Mapping[str, Any], pool: Any) -> np.ndarray:
+def _answer_probs(
+    model: Model[Any], truth: Mapping[str, Any], pool: Any
+) -> Float[np.ndarray, "answer row"]:
     """Probability of each answer under the truth, shape (answer, row)."""
     prior = Posterior.prior(model, pool, draws=1)
     program = prior.program
@@ -416,11 +419,17 @@ def measures(posterior: Posterior, truth: Mapping[str, Any]) -> dict[str, float]
     return values
 
 
-def _correlation(one: np.ndarray, other: np.ndarray) -> float:
+def _correlation(
+    one: Float[np.ndarray, " annotator"], other: Float[np.ndarray, " annotator"]
+) -> float:
     return float(np.corrcoef(one, other)[0, 1]) if np.ptp(one) > 0 and np.ptp(other) > 0 else 0.0
 
 
-def _coverage(drawn: np.ndarray, weight: np.ndarray, real: np.ndarray) -> float:
+def _coverage(
+    drawn: Float[np.ndarray, "chain draw item"],
+    weight: Float[np.ndarray, "chain draw"],
+    real: Float[np.ndarray, " item"],
+) -> float:
     """Share of pairs whose true difference lies within the central 90 % of its draws."""
     first, second = np.triu_indices(len(real), 1)
     if len(first) > 2000:

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import Float, Int
 
 from raters.errors import SettingError
 from raters.inference import PGEM, Backend
@@ -38,8 +39,8 @@ class Inferred(NamedTuple):
         Values of the model's sites.
     """
 
-    responsibility: np.ndarray
-    accuracy: np.ndarray
+    responsibility: Float[np.ndarray, "item class"]
+    accuracy: Float[np.ndarray, " annotator"]
     values: Values
 
 
@@ -108,8 +109,8 @@ class TruthPolicy(abc.ABC):
 
     @abc.abstractmethod
     def truths(
-        self, labels: Labels, before: np.ndarray, inferred: Inferred | None = None
-    ) -> np.ndarray:
+        self, labels: Labels, before: Int[np.ndarray, " item"], inferred: Inferred | None = None
+    ) -> Int[np.ndarray, " item"]:
         """Class of each labelled item, and −1 for the others, shape (item,).
 
         Parameters
@@ -122,7 +123,9 @@ class TruthPolicy(abc.ABC):
             Result of `infer`, where it is known.
         """
 
-    def choose(self, annotators: np.ndarray, size: int, inferred: Inferred | None) -> np.ndarray:
+    def choose(
+        self, annotators: Int[np.ndarray, " annotator"], size: int, inferred: Inferred | None
+    ) -> Int[np.ndarray, " chosen"]:
         """Choose the annotators of a new item.
 
         Parameters
@@ -159,8 +162,8 @@ class MajorityTruth(TruthPolicy):
     infers: ClassVar[bool] = False
 
     def truths(
-        self, labels: Labels, before: np.ndarray, inferred: Inferred | None = None
-    ) -> np.ndarray:
+        self, labels: Labels, before: Int[np.ndarray, " item"], inferred: Inferred | None = None
+    ) -> Int[np.ndarray, " item"]:
         """Class of each labelled item, and −1 for the others, shape (item,)."""
         shares = labels.without_truth().vote_shares()
         return np.where(labels.judgements_by("item") > 0, shares.argmax(1), -1)
@@ -171,8 +174,8 @@ class FrozenTruth(TruthPolicy):
     """Most probable class when the item was acquired, which then stays."""
 
     def truths(
-        self, labels: Labels, before: np.ndarray, inferred: Inferred | None = None
-    ) -> np.ndarray:
+        self, labels: Labels, before: Int[np.ndarray, " item"], inferred: Inferred | None = None
+    ) -> Int[np.ndarray, " item"]:
         """Class of each labelled item, and −1 for the others, shape (item,)."""
         now = _modes(labels, self.infer(labels) if inferred is None else inferred)
         return np.where(before >= 0, before, now)
@@ -183,8 +186,8 @@ class ReinferredTruth(TruthPolicy):
     """Most probable class given all labels so far."""
 
     def truths(
-        self, labels: Labels, before: np.ndarray, inferred: Inferred | None = None
-    ) -> np.ndarray:
+        self, labels: Labels, before: Int[np.ndarray, " item"], inferred: Inferred | None = None
+    ) -> Int[np.ndarray, " item"]:
         """Class of each labelled item, and −1 for the others, shape (item,)."""
         return _modes(labels, self.infer(labels) if inferred is None else inferred)
 
@@ -197,13 +200,15 @@ class BestLabeller(ReinferredTruth):
     Single labels do not inform about the accuracy of annotators, so the first items have several.
     """
 
-    def choose(self, annotators: np.ndarray, size: int, inferred: Inferred | None) -> np.ndarray:
+    def choose(
+        self, annotators: Int[np.ndarray, " annotator"], size: int, inferred: Inferred | None
+    ) -> Int[np.ndarray, " chosen"]:
         """Choose the best annotator; the first `size` before the first fit."""
         if inferred is None:
             return annotators[:size]
         return annotators[[int(inferred.accuracy[annotators].argmax())]]
 
 
-def _modes(labels: Labels, inferred: Inferred) -> np.ndarray:
+def _modes(labels: Labels, inferred: Inferred) -> Int[np.ndarray, " item"]:
     """Most probable class of each labelled item, and −1 for the others."""
     return np.where(labels.judgements_by("item") > 0, inferred.responsibility.argmax(1), -1)

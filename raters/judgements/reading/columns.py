@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
+from jaxtyping import Bool, Float, Int
 
 from raters.errors import DataError
 
@@ -20,7 +21,7 @@ class Column(NamedTuple):
 
     name: str
     role: str
-    code: np.ndarray
+    code: Int[np.ndarray, " row"]
     values: list[Any]
 
     def __len__(self) -> int:
@@ -79,7 +80,9 @@ def _arrays(table: Any, wanted: Mapping[str, str]) -> dict[str, Any]:
     return arrays
 
 
-def read_places(table: Any, places: Sequence[str]) -> tuple[np.ndarray, Column]:
+def read_places(
+    table: Any, places: Sequence[str]
+) -> tuple[Bool[np.ndarray, "ranking place"], Column]:
     """Mask of the places of each ranking that hold an item, shape (ranking, place), and those
     items, row by row, as one column.
 
@@ -212,7 +215,7 @@ def _column(values: Any, name: str, role: str) -> Column:
     return Column(name, role, code.astype(np.int32), distinct)
 
 
-def read_numbers(column: Column) -> np.ndarray:
+def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
     """A column as finite floats."""
     try:
         numbers = np.array([float(value) for value in column.values])
@@ -240,7 +243,7 @@ def read_numbers(column: Column) -> np.ndarray:
     return values
 
 
-def read_counts(column: Column) -> np.ndarray:
+def read_counts(column: Column) -> Float[np.ndarray, " row"]:
     """A column of counts: whole numbers, at least 1."""
     numbers = read_numbers(column)
     wrong = (numbers < 1) | (numbers != np.round(numbers))
@@ -269,7 +272,7 @@ def first_row(column: Column, values: Sequence[Any]) -> int:
 
 def encode_names(
     columns: Sequence[Column], known: Iterable[Any] | None, role: str
-) -> tuple[list[np.ndarray], Names]:
+) -> tuple[list[Int[np.ndarray, " row"]], Names]:
     """Shared integer codes of one or several columns that name the same things, and the names in
     code order.
 
@@ -353,7 +356,9 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def match_names(codes: np.ndarray, names: Names, known: Names, role: str) -> np.ndarray:
+def match_names(
+    codes: Int[np.ndarray, " ..."], names: Names, known: Names, role: str
+) -> Int[np.ndarray, " ..."]:
     """Codes into `names` as codes into `known`, matched by name."""
     codes = np.asarray(codes)
     if names == known:

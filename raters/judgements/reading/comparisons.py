@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from raters.errors import DataError, DataWarning
 from raters.judgements.reading.columns import (
@@ -62,7 +63,10 @@ def shape(
 
 
 def check_items(
-    left: np.ndarray, right: np.ndarray, names: Names, columns: tuple[str, str]
+    left: Int[np.ndarray, " row"],
+    right: Int[np.ndarray, " row"],
+    names: Names,
+    columns: tuple[str, str],
 ) -> None:
     """`DataError` for rows that compare an item with itself, and for columns that do not name
     items."""
@@ -84,7 +88,7 @@ def check_items(
 
 def annotators(
     columns: Mapping[str, Column], known: Iterable[Any] | None, rows: int
-) -> tuple[np.ndarray, tuple[Any, ...]]:
+) -> tuple[Int[np.ndarray, " row"], tuple[Any, ...]]:
     """Codes and names of the annotators; without a column all rows are by one of the name
     ``all``."""
     if "annotator" not in columns:
@@ -108,7 +112,9 @@ def annotators(
     return who, names
 
 
-def pairs_within(group: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
+def pairs_within(
+    group: Int[np.ndarray, " row"], groups: int
+) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
     """All pairs of rows of the same group."""
     order = np.argsort(group, kind="stable")
     sizes = np.bincount(group, minlength=groups).astype(np.int64)
@@ -128,11 +134,13 @@ def pairs_within(group: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray
 
 
 def cells(
-    codes: Sequence[np.ndarray],
+    codes: Sequence[Int[np.ndarray, " row"]],
     sizes: Sequence[int],
-    wins: np.ndarray | None,
-    count: np.ndarray | None,
-) -> tuple[list[np.ndarray], np.ndarray | None, np.ndarray]:
+    wins: Float[np.ndarray, " row"] | None,
+    count: Float[np.ndarray, " row"] | None,
+) -> tuple[
+    list[Int[np.ndarray, " cell"]], Float[np.ndarray, " cell"] | None, Float[np.ndarray, " cell"]
+]:
     """Equal rows put together, sorted by their codes: the codes, the wins and the votes of each
     distinct row."""
     single = count is None and (
@@ -142,7 +150,7 @@ def cells(
         return _cells_of_single_votes(codes, sizes, wins)
     order, starts = _equal_rows(codes, sizes)
 
-    def total(votes: np.ndarray) -> np.ndarray:
+    def total(votes: Float[np.ndarray, " row"]) -> Float[np.ndarray, " cell"]:
         return np.add.reduceat(votes[order], starts, dtype=np.float64).astype(np.float32)
 
     count = np.ones(len(order), np.float32) if count is None else count
@@ -155,8 +163,12 @@ def cells(
 
 
 def _cells_of_single_votes(
-    codes: Sequence[np.ndarray], sizes: Sequence[int], wins: np.ndarray | None
-) -> tuple[list[np.ndarray], np.ndarray | None, np.ndarray]:
+    codes: Sequence[Int[np.ndarray, " row"]],
+    sizes: Sequence[int],
+    wins: Float[np.ndarray, " row"] | None,
+) -> tuple[
+    list[Int[np.ndarray, " cell"]], Float[np.ndarray, " cell"] | None, Float[np.ndarray, " cell"]
+]:
     """`cells` by sorting one array in place, the outcome in its lowest bits: a third of the memory,
     and much faster."""
     key = _key(codes, sizes)
@@ -177,7 +189,7 @@ def _cells_of_single_votes(
     return codes_of_cells[::-1], wins, count
 
 
-def _key(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
+def _key(codes: Sequence[Int[np.ndarray, " row"]], sizes: Sequence[int]) -> Int[np.ndarray, " row"]:
     """One number for each row, which sorts as the codes do."""
     key = np.zeros(len(codes[0]), np.int64)
     for code, size in zip(codes, sizes, strict=True):
@@ -186,7 +198,9 @@ def _key(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
     return key
 
 
-def _equal_rows(codes: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def _equal_rows(
+    codes: Sequence[Int[np.ndarray, " row"]], sizes: Sequence[int]
+) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " cell"]]:
     """An order that puts equal rows together, sorted by the codes, and where in it each group of
     equals starts."""
     if math.prod(sizes) < 2**63:
@@ -206,7 +220,13 @@ def rankings(
     annotator: str | None,
     known_items: Iterable[Any] | None,
     known_annotators: Iterable[Any] | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, Names, Names]:
+) -> tuple[
+    Int[np.ndarray, " comparison"],
+    Int[np.ndarray, " comparison"],
+    Int[np.ndarray, " comparison"],
+    Names,
+    Names,
+]:
     """Winners, losers and annotators of the comparisons that rankings make, and the names."""
     given, places = (
         places,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float, Num, Shaped
 
 from raters.errors import DataError
 from raters.judgements.reading.columns import (
@@ -26,7 +27,7 @@ _NUMERIC = {"integer", "floating", "mixed-integer-float", "boolean", "decimal", 
 
 def feature_array(
     features: Any, names: Sequence[str] | None, items: Names
-) -> tuple[np.ndarray, tuple[str, ...]]:
+) -> tuple[Shaped[np.ndarray, "item feature"], tuple[str, ...]]:
     """Features in the order of the items, shape (item, feature), and their names."""
     if isinstance(features, Mapping) or hasattr(type(features), "columns"):
         raise DataError(
@@ -88,7 +89,7 @@ def feature_array(
 
 def feature_table(
     table: Any, item: str, names: Sequence[str] | None, items: Names
-) -> tuple[np.ndarray, tuple[str, ...]]:
+) -> tuple[Num[np.ndarray, "item feature"], tuple[str, ...]]:
     """Features from the columns of a table, matched to the items by name."""
     if isinstance(table, pd.DataFrame):
         table = table.rename(columns=str)
@@ -147,7 +148,9 @@ def feature_table(
     return np.column_stack([code, *values])[np.argsort(code), 1:], chosen
 
 
-def new_items(features: Any, item: str | None, names: Sequence[str]) -> tuple[np.ndarray, Names]:
+def new_items(
+    features: Any, item: str | None, names: Sequence[str]
+) -> tuple[Float[np.ndarray, "item feature"], Names]:
     """Features of items that are not among the labels, shape (item, feature), and the items'
     names."""
     if item is None:
@@ -183,7 +186,7 @@ def _feature_names(names: Any) -> tuple[str, ...]:
     return chosen
 
 
-def _numbers(values: Any, name: str) -> np.ndarray:
+def _numbers(values: Any, name: str) -> Float[np.ndarray, " row"]:
     """A feature as floats, NaN where it is missing."""
     series = pd.Series(values)
     if (kind := pd.api.types.infer_dtype(series, skipna=True)) not in _NUMERIC:
@@ -202,8 +205,12 @@ def _numbers(values: Any, name: str) -> np.ndarray:
 
 
 def design(
-    values: np.ndarray, names: tuple[str, ...], items: Names, *, table: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    values: Shaped[np.ndarray, "item feature"], names: tuple[str, ...], items: Names, *, table: bool
+) -> tuple[
+    Float[np.ndarray, "item 1+feature"],
+    Float[np.ndarray, " 1+feature"],
+    Float[np.ndarray, " 1+feature"],
+]:
     """A column of ones and the features, centred and scaled; and by what they were. Single
     precision stays single."""
     if not names:
@@ -256,8 +263,8 @@ def design(
 
 
 def design_like(
-    values: np.ndarray, names: tuple[str, ...], items: Names, like: Any
-) -> tuple[np.ndarray, Any, Any]:
+    values: Shaped[np.ndarray, "item feature"], names: tuple[str, ...], items: Names, like: Any
+) -> tuple[Float[np.ndarray, "item 1+feature"], Any, Any]:
     """As `design`, centred and scaled as other labels were."""
     if like.features is None or set(like.feature_names[1:]) != set(names):
         given = "none" if like.features is None else shorten(like.feature_names[1:])
@@ -274,7 +281,9 @@ def design_like(
     return columns.astype(np.asarray(like.features).dtype), like.centre, like.scale
 
 
-def check_finite(values: np.ndarray, names: Sequence[str], items: Names) -> None:
+def check_finite(
+    values: Float[np.ndarray, "item feature"], names: Sequence[str], items: Names
+) -> None:
     """There are features, and every item has a finite number for each."""
     if values.shape[1] == 0:
         raise DataError(
@@ -303,7 +312,7 @@ def check_finite(values: np.ndarray, names: Sequence[str], items: Names) -> None
 
 def differences(
     frame: Any, sides: Mapping[str, tuple[str, str]] | None, rows: int
-) -> tuple[np.ndarray | None, tuple[str, ...]]:
+) -> tuple[Float[np.ndarray, "row feature"] | None, tuple[str, ...]]:
     """Features of one side less those of the other, shape (row, feature), and their names."""
     if sides is None:
         return None, ()
@@ -360,7 +369,9 @@ def differences(
     return single(np.column_stack(gaps), names), names
 
 
-def single(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
+def single(
+    values: Float[np.ndarray, "row feature"], names: Sequence[str]
+) -> Float[np.ndarray, "row feature"]:
     """In single precision; an error for what it cannot hold."""
     with np.errstate(over="ignore"):
         values32 = values.astype(np.float32)

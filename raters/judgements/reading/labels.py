@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float, Int
 
 from raters.errors import DataError, DataWarning
 from raters.judgements.reading.columns import (
@@ -72,7 +73,7 @@ def incomplete(frame: Any, role: str, name: str | None, rows: int) -> Column | N
     return Column(name, role, code, known.values)
 
 
-def place(column: Column, known: Names, plural: str, advice: str) -> np.ndarray:
+def place(column: Column, known: Names, plural: str, advice: str) -> Int[np.ndarray, " row"]:
     """The codes of a column among the names known, −1 where it is missing."""
     lookup = {name_text(name): code for code, name in enumerate(known)}
     # A missing value has the code −1, and so the last entry.
@@ -102,7 +103,9 @@ def place(column: Column, known: Names, plural: str, advice: str) -> np.ndarray:
     return array
 
 
-def annotators(column: Column, known: Iterable[Any] | None) -> tuple[np.ndarray, Names]:
+def annotators(
+    column: Column, known: Iterable[Any] | None
+) -> tuple[Int[np.ndarray, " row"], Names]:
     """Codes and names of the annotators; warns of a column that looks like row numbers."""
     (who,), names = encode_names([column], known, "annotator")
     if len(names) > 1000 and len(names) > 0.8 * len(column):
@@ -118,7 +121,7 @@ def annotators(column: Column, known: Iterable[Any] | None) -> tuple[np.ndarray,
 
 def classes(
     label: Column, truth: Column | None, known: Iterable[Any] | None
-) -> tuple[np.ndarray, np.ndarray | None, Names]:
+) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"] | None, Names]:
     """The codes of the labels and of the truths, and the names of all classes."""
     groups = [label.values] + ([] if truth is None else [truth.values])
     if known is None:
@@ -190,8 +193,11 @@ def check_repeats(repeats: Any) -> None:
 
 
 def settle_repeats(
-    codes: Sequence[np.ndarray], names: Sequence[Names], count: np.ndarray | None, repeats: Repeats
-) -> tuple[np.ndarray, np.ndarray | None]:
+    codes: Sequence[Int[np.ndarray, " row"]],
+    names: Sequence[Names],
+    count: Float[np.ndarray, " row"] | None,
+    repeats: Repeats,
+) -> tuple[Int[np.ndarray, " kept"], Float[np.ndarray, " kept"] | None]:
     """Rows to keep, and their counts. `codes` and `names` are of the items, annotators and
     labels."""
     item, who, given = codes
@@ -226,8 +232,11 @@ def settle_repeats(
 
 
 def truth_by_item(
-    item: np.ndarray, truth: np.ndarray | None, items: Names, classes: Names
-) -> np.ndarray | None:
+    item: Int[np.ndarray, " row"],
+    truth: Int[np.ndarray, " row"] | None,
+    items: Names,
+    classes: Names,
+) -> Int[np.ndarray, " item"] | None:
     """The code of the true class of each item, −1 where no row tells it, shape (item,)."""
     if truth is None:
         return None
@@ -255,7 +264,7 @@ def truth_by_item(
 
 def known_truth(
     table: Any, item: str, truth: str, items: Names, classes: Names
-) -> np.ndarray | None:
+) -> Int[np.ndarray, " item"] | None:
     """`truth_by_item` of a table with two columns, or of a mapping of items to classes."""
     if isinstance(table, pd.Series):
         table = table.to_dict()
@@ -282,7 +291,9 @@ def _is_column(value: Any) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, (str, bytes))
 
 
-def record(columns: Mapping[str, Column], annotators: Names, classes: Names) -> np.ndarray:
+def record(
+    columns: Mapping[str, Column], annotators: Names, classes: Names
+) -> Float[np.ndarray, "annotator true_class label"]:
     """Number of times that each annotator gave each label to items of each true class, shape
     (annotator, true class, label)."""
     advice = "Leave these rows out, or name all annotators with annotators=[...] in from_frame"

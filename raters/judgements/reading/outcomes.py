@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from raters.errors import DataError
 from raters.judgements.reading.columns import Column, name_text
@@ -31,7 +32,9 @@ def check_ties(ties: Any) -> None:
         )
 
 
-def settle_ties(wins: np.ndarray, ties: Ties, where: str) -> np.ndarray:
+def settle_ties(
+    wins: Float[np.ndarray, " row"], ties: Ties, where: str
+) -> Bool[np.ndarray, " row"]:
     """Mask of the rows to keep under the policy."""
     tied = wins == 0.5
     if ties == "error" and tied.any():
@@ -64,11 +67,11 @@ def settle_ties(wins: np.ndarray, ties: Ties, where: str) -> np.ndarray:
 
 def read(
     outcome: Column,
-    first: tuple[Column, np.ndarray],
-    second: tuple[Column, np.ndarray],
+    first: tuple[Column, Int[np.ndarray, " row"]],
+    second: tuple[Column, Int[np.ndarray, " row"]],
     items: tuple[Any, ...],
     spelled: Mapping[str, Any] | None,
-) -> np.ndarray:
+) -> Float[np.ndarray, " row"]:
     """1 where the first side won, 0 where the second did, 0.5 for a tie; `first` and `second` come
     with their item codes."""
     sides = (first[0].name, second[0].name)
@@ -112,7 +115,7 @@ def read(
     return wins.astype(np.float32)
 
 
-def _words(values: list[Any], first_column: str, second_column: str) -> np.ndarray:
+def _words(values: list[Any], first_column: str, second_column: str) -> Float[np.ndarray, " value"]:
     """Outcome of each distinct value when it is read as a word or number; NaN when
     nothing."""
     lowered = [str(value).strip().lower() for value in values]
@@ -150,7 +153,7 @@ def _number(word: str) -> float | None:
         return None
 
 
-def _spelled(outcome: Column, spelled: Mapping[str, Any]) -> np.ndarray:
+def _spelled(outcome: Column, spelled: Mapping[str, Any]) -> Float[np.ndarray, " value"]:
     """Outcome of each distinct value under a mapping that the user wrote."""
     if not isinstance(spelled, Mapping) or not {"first", "second"} <= set(spelled) <= {
         "first",
@@ -181,7 +184,7 @@ def _spelled(outcome: Column, spelled: Mapping[str, Any]) -> np.ndarray:
 
 
 def _refuse_unread(
-    outcome: Column, wins: np.ndarray, expected: str, sides: tuple[str, str]
+    outcome: Column, wins: Float[np.ndarray, " row"], expected: str, sides: tuple[str, str]
 ) -> None:
     unread = np.isnan(wins)
     if unread.any():
