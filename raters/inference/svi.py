@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal
@@ -13,6 +14,7 @@ import numpy as np
 import numpyro.infer
 import numpyro.optim
 from jaxtyping import Array, Float
+from numpyro.distributions import biject_to
 from numpyro.handlers import seed
 from numpyro.infer import autoguide
 from numpyro.infer.initialization import init_to_value
@@ -26,11 +28,62 @@ from raters.model import Model, Values
 from raters.program import Program, inside, log_joint
 
 Guide = Literal["mean_field", "low_rank", "full_rank"]
-_GUIDES = {
-    "mean_field": autoguide.AutoNormal,
-    "low_rank": autoguide.AutoLowRankMultivariateNormal,
-    "full_rank": autoguide.AutoMultivariateNormal,
-}
+
+
+class _ReadOnce(autoguide.AutoGuide):
+    """Guide that reads the model once, as one compiled function, and may start again elsewhere.
+
+    NumPyro would compute the density at each start, and its gradient, operation by operation, and
+    compile hundreds of them.
+    """
+
+    _known: dict[str, Any] | None = None
+    _init_locs: Values
+    prototype_trace: Any  # None before it has read
+
+    def _setup_prototype(self, *args: Any, **kwargs: Any) -> None:
+        key, setup = numpyro.prng_key(), super()._setup_prototype
+        given = self.init_loc_fn.keywords["values"]
+        if self._known is None or not set(self._init_locs) <= set(given):
+            self._init_locs = self._read(partial(setup, *args, **kwargs), key)
+            self._known = self.prototype_trace
+        self.prototype_trace = self._known
+        # What the compiled function returns may differ in the last digit.
+        self._init_locs |= {
+            name: biject_to(self._known[name]["fn"].support).inv(given[name])
+            for name in self._init_locs
+            if name in given
+        }
+
+    def _read(self, setup: Callable[[], None], key: jax.Array) -> Values:
+        """Read the model; return the start in unconstrained coordinates, in the model's order."""
+
+        def read() -> Values:
+            with seed(rng_seed=key):
+                setup()
+            return self._init_locs
+
+        start = jax.jit(read)()
+        sites = [site for site in self.prototype_trace.values() if site["type"] == "sample"]
+        bounds = jax.tree.leaves([site["fn"].support for site in sites])
+        if any(isinstance(bound, jax.core.Tracer) for bound in bounds):
+            start = read()  # The guide keeps the bounds that the program computes.
+        return {name: start[name] for name in self.prototype_trace if name in start}
+
+
+class _MeanField(autoguide.AutoNormal, _ReadOnce):
+    pass
+
+
+class _LowRank(autoguide.AutoLowRankMultivariateNormal, _ReadOnce):
+    pass
+
+
+class _FullRank(autoguide.AutoMultivariateNormal, _ReadOnce):
+    pass
+
+
+_GUIDES = {"mean_field": _MeanField, "low_rank": _LowRank, "full_rank": _FullRank}
 # Steps between two updates of the progress bar.
 _BLOCK = 500
 # Default batches are of all rows up to so many, else mini-batches.
@@ -157,7 +210,7 @@ class SVI(Backend):
         num_rows = data.num_units
         full = num_rows <= _ALL_ROWS or program.unit != data.unit
         batch_size = min(self.batch_size or (num_rows if full else _MINI_BATCH), num_rows)
-        location = model.start(data)
+        location = {name: jnp.asarray(value) for name, value in model.start(data).items()}
         if start is not None:
             location = {
                 name: jnp.asarray(value, float)

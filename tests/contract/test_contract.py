@@ -63,7 +63,11 @@ def _pairs(models) -> list:
         for backend in BACKENDS:
             sampled = isinstance(backend, rt.PGGibbs) and model in FIRST
             quick = sampled or model in FOR_EVERY_BACKEND
-            marks = () if quick else pytest.mark.slow
+            # Of a configuration, NUTS and SVI read nothing but the density, which `check_model`
+            # checks.
+            again = model not in FIRST and isinstance(backend, (rt.NUTS, rt.SVI))
+            slow = pytest.mark.exhaustive if again else pytest.mark.slow
+            marks = () if quick else (pytest.mark.slow, slow)
             pairs.append(pytest.param(model, backend, marks=marks))
     return pairs
 

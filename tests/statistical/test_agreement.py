@@ -155,8 +155,10 @@ _LABEL_MODELS = {
     "model",
     [
         "DawidSkene",
-        "Raykar",
-        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("ItemDifficulty", "Yan")),
+        *(
+            pytest.param(name, marks=pytest.mark.exhaustive)
+            for name in ("ItemDifficulty", "Raykar", "Yan")
+        ),
     ],
 )
 def test_gibbs_agrees_with_nuts_on_labels(model: str, fit_quietly) -> None:

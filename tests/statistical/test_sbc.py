@@ -54,6 +54,7 @@ _TYPE_CASES = {
 # with Gibbs those of NUTS.
 _EXHAUSTIVE = {
     "BTL by NUTS",
+    "Extended-BTL by NUTS",
     "DawidSkene by NUTS",
     "Extended-BTL by Gibbs",
     "signed Extended-BTL by Gibbs",

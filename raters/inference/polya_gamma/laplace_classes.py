@@ -115,8 +115,8 @@ def _warn_of_wide(bounded: set[str], deviations: Values) -> None:
         if wide := int(np.sum(np.asarray(deviations[name]) > _WIDEST)):
             warnings.warn(
                 f"{wide} of {np.size(deviations[name])} entries of {name!r} may lie nearly anywhere"
-                " within their bounds, which draws around the mode show badly; use Gibbs sampling for"
-                " their intervals and for LOO",
+                " within their bounds, which draws around the mode show badly; use Gibbs sampling"
+                " for their intervals and for LOO",
                 ConvergenceWarning,
                 stacklevel=5,
             )
