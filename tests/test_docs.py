@@ -69,10 +69,24 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
-def slow_but_readme(pages: list[Path]) -> list[Any]:
-    """Mark pages as slow, all but the README."""
+# Pages that take longest, and whose like runs at every change.
+_EXHAUSTIVE = {
+    "CONTRIBUTING.md",
+    "align-with-types.md",
+    "calibration.md",
+    "find-types.md",
+    "ties-position-gold.md",
+}
+
+
+def marked(pages: list[Path]) -> list[Any]:
+    """Mark pages as slow, all but the README, and those that take longest as exhaustive."""
     return [
-        page if page.name == "README.md" else pytest.param(page, marks=pytest.mark.slow)
+        page
+        if page.name == "README.md"
+        else pytest.param(
+            page, marks=(pytest.mark.slow, *[pytest.mark.exhaustive] * (page.name in _EXHAUSTIVE))
+        )
         for page in pages
     ]
 
@@ -87,7 +101,7 @@ SNIPPETS = [
 ]
 
 
-@pytest.mark.parametrize("page", slow_but_readme(SNIPPETS), ids=name)
+@pytest.mark.parametrize("page", marked(SNIPPETS), ids=name)
 def test_snippets_run(page: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     # Where a page uses the default back-end, its chains are short here: the code is tested, not
@@ -189,7 +203,7 @@ def test_command_lines_are_understood(page: Path, tables, monkeypatch) -> None:
 
 # Audits and fits use the quickest back-end here, and types fewer numbers of types: the lines are
 # tested, not the samplers.
-_QUICK = {"audit": ["--backend", "em"], "fit": ["--backend", "em"]}
+_QUICK = {name: ["--backend", "em"] for name in ("audit", "fit", "types")}
 # Commands that wait for answers, or for the export of another program.
 _NOT_RUN = (
     "raters campaign tell ",

@@ -13,8 +13,19 @@ from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 _LARGEST = 500_000  # bytes, outputs included
-# `make test` runs the first notebook alone.
-_RUNS = [NOTEBOOKS[0], *(pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS[1:])]
+# `make test` runs the first notebook alone; CI one on votes, one on labels and one on a model of
+# one's own, and `make test-all` all of them.
+_IN_CI = ("03", "05", "08")
+_RUNS = [
+    NOTEBOOKS[0],
+    *(
+        pytest.param(
+            path,
+            marks=(pytest.mark.slow, *[pytest.mark.exhaustive] * (path.stem[:2] not in _IN_CI)),
+        )
+        for path in NOTEBOOKS[1:]
+    ),
+]
 
 
 def test_they_are_there() -> None:

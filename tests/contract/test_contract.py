@@ -63,9 +63,8 @@ def _pairs(models) -> list:
         for backend in BACKENDS:
             sampled = isinstance(backend, rt.PGGibbs) and model in FIRST
             quick = sampled or model in FOR_EVERY_BACKEND
-            # Of a configuration, NUTS and SVI read nothing but the density, which `check_model`
-            # checks.
-            again = model not in FIRST and isinstance(backend, (rt.NUTS, rt.SVI))
+            # NUTS and SVI read nothing of a model but its density, which `check_model` checks.
+            again = isinstance(backend, (rt.NUTS, rt.SVI)) and model != TYPE_MODELS[0]
             slow = pytest.mark.exhaustive if again else pytest.mark.slow
             marks = () if quick else (pytest.mark.slow, slow)
             pairs.append(pytest.param(model, backend, marks=marks))
