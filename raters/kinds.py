@@ -311,6 +311,12 @@ class Kind:
                 value=self.readers,
                 expected="write readers=(rt.Reader(MyData.from_frame),)",
             )
+        if type(self.default) not in self.models:
+            raise SettingError(
+                parameter="default",
+                value=self.default,
+                expected=f"put {type(self.default).__name__} in models, too",
+            )
         if not self.name:
             object.__setattr__(self, "name", self.data.__name__.lower())
 
@@ -354,9 +360,10 @@ def kind_of(data: Judgements | type[Judgements]) -> Kind:
         When the kind is not registered.
     """
     container = data if isinstance(data, type) else type(data)
-    for kind in _KINDS.values():
-        if issubclass(container, kind.data):
-            return kind
+    for base in container.__mro__:  # a kind of a subclass comes before that of its base
+        for kind in _KINDS.values():
+            if kind.data is base:
+                return kind
     known = ", ".join(kind.data.__name__ for kind in _KINDS.values())
     raise SettingError(
         f"{container.__name__} is no registered kind of judgement (there are {known}); write"

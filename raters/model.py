@@ -68,7 +68,7 @@ class Model[Data: Judgements](abc.ABC):
     """A generative model of judgements. Subclasses are final frozen dataclasses whose fields are
     hyper-parameters.
 
-    A subclass writes `generate`; that alone buys `raters.NUTS`, `raters.SVI` and every verb.
+    A subclass writes `generate` and `start`; these buy `raters.NUTS`, `raters.SVI` and every verb.
     `blocks` buys the Pólya-Gamma back-ends: each block is one latent site, or several that are
     updated jointly, in which the logits are affine and whose priors are Gaussian, truncated
     Gaussian or uniform, or a site with a Dirichlet or Beta prior whose probabilities are counted.

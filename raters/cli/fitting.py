@@ -42,6 +42,7 @@ _SOMETIMES = (
     "confusions.png",
     "certainty.png",
     "confusion.csv",
+    "items.csv",
 )
 
 

@@ -44,6 +44,12 @@ def kind_asked(text: str | None) -> Kind | None:
     if ":" not in text:
         return kind_named(text)
     module, _, name = text.partition(":")
+    if not (module and name):
+        raise SettingError(
+            parameter="kind",
+            value=text,
+            expected="write MODULE:NAME, such as school:KIND for the KIND of school.py",
+        )
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:

@@ -58,8 +58,8 @@ class ColumnOptions:
     drop_bad_rows : bool
     given : mapping
         From parameters of readers to what was given for them.
-    flags : mapping
-        From those parameters to their options.
+    options : tuple of GeneratedOption
+        Options of those parameters.
     """
 
     kind: KindName = None

@@ -13,7 +13,7 @@ import xarray as xr
 from raters.errors import SettingError
 from raters.fitting.result import fit_warnings
 from raters.fitting.storage import from_json
-from raters.inference import NUTS, SVI, Backend, PGGibbs
+from raters.inference import NUTS, PGEM, SVI, Backend, PGGibbs
 from raters.inference.svi import still_rising
 from raters.judgements.base import Judgements
 from raters.kinds import AuditContext, kind_of
@@ -281,8 +281,17 @@ def _command(text: str, leave_out: dict[str, int], *more: str) -> str:
     return shlex.join([*kept, *more])
 
 
-# Options of the command line that say how to fit.
-_FITTING = {"--backend": 1, "--draws": 1, "--warmup": 1, "--chains": 1}
+def _fitting() -> dict[str, int]:
+    """Options of the command line that say how to fit, each with the number of its values."""
+    options = {"--backend": 1}
+    for backend in (PGGibbs, PGEM, NUTS, SVI):
+        for field in dataclasses.fields(backend):
+            name = field.name.replace("_", "-")
+            if isinstance(field.default, bool):
+                options |= {f"--{name}": 0, f"--no-{name}": 0}
+            else:
+                options[f"--{name}"] = 1
+    return options
 
 
 def _better(
@@ -326,7 +335,7 @@ def _exact(program: Program[Any], command: str) -> str | None:
         return None
     if command:
         return _command(
-            command, _FITTING, *(["--backend", _EXACT[sampler]] if sampler is not PGGibbs else [])
+            command, _fitting(), *(["--backend", _EXACT[sampler]] if sampler is not PGGibbs else [])
         )
     return f"result = rt.fit(model, {_variable(program.data)}, rt.{sampler.__name__}(), seed=0)"
 
@@ -344,14 +353,14 @@ def _dropped(program: Program[Any], command: str) -> str | None:
     return f"without = rt.drop(model, {_variable(program.data)}, audit,{by} seed=0)"
 
 
-def _folder(command: str) -> str:
-    """Folder that the command wrote its result to."""
+def _given(command: str, option: str) -> str | None:
+    """Value of an option in a command; None where it is not given."""
     words = shlex.split(command)
     for place, word in enumerate(words):
-        option, joined, value = word.partition("=")
-        if option == "--out" and (joined or place + 1 < len(words)):
+        name, joined, value = word.partition("=")
+        if name == option and (joined or place + 1 < len(words)):
             return value if joined else words[place + 1]
-    return "raters-audit"
+    return None
 
 
 def ask(data: Judgements, command: str, dropped: list[Any]) -> Step:
@@ -367,8 +376,10 @@ def ask(data: Judgements, command: str, dropped: list[Any]) -> Step:
     if dropped:
         text += f", and leave out what this would ask {listing(dropped)}"
     if command:
+        folder, kind = _given(command, "--out") or "raters-audit", _given(command, "--kind")
+        own = ["--kind", kind] if kind else []
         return f"{text}.", shlex.join(
-            ["raters", "suggest", f"{_folder(command)}/result.nc", "--target", "competence"]
+            ["raters", "suggest", f"{folder}/result.nc", "--target", "competence", *own]
         )
     pool = f"rt.Candidates.of({_variable(data)})"
     return f"{text}.", f'rt.suggest(model, result, {pool}, target="competence")'

@@ -198,6 +198,8 @@ def test_a_kind_that_cannot_be_had_costs_one_line(school, capsys):
     folder = school.parent
     for text, problem in (
         ("nowhere:KIND", "--kind nowhere:KIND cannot be imported"),
+        (":KIND", "--kind :KIND is not possible; write MODULE:NAME"),
+        ("school:", "--kind school: is not possible; write MODULE:NAME"),
         ("school:read", "--kind school:read is function, not raters.Kind"),
         ("votes", "--kind votes is not possible; choose one of 'comparisons', 'labels'"),
     ):

@@ -39,6 +39,14 @@ def test_the_slice_step_leaves_its_target(name: str) -> None:
     assert kstest(np.asarray(ends), target.cdf).pvalue > 1e-4
 
 
+@pytest.mark.slow
+def test_the_slice_step_stays_where_the_density_is_a_number() -> None:
+    steps = jax.vmap(
+        lambda key: line.slice_step(lambda x: jnp.where(jnp.abs(x) < 0.5, -x, jnp.nan), key)
+    )(jax.random.split(jax.random.key(0), 200))
+    assert np.abs(steps).max() < 0.5
+
+
 def test_the_golden_step_finds_the_top_and_never_goes_down() -> None:
     assert float(line.golden_step(lambda x: -((x - 0.7) ** 2))) == pytest.approx(0.7, abs=1e-3)
     assert float(line.golden_step(lambda x: jnp.where(x <= 0.3, x, -jnp.inf))) == pytest.approx(

@@ -437,6 +437,12 @@ def test_a_better_fit_keeps_the_other_settings(backend, attrs, better):
         ),
         (rt.NUTS(warmup=50), {"divergences": 2}, "--backend nuts --warmup 50 --seed 3", "--seed 3"),
         (rt.PGEM(draws=50), {"converged": 0}, "--backend em --draws 50", ""),
+        (
+            rt.PGEM(starts=3, accelerate=False),
+            {"converged": 0},
+            "--backend em --starts 3 --no-accelerate --max-sweeps=50 --drop",
+            "--drop",
+        ),
     ],
 )
 def test_a_better_fit_as_a_command(backend, attrs, typed, better):
@@ -526,6 +532,8 @@ def test_who_has_answered_everything_is_to_be_asked_something_new():
     text, line = convergence.ask(fewer, "raters audit labels.csv", [])
     assert text == "To be surer of the annotators, ask what tells most about them."
     assert line == "raters suggest raters-audit/result.nc --target competence"
+    _, line = convergence.ask(fewer, "raters audit labels.csv --kind=school:KIND --out o", [])
+    assert line == "raters suggest o/result.nc --target competence --kind school:KIND"
     # Whoever stays has labelled everything; only somebody who should go has not.
     assert convergence.ask(fewer, "raters audit labels.csv", [rows["annotator"].iloc[0]])[1] is None
 

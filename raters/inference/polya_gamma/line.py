@@ -71,7 +71,8 @@ def slice_step(f: Line, key: jax.Array) -> Float[Array, ""]:
         return _Slice(*(jnp.where(further, *pair) for pair in zip(stepped, drawn, strict=True)))
 
     def shrink(state: _Slice, value: Array) -> _Slice:
-        rejected = (value <= state.level) & (state.steps < _TRIES)
+        # A value that is not a number is outside of the slice.
+        rejected = ~(value > state.level) & (state.steps < _TRIES)
         narrow = state._replace(
             low=jnp.where(state.point < 0, state.point, state.low),
             high=jnp.where(state.point < 0, state.high, state.point),

@@ -1,0 +1,42 @@
+"""Kinds of judgement: what is registered, and of which kind a container is."""
+
+from __future__ import annotations
+
+import pytest
+
+import raters as rt
+from raters import kinds
+from raters.errors import SettingError
+
+
+class Timed(rt.Comparisons):
+    """Comparisons of a kind of their own."""
+
+
+def kind(**changes: object) -> rt.Kind:
+    fields = {
+        "data": Timed,
+        "readers": (rt.Reader(Timed.from_frame),),
+        "models": (rt.BTL,),
+        "default": rt.BTL(),
+    }
+    return rt.Kind(**fields | changes)
+
+
+def test_a_subclass_has_its_own_kind(monkeypatch):
+    monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
+    assert kinds.kind_of(Timed).name == "comparisons"
+    own = rt.register(kind())
+    assert kinds.kind_of(Timed) is own
+    assert own.name == "timed"
+    assert kinds.kind_of(rt.Comparisons).name == "comparisons"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [("data", dict), ("readers", ()), ("readers", (Timed.from_frame,)), ("default", rt.OneCoin())],
+)
+def test_a_kind_that_cannot_be_is_refused(parameter, value):
+    with pytest.raises(SettingError) as caught:
+        kind(**{parameter: value})
+    assert caught.value.parameter == parameter
