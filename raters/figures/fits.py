@@ -81,7 +81,7 @@ def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Plots
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
     axes.set_xlabel("reward (logits; 0 is the average item)")
     axes.set_title(
-        f"Which items are preferred: posterior mean reward and {level:.0%} interval",
+        f"Posterior mean reward and {level:.0%} interval",
         loc="left",
         fontsize=11,
     )

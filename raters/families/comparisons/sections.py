@@ -85,7 +85,7 @@ def ranking(context: AuditContext) -> Section | None:
     sentence = _of_types(types, rankings) if types else _of_all(rankings[0], level)
     return Section(
         key="items",
-        title="Which items are preferred",
+        title="Ranking",
         sentence=sentence,
         tables=tables,
         facts={"num_items": reward.sizes["item"]} | ({"types": types} if types else {}),
@@ -161,7 +161,7 @@ def change(context: AuditContext) -> Section | None:
     tau = f"{changed['kendall_tau']:.3f}"
     return Section(
         key="without_flagged",
-        title="What changes without those flagged",
+        title="Without those flagged",
         sentence=(
             f"Without {counted(len(context.audit.flagged), 'annotator')} flagged: Kendall's tau of"
             f" the two rankings is {tau}; {changed['moved']:,} of"

@@ -93,7 +93,7 @@ def items(context: AuditContext) -> Section | None:
     given = f" The truth of {known:,} was given." if known else ""
     return Section(
         key="items",
-        title="What the items are",
+        title="Item labels",
         sentence=(
             f"If labelling stops now, {about(wrong)} of"
             f" {counted(num_items, 'item label')} ({facts.percent(share)}) are expected to be"
@@ -140,7 +140,7 @@ def confusion(context: AuditContext) -> Section | None:
         "confusion.csv": lambda path: table.to_dataframe().reset_index().to_csv(path, index=False),
         "confusions.png": lambda path: figures.confusions(audit).savefig(path),
     }
-    title = "Which classes are confused"
+    title = "Confusion matrices"
     if table.sizes["label"] > _CLASSES:
         sentence = (
             f"The confusion matrices of {table.sizes['label']} classes are too large for a page."
@@ -185,7 +185,7 @@ def change(context: AuditContext) -> Section | None:
     count = changed["changed"]
     return Section(
         key="without_flagged",
-        title="What changes without those flagged",
+        title="Without those flagged",
         sentence=(
             f"Without {counted(len(context.audit.flagged), 'annotator')} flagged: {count:,} of"
             f" {counted(before.sizes['item'], 'item label')}"
