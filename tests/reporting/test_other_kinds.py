@@ -333,7 +333,7 @@ def test_data_facts_follow_from_the_roles():
         Kind(
             data=Codings,
             readers=(rt.Reader(lambda frame: frame),),
-            models=(),
+            models=(Rasch,),
             default=Rasch(),
             words=Words("coding", "codings"),
         )
