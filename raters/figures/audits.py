@@ -82,9 +82,7 @@ def competences(audit: Audit, *, most: int = 60) -> Plots:
     scale = f"{ends}, below 0: adversary; " if judged == "competence" else ""
     axes.set_xlabel(f"{judged} ({scale}dashed: threshold {audit.threshold:g})", fontsize=9)
     axes.set_title(
-        f"Posterior mean {judged} and {audit.level:.0%} interval",
-        loc="left",
-        fontsize=11,
+        f"Posterior mean {judged} and {audit.level:.0%} interval", loc="left", fontsize=11
     )
     legend(figure, audit)
     return collected(data, figure, axes)

@@ -80,11 +80,7 @@ def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Plots
     axes.plot(data["reward"], rows.position, "o", color=VERDICTS["keep"][0], markersize=4.5)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
     axes.set_xlabel("reward (logits; 0 is the average item)")
-    axes.set_title(
-        f"Posterior mean reward and {level:.0%} interval",
-        loc="left",
-        fontsize=11,
-    )
+    axes.set_title(f"Posterior mean reward and {level:.0%} interval", loc="left", fontsize=11)
     return collected(data, figure, axes)
 
 

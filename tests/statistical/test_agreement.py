@@ -104,9 +104,8 @@ def tastes() -> rt.Comparisons:
     return votes.with_features(np.array([[1.0, 0.0], [0.5, 1.0], [-1.0, 0.3], [-0.5, -1.0]]))
 
 
-@pytest.mark.parametrize(
-    "model", ["MixtureBTL", pytest.param("ContextualBTL", marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("model", _TYPE_MODELS)
 def test_back_ends_agree_on_types(model: str, tastes, fit_quietly) -> None:
     """Gibbs and NUTS: means of every parameter, of its square, and of the probability of each
     question; false-alarm rate 1e-4 for each (|z| > 4.5, as errors are estimated). PGEM and SVI: as
