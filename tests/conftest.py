@@ -1,4 +1,4 @@
-"""What the tests share: small tables, a fit that does not mind being short, and a cache of compiled
+"""Shared by the tests: small tables, a fit that does not mind being short, and a cache of compiled
 functions."""
 
 from __future__ import annotations

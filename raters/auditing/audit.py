@@ -145,7 +145,7 @@ class Audit:
             wrong, num_items = self.expected_wrong, self.items.sizes["item"]
             lines += [
                 f"If labelling stops now, {wrong:.1f} of {num_items} item labels are expected to be"
-                f" wrong ({wrong / num_items:.1%})."
+                f" wrong ({wrong / num_items:.1%}), by this model."
             ]
         lines += [
             (

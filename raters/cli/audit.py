@@ -106,17 +106,17 @@ def audit(request: AuditCommand) -> None:
     model = model_of(request.model, source.kind, source.described)
     check_needs(model, source.kind, source.options)
     tables.check_writable(request.output.out, folder=True)
-    with collected_warnings() as cautions:
+    with collected_warnings() as caught:
         table = read(source)
         program = Program(model, table.data)
         check_features(program, source.options)
         _check_judged(request, program)
         request.fit.note(*table.notes)
-        found = _findings(request, _audited(request, program, backend, costs))
-    pages = _reports(request, found)
-    summary = _summary(request, source, found) | {"warnings": cautions}
-    written = _write(request.output.out, found, summary)
-    _print(request, found)
+        findings = _findings(request, _audited(request, program, backend, costs))
+    pages = _reports(request, findings)
+    summary = _summary(request, source, findings) | {"warnings": caught}
+    written = _write(request.output.out, findings, summary)
+    _print(request, findings)
     files = f"wrote {', '.join(written)} to {request.output.out}"
     request.fit.note(" and ".join([files, *_write_reports(pages)]))
 
@@ -173,10 +173,10 @@ def _findings(request: AuditCommand, context: AuditContext) -> Findings:
     return Findings(context, sections, *asked, *facts.agreement_or_why_not(data, context.level))
 
 
-def _summary(request: AuditCommand, source: Source, found: Findings) -> dict[str, Any]:
+def _summary(request: AuditCommand, source: Source, findings: Findings) -> dict[str, Any]:
     """Everything that the audit says, as one dictionary."""
-    context = found.context
-    audited, agreement = context.audit, found.agreement
+    context = findings.context
+    audited, agreement = context.audit, findings.agreement
     return {
         "settings": {"file": request.file}
         | settings(request.columns, request.model, request.fit, request.audit, request.output)
@@ -186,22 +186,24 @@ def _summary(request: AuditCommand, source: Source, found: Findings) -> dict[str
         "versions": facts.versions(),
         "fit": facts.fit_facts(context.result),
         "audit": None if audited is None else facts.audit_summary(audited),
-        "sections": {one.key: section_facts(one, request.audit.margin) for one in found.sections},
+        "sections": {
+            one.key: section_facts(one, request.audit.margin) for one in findings.sections
+        },
         "agreement": None if agreement is None else agreement.reset_index(names="statistic"),
-        "agreement_note": found.agreement_note,
-        "suggestions": found.questions,
-        "suggestions_note": found.questions_note,
+        "agreement_note": findings.agreement_note,
+        "suggestions": findings.questions,
+        "suggestions_note": findings.questions_note,
     }
 
 
-def _write(out: Path, found: Findings, summary: Mapping[str, Any]) -> list[str]:
+def _write(out: Path, findings: Findings, summary: Mapping[str, Any]) -> list[str]:
     """Write everything into the folder, or nothing; gives the names of the files."""
-    context = found.context
+    context = findings.context
     with tables.staged(out) as folder, collected_warnings():
         context.result.to_netcdf(folder / "result.nc")
         if context.dropped is not None:
             context.dropped.to_netcdf(folder / "result-dropped.nc")
-        for files in (*(section.files for section in found.sections), _figures(context.audit)):
+        for files in (*(section.files for section in findings.sections), _figures(context.audit)):
             for name, write in files.items():
                 write(folder / name)
         facts.write_json(summary, folder / "summary.json")
@@ -220,11 +222,11 @@ def _figures(audit: rt.Audit | None) -> dict[str, Callable[[Path], object]]:
     }
 
 
-def _print(request: AuditCommand, found: Findings) -> None:
+def _print(request: AuditCommand, findings: Findings) -> None:
     """Print the first section of the kind, the judges, the other sections, and what to ask next."""
-    out, context = console.Output(), found.context
+    out, context = console.Output(), findings.context
     kind, audited, rows = kind_of(context.program.data), context.audit, request.output.rows
-    first, others = found.sections[:1], found.sections[1:]
+    first, others = findings.sections[:1], findings.sections[1:]
     for section in first:
         page.print_section(out, section, context.level, rows)
     if audited is None:
@@ -238,8 +240,8 @@ def _print(request: AuditCommand, found: Findings) -> None:
     for section in others:
         page.print_section(out, section, context.level, rows)
     if context.program.data.answer in context.program.data.axes:
-        page.print_agreement(out, found.agreement, found.agreement_note, context.level)
-    page.print_questions(out, found.questions, found.questions_note)
+        page.print_agreement(out, findings.agreement, findings.agreement_note, context.level)
+    page.print_questions(out, context.program.data, findings.questions, findings.questions_note)
 
 
 # ---------------------------------------------------------------- reports
@@ -254,9 +256,9 @@ def check_reports(output: OutputOptions) -> None:
             tables.check_writable(path, folder=False, option="--report")
 
 
-def _reports(request: AuditCommand, found: Findings) -> dict[Path, str]:
+def _reports(request: AuditCommand, findings: Findings) -> dict[Path, str]:
     """The text of each report that is wanted."""
-    context = found.context
+    context = findings.context
     if context.audit is None or not request.output.report:
         return {}
     made = rt.report(
@@ -264,8 +266,8 @@ def _reports(request: AuditCommand, found: Findings) -> dict[Path, str]:
         context.result,
         context.audit,
         dropped=context.dropped,
-        questions=found.questions,
-        questions_note=found.questions_note,
+        questions=findings.questions,
+        questions_note=findings.questions_note,
         command=request.command,
     )
     return {path: made.as_text(path) for path in request.output.report}
@@ -353,7 +355,7 @@ def suggest(request: SuggestCommand) -> None:
     if request.out is not None:
         with tables.replacing(request.out) as path:
             tables.write_table(table, path)
-    page.print_questions(console.Output(), table, "")
+    page.print_questions(console.Output(), data, table, "")
 
 
 def _axes(request: SuggestCommand, data: Judgements) -> dict[str, list[str]]:

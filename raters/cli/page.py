@@ -11,8 +11,10 @@ from rich.markup import escape
 
 import raters as rt
 from raters.cli import console
+from raters.judgements.base import Judgements
 from raters.kinds import Column, Kind, Section, Table
 from raters.reporting.facts import STATISTICS, percent, span
+from raters.reporting.page import question_columns, question_roles
 
 # Least width of a name, and width of the ends of an interval.
 _NAME, _ENDS = 12, 11
@@ -198,31 +200,19 @@ def print_agreement(
 
 # ---------------------------------------------------------------- questions
 
-_PREDICTED = {"p_win": "P(first wins)"}
 
-
-def print_questions(out: console.Output, table: pd.DataFrame, note: str) -> None:
-    """Print the most informative questions, with the answer that is likely."""
+def print_questions(out: console.Output, data: Judgements, table: pd.DataFrame, note: str) -> None:
+    """Print the most informative questions, with their score and the answer that is likely."""
     if len(table):
-        names = list(table.columns[: table.columns.get_loc("score")])
-        predicted = [name for name in table.columns if name not in (*names, "score")]
+        columns = question_columns(data, table)
+        asked = sum(column.name in question_roles(data) for column in columns)
+        printed = [one for column in columns for one in printed_columns(column, 0.0)]
+        printed.insert(asked, PrintedColumn("score", lambda row: f"{row['score']:.3f}"))
         grid = console.new_grid("Next questions, in the order in which they were chosen")
-        for name in names:
-            grid.add_column("ask" if name == "by" else name, overflow="fold", min_width=6)
-        grid.add_column("score", justify="right", no_wrap=True)
-        for name in predicted:
-            if name.startswith("p_"):
-                heading = _PREDICTED.get(name, "P(answer)")
-                grid.add_column(heading, justify="right", no_wrap=True)
-            else:
-                grid.add_column("likely answer", overflow="fold")
+        for one in printed:
+            add_column(grid, one)
         for row in table.to_dict("records"):
-            likely = (
-                percent(row[name]) if name.startswith("p_") else escape(str(row[name]))
-                for name in predicted
-            )
-            about = (escape(str(row[name])) for name in names)
-            grid.add_row(*about, f"{row['score']:.3f}", *likely)
+            grid.add_row(*(one.cell(row) for one in printed))
         out.print(grid)
     if note:
         if len(table):

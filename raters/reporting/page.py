@@ -61,7 +61,9 @@ def facts_of(
             convergence.steps(real, people, fitted, command)
             | {
                 "questions": [] if questions is None else questions,
-                "question_columns": _question_columns(data, questions),
+                "question_columns": [
+                    dataclasses.asdict(column) for column in question_columns(data, questions)
+                ],
                 "questions_note": note,
             }
         ),
@@ -264,7 +266,7 @@ def _named(statistics: pd.DataFrame) -> pd.DataFrame:
 # ---------------------------------------------------------------- next, and how
 
 
-def _question_columns(data: Judgements, questions: pd.DataFrame | None) -> list[dict[str, Any]]:
+def question_columns(data: Judgements, questions: pd.DataFrame | None) -> list[Column]:
     """Columns of the table of next questions: the question, the judge to ask, and the answer."""
     if questions is None:
         return []
@@ -279,7 +281,7 @@ def _question_columns(data: Judgements, questions: pd.DataFrame | None) -> list[
     else:
         asked.append(Column(data.observed, "likely answer", "text"))
         asked.append(Column(f"p_{data.observed}", "its probability", "percent"))
-    return [dataclasses.asdict(column) for column in asked if column.name in questions]
+    return [column for column in asked if column.name in questions]
 
 
 def question_roles(data: Judgements) -> list[str]:

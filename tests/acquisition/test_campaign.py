@@ -649,8 +649,8 @@ def test_status_counts(start, votes):
 
 @pytest.mark.slow
 def test_what_cannot_be_asked_keeps_no_campaign_going(start, votes):
-    """Who is the better of tea and beer is known; milk could still tell something, and is not in
-    the pool."""
+    """The better of tea and beer is known; a question about milk would still have a gain, and is
+    not in the pool."""
     known = rt.Comparisons.from_frame(
         {
             "w": ["tea"] * 60 + ["milk"] * 30,
@@ -675,8 +675,8 @@ def test_what_cannot_be_asked_keeps_no_campaign_going(start, votes):
 
 
 def test_a_question_that_waits_is_not_yet_without_gain(start):
-    """What is learned most from is being answered; until it is, nothing is known of what is
-    left."""
+    """The question of the largest gain is being answered; until it is, the gain of the others is
+    not known."""
     table = {"w": ["a"] * 100 + ["d"], "l": ["b"] * 100 + ["a"], "who": ["ann"] * 101}
     known = rt.Comparisons.from_frame(table, winner="w", loser="l", annotator="who")
     campaign = start(

@@ -45,7 +45,7 @@ def classes(data) -> np.ndarray:
 
 
 def label_counts(data, classes) -> np.ndarray:
-    """How often each annotator gave each label to items of each class, shape (annotator, true
+    """Counts of each label by each annotator for items of each class, shape (annotator, true
     class, label)."""
     counts = np.zeros((4, 3, 3))
     for row in range(data.num_rows):

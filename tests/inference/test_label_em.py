@@ -119,7 +119,7 @@ def crowd(
 
 
 def counted(labels: rt.Labels, truth: np.ndarray) -> np.ndarray:
-    """How often each annotator gave each label to items of each class, shape (annotator, true
+    """Counts of each label by each annotator for items of each class, shape (annotator, true
     class, label)."""
     counts = np.zeros((labels.num_annotators, labels.num_classes, labels.num_classes))
     np.add.at(

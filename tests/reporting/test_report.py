@@ -214,7 +214,7 @@ def test_a_single_annotator(values, votes, settings, sentence):
     assert report.facts["title"] == "Audit of 1 annotator"
     assert report.facts["answer"]["sentence"] == sentence
     assert report.facts["sections"]["items"]["sentence"].startswith(
-        "a is first (with probability 100% the best of all), and b last. The two"
+        "a is first (with probability 100% the best of all, by this model), and b last. The two"
     )
     assert (
         report.facts["agreement"]["sentence"]

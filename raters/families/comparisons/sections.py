@@ -97,8 +97,11 @@ def _figures(context: AuditContext) -> dict[str, Any]:
     """The figure of the rewards, where there is one reward for each item."""
     if not _one_ranking(context.result):
         return {}
-    draw = figures.rewards
-    return {"rewards.png": lambda path: draw(context.result, level=context.level).savefig(path)}
+    return {
+        "rewards.png": lambda path: figures.rewards(context.result, level=context.level).savefig(
+            path
+        )
+    }
 
 
 def _one_ranking(result: xr.DataTree) -> bool:
@@ -140,8 +143,8 @@ def _of_all(rows: Sequence[Mapping[str, Any]], level: float) -> str:
         )
     return (
         f"{rows[0]['item']} is first (with probability {facts.percent(rows[0]['p_best'])} the best"
-        f" of all), and {rows[-1]['item']} last. {neighbours} with {facts.percent(level)}"
-        " probability or more."
+        f" of all, by this model), and {rows[-1]['item']} last. {neighbours} with"
+        f" {facts.percent(level)} probability or more."
     )
 
 
@@ -158,14 +161,14 @@ def change(context: AuditContext) -> Section | None:
         f"{move['item']} ({move['rank']} → {move['new_rank']})"
         for move in changed["moves"][:_MOVES]
     ]
-    tau = f"{changed['kendall_tau']:.3f}"
+    tau, count = f"{changed['kendall_tau']:.3f}", changed["moved"]
     return Section(
         key="without_flagged",
         title="Without those flagged",
         sentence=(
             f"Without {counted(len(context.audit.flagged), 'annotator')} flagged: Kendall's tau of"
-            f" the two rankings is {tau}; {changed['moved']:,} of"
-            f" {counted(len(before), 'item')} {'changes' if changed['moved'] == 1 else 'change'}"
+            f" the two rankings is {tau}; {count:,} of"
+            f" {counted(len(before), 'item')} {'changes' if count == 1 else 'change'}"
             f" rank{', most of all ' + ', '.join(moves) if moves else ''}."
         ),
         facts=changed,

@@ -52,8 +52,8 @@ COLUMNS = (
         "information",
         "bits",
         "number",
-        "Bits are what one label tells of the true class; choosing among two classes at random has"
-        " 1 bit to tell.",
+        "Bits are the information that one label carries about the true class; knowing which of two"
+        " equally likely classes is the true one takes 1 bit.",
     ),
     Column(
         "agreement",
@@ -83,12 +83,12 @@ def reason(row: Mapping[str, Any]) -> str:
 def items(context: AuditContext) -> Section | None:
     """Number of items of each class, expected number of wrong labels, and the most doubtful."""
     labels = context.program.data
-    found = item_labels(context.result, labels)
-    frame = facts.items_frame(found)
+    labelled = item_labels(context.result, labels)
+    frame = facts.items_frame(labelled)
     sizes = frame["label"].value_counts()
     known = facts.data_facts(labels)["known_truths"]
     num_items = len(frame)
-    wrong = float((1 - found["probability"]).sum())
+    wrong = float((1 - labelled["probability"]).sum())
     share = wrong / num_items
     given = f" The truth of {known:,} was given." if known else ""
     return Section(
@@ -119,7 +119,7 @@ def items(context: AuditContext) -> Section | None:
         },
         files={
             "items.csv": lambda path: frame.to_csv(path, index=False),
-            "certainty.png": lambda path: figures.certainty(found).savefig(path),
+            "certainty.png": lambda path: figures.certainty(labelled).savefig(path),
         },
         limits=(
             "That errors are independent, which the model assumes: where an item misleads many"
@@ -143,7 +143,8 @@ def confusion(context: AuditContext) -> Section | None:
     title = "Confusion matrices"
     if table.sizes["label"] > _CLASSES:
         sentence = (
-            f"The confusion matrices of {table.sizes['label']} classes are too large for a page."
+            f"There are {table.sizes['label']} classes; their confusion matrices are too large to"
+            " be shown here."
         )
         return Section("confusion", title, sentence, files=files)
     mean = table["mean"].transpose("annotator", "true_class", "label")
@@ -191,7 +192,7 @@ def change(context: AuditContext) -> Section | None:
             f" {counted(before.sizes['item'], 'item label')}"
             f" {'changes' if count == 1 else 'change'}"
             f"{', such as ' + ', '.join(moves) if moves else ''};"
-            f" {about(changed['expected_wrong'])} are expected to be wrong."
+            f" {about(changed['expected_wrong'])} are expected to be wrong, by this model."
         ),
         facts=changed,
     )

@@ -55,20 +55,17 @@ def slice_step(f: Line, key: jax.Array) -> Float[Array, ""]:
 
     def step_left(state: _Slice, value: Array) -> _Slice:
         further = (value > state.level) & (state.steps < steps_left)
-        low = jnp.where(further, state.low - _WIDTH, state.low)
-        return state._replace(
-            stage=jnp.where(further, _LEFT, _RIGHT),
-            low=low,
-            point=jnp.where(further, low, state.high),
-            steps=jnp.where(further, state.steps + 1, 0),
-        )
+        low = state.low - _WIDTH
+        stepped = state._replace(low=low, point=low, steps=state.steps + 1)
+        turned = state._replace(stage=none + _RIGHT, point=state.high, steps=none)
+        return _either(further, stepped, turned)
 
     def step_right(state: _Slice, value: Array) -> _Slice:
         further = (value > state.level) & (state.steps < _STEPS - 1 - steps_left)
-        high = jnp.where(further, state.high + _WIDTH, state.high)
+        high = state.high + _WIDTH
         stepped = state._replace(high=high, point=high, steps=state.steps + 1)
         drawn = draw(state)._replace(stage=none + _SHRINK, steps=none)
-        return _Slice(*(jnp.where(further, *pair) for pair in zip(stepped, drawn, strict=True)))
+        return _either(further, stepped, drawn)
 
     def shrink(state: _Slice, value: Array) -> _Slice:
         # A value that is not a number is outside of the slice.
@@ -78,8 +75,7 @@ def slice_step(f: Line, key: jax.Array) -> Float[Array, ""]:
             high=jnp.where(state.point < 0, state.high, state.point),
         )
         again = draw(narrow)._replace(steps=state.steps + 1)
-        done = state._replace(stage=none + _DONE)
-        return _Slice(*(jnp.where(rejected, *pair) for pair in zip(again, done, strict=True)))
+        return _either(rejected, again, state._replace(stage=none + _DONE))
 
     def draw(state: _Slice) -> _Slice:
         key, draw_key = jax.random.split(state.key)
@@ -94,6 +90,11 @@ def slice_step(f: Line, key: jax.Array) -> Float[Array, ""]:
     start = _Slice(none + _LEVEL, zero, low, low + _WIDTH, zero, shrink_key, none)
     end = lax.while_loop(lambda state: state.stage < _DONE, step, start)
     return jnp.where(end.steps < _TRIES, end.point, 0.0)
+
+
+def _either(condition: Array, one: _Slice, other: _Slice) -> _Slice:
+    """The one state where the condition holds, and otherwise the other."""
+    return _Slice(*(jnp.where(condition, *pair) for pair in zip(one, other, strict=True)))
 
 
 def golden_step(f: Line, key: jax.Array | None = None, reach: float = 2.0) -> Float[Array, ""]:
