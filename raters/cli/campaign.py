@@ -15,6 +15,7 @@ import xarray as xr
 from rich.markup import escape
 
 from raters.acquisition import Campaign, Status, formats
+from raters.acquisition.campaign.exports import all_answers, pair_of, roles_of
 from raters.acquisition.campaign.journal import TellResult
 from raters.cli import campaign_files as files
 from raters.cli import console, tables
@@ -136,17 +137,13 @@ def _one_by_one(options: JournalOptions, campaign: Campaign, judges: list[str] |
     """Put every open question to whoever is at the terminal. Each answer is in the journal before
     the next question."""
     questions = campaign.outstanding(annotator=_own(campaign, judges))
-    table, count = questions.to_dataframe().reset_index(), 0
-    if table.empty:
+    ids, count = questions["id"].values.tolist(), 0
+    if not ids:
         print(f"No question is open; hand some out with raters campaign ask {options.journal}.")
         return
-    for row in table.to_dict("records"):
+    for question in ids:
         try:
-            state = _typed(
-                {str(name): value for name, value in row.items()},
-                questions.attrs.get("classes"),
-                partial(campaign.tell, row["id"]),
-            )
+            state = _typed(questions.sel(id=question), partial(campaign.tell, question))
         except (EOFError, KeyboardInterrupt):
             print()
             break
@@ -156,31 +153,37 @@ def _one_by_one(options: JournalOptions, campaign: Campaign, judges: list[str] |
     options.note(f"{count} answer(s) taken")
 
 
-def _typed(
-    row: dict[str, Any], classes: list[str] | None, take: Callable[[str], TellResult]
-) -> str:
+def _typed(question: xr.Dataset, take: Callable[[str], TellResult]) -> str:
     """``noted`` once an answer was typed and taken, or ``s`` (skip) or ``q`` (quit)."""
-    keys = {"l": "left", "r": "right", "t": "tie"} if classes is None else {}
-    about = [name_text(row[name]) for name in row if name not in ("id", "by", "score")]
-    names = classes or about
-    what = (
-        f"{', '.join(about)}: {', '.join(classes)}?"
-        if classes
-        else f"{about[0]} (l) or {about[1]} (r)? tie (t),"
-    )
+    prompt, words = _prompt(question)
     while True:
-        typed = input(f"{row['id']} {row['by']}: {what} skip (s), quit (q) > ").strip()
+        typed = input(f"{prompt} skip (s), quit (q) > ").strip()
         if not typed:
             continue
-        if typed in ("s", "q") and typed not in names:
+        if typed in ("s", "q") and typed not in words:
             return typed
         try:
-            take(typed if typed in names else keys.get(typed.lower(), typed))
+            take(words.get(typed, words.get(typed.lower(), typed)))
         except DataError as error:
             print(f"raters: {error}", file=sys.stderr)
             continue
-        print(f"noted {row['id']}", flush=True)
+        print(f"noted {question['id'].item()}", flush=True)
         return "noted"
+
+
+def _prompt(question: xr.Dataset) -> tuple[str, dict[str, str]]:
+    """Text that asks one question, and the answer that each word stands for."""
+    names = {role: name_text(question[role].item()) for role in roles_of(question)}
+    start = f"{question['id'].item()} {question['by'].item()}:"
+    if (pair := pair_of(question)) is None:
+        answers = all_answers(question, None)
+        text = f"{start} {', '.join(names.values())}: {', '.join(answers)}?"
+        return text, {answer: answer for answer in answers}
+    first, second = (names.pop(side) for side in pair)
+    about = "".join(f" {name}," for name in names.values())
+    keys = {"l": "left", "r": "right", "t": "tie"}
+    text = f"{start}{about} {first} (l) or {second} (r)? tie (t),"
+    return text, keys | {first: first, second: second}
 
 
 def _report(options: JournalOptions, taken: TellResult) -> None:
@@ -218,7 +221,7 @@ def export(options: JournalOptions, request: ExportCommand) -> None:
         tables.table_format(out)
     campaign = options.open()
     if to == "votes":
-        table = files.answer_table(campaign.data)
+        table = campaign.data.to_frame()
         with tables.replacing(out) as path:
             tables.write_table(table, path)
         options.note(f"wrote {len(table)} rows to {out}")
@@ -327,11 +330,10 @@ def _differing(thing: Any) -> str:
 
 def _print_questions(questions: xr.Dataset) -> None:
     grid = console.new_grid("Next questions")
-    roles = files.roles_of(questions)
-    for heading in ("id", *roles, "ask"):
-        grid.add_column(heading, overflow="fold", min_width=6)
+    table = files.shown(questions)
+    for heading in table.columns[:-1]:
+        grid.add_column("ask" if heading == "by" else heading, overflow="fold", min_width=6)
     grid.add_column("score", justify="right", no_wrap=True)
-    for row in questions.to_dataframe().reset_index().to_dict("records"):
-        names = (escape(str(row[name])) for name in ("id", *roles, "by"))
-        grid.add_row(*names, f"{row['score']:.3f}")
+    for *names, score in table.itertuples(index=False):
+        grid.add_row(*(escape(str(name)) for name in names), f"{score:.3f}")
     console.Output().print(grid)

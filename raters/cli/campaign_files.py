@@ -8,15 +8,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
 from raters.acquisition.campaign import formats
 from raters.acquisition.campaign.campaign import Campaign
+from raters.acquisition.campaign.exports import roles_of
 from raters.cli import tables
 from raters.errors import DataError
-from raters.judgements.base import Judgements
 from raters.judgements.reading.columns import name_text
 
 _MARK = {"label-studio": "-config.xml", "argilla": "-settings.json"}
@@ -96,29 +95,18 @@ def read_json(path: Path) -> Any:
 
 def write_questions(questions: xr.Dataset, path: Path) -> None:
     """Questions as a table with an empty column for the answers, which `answers_in` reads."""
-    table = questions.to_dataframe().reset_index()
     with tables.replacing(path) as stage:
-        columns = ["id", *roles_of(questions), "by", "score"]
-        tables.write_table(table[columns].assign(answer=""), stage)
+        tables.write_table(shown(questions).assign(answer=""), stage)
 
 
-def answer_table(data: Judgements) -> pd.DataFrame:
-    """All judgements by name: as the container gives them, or a row for each with its count."""
-    if own := getattr(data, "to_frame", None):
-        return pd.DataFrame(own())
-    columns = {
-        (data.judge if name == "by" else name): values
-        for name, values in data.question_names().items()
-    }
-    outcomes = np.asarray(getattr(data, data.answer), float).tolist()
-    words = [data.words_of(row, outcome) for row, outcome in enumerate(outcomes)]
-    table = pd.DataFrame(columns | {data.answer: words})
-    return table.assign(count=np.asarray(data.weight).astype(int))
-
-
-def roles_of(questions: xr.Dataset) -> list[str]:
-    """Columns of questions but for who is asked and the score."""
-    return [str(name) for name in questions.data_vars if name not in ("by", "score")]
+def shown(questions: xr.Dataset) -> pd.DataFrame:
+    """Questions as a table of text: id, names, possible answers where they differ, who is asked."""
+    table = questions.to_dataframe().reset_index()
+    roles = roles_of(questions)
+    if "answers" in table:
+        table["answers"] = table["answers"].map(", ".join)
+        roles.append("answers")
+    return table[["id", *roles, "by", "score"]]
 
 
 def write_for(
@@ -131,13 +119,13 @@ def write_for(
     tuple
         Number of questions, and the file with the interface.
     """
-    shown = _texts(texts)
+    text_of = _texts(texts)
     beside = out.with_name(out.name.split(".")[0] + _MARK[tool])
     if tool == "label-studio":
-        content = formats.to_label_studio(questions, shown)
+        content = formats.to_label_studio(questions, text_of)
         settings = formats.label_studio_config(questions, ties=ties)
     else:
-        content = formats.to_argilla(questions, shown)
+        content = formats.to_argilla(questions, text_of)
         fields = formats.argilla_settings(questions, ties=ties)
         settings = json.dumps(fields, indent=1, ensure_ascii=False)
     with tables.staged(out.parent) as folder:

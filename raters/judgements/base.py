@@ -11,6 +11,7 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 from jaxtyping import Bool, Float, Int, Num, Shaped
 
 from raters.errors import DataError
@@ -367,6 +368,24 @@ class Judgements(Roles):
         return self
 
     # ---------------------------------------------------------------- storing
+
+    def to_frame(self) -> pd.DataFrame:
+        """The judgements as a table by name, with a column of answers where there are some, and
+        ``count``; rows of count 0 are left out.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        columns: dict[str, Any] = {
+            (self.judge if name == "by" else name): names
+            for name, names in self.question_names().items()
+        }
+        if self.has_answers:
+            outcomes = np.asarray(getattr(self, self.answer), float).tolist()
+            columns[self.answer] = [self.words_of(*one) for one in enumerate(outcomes)]
+        count = np.asarray(self.weight).astype(np.int64)
+        return pd.DataFrame(columns | {"count": count})[count > 0].reset_index(drop=True)
 
     def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Copies of the arrays by field; `unpack` puts them together."""

@@ -10,7 +10,8 @@ import pytest
 import xarray as xr
 
 from raters.acquisition.campaign import formats
-from raters.errors import DataError
+from raters.acquisition.campaign.tables import of_objects
+from raters.errors import DataError, SettingError
 
 PAIRS = xr.Dataset(
     {
@@ -19,12 +20,22 @@ PAIRS = xr.Dataset(
         "by": ("id", ["ann", "bob"]),
     },
     {"id": np.array(["a3f1-1", "a3f1-2"], object)},
+    {"pair": ["first", "second"]},
 )
 ITEMS = xr.Dataset(
     {"item": ("id", [7, 8]), "by": ("id", [1, 2])},
     {"id": ["a3f1-1", "a3f1-2"]},
-    {"classes": ["no", "a & b"]},
+    {"answers": ["no", "a & b"]},
 )
+MENUS = xr.Dataset(
+    {
+        "menu": ("id", ["tea, rye", "tea, oat"]),
+        "by": ("id", ["ann", "bob"]),
+        "answers": ("id", of_objects([("tea", "rye"), ("tea", "oat")])),
+    },
+    {"id": ["a3f1-1", "a3f1-2"]},
+)
+DRINKS = {"tea": "a cup of tea", "rye": "a glass of rye", "oat": "oat milk"}
 TEXTS = {"tea": "a cup of tea", "milk": "a glass of milk", '"a" & <b>': "neither"}
 
 
@@ -47,7 +58,7 @@ def annotation(answer, who=1, at="2026-01-01", **more):
 
 
 def task(*annotations, question="a3f1-1", by="ann"):
-    return {"id": 1, "data": {"question": question, "by": by}, "annotations": list(annotations)}
+    return {"id": 1, "data": {"question_id": question, "by": by}, "annotations": list(annotations)}
 
 
 def record(*responses, question="a3f1-1", by="ann"):
@@ -67,14 +78,14 @@ def record(*responses, question="a3f1-1", by="ann"):
 def test_tasks_hold_the_question_and_what_to_show():
     tasks = json.loads(json.dumps(formats.to_label_studio(PAIRS, TEXTS)))
     assert tasks[0]["data"] == {
-        "question": "a3f1-1",
+        "question_id": "a3f1-1",
         "by": "ann",
         "first_name": "tea",
         "second_name": '"a" & <b>',
         "first": "a cup of tea",
         "second": "neither",
     }
-    assert tasks[1]["meta"] == {"question": "a3f1-2"}
+    assert tasks[1]["meta"] == {"question_id": "a3f1-2"}
     assert [one["data"]["item"] for one in formats.to_label_studio(ITEMS)] == ["7", "8"]
     assert (
         json.loads(json.dumps(formats.to_label_studio(ITEMS, {"7": "x", 8: "y"})))[0]["data"][
@@ -90,7 +101,7 @@ def test_tasks_hold_the_question_and_what_to_show():
         (PAIRS, {}, "Pairwise", []),
         (PAIRS, {"ties": True}, "Choices", ["first", "second", "tie"]),
         (ITEMS, {}, "Choices", ["no", "a & b"]),
-        (ITEMS, {"classes": [0, 1]}, "Choices", ["0", "1"]),
+        (ITEMS, {"answers": [0, 1]}, "Choices", ["0", "1"]),
     ],
 )
 def test_the_interface_shows_what_the_tasks_hold(questions, settings, control, options):
@@ -126,14 +137,27 @@ def test_records_and_settings_of_argilla():
 
 
 def test_what_cannot_be_written():
-    with pytest.raises(
-        DataError, match="texts= has none for 'tea', which question a3f1-1 is about"
-    ):
-        formats.to_label_studio(PAIRS, {"milk": "m"})
-    with pytest.raises(DataError, match=r"write classes=\['no', 'yes'\]"):
-        formats.label_studio_config(ITEMS.drop_attrs())
-    with pytest.raises(DataError, match=r"what campaign.ask\(\)"):
-        formats.to_argilla(xr.Dataset({"first": ("id", ["a"])}))
+    for parameter, value, write in [
+        ("texts", "tea", lambda: formats.to_label_studio(PAIRS, {"milk": "m"})),
+        ("texts", "oat", lambda: formats.to_argilla(MENUS, {"tea": "t", "rye": "r"})),
+        ("answers", None, lambda: formats.label_studio_config(ITEMS.drop_attrs())),
+        ("questions", None, lambda: formats.to_argilla(xr.Dataset({"first": ("id", ["a"])}))),
+        ("ties", True, lambda: formats.label_studio_config(ITEMS, ties=True)),
+        ("ranking", True, lambda: formats.argilla_settings(MENUS, ranking=True)),
+    ]:
+        with pytest.raises((DataError, SettingError)) as caught:
+            write()
+        assert (caught.value.parameter, caught.value.value) == (parameter, value)
+
+
+def test_each_question_has_its_own_answers():
+    data = json.loads(json.dumps(formats.to_label_studio(MENUS, DRINKS)))[1]["data"]
+    assert data["answers"] == [{"value": "tea"}, {"value": "oat"}]
+    assert data["menu"] == "tea: a cup of tea\n\noat: oat milk"
+    choices = ET.fromstring(formats.label_studio_config(MENUS, title="Take one")).find("Choices")
+    assert (choices.get("value"), choices.get("toName")) == ("$answers", "menu")
+    settings = formats.argilla_settings(MENUS)["questions"][0]["settings"]
+    assert [option["value"] for option in settings["options"]] == ["tea", "rye", "oat"]
 
 
 # ---------------------------------------------------------------- reading
@@ -260,7 +284,7 @@ def test_responses_by_others_are_reported():
         ),
         (
             formats.from_label_studio,
-            [{"annotations": "x", "data": {"question": "q"}}],
+            [{"annotations": "x", "data": {"question_id": "q"}}],
             "expected a list of dictionaries",
         ),
         (

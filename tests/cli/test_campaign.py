@@ -358,7 +358,7 @@ def test_through_label_studio_and_back(journal, asked, tmp_path, capsys):
     out.write_text(json.dumps(tasks))
     people = ("--people", "4=ann", "--people", "5=bob")
     _, _, err = run(capsys, "campaign", "import", journal, out, "--from", "label-studio", *people)
-    skipped, doubtful = (tasks[place]["data"]["question"] for place in (2, 1))
+    skipped, doubtful = (tasks[place]["data"]["question_id"] for place in (2, 1))
     assert err.splitlines() == [
         "raters: 2 new answer(s)",
         f"raters: 1 were skipped: {skipped}; take them back with withdraw",

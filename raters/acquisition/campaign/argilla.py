@@ -8,16 +8,17 @@ from typing import Any
 import xarray as xr
 
 from raters.acquisition.campaign.exports import (
-    TITLE_OF_ITEM,
-    TITLE_OF_PAIR,
     Imported,
     Response,
-    class_names,
+    all_answers,
     collected,
     listed,
     mapping,
     mappings,
+    pair_of,
     question_rows,
+    roles_of,
+    title_of,
 )
 from raters.errors import DataError
 from raters.judgements.reading.columns import name_text
@@ -68,7 +69,8 @@ def argilla_settings(
     *,
     ties: bool = False,
     ranking: bool = False,
-    classes: Sequence[Any] | None = None,
+    answers: Sequence[Any] | None = None,
+    title: str | None = None,
 ) -> dict[str, Any]:
     """Settings of the dataset for these records: write them as JSON, and read that with
     ``rg.Settings.from_json``.
@@ -76,14 +78,18 @@ def argilla_settings(
     Parameters
     ----------
     questions : xarray.Dataset
-        As ``campaign.ask()`` returns them, about two items or one.
+        As ``campaign.ask()`` returns them. Where the possible answers depend on the question,
+        Argilla shows those of all questions, and `Campaign.tell` refuses one that was not possible.
     ties : bool
-        Whether the two may be called equally good.
+        Whether the two items of a pair may be called equally good.
     ranking : bool
         Whether to ask for a ranking of the two items (``RankingQuestion``), which always allows
         ties, in place of a choice (``LabelQuestion``).
-    classes : sequence, optional
-        Of labels: the classes; those in ``questions.attrs`` by default.
+    answers : sequence, optional
+        Possible answers, such as all classes, where not about pairs; by default those of
+        `questions`.
+    title : str, optional
+        Instruction beside the records.
 
     Returns
     -------
@@ -92,40 +98,42 @@ def argilla_settings(
     Raises
     ------
     DataError
-        When the classes are not known.
+        When the possible answers are not known.
+    SettingError
+        When `ties` or `ranking` is set and the questions are not about pairs.
     """
-    of_items = "item" in questions
-    shown = {"item": "Item"} if of_items else {"first": "First", "second": "Second"}
-    if of_items:
-        options = {name: name for name in class_names(questions, classes)}
+    roles = roles_of(questions)
+    if pair_of(questions, ties=ties, ranking=ranking) is None:
+        options = {name: name for name in all_answers(questions, answers)}
     else:
         options = {"first": "The first", "second": "The second"}
         if ties and not ranking:
             options["tie"] = "Equally good"
     kind: dict[str, Any] = {"type": "label_selection", "visible_options": None}
-    if ranking and not of_items:
+    if ranking:
         kind = {"type": "ranking"}
     kind["options"] = [{"value": value, "text": name} for value, name in options.items()]
     question = {
         "name": "answer",
-        "title": TITLE_OF_ITEM if of_items else TITLE_OF_PAIR,
+        "title": title_of(questions, title),
         "description": None,
         "required": True,
         "settings": kind,
     }
     return {
         "guidelines": None,
-        "fields": [_field(name, title) for name, title in shown.items()],
+        "fields": [_field(role) for role in roles],
         "questions": [question],
         "vectors": [],
-        "metadata": [_metadata(name) for name in ("by", *(f"{role}_name" for role in shown))],
+        "metadata": [_metadata(name) for name in ("by", *(f"{role}_name" for role in roles))],
         "allow_extra_metadata": True,
     }
 
 
-def _field(name: str, title: str) -> dict[str, Any]:
+def _field(role: str) -> dict[str, Any]:
     settings = {"type": "text", "use_markdown": False}
-    return {"name": name, "title": title, "required": True, "settings": settings}
+    title = role.replace("_", " ").capitalize()
+    return {"name": role, "title": title, "required": True, "settings": settings}
 
 
 def _metadata(name: str) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
-from raters.errors import DataError
+from raters.errors import DataError, SettingError
 from raters.judgements.reading.columns import name_text, shorten
 
-TITLE_OF_PAIR = "Which of the two is better?"
-TITLE_OF_ITEM = "Which class is it?"
+# Columns of questions that are not names of what is asked about.
+_BESIDE = {"by", "score", "answers", "batch", "state", "answer"}
 # Keys that only records of Argilla have, flat or not.
 _ARGILLA = {
     "responses",
@@ -59,42 +59,103 @@ class Response(NamedTuple):
 def question_rows(
     questions: xr.Dataset, texts: Mapping[Any, str] | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield each question with the names of its items, and the texts to show for them."""
-    roles = ("item",) if "item" in questions else ("first", "second")
-    if "id" not in questions.coords or any(role not in questions for role in (*roles, "by")):
+    """Yield each question with the names that it is about, the texts to show for them, and the
+    answers where each question has its own."""
+    roles = roles_of(questions)
+    if "id" not in questions.coords or "by" not in questions or not roles:
         raise DataError(
-            "questions= takes what campaign.ask() or campaign.outstanding() gave, with id, first,"
-            " second (item) and by"
+            "questions= takes what campaign.ask() or campaign.outstanding() gave, with id, by and"
+            " the names that each question is about",
+            parameter="questions",
         )
     lookup = None if texts is None else {name_text(name): shown for name, shown in texts.items()}
+    answers = questions["answers"].values if "answers" in questions else None
     columns = {name: questions[name].values.tolist() for name in (*roles, "by", "id")}
     for place, question in enumerate(columns["id"]):
         names = {role: columns[role][place] for role in roles}
-        if lookup is not None and (
-            missing := [name for name in names.values() if name_text(name) not in lookup]
-        ):
-            raise DataError(
-                f"texts= has none for {missing[0]!r}, which question {question} is about; give one"
-                " for every item"
-            )
+        own = () if answers is None else answers[place]
         shown = {
-            role: name_text(name) if lookup is None else lookup[name_text(name)]
-            for role, name in names.items()
+            role: _text_of(name_text(name), own, lookup, question) for role, name in names.items()
         }
         yield {
             "id": str(question),
             "by": columns["by"][place],
             "names": {f"{role}_name": name for role, name in names.items()},
             "texts": shown,
+            "answers": own,
         }
 
 
-def class_names(questions: xr.Dataset, classes: Sequence[Any] | None) -> list[str]:
-    """Names of the classes as text: those given, or else those of the questions."""
-    names = questions.attrs.get("classes") if classes is None else classes
+def _text_of(
+    name: str, answers: Sequence[str], lookup: Mapping[str, str] | None, question: Any
+) -> str:
+    """Text to show for a name; for a set to choose from, those of its members."""
+    if lookup is None:
+        return name
+    if name in lookup:
+        return lookup[name]
+    missing = [answer for answer in answers if answer not in lookup] or [name] * (not answers)
+    if missing:
+        raise DataError(
+            f"texts= has none for {missing[0]!r}, which question {question} is about; give one for"
+            " every item",
+            parameter="texts",
+            value=missing[0],
+        )
+    return "\n\n".join(f"{answer}: {lookup[answer]}" for answer in answers)
+
+
+def roles_of(questions: xr.Dataset) -> list[str]:
+    """Columns with the names that questions are about."""
+    return [str(name) for name in questions.data_vars if name not in _BESIDE]
+
+
+def pair_of(questions: xr.Dataset, **settings: bool) -> tuple[str, str] | None:
+    """Columns of the two things that are compared, or None.
+
+    Raises
+    ------
+    SettingError
+        When one of the settings has a meaning for pairs only, is set, and there are none.
+    """
+    if (pair := questions.attrs.get("pair")) is not None:
+        first, second = pair
+        return first, second
+    for name, value in settings.items():
+        if value:
+            raise SettingError(
+                parameter=name,
+                value=value,
+                expected="it has a meaning for questions about two items only; leave it out",
+            )
+    return None
+
+
+def title_of(questions: xr.Dataset, title: str | None) -> str:
+    """The instruction that is given, or else one that suits the questions."""
+    if title is not None:
+        return title
+    pair = questions.attrs.get("pair")
+    return "Which of these is right?" if pair is None else "Which of the two is better?"
+
+
+def all_answers(questions: xr.Dataset, answers: Sequence[Any] | None) -> list[str]:
+    """Possible answers as text: those given, or else those of the questions.
+
+    Raises
+    ------
+    DataError
+        When neither says them.
+    """
+    if answers is None and "answers" in questions:
+        own = questions["answers"].values.ravel()
+        answers = list(dict.fromkeys(answer for some in own for answer in some))
+    names = questions.attrs.get("answers") if answers is None else answers
     if not names or isinstance(names, str):
         raise DataError(
-            "the classes are not known; write classes=['no', 'yes'], with all that one may choose"
+            "the possible answers are not known; write answers=['no', 'yes'], with all that one"
+            " may choose",
+            parameter="answers",
         )
     return [name_text(name) for name in names]
 

@@ -9,20 +9,22 @@ from xml.sax.saxutils import quoteattr
 import xarray as xr
 
 from raters.acquisition.campaign.exports import (
-    TITLE_OF_ITEM,
-    TITLE_OF_PAIR,
     Imported,
     Response,
-    class_names,
+    all_answers,
     collected,
     listed,
     mapping,
     mappings,
+    pair_of,
     question_rows,
+    roles_of,
+    title_of,
 )
 from raters.errors import DataError
 
 _SIDES = {"left": "first", "right": "second"}
+_SINGLE = 'choice="single" required="true"'
 
 
 def to_label_studio(
@@ -40,8 +42,8 @@ def to_label_studio(
     Returns
     -------
     list of dict
-        Each with ``data``: the texts that are shown, ``question`` (the id), ``by`` (the annotator)
-        and the names of the items.
+        Each with ``data``: the texts that are shown, ``question_id``, ``by`` (the annotator), the
+        names of the items, and the possible answers where they depend on the question.
 
     Raises
     ------
@@ -55,28 +57,38 @@ def to_label_studio(
     >>> questions = xr.Dataset({"item": ("id", ["page"]), "by": ("id", ["ann"]),
     ...                         "score": ("id", [0.1])}, {"id": ["a3f1-1"]})
     >>> formats.to_label_studio(questions, {"page": "Buy now!"})[0]["data"]
-    {'question': 'a3f1-1', 'by': 'ann', 'item_name': 'page', 'item': 'Buy now!'}
+    {'question_id': 'a3f1-1', 'by': 'ann', 'item_name': 'page', 'item': 'Buy now!'}
     """
     tasks = []
     for row in question_rows(questions, texts):
-        data = {"question": row["id"], "by": row["by"], **row["names"], **row["texts"]}
-        tasks.append({"data": data, "meta": {"question": row["id"]}})
+        data = {"question_id": row["id"], "by": row["by"], **row["names"], **row["texts"]}
+        if row["answers"]:
+            data["answers"] = [{"value": answer} for answer in row["answers"]]
+        tasks.append({"data": data, "meta": {"question_id": row["id"]}})
     return tasks
 
 
 def label_studio_config(
-    questions: xr.Dataset, *, ties: bool = False, classes: Sequence[Any] | None = None
+    questions: xr.Dataset,
+    *,
+    ties: bool = False,
+    answers: Sequence[Any] | None = None,
+    title: str | None = None,
 ) -> str:
-    """Labelling interface for the tasks: two texts side by side, or one with a choice of classes.
+    """Labelling interface for the tasks: two texts side by side, or a text with a choice of
+    answers.
 
     Parameters
     ----------
     questions : xarray.Dataset
-        As ``campaign.ask()`` returns them, about two items or one.
+        As ``campaign.ask()`` returns them.
     ties : bool
-        Whether the two may be called equally good.
-    classes : sequence, optional
-        Of labels: the classes; those in ``questions.attrs`` by default.
+        Whether the two items of a pair may be called equally good.
+    answers : sequence, optional
+        Possible answers, such as all classes, where not about pairs; by default those of
+        `questions`.
+    title : str, optional
+        Instruction above the texts.
 
     Returns
     -------
@@ -86,7 +98,9 @@ def label_studio_config(
     Raises
     ------
     DataError
-        When the classes are not known.
+        When the possible answers are not known.
+    SettingError
+        When `ties` is set and the questions are not about pairs.
 
     Examples
     --------
@@ -94,9 +108,9 @@ def label_studio_config(
     >>> from raters.acquisition import formats
     >>> questions = xr.Dataset({"item": ("id", ["page"]), "by": ("id", ["ann"])},
     ...                        {"id": ["a3f1-1"]})
-    >>> print(formats.label_studio_config(questions, classes=["ham", "spam"]))
+    >>> print(formats.label_studio_config(questions, answers=["ham", "spam"]))
     <View>
-      <Header value="Which class is it?"/>
+      <Header value="Which of these is right?"/>
       <Text name="item" value="$item"/>
       <Choices name="answer" toName="item" choice="single" required="true">
         <Choice value="ham"/>
@@ -104,34 +118,31 @@ def label_studio_config(
       </Choices>
     </View>
     """
-    if "item" in questions:
-        header, shown = TITLE_OF_ITEM, ['  <Text name="item" value="$item"/>']
-        control = _choices("item", class_names(questions, classes))
-    else:
-        header = TITLE_OF_PAIR
-        shown = [
-            '  <View style="display: flex; gap: 2em">',
-            '    <View style="flex: 1"><Text name="first" value="$first"/></View>',
-            '    <View style="flex: 1"><Text name="second" value="$second"/></View>',
-            "  </View>",
-        ]
+    roles, pair = roles_of(questions), pair_of(questions, ties=ties)
+    shown = [f"  {_text(role)}" for role in roles if role not in (pair or ())]
+    if pair is not None:
+        sides = [f'    <View style="flex: 1">{_text(side)}</View>' for side in pair]
+        shown += ['  <View style="display: flex; gap: 2em">', *sides, "  </View>"]
         control = (
-            _choices("first", ["first", "second", "tie"])
+            _choices(pair[0], ["first", "second", "tie"])
             if ties
-            else ['  <Pairwise name="answer" toName="first,second"/>']
+            else [f'  <Pairwise name="answer" toName="{",".join(pair)}"/>']
         )
-    return "\n".join(
-        ["<View>", f"  <Header value={quoteattr(header)}/>", *shown, *control, "</View>"]
-    )
+    elif answers is None and "answers" in questions:  # each task brings its own
+        control = [f'  <Choices name="answer" toName="{roles[0]}" {_SINGLE} value="$answers"/>']
+    else:
+        control = _choices(roles[0], all_answers(questions, answers))
+    header = f"  <Header value={quoteattr(title_of(questions, title))}/>"
+    return "\n".join(["<View>", header, *shown, *control, "</View>"])
+
+
+def _text(role: str) -> str:
+    return f'<Text name="{role}" value="${role}"/>'
 
 
 def _choices(shown: str, values: Iterable[str]) -> list[str]:
     options = [f"    <Choice value={quoteattr(value)}/>" for value in values]
-    return [
-        f'  <Choices name="answer" toName="{shown}" choice="single" required="true">',
-        *options,
-        "  </Choices>",
-    ]
+    return [f'  <Choices name="answer" toName="{shown}" {_SINGLE}>', *options, "  </Choices>"]
 
 
 def from_label_studio(
@@ -171,11 +182,11 @@ def _tasks(
     ):
         name = f"task {task.get('id', place)}"
         data, meta = (mapping(task.get(part), f"{part!r} of {name}") for part in ("data", "meta"))
-        question = data.get("question") or meta.get("question")
+        question = data.get("question_id") or meta.get("question_id")
         if question is None:
             raise DataError(
-                f"{name} has no id of a question in data['question']; export the tasks that raters"
-                " made"
+                f"{name} has no id of a question in data['question_id']; export the tasks that"
+                " raters made"
             )
         responses = []
         annotations = sorted(

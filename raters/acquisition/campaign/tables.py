@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from raters.acquisition.campaign.journal import Snapshot
 from raters.judgements.base import Judgements
@@ -16,23 +19,30 @@ def question_table(
     rows: Int[np.ndarray, " question"],
     score: Float[np.ndarray, " question"],
 ) -> xr.Dataset:
-    """Table of questions by id: names, scores, and the possible answers where items have no sides.
+    """Table of questions by id: names, scores, and the possible answers.
 
-    The answers are ``attrs["classes"]`` where all questions have the same ones, and otherwise the
-    column ``answers``.
+    Of questions about a pair ``attrs["pair"]`` has the two columns. The answers to others are
+    ``attrs["answers"]`` where all have the same ones, and otherwise the column ``answers``, a tuple
+    for each question.
     """
     questions = pool.rows(np.asarray(rows, int))
     columns = questions.question_names() | {"score": np.asarray(score, float)}
     table = xr.Dataset(
         {name: ("id", column) for name, column in columns.items()}, {"id": np.array(ids, object)}
     )
-    if pool.pair is None:
-        words = [list(questions.answer_words(row)) for row in range(questions.num_rows)]
-        if all(own == words[0] for own in words):
-            table.attrs["classes"] = words[0] if words else []
-        else:  # the possible answers depend on the question
-            table["answers"] = "id", np.array([", ".join(own) for own in words], object)
-    return table
+    if pool.pair is not None:
+        return table.assign_attrs(pair=list(pool.pair))
+    words = [tuple(questions.answer_words(row)) for row in range(questions.num_rows)]
+    if len(set(words)) <= 1:
+        return table.assign_attrs(answers=list(words[0]) if words else [])
+    return table.assign(answers=("id", of_objects(words)))
+
+
+def of_objects(values: Sequence[Any]) -> Shaped[np.ndarray, " value"]:
+    """Array of any objects, also of sequences."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
 
 
 def history_table(pool: Judgements, ids: list[str], snapshot: Snapshot) -> xr.Dataset:
