@@ -46,7 +46,7 @@ class Quantities:
     columns : mapping
         Further columns of the table, shape (judge,), such as probabilities of events.
     tables : mapping
-        Further tables: `raters.Audit.confusion` and `raters.Audit.items`.
+        Further tables, for `raters.Audit.tables`.
     """
 
     values: Mapping[str, np.ndarray]
@@ -265,6 +265,9 @@ class Kind:
     quantities : callable, optional
         Quantities of an audit: ``quantities(program, result, limits)``. Without it every site that
         has one entry for each judge is a quantity, and the first of them is judged.
+    threshold : float, optional
+        Value of the judged quantity below which a judge is not worth keeping. Without it an audit
+        has to be given one.
     columns : tuple of Column
         Columns of the audit's table that a report shows, with their meaning; one whose name is not
         in the table is left out. Without them, or without the judged quantity among them, that
@@ -292,6 +295,7 @@ class Kind:
     words: Words = Words("judgement", "judgements")
     questions: Callable[..., Judgements] | None = None
     quantities: Callable[[Program[Any], xr.DataTree, AuditLimits], Quantities] | None = None
+    threshold: float | None = None
     columns: tuple[Column, ...] = ()
     reason: Callable[[Mapping[str, Any]], str] | None = None
     sections: tuple[Callable[[AuditContext], Section | None], ...] = ()

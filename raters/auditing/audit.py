@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,22 +24,6 @@ from raters.program import Program
 
 # Distance from knowing nothing below which an annotator guesses: of an accuracy, or in bits.
 _MARGIN = 0.05
-# Columns that an audit of labels prints; its table has more.
-_PRINTED = (
-    "votes",
-    "accuracy",
-    "competence",
-    "competence_low",
-    "competence_high",
-    "information",
-    "p_spammer",
-    "p_adversarial",
-    "p_below",
-    "bias_class",
-    "bias",
-    "agreement",
-    "verdict",
-)
 
 
 @dataclass(frozen=True)
@@ -76,16 +61,15 @@ class Audit:
         ``table.to_dataframe()`` prints well.
     rule : str
         Rule behind the verdicts, in words.
-    confusion : xarray.Dataset or None
-        Of labels: ``mean``, ``low`` and ``high`` of P(label | annotator, true class), axes
-        annotator, true_class, label.
-    items : xarray.Dataset or None
-        Of labels: for each item its most probable class (``label``; of equally probable ones the
+    tables : mapping of str to xarray.Dataset
+        Further tables of the kind of judgement. Of labels: ``"confusion"``, with ``mean``, ``low``
+        and ``high`` of P(label | annotator, true class), axes annotator, true_class, label; and
+        ``"items"``, for each item its most probable class (``label``; of equally probable ones the
         first), that class's ``probability``, the ``entropy`` of its class in bits, and the number
-        of its ``votes``.
+        of its ``judgements``.
     threshold, level, margin : float
         Options of the audit.
-    min_votes : int
+    min_judgements : int
     costs : Costs
     judged : str
         Quantity that is compared with the threshold.
@@ -93,14 +77,23 @@ class Audit:
 
     table: xr.Dataset
     rule: str
-    confusion: xr.Dataset | None = None
-    items: xr.Dataset | None = None
+    tables: Mapping[str, xr.Dataset] = field(default_factory=dict)
     threshold: float = 0.25
     level: float = 0.9
     margin: float = _MARGIN
-    min_votes: int = 5
+    min_judgements: int = 5
     costs: Costs = field(default_factory=Costs)
     judged: str = "competence"
+
+    @property
+    def confusion(self) -> xr.Dataset | None:
+        """Confusion matrices of `tables`; None for kinds of judgement without."""
+        return self.tables.get("confusion")
+
+    @property
+    def items(self) -> xr.Dataset | None:
+        """Labels of the items, of `tables`; None for kinds of judgement without."""
+        return self.tables.get("items")
 
     @property
     def judge(self) -> str:
@@ -139,9 +132,10 @@ class Audit:
 
     def __str__(self) -> str:
         frame = self.table.to_dataframe().sort_values(self.judged)
-        lines = [self.rule]
+        ends = {f"{self.judged}_low", f"{self.judged}_high"}
+        shown = [name for name in frame if name in ends or not name.endswith(("_low", "_high"))]
+        frame, lines = frame[shown], [self.rule]
         if self.items is not None:
-            frame = frame[[name for name in _PRINTED if name in frame]]
             wrong, num_items = self.expected_wrong, self.items.sizes["item"]
             lines += [
                 f"If labelling stops now, {wrong:.1f} of {num_items} item labels are expected to be"
@@ -161,10 +155,10 @@ def audit(
     model: Model[Any],
     result: xr.DataTree,
     *,
-    threshold: float = 0.25,
+    threshold: float | None = None,
     level: float = 0.9,
     margin: float = _MARGIN,
-    min_votes: int = 5,
+    min_judgements: int = 5,
     costs: Costs | None = None,
 ) -> Audit:
     r"""Audit every annotator from the posterior of a model.
@@ -178,17 +172,18 @@ def audit(
         the ``quantities`` of its `raters.Kind` can read; without them, one with a parameter of each
         judge.
     result : xarray.DataTree
-    threshold : float
-        An annotator with a competence below it is "bad"; 0 is a guesser. 1 is the reference
-        annotator of comparisons, and one who labels every item right.
+    threshold : float, optional
+        An annotator with a competence below it is "bad": .25 by default, where 0 is a guesser, and
+        1 the reference annotator of comparisons, or one who labels every item right. Of another
+        kind of judgement, a value of its judged quantity: that of the kind by default.
     level : float
         Posterior probability of the (equal-tailed) intervals.
     margin : float
         Distance from knowing nothing below which an annotator guesses: of comparisons, an accuracy
         within this of ½; of labels, less information on the true class than this, in bits per
         label.
-    min_votes : int
-        With fewer votes (or other judgements) the verdict is "not enough votes".
+    min_judgements : int
+        With fewer judgements the verdict is "too few judgements".
     costs : Costs, optional
         Costs of wrong decisions and of reviews.
 
@@ -197,14 +192,14 @@ def audit(
     Audit
         Its ``table`` has, for each annotator:
 
-        - ``votes``: number of votes, labels or other judgements;
+        - ``judgements``: number of votes, labels or other judgements;
         - ``competence``, ``competence_low``, ``competence_high``: posterior mean and interval;
         - ``accuracy``, ``accuracy_low``, ``accuracy_high``;
         - ``p_adversarial``;
         - ``p_below``: P(competence < `threshold`);
         - ``agreement``: share of the annotator's votes for the item with the higher posterior mean
           reward, or of their labels that are the item's most probable class;
-        - ``verdict``: keep, review, drop, or not enough votes.
+        - ``verdict``: keep, review, drop, or too few judgements.
 
         Of comparisons also
 
@@ -230,7 +225,7 @@ def audit(
     ------
     SettingError
         When the model has no competences, or takes annotators as alike; when an option is out of
-        range.
+        range; when the kind has no threshold and none is given.
 
     Notes
     -----
@@ -282,7 +277,9 @@ def audit(
     program = program_of(model, result)
     data, kind = program.data, kind_of(program.data)
     costs = Costs() if costs is None else costs
-    _check_options(threshold, level, margin, min_votes, costs)
+    threshold = kind.threshold if threshold is None else threshold
+    check_limits(threshold, level, margin, min_judgements, costs)
+    assert threshold is not None
     if (num_draws := result["posterior"]["chain"].size * result["posterior"]["draw"].size) < 2:
         raise SettingError(
             f"an audit says how sure it is, and this result has {num_draws} draw; fit with more"
@@ -290,27 +287,26 @@ def audit(
         )
     limits = AuditLimits(float(threshold), level, float(margin))
     quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
-    columns: dict[str, np.ndarray] = {"votes": data.judgements_by(data.judge)}
+    columns: dict[str, np.ndarray] = {"judgements": data.judgements_by(data.judge)}
     for name, draws in quantities.values.items():
         low, high = np.quantile(draws, ((1 - level) / 2, (1 + level) / 2), axis=0)
         columns |= {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
     columns |= quantities.columns
     columns["p_below"] = (quantities.values[quantities.judged] < threshold).mean(0)
-    columns["verdict"] = _verdicts(columns["p_below"], columns["votes"], min_votes, costs)
+    columns["verdict"] = _verdicts(columns["p_below"], columns["judgements"], min_judgements, costs)
     table = xr.Dataset(
         {name: (data.judge, value) for name, value in columns.items()},
         coords={data.judge: names_array(data.judges)},
     )
-    rule = _rule(quantities.judged, threshold, min_votes, costs)
+    rule = _rule(kind.words.many, quantities.judged, threshold, min_judgements, costs)
     return Audit(
         table,
         rule,
-        confusion=quantities.tables.get("confusion"),
-        items=quantities.tables.get("items"),
+        tables=dict(quantities.tables),
         threshold=float(threshold),
         level=level,
         margin=float(margin),
-        min_votes=min_votes,
+        min_judgements=min_judgements,
         costs=costs,
         judged=quantities.judged,
     )
@@ -329,8 +325,8 @@ def _sites_of_judges(program: Program[Any], result: xr.DataTree, limits: AuditLi
     return Quantities({name: draws[name] for name in names}, judged=names[0])
 
 
-def _check_options(threshold: Any, level: Any, margin: Any, min_votes: Any, costs: Any) -> None:
-    """Raise unless the options are possible."""
+def check_limits(threshold: Any, level: Any, margin: Any, min_judgements: Any, costs: Any) -> None:
+    """Raise unless the options of an audit are possible."""
     if not isinstance(costs, Costs):
         raise SettingError(
             parameter="costs",
@@ -339,7 +335,7 @@ def _check_options(threshold: Any, level: Any, margin: Any, min_votes: Any, cost
         )
     share("level", level)
     positive("margin", margin)
-    whole("min_votes", min_votes, least=0)
+    whole("min_judgements", min_judgements, least=0)
     if (
         isinstance(threshold, bool)
         or not isinstance(threshold, (int, float, np.number))
@@ -348,14 +344,14 @@ def _check_options(threshold: Any, level: Any, margin: Any, min_votes: Any, cost
         raise SettingError(
             parameter="threshold",
             value=threshold,
-            expected="it must be a finite number such as 0.25",
+            expected="it must be a finite number: below it, nobody is worth keeping",
         )
 
 
 def _verdicts(
     p_bad: Float[np.ndarray, " judge"],
-    votes: Int[np.ndarray, " judge"],
-    min_votes: int,
+    judgements: Int[np.ndarray, " judge"],
+    min_judgements: int,
     costs: Costs,
 ) -> Shaped[np.ndarray, " judge"]:
     """The action of least expected cost."""
@@ -363,14 +359,15 @@ def _verdicts(
         [p_bad * costs.keep_bad, np.full(len(p_bad), costs.review), (1 - p_bad) * costs.drop_good]
     )
     verdict = np.array(["keep", "review", "drop"], dtype=object)[np.argmin(expected, axis=0)]
-    verdict[votes < min_votes] = "not enough votes"
+    verdict[judgements < min_judgements] = "too few judgements"
     return verdict
 
 
-def _rule(judged: str, threshold: float, min_votes: int, costs: Costs) -> str:
+def _rule(many: str, judged: str, threshold: float, least: int, costs: Costs) -> str:
+    """The rule in words; `many` is the word for judgements."""
     return (
-        f"Verdict: with fewer than {min_votes} votes, 'not enough votes'; otherwise the least of"
-        f" the expected costs, with p = P({judged} < {threshold:g}): keep {costs.keep_bad:g}·p,"
+        f"Verdict: with fewer than {least} {many}, 'too few judgements'; otherwise the least of the"
+        f" expected costs, with p = P({judged} < {threshold:g}): keep {costs.keep_bad:g}·p,"
         f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}."
     )
 

@@ -252,7 +252,7 @@ def item_labels(result: xr.DataTree, labels: Labels) -> xr.Dataset:
         "label": names_array(labels.classes)[chosen],
         "probability": responsibility.max(1),
         "entropy": np.maximum(-(positive * np.log2(positive)).sum(1), 0.0),
-        "votes": labels.judgements_by("item"),
+        "judgements": labels.judgements_by("item"),
     }
     names = {"item": names_array(labels.items)}
     return xr.Dataset({name: ("item", value) for name, value in columns.items()}, coords=names)

@@ -19,7 +19,7 @@ from raters.cli.fitting import (
     check_features,
     check_needs,
     collected_warnings,
-    costs_of,
+    limits_of,
     model_of,
     read_result,
     refit,
@@ -37,6 +37,7 @@ from raters.cli.options import (
 )
 from raters.cli.reading import Source, read, source_of
 from raters.errors import SettingError
+from raters.figures.audits import AUDITED
 from raters.fitting.result import data_of
 from raters.fitting.result import model_of as fitted_model
 from raters.inference import Backend
@@ -101,9 +102,10 @@ class Findings:
 def audit(request: AuditCommand) -> None:
     """Fit, judge, suggest; write everything, then print it."""
     check_reports(request.output)
-    costs, backend = costs_of(request.audit), backend_of(request.fit)
+    backend = backend_of(request.fit)
     source = source_of(request.file, request.columns)
     model = model_of(request.model, source.kind, source.described)
+    limits = limits_of(request.audit, source.kind)
     check_needs(model, source.kind, source.options)
     tables.check_writable(request.output.out, folder=True)
     with collected_warnings() as caught:
@@ -112,7 +114,7 @@ def audit(request: AuditCommand) -> None:
         check_features(program, source.options)
         _check_judged(request, program)
         request.fit.note(*table.notes)
-        findings = _findings(request, _audited(request, program, backend, costs))
+        findings = _findings(request, _audited(request, program, backend, limits))
     pages = _reports(request, findings)
     summary = _summary(request, source, findings) | {"warnings": caught}
     written = _write(request.output.out, findings, summary)
@@ -139,22 +141,14 @@ def _check_judged(request: AuditCommand, program: Program[Any]) -> None:
 
 
 def _audited(
-    request: AuditCommand, program: Program[Any], backend: Backend, costs: rt.Costs
+    request: AuditCommand, program: Program[Any], backend: Backend, limits: dict[str, Any]
 ) -> AuditContext:
     """Fit and audit, and fit again without those flagged."""
     fitting, options, (model, data) = request.fit, request.audit, (program.model, program.data)
     result = rt.fit(model, data, backend, seed=fitting.seed, progress=fitting.bars)
     verdicts, dropped = None, None
     if _judged(program):
-        verdicts = rt.audit(
-            model,
-            result,
-            threshold=options.threshold,
-            level=options.level,
-            margin=options.margin,
-            min_votes=options.min_votes,
-            costs=costs,
-        )
+        verdicts = rt.audit(model, result, **limits)
         dropped = refit(model, data, verdicts, backend, fitting) if options.drop else None
     return AuditContext(program, result, verdicts, options.level, dropped)
 
@@ -214,12 +208,14 @@ def _write(out: Path, findings: Findings, summary: Mapping[str, Any]) -> list[st
 
 def _figures(audit: rt.Audit | None) -> dict[str, Callable[[Path], object]]:
     """Figures of the audit, where it has the quantities that they draw."""
-    if audit is None or not {"competence", "agreement"} <= set(audit.table.data_vars):
+    if audit is None:
         return {}
-    return {
-        "competences.png": lambda path: figures.competences(audit).savefig(path),
-        "auditor.png": lambda path: figures.auditor(audit).savefig(path),
+    drawn: dict[str, Callable[[Path], object]] = {
+        "competences.png": lambda path: figures.competences(audit).savefig(path)
     }
+    if set(audit.table.data_vars) >= AUDITED:
+        drawn["auditor.png"] = lambda path: figures.auditor(audit).savefig(path)
+    return drawn
 
 
 def _print(request: AuditCommand, findings: Findings) -> None:

@@ -53,6 +53,10 @@ class JournalOptions:
             )
         return Campaign.open(self.journal, budget=budget)
 
+    def command(self, name: str) -> str:
+        """A further command on this journal, as one would type it."""
+        return files.command(name, self.journal, self.kind)
+
     def note(self, text: str) -> None:
         """Print a line on standard error, unless ``--quiet``."""
         note(text, quiet=self.quiet)
@@ -85,9 +89,7 @@ def ask(
         files.write_questions(questions, out)
     where = "" if out is None else f" in {out}, to fill in its column `answer`"
     back = "" if out is None else f" {out}"
-    options.note(
-        f"{count} question(s){where}; answers: raters campaign tell {options.journal}{back}"
-    )
+    options.note(f"{count} question(s){where}; answers: {options.command('tell')}{back}")
 
 
 def tell(
@@ -139,7 +141,7 @@ def _one_by_one(options: JournalOptions, campaign: Campaign, judges: list[str] |
     questions = campaign.outstanding(annotator=_own(campaign, judges))
     ids, count = questions["id"].values.tolist(), 0
     if not ids:
-        print(f"No question is open; hand some out with raters campaign ask {options.journal}.")
+        print(f"No question is open; hand some out with {options.command('ask')}.")
         return
     for question in ids:
         try:
@@ -177,7 +179,8 @@ def _prompt(question: xr.Dataset) -> tuple[str, dict[str, str]]:
     start = f"{question['id'].item()} {question['by'].item()}:"
     if (pair := pair_of(question)) is None:
         answers = all_answers(question, None)
-        text = f"{start} {', '.join(names.values())}: {', '.join(answers)}?"
+        about, offered = ", ".join(names.values()), ", ".join(answers)
+        text = f"{start} {about}?" if about == offered else f"{start} {about}: {offered}?"
         return text, {answer: answer for answer in answers}
     first, second = (names.pop(side) for side in pair)
     about = "".join(f" {name}," for name in names.values())
@@ -212,15 +215,15 @@ def export(options: JournalOptions, request: ExportCommand) -> None:
     """Write open questions, or all answers."""
     out, to = request.out, request.to
     for name, given in (("texts", request.texts), ("ties", request.ties)):
-        if given and to in ("csv", "votes"):
+        if given and to in ("csv", "judgements"):
             raise SettingError(
                 f"--{name} belongs to --to label-studio and --to argilla; leave it out"
             )
     tables.check_writable(out, folder=False)
-    if to in ("csv", "votes"):
+    if to in ("csv", "judgements"):
         tables.table_format(out)
     campaign = options.open()
-    if to == "votes":
+    if to == "judgements":
         table = campaign.data.to_frame()
         with tables.replacing(out) as path:
             tables.write_table(table, path)
@@ -228,9 +231,7 @@ def export(options: JournalOptions, request: ExportCommand) -> None:
         return
     questions = campaign.outstanding(annotator=_own(campaign, request.judges))
     if not questions.sizes["id"]:
-        raise DataError(
-            f"no question is open; hand some out first with raters campaign ask {options.journal}"
-        )
+        raise DataError(f"no question is open; hand some out first with {options.command('ask')}")
     if to == "csv":
         files.write_questions(questions, out)
         options.note(f"wrote {questions.sizes['id']} question(s) to {out}")

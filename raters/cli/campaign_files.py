@@ -21,6 +21,12 @@ from raters.judgements.reading.columns import name_text
 _MARK = {"label-studio": "-config.xml", "argilla": "-settings.json"}
 
 
+def command(name: str, journal: Path, kind: str | None) -> str:
+    """A further command on a journal, as one would type it."""
+    own = f" --kind {kind}" if kind is not None and ":" in kind else ""
+    return f"raters campaign {name} {journal}{own}"
+
+
 def answers_in(path: Path, campaign: Campaign) -> dict[str, str]:
     """Answers from a table with columns ``id`` and ``answer``; rows without an answer are left
     out."""
@@ -105,7 +111,8 @@ def shown(questions: xr.Dataset) -> pd.DataFrame:
     roles = roles_of(questions)
     if "answers" in table:
         table["answers"] = table["answers"].map(", ".join)
-        roles.append("answers")
+        if not any(table["answers"].equals(table[role].rename("answers")) for role in roles):
+            roles.append("answers")
     return table[["id", *roles, "by", "score"]]
 
 

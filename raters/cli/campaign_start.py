@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import raters as rt
 from raters.acquisition import ExpectedAccuracy, ExpectedTau, Policy, Random
 from raters.acquisition.policy.policy import Target
+from raters.cli import campaign_files as files
 from raters.cli import tables
 from raters.cli.asking import candidates, own_names
 from raters.cli.fitting import backend_of, check_needs, collected_warnings, model_of
@@ -76,7 +77,7 @@ class _Parts:
 
     model: Model[Any]
     pool: Judgements
-    votes: Judgements | None
+    data: Judgements | None
 
 
 def start(request: StartCommand) -> None:
@@ -97,7 +98,7 @@ def start(request: StartCommand) -> None:
             out,
             parts.model,
             parts.pool,
-            votes=parts.votes,
+            data=parts.data,
             backend=backend,
             policy=policy,
             stop=_rule(options, parts.pool),
@@ -110,7 +111,8 @@ def start(request: StartCommand) -> None:
     axes = [axis for axis in pool.question_axes() if axis in pool.names]
     sizes = [f"{len(pool.coords[axis]):,} {axis}s" for axis in axes]
     size = ", ".join([f"{pool.num_rows:,} questions", *sizes])
-    request.fit.note(f"wrote {out} ({size}; {parts.model!r}); ask with: raters campaign ask {out}")
+    ask = files.command("ask", out, request.columns.kind)
+    request.fit.note(f"wrote {out} ({size}; {parts.model!r}); ask with: {ask}")
 
 
 # ---------------------------------------------------------------- names

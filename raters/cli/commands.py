@@ -300,14 +300,14 @@ def campaign_withdraw(
 
 TO = (
     "csv: a table to fill in; label-studio, argilla: open questions as JSON, and beside it the"
-    " interface; votes: all answers."
+    " interface; judgements: all answers."
 )
 TEXTS = "Table of what to show for each item: its columns `item` and `text`."
 
 
 def campaign_export(
     options: campaigns.JournalOptions,
-    to: Annotated[Literal["csv", "label-studio", "argilla", "votes"], typer.Option(help=TO)],
+    to: Annotated[Literal["csv", "label-studio", "argilla", "judgements"], typer.Option(help=TO)],
     out: Annotated[Path, typer.Option("--out", help="Where to write it.", metavar="FILE")],
     texts: Annotated[Path | None, typer.Option(help=TEXTS, metavar="FILE")] = None,
     ties: Annotated[
@@ -362,7 +362,7 @@ _OF_CAMPAIGN: dict[str, tuple[Callable[..., None], str]] = {
     "export": (
         campaign_export,
         "Write the open questions for people to answer elsewhere, or all answers as a table of"
-        " votes.",
+        " judgements.",
     ),
     "import": (
         campaign_import,

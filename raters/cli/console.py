@@ -15,7 +15,7 @@ from raters.figures.base import ends
 if TYPE_CHECKING:
     from raters.auditing.audit import Audit
 
-STYLES = {"keep": "green", "review": "yellow", "drop": "bold red", "not enough votes": "dim"}
+STYLES = {"keep": "green", "review": "yellow", "drop": "bold red", "too few judgements": "dim"}
 
 
 class Output(Console):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,7 @@ from typing import Any
 import xarray as xr
 
 import raters as rt
-from raters import _validation
+from raters.auditing.audit import check_limits
 from raters.cli import tables
 from raters.cli.generated import (
     GeneratedOption,
@@ -105,17 +104,19 @@ def backend_of(options: FitOptions) -> Backend:
     return backend
 
 
-def costs_of(options: AuditOptions) -> rt.Costs:
-    """Costs of the verdicts; the other limits of the audit are checked with them."""
-    _validation.share("level", options.level)
-    _validation.positive("margin", options.margin)
-    if not math.isfinite(options.threshold):
-        raise SettingError(
-            parameter="threshold",
-            value=options.threshold,
-            expected="it must be a finite number such as 0.25",
-        )
-    return rt.Costs(options.cost_keep_bad, options.cost_drop_good, options.cost_review)
+def limits_of(options: AuditOptions, kind: Kind) -> dict[str, Any]:
+    """Keyword arguments of the audit, checked before a fit."""
+    costs = rt.Costs(options.cost_keep_bad, options.cost_drop_good, options.cost_review)
+    threshold = kind.threshold if options.threshold is None else options.threshold
+    limits = {
+        "threshold": threshold,
+        "level": options.level,
+        "margin": options.margin,
+        "min_judgements": options.min_judgements,
+        "costs": costs,
+    }
+    check_limits(**limits)
+    return limits
 
 
 def check_needs(model: Model[Any], kind: Kind, columns: ColumnOptions) -> None:

@@ -117,7 +117,10 @@ class FitOptions:
         note(*lines, quiet=self.quiet)
 
 
-THRESHOLD = "A judge whose competence is below it is bad; 1 is a reliable one, 0 one who guesses."
+THRESHOLD = (
+    "A judge whose competence is below it is bad; 1 is a reliable one, 0 one who guesses. (default:"
+    " 0.25)"
+)
 MARGIN = "How near to knowing nothing is guessing: of an accuracy, or of information in bits."
 
 
@@ -125,14 +128,16 @@ MARGIN = "How near to knowing nothing is guessing: of an accuracy, or of informa
 class AuditOptions:
     """Limits and costs of an audit, and what to do about it."""
 
-    threshold: Annotated[float, option("Audit", help=THRESHOLD)] = 0.25
+    threshold: Annotated[float | None, option("Audit", help=THRESHOLD)] = None
     level: Annotated[float, option("Audit", help="Posterior probability of the intervals.")] = 0.9
     margin: Annotated[float, option("Audit", help=MARGIN)] = 0.05
-    min_votes: Annotated[int, option("Audit", min=0, help="With fewer votes nobody is judged.")] = 5
-    cost_keep_bad: Annotated[float, option("Audit", help="Cost of keeping a bad annotator.")] = 1.0
+    min_judgements: Annotated[
+        int, option("Audit", min=0, help="With fewer judgements nobody is judged.")
+    ] = 5
+    cost_keep_bad: Annotated[float, option("Audit", help="Cost of keeping a bad judge.")] = 1.0
     cost_drop_good: Annotated[float, option("Audit", help="Cost of dropping a good one.")] = 1.0
     cost_review: Annotated[
-        float, option("Audit", help="Cost of looking into an annotator's votes.")
+        float, option("Audit", help="Cost of looking into somebody's judgements.")
     ] = 0.2
     drop: Annotated[
         bool, option("Audit", "--drop", help="Fit again without the flagged; report what changes.")

@@ -137,7 +137,7 @@ def print_judges(
     """
     below = Column("p_below", f"below {audit.threshold:g}", "percent")
     name = PrintedColumn(audit.judge, lambda row: _escaped(row[audit.judge]), text=True)
-    count = PrintedColumn(kind.words.many, lambda row: f"{row['votes']:,.0f}")
+    count = PrintedColumn(kind.words.many, lambda row: f"{row['judgements']:,.0f}")
     verdict = PrintedColumn("verdict", lambda row: _verdict(row["verdict"]), text=True)
     first, *others = (printed_columns(column, audit.level) for column in columns)
     last = [*printed_columns(below, audit.level), verdict]

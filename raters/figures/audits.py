@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 from raters.auditing.audit import Audit, check_audit
+from raters.errors import SettingError
 from raters.figures.base import (
     FAINT,
     GREY,
@@ -26,6 +27,8 @@ from raters.figures.base import (
     short,
 )
 
+# Columns that the figure of an auditor shows.
+AUDITED = frozenset({"competence", "accuracy", "accuracy_low", "accuracy_high", "p_adversarial"})
 # Up to so many annotators, the intervals in the scatter plot do not overlap too much.
 _FEW = 60
 
@@ -111,7 +114,7 @@ def auditor(audit: Audit, *, most: int = 18) -> Plots:
     Raises
     ------
     SettingError
-        When `audit` is not an audit.
+        When `audit` is not an audit, or one without competences and accuracies.
 
     Examples
     --------
@@ -122,6 +125,12 @@ def auditor(audit: Audit, *, most: int = 18) -> Plots:
     >>> rt.figures.auditor(audit).savefig("auditor.png")        # doctest: +SKIP
     """
     check_audit(audit, "the first argument")
+    if lacking := sorted(AUDITED - set(audit.table.data_vars)):
+        raise SettingError(
+            f"this audit has no {' and no '.join(lacking)}, which the figure shows; draw"
+            " rt.figures.competences(audit)",
+            parameter="audit",
+        )
     worst_first = np.lexsort((audit.table["competence"].values, -audit.table["p_below"].values))
     table = audit.table.isel(annotator=worst_first)
     figure = Figure(figsize=(11.5, 5.8), layout="constrained", dpi=150)
@@ -145,11 +154,13 @@ def auditor(audit: Audit, *, most: int = 18) -> Plots:
 
 def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
     """Draw accuracies by verdict; with few annotators also intervals, and names where they fit."""
-    votes, accuracy, verdicts = (table[name].values for name in ("votes", "accuracy", "verdict"))
+    number, accuracy, verdicts = (
+        table[name].values for name in ("judgements", "accuracy", "verdict")
+    )
     for depth, (verdict, (colour, marker)) in enumerate(VERDICTS.items()):
         rows = verdicts == verdict
         axes.scatter(
-            votes[rows],
+            number[rows],
             accuracy[rows],
             s=32,
             color=colour,
@@ -158,17 +169,17 @@ def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
             linewidths=0,
             zorder=2 + depth % 3,
         )
-    if len(votes) <= _FEW:
+    if len(number) <= _FEW:
         colours = [VERDICTS[verdict][0] for verdict in verdicts]
         axes.vlines(
-            votes,
+            number,
             table["accuracy_low"],
             table["accuracy_high"],
             colors=colours,
             linewidth=1,
             alpha=0.6,
         )
-    if votes.min() > 0 and votes.max() > 4 * votes.min():
+    if number.min() > 0 and number.max() > 4 * number.min():
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -186,14 +197,16 @@ def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
     )
     plain(axes)
     _name_points(
-        axes, [row for row in range(len(votes)) if verdicts[row] in ("drop", "review")], table
+        axes, [row for row in range(len(number)) if verdicts[row] in ("drop", "review")], table
     )
 
 
 def _name_points(axes: Axes, rows: list[int], table: xr.Dataset) -> None:
     """Write names beside the points of `rows`, in that order, where they overlap no other."""
     to_axes = axes.transData + axes.transAxes.inverted()
-    points = to_axes.transform(np.column_stack([table["votes"].values, table["accuracy"].values]))
+    points = to_axes.transform(
+        np.column_stack([table["judgements"].values, table["accuracy"].values])
+    )
     occupied = points.copy()
     for row in rows:
         name, (x, y) = short(table["annotator"].values[row]), points[row]
@@ -207,7 +220,7 @@ def _name_points(axes: Axes, rows: list[int], table: xr.Dataset) -> None:
         if not overlaps.any():
             occupied = np.vstack([occupied, [[low, y], [low + width / 2, y], [low + width, y]]])
             shift, side = (6, "left") if on_right else (-6, "right")
-            point = (table["votes"].values[row], table["accuracy"].values[row])
+            point = (table["judgements"].values[row], table["accuracy"].values[row])
             axes.annotate(
                 name, point, xytext=(shift, -3), textcoords="offset points", fontsize=8, ha=side
             )

@@ -26,7 +26,7 @@ VERDICTS = {
     "keep": ("#0072B2", "o"),
     "review": ("#E69F00", "s"),
     "drop": ("#D55E00", "X"),
-    "not enough votes": ("#8C8C8C", "."),
+    "too few judgements": ("#8C8C8C", "."),
 }
 _NAME_LENGTH = 28
 

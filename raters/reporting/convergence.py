@@ -201,7 +201,7 @@ def steps(
     data = context.program.data
     rows = {
         verdict: [row for row in people if row["verdict"] == verdict]
-        for verdict in ("drop", "review", "not enough votes")
+        for verdict in ("drop", "review", "too few judgements")
     }
     names = {
         verdict: [row[data.judge] for row in of_verdict] for verdict, of_verdict in rows.items()
@@ -226,7 +226,7 @@ def steps(
     if names["review"]:
         text = f"Read some of the answers of {listing(names['review'])}, and decide by hand."
         todo.append((text, None))
-    if unjudged := names["not enough votes"]:
+    if unjudged := names["too few judgements"]:
         text = f"Ask more of {listing(unjudged)} before judging them, or leave them as they are."
         todo.append((text, None))
     todo.append(ask(data, command, names["drop"]))

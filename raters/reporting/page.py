@@ -22,8 +22,8 @@ from raters.reporting.cite import known_entries
 
 # A program that reads the JSON looks at this; it rises when a name in it changes its meaning or
 # goes.
-SCHEMA_VERSION = 2
-VERDICTS = ("drop", "review", "keep", "not enough votes")
+SCHEMA_VERSION = 3
+VERDICTS = ("drop", "review", "keep", "too few judgements")
 # Judges of the matrix, and how many of them may be those who should go or be looked at.
 MATRIX, _SUSPECTS = 30, 20
 
@@ -95,7 +95,7 @@ def judges(audit: Audit, kind: Kind) -> list[dict[str, Any]]:
 
 def _reason(row: Mapping[Any, Any], audit: Audit, kind: Kind) -> str:
     """Reason for a verdict; nothing for those who can stay."""
-    if row["verdict"] == "not enough votes":
+    if row["verdict"] == "too few judgements":
         return sentences.too_few(row, audit, kind.words)
     if row["verdict"] == "keep":
         return ""
@@ -149,7 +149,7 @@ def _answer(
         verdict: np.array([row["p_below"] for row in rows]) for verdict, rows in by_verdict.items()
     }
     judged = np.concatenate([p_bad[verdict] for verdict in VERDICTS[:3]])
-    costs, votes = audit.costs, sum(int(row["votes"]) for row in people)
+    costs, total = audit.costs, sum(int(row["judgements"]) for row in people)
     numbers = {
         "counts": {verdict: len(rows) for verdict, rows in by_verdict.items()},
         "flagged": [row[audit.judge] for row in by_verdict["drop"]],
@@ -163,8 +163,8 @@ def _answer(
             + len(p_bad["review"]) * costs.review
         ),
         "expected_cost_of_keeping_all": float(judged.sum() * costs.keep_bad),
-        "votes": votes,
-        "votes_of_flagged": sum(int(row["votes"]) for row in by_verdict["drop"]),
+        "judgements": total,
+        "judgements_of_flagged": sum(int(row["judgements"]) for row in by_verdict["drop"]),
     }
     text = {
         "sentence": sentences.answer(numbers, audit, kind.words),
@@ -217,7 +217,7 @@ def _agreement(data: Judgements, audit: Audit, people: list[dict[str, Any]]) -> 
         "annotators": [row[data.judge] for row in chosen],
         "verdicts": [row["verdict"] for row in chosen],
         "of": len(people),
-        "with_answers": sum(row["votes"] > 0 for row in people),
+        "with_answers": sum(row["judgements"] > 0 for row in people),
         "by_chance": by_chance(data),
         "share": matrix.share,
         "common": matrix.common,
@@ -247,7 +247,9 @@ def by_chance(data: Judgements) -> float:
 def _most_relevant(people: list[dict[str, Any]], judged: str) -> list[dict[str, Any]]:
     """All judges who answered, or those who should go, those to look at and the most active
     others, least trusted first."""
-    active = sorted((row for row in people if row["votes"] > 0), key=lambda row: -row["votes"])
+    active = sorted(
+        (row for row in people if row["judgements"] > 0), key=lambda row: -row["judgements"]
+    )
     if len(active) > MATRIX:
         drop, review = (
             [row for row in active if row["verdict"] == verdict] for verdict in ("drop", "review")
@@ -307,7 +309,7 @@ def _how(
         "threshold": audit.threshold,
         "level": audit.level,
         "margin": audit.margin,
-        "min_votes": audit.min_votes,
+        "min_judgements": audit.min_judgements,
         "costs": costs,
         "command": command,
         "limits": sentences.limits(data, kind.words)

@@ -166,7 +166,7 @@ def report(
     >>> result = rt.fit(model, votes, rt.PGEM(), seed=0, progress=False)
     >>> page = rt.report(model, result, rt.audit(model, result), title="The March campaign")
     >>> page.facts["answer"]["counts"]
-    {'drop': 3, 'review': 0, 'keep': 7, 'not enough votes': 0}
+    {'drop': 3, 'review': 0, 'keep': 7, 'too few judgements': 0}
     >>> page.save("report.html")                                    # doctest: +SKIP
     """
     program = program_of(model, result)

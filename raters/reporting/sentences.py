@@ -41,9 +41,9 @@ def answer(numbers: Mapping[str, Any], audit: Audit, words: Words) -> str:
     """Summarise the verdicts in one sentence."""
     counts, total = numbers["counts"], sum(numbers["counts"].values())
     drop, review, keep, unjudged = (
-        counts[verdict] for verdict in ("drop", "review", "keep", "not enough votes")
+        counts[verdict] for verdict in ("drop", "review", "keep", "too few judgements")
     )
-    enough = counted(audit.min_votes, *words)
+    enough = counted(audit.min_judgements, *words)
     if total == 1:
         named = "".join(f" ({name})" for name in numbers["flagged"] + numbers["review"])
         verdict = "should go" if drop else "should be looked at" if review else "can stay"
@@ -103,12 +103,10 @@ def sure(
     if drop or counts["review"]:
         lines.append(_costs(counts, numbers, audit))
     if drop:
-        share = numbers["votes_of_flagged"] / max(numbers["votes"], 1)
+        share = numbers["judgements_of_flagged"] / max(numbers["judgements"], 1)
         who = "Those who should go gave" if drop > 1 else "The one who should go gave"
-        lines.append(
-            f"{who} {numbers['votes_of_flagged']:,} of {counted(numbers['votes'], *words)}"
-            f" ({percent(share)})."
-        )
+        every = counted(numbers["judgements"], *words)
+        lines.append(f"{who} {numbers['judgements_of_flagged']:,} of {every} ({percent(share)}).")
     return lines
 
 
@@ -129,7 +127,7 @@ def _wrong_drops(drop: int, numbers: Mapping[str, Any], audit: Audit) -> str:
 
 def _costs(counts: Mapping[str, int], numbers: Mapping[str, Any], audit: Audit) -> str:
     """Give the expected cost of the verdicts, and of keeping everybody."""
-    costs, judged = audit.costs, " who was judged" if counts["not enough votes"] else ""
+    costs, judged = audit.costs, " who was judged" if counts["too few judgements"] else ""
     return (
         f"Where keeping a bad {audit.judge} costs {costs.keep_bad:g}, dropping a good one"
         f" {costs.drop_good:g} and a review {costs.review:g}, acting on the verdicts is"
@@ -171,9 +169,9 @@ def general_reason(row: Mapping[str, Any], audit: Audit) -> str:
 
 
 def too_few(row: Mapping[str, Any], audit: Audit, words: Words) -> str:
-    """Explain the verdict "not enough votes"."""
-    need = "is" if audit.min_votes == 1 else "are"
-    return f"{counted(int(row['votes']), *words)}, and {audit.min_votes} {need} needed"
+    """Explain the verdict "too few judgements"."""
+    need = "is" if audit.min_judgements == 1 else "are"
+    return f"{counted(int(row['judgements']), *words)}, and {audit.min_judgements} {need} needed"
 
 
 # ---------------------------------------------------------------- agreement and data

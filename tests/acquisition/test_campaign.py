@@ -148,11 +148,11 @@ def test_answered_questions_come_again_if_they_may(start, votes, labels):
     assert once.done
     assert once.ask().sizes["id"] == 0
     assert not once.outstanding().sizes["id"]
-    before = start(again=False, votes=votes, path="before.db")
+    before = start(again=False, data=votes, path="before.db")
     found = {(*sorted(pair), by) for *pair, by in triplets(before.ask(6))}
     assert found == {("milk", "tea", "bob"), ("beer", "tea", "bob"), ("beer", "milk", "ann")}
     of_labels = start(
-        rt.Candidates.labels(labels), model=rt.DawidSkene(), path="labels.db", votes=labels
+        rt.Candidates.labels(labels), model=rt.DawidSkene(), path="labels.db", data=labels
     )
     asked = of_labels.ask(6)
     assert set(zip(asked["item"].values.tolist(), asked["by"].values, strict=True)) == {
@@ -399,7 +399,7 @@ def test_however_answers_arrive_the_data_are_the_same(data):
 
 
 def test_answers_are_added_to_earlier_votes(start, votes):
-    campaign = start(votes=votes)
+    campaign = start(data=votes)
     assert same(campaign.data, votes)
     campaign.tell(dict.fromkeys(ids(campaign.ask(2)), "first"))
     found = campaign.data
@@ -413,7 +413,7 @@ def test_answers_are_added_to_earlier_votes(start, votes):
 def test_everything_that_labels_carry_is_kept(start, labels):
     known = labels.with_truth({1: "ham"}).with_features(np.arange(6.0).reshape(3, 2))
     campaign = start(
-        rt.Candidates.labels(known), model=rt.Raykar(), votes=known, backend=rt.PGEM(draws=50)
+        rt.Candidates.labels(known), model=rt.Raykar(), data=known, backend=rt.PGEM(draws=50)
     )
     campaign.tell(dict.fromkeys(ids(campaign.ask(1)), "spam"))
     found = Campaign.open(campaign.path).data
@@ -426,7 +426,7 @@ def test_everything_that_labels_carry_is_kept(start, labels):
 def test_features_of_comparisons_tell_questions_apart(start, votes):
     described = votes.with_features(np.arange(3.0)[:, None], names=["warmth"])
     pool = rt.Candidates.pairs(votes).with_features(np.arange(3.0)[:, None], names=["warmth"])
-    campaign = start(pool, model=rt.ContextualBTL(), votes=described, again=False)
+    campaign = start(pool, model=rt.ContextualBTL(), data=described, again=False)
     assert campaign.ask(10).sizes["id"] == 3
     campaign.tell(dict.fromkeys(ids(campaign.outstanding()), "first"))
     assert Campaign.open(campaign.path).data.features.shape == (6, 1)
@@ -434,7 +434,7 @@ def test_features_of_comparisons_tell_questions_apart(start, votes):
 
 @pytest.mark.slow
 def test_the_result_is_fitted_once_for_each_state(start, votes):
-    campaign = start(votes=votes, backend=rt.PGEM(draws=50))
+    campaign = start(data=votes, backend=rt.PGEM(draws=50))
     first = campaign.result
     assert campaign.result is first
     assert first.attrs["backend"] == to_json(rt.PGEM(draws=50))
@@ -481,7 +481,7 @@ def test_weighted_draws_that_are_worth_little_are_replaced(start, votes, monkeyp
         policy=Policy(target="everything", batch=Top()),
         backend=rt.PGEM(draws=100),
         batch_size=5,
-        votes=votes,
+        data=votes,
     )
     campaign.tell(ids(campaign.ask(2))[0], "first")
     monkeypatch.setattr("raters.acquisition.campaign.refits._LEAST_SHARE", 1.1)
@@ -558,7 +558,7 @@ def test_a_rule_stops(start):
 
 def test_a_rule_is_looked_at_before_the_first_answer(start, votes):
     campaign = start(
-        votes=votes, stop=lambda posterior: posterior.data.num_votes >= 9, backend=rt.PGEM(draws=50)
+        data=votes, stop=lambda posterior: posterior.data.num_votes >= 9, backend=rt.PGEM(draws=50)
     )
     assert campaign.ask().sizes["id"] == 0
     assert campaign.why_done.startswith("the stopping rule is met")
@@ -617,9 +617,7 @@ def test_what_is_not_given_again_stays(start):
 def test_rules_of_raters_come_back_with_the_journal(start, labels):
     rule = ExpectedAccuracy(0.6) | Budget(100.0, costs={"ann": 2.0})
     pool = rt.Candidates.labels(labels)
-    campaign = start(
-        pool, model=rt.DawidSkene(), votes=labels, stop=rule, backend=rt.PGEM(draws=50)
-    )
+    campaign = start(pool, model=rt.DawidSkene(), data=labels, stop=rule, backend=rt.PGEM(draws=50))
     assert Campaign.open(campaign.path).stop == rule
     campaign.tell(dict.fromkeys(ids(campaign.ask(1)), "ham"))
     status = campaign.status()
@@ -631,7 +629,7 @@ def test_rules_of_raters_come_back_with_the_journal(start, labels):
 
 
 def test_status_counts(start, votes):
-    campaign = start(votes=votes, backend=rt.PGGibbs(draws=40, warmup=10, chains=2))
+    campaign = start(data=votes, backend=rt.PGGibbs(draws=40, warmup=10, chains=2))
     asked = ids(campaign.ask(4))
     campaign.tell({asked[0]: "first", asked[1]: "tie"})
     campaign.withdraw(asked[2])
@@ -662,7 +660,7 @@ def test_what_cannot_be_asked_keeps_no_campaign_going(start, votes):
         annotator="who",
     )
     pool = rt.Candidates.pairs(known, items=["tea", "beer"])
-    campaign = start(pool=pool, votes=known, stop=GainBelow(1e-6))
+    campaign = start(pool=pool, data=known, stop=GainBelow(1e-6))
     posterior = campaign.posterior
     everywhere = GainBelow(1e-6).value(posterior)
     here = GainBelow(1e-6).value(dataclasses.replace(posterior, pool=campaign.pool))
@@ -681,7 +679,7 @@ def test_a_question_that_waits_is_not_yet_without_gain(start):
     known = rt.Comparisons.from_frame(table, winner="w", loser="l", annotator="who")
     campaign = start(
         pool=rt.Candidates.pairs(known),
-        votes=known,
+        data=known,
         policy=Policy(target="everything"),
         stop=GainBelow(0.05),
     )
@@ -708,7 +706,7 @@ def test_gains_are_those_that_can_be_paid_at_their_price(start):
     known = rt.Comparisons.from_frame(
         table, winner="w", loser="l", annotator="who", annotators=["ann", "pro"]
     )
-    settings = {"model": rt.ExtendedBTL(), "pool": rt.Candidates.pairs(known), "votes": known}
+    settings = {"model": rt.ExtendedBTL(), "pool": rt.Candidates.pairs(known), "data": known}
     priced = Policy(score=Random(), costs={"pro": 50.0})
     campaign = start(policy=priced, stop=GainBelow(0.02), **settings)
     assert campaign.why_done.startswith(
@@ -731,7 +729,7 @@ def test_going_on_takes_the_path_alone(start, votes):
     campaign = start(
         model=rt.ExtendedBTL(competence="signed", reward_scale=2.0),
         policy=policy,
-        votes=votes,
+        data=votes,
         budget=20.0,
         seed=3,
         again=False,
@@ -788,7 +786,7 @@ def test_nothing_else_comes_back_from_text(text):
 
 
 def test_another_campaign_is_refused(start, votes, labels):
-    start(votes=votes)
+    start(data=votes)
     for changed, says in [
         ({"model": rt.ExtendedBTL()}, r"its model is BTL\("),
         ({"policy": Policy()}, "its policy is Policy"),
@@ -799,7 +797,7 @@ def test_another_campaign_is_refused(start, votes, labels):
             {"pool": rt.Candidates.pairs(votes, items=["tea", "milk"])},
             r"its pool is 6 questions .* not 2 questions",
         ),
-        ({"votes": votes.take([0])}, "its votes is 9|its votes is 3 rows"),
+        ({"data": votes.take([0])}, "its data is 9|its data is 3 rows"),
         ({"pool": rt.Candidates.labels(labels), "model": rt.DawidSkene()}, "its model is"),
     ]:
         with pytest.raises(DataError, match=f"belongs to another campaign: {says}"):
@@ -836,20 +834,20 @@ def test_a_pool_that_the_data_do_not_cover(start, votes, labels):
     with pytest.raises(
         DataError, match=r"1 item\(s\) are not among the 3 items known, e.g. 'wine'"
     ):
-        start(other, votes=votes)
+        start(other, data=votes)
     other = rt.Comparisons([0], [1], [0], None, None, ("tea", "milk"), ("eve",))
     with pytest.raises(
         DataError, match=r"1 annotator\(s\) are not among the 2 annotators known, e.g. 'eve'"
     ):
-        start(other, votes=votes)
+        start(other, data=votes)
     table = {"page": [1, 2], "who": ["ann", "bob"], "says": ["ham", "egg"]}
     other = rt.Labels.from_frame(table, item="page", annotator="who", label="says")
     with pytest.raises(
-        DataError, match=r"classes of votes= is \('ham', 'spam'\), and of the pool \('egg', 'ham'\)"
+        DataError, match=r"classes of data= is \('ham', 'spam'\), and of the pool \('egg', 'ham'\)"
     ):
-        start(other, model=rt.DawidSkene(), votes=labels)
+        start(other, model=rt.DawidSkene(), data=labels)
     part = rt.Comparisons([0], [1], [0], None, None, ("milk", "tea"), ("bob",))
-    assert triplets(start(part, votes=votes).ask()) == [
+    assert triplets(start(part, data=votes).ask()) == [
         ("milk", "tea", "bob")
     ]  # named in another order
 
@@ -857,8 +855,8 @@ def test_a_pool_that_the_data_do_not_cover(start, votes, labels):
 def test_pools_and_votes_that_cannot_be(start, votes, labels):
     pool = rt.Candidates.pairs(votes)
     for wrong, says in [
-        ({"votes": labels}, "votes= are Labels, and the pool is Comparisons"),
-        ({"votes": pool}, "votes= have no outcomes"),
+        ({"data": labels}, "data= are Labels, and the pool is Comparisons"),
+        ({"data": pool}, "data= have no outcomes"),
         (
             {"pool": rt.Comparisons([0], [9], [0], None, None, ("a", "b"), ("x",))},
             "have item number 9",
@@ -871,7 +869,7 @@ def test_pools_and_votes_that_cannot_be(start, votes, labels):
             {"pool": rt.Comparisons([1], [1], [0], None, None, ("a", "b"), ("x",))},
             "compares 'b' with itself",
         ),
-        ({"pool": labels, "model": rt.DawidSkene(), "votes": labels.take([0])}, "1 of 3 items"),
+        ({"pool": labels, "model": rt.DawidSkene(), "data": labels.take([0])}, "1 of 3 items"),
     ]:
         with pytest.raises(DataError, match=says):
             start(**wrong)
@@ -963,7 +961,7 @@ def test_a_campaign_with_a_criterion_of_ones_own(start):
 @pytest.mark.slow
 def test_a_campaign_with_a_model_of_ones_own_is_reopened(start, votes):
     model = OwnModel(spread=2.0)
-    campaign = start(model=model, votes=votes, backend=NUTS, policy=Policy(target="everything"))
+    campaign = start(model=model, data=votes, backend=NUTS, policy=Policy(target="everything"))
     campaign.tell(dict.fromkeys(ids(campaign.ask(2)), "first"))
     again = Campaign.open(campaign.path)
     assert (again.model, again.backend) == (model, NUTS)

@@ -55,7 +55,7 @@ def column(audit: rt.Audit, name: str) -> dict:
 
 
 def test_votes(audit):
-    assert column(audit, "votes") == {"good": 10, "guess": 6, "bad": 10, "new": 1, "absent": 0}
+    assert column(audit, "judgements") == {"good": 10, "guess": 6, "bad": 10, "new": 1, "absent": 0}
 
 
 def test_competence_and_interval(audit):
@@ -128,8 +128,8 @@ def test_verdicts(audit):
         "good": "keep",
         "guess": "review",
         "bad": "drop",
-        "new": "not enough votes",
-        "absent": "not enough votes",
+        "new": "too few judgements",
+        "absent": "too few judgements",
     }
     assert audit.flagged == ["bad"]
     assert audit.wrong_drops == 0.0
@@ -157,10 +157,10 @@ def test_a_threshold_moves_verdicts():
     assert column(rt.audit(MODEL, RESULT, threshold=10), "verdict")["good"] == "drop"
 
 
-def test_min_votes():
-    assert column(rt.audit(MODEL, RESULT, min_votes=0), "verdict")["absent"] == "keep"
-    assert set(column(rt.audit(MODEL, RESULT, min_votes=100), "verdict").values()) == {
-        "not enough votes"
+def test_min_judgements():
+    assert column(rt.audit(MODEL, RESULT, min_judgements=0), "verdict")["absent"] == "keep"
+    assert set(column(rt.audit(MODEL, RESULT, min_judgements=100), "verdict").values()) == {
+        "too few judgements"
     }
 
 
@@ -185,8 +185,8 @@ def test_the_audit_prints_its_rule_and_risk(audit):
         ("level", 90),
         ("margin", 1.5),
         ("margin", 0),
-        ("min_votes", -1),
-        ("min_votes", 2.5),
+        ("min_judgements", -1),
+        ("min_judgements", 2.5),
         ("threshold", float("nan")),
         ("threshold", "low"),
         ("costs", 3),
@@ -221,7 +221,7 @@ def test_a_class_or_a_table_is_refused():
 def test_whole_numbers_as_names():
     votes = hand.votes(("a", "b", 7), ("a", "b", 11))
     audit = rt.audit(
-        MODEL, hand.result(votes, reward=REWARD, competence=COMPETENCE[:, [2, 0]]), min_votes=1
+        MODEL, hand.result(votes, reward=REWARD, competence=COMPETENCE[:, [2, 0]]), min_judgements=1
     )
     assert audit.flagged == [7]
 
@@ -233,6 +233,6 @@ def test_drop_refits_without_the_flagged(audit):
 
 
 def test_dropping_everyone_is_refused():
-    everyone = rt.audit(MODEL, RESULT, threshold=10, min_votes=0)
+    everyone = rt.audit(MODEL, RESULT, threshold=10, min_judgements=0)
     with pytest.raises(DataError, match="keep at least one"):
         rt.drop(MODEL, VOTES, everyone, rt.PGEM(draws=20, starts=1), seed=0, progress=False)

@@ -158,7 +158,7 @@ def test_items_and_what_stopping_now_costs(hand):
     assert audit.items["probability"].values.tolist() == pytest.approx([0.85, 0.75, 1.0, 0.5])
     entropy = [-sum(p * math.log2(p) for p in (q, 1 - q)) for q in (0.15, 0.25)]
     assert audit.items["entropy"].values.tolist() == pytest.approx([*entropy, 0.0, 1.0])
-    assert audit.items["votes"].values.tolist() == [3, 3, 2, 2]
+    assert audit.items["judgements"].values.tolist() == [3, 3, 2, 2]
     assert audit.expected_wrong == pytest.approx(0.15 + 0.25 + 0.0 + 0.5)
 
 
@@ -166,7 +166,7 @@ def test_agreement_with_the_most_probable_class(hand):
     agreement = column(rt.audit(MODEL, hand), "agreement")
     assert math.isnan(agreement.pop("zoe"))
     assert agreement == pytest.approx({"ann": 0.75, "bob": 0.25, "eve": 0.5})
-    assert column(rt.audit(MODEL, hand), "votes") == {"ann": 4, "bob": 4, "eve": 2, "zoe": 0}
+    assert column(rt.audit(MODEL, hand), "judgements") == {"ann": 4, "bob": 4, "eve": 2, "zoe": 0}
 
 
 def test_counts_weigh_in_agreement(fit_quietly_module):
@@ -187,16 +187,18 @@ def test_a_tie_within_rounding_is_a_tie():
 
 
 def test_verdicts_follow_competence_and_costs(hand):
-    audit = rt.audit(MODEL, hand, min_votes=2)
+    audit = rt.audit(MODEL, hand, min_judgements=2)
     assert column(audit, "verdict") == {
         "ann": "keep",
         "bob": "drop",
         "eve": "drop",
-        "zoe": "not enough votes",
+        "zoe": "too few judgements",
     }
     assert audit.flagged == ["bob", "eve"]
     assert audit.wrong_drops == 0.0
-    assert column(rt.audit(MODEL, hand, min_votes=0, threshold=0.5), "verdict")["zoe"] == "drop"
+    assert (
+        column(rt.audit(MODEL, hand, min_judgements=0, threshold=0.5), "verdict")["zoe"] == "drop"
+    )
     assert "p = P(competence < 0.25)" in audit.rule
 
 
@@ -352,7 +354,7 @@ def test_a_result_read_from_a_file_gives_the_same_audit(hand, tmp_path):
 
 
 def test_the_audit_prints_what_matters(hand):
-    printed = str(rt.audit(MODEL, hand, min_votes=2))
+    printed = str(rt.audit(MODEL, hand, min_judgements=2))
     assert (
         "If labelling stops now, 0.9 of 4 item labels are expected to be wrong (22.5%), by this"
         " model." in printed
@@ -364,7 +366,7 @@ def test_the_audit_prints_what_matters(hand):
 
 @pytest.mark.slow
 def test_drop_refits_without_the_flagged(hand):
-    audit = rt.audit(MODEL, hand, min_votes=2)
+    audit = rt.audit(MODEL, hand, min_judgements=2)
     with pytest.warns(DataWarning, match="zoe"):
         result = rt.drop(MODEL, hand_labels(), audit, rt.PGEM(draws=20), seed=0, progress=False)
     assert result.posterior["annotator"].values.tolist() == ["ann", "zoe"]
@@ -386,7 +388,7 @@ def test_annotators_taken_as_alike_are_refused(model, fit_quietly_module):
         ("margin", "few"),
         ("level", 2),
         ("threshold", float("inf")),
-        ("min_votes", -1),
+        ("min_judgements", -1),
         ("costs", 3),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_campaign_from_start_to_votes(journal, asked, capsys):
         assert text in out
     votes = journal.with_name("votes.csv")
     assert (
-        run(capsys, "campaign", "export", journal, "--to", "votes", "--out", votes)[2]
+        run(capsys, "campaign", "export", journal, "--to", "judgements", "--out", votes)[2]
         == f"raters: wrote 2 rows to {votes}\n"
     )
     read = rt.Comparisons.from_frame(
@@ -319,7 +319,7 @@ def test_it_goes_on_from_a_table_of_labels(tmp_path, capsys):
     fill(questions, ["yes", "no"])
     run(capsys, "campaign", "tell", path, questions)
     assert Campaign.open(path).data.num_labels == 5
-    run(capsys, "campaign", "export", path, "--to", "votes", "--out", tmp_path / "votes.csv")
+    run(capsys, "campaign", "export", path, "--to", "judgements", "--out", tmp_path / "votes.csv")
     assert (tmp_path / "votes.csv").read_text().startswith("item,annotator,label,count\n")
 
 

@@ -156,7 +156,9 @@ def school(tmp_path, monkeypatch) -> Path:
 def test_a_kind_of_the_user_is_fitted_and_audited(school, capsys):
     folder = school.parent
     arguments = (school, *NAMED, "--ability-scale", 2, *QUICK)
-    code, printed, err = run(capsys, "audit", *arguments, "--out", folder / "out", "--min-votes", 2)
+    code, printed, err = run(
+        capsys, "audit", *arguments, "--out", folder / "out", "--min-judgements", 2
+    )
     assert (code, err) == (0, "")
     assert "Pupils, least trusted first" in printed
     assert "Next questions" in printed
@@ -190,7 +192,7 @@ def test_a_campaign_of_the_users_kind(school, capsys):
     assert run(capsys, "campaign", "tell", path, table, *own) == (0, "", "")
     assert Campaign.open(path).data.num_rows == 28
     votes = school.parent / "votes.csv"
-    run(capsys, "campaign", "export", path, *own, "--to", "votes", "--out", votes)
+    run(capsys, "campaign", "export", path, *own, "--to", "judgements", "--out", votes)
     assert pd.read_csv(votes).columns.tolist() == ["pupil", "task", "right", "count"]
 
 

@@ -41,7 +41,7 @@ def judged(annotators: int, seed: int = 0) -> rt.Audit:
     p_below = np.linspace(1, 0, annotators)
     accuracy = 0.5 + 0.15 * competence
     columns = {
-        "votes": rng.integers(1, 2000, annotators),
+        "judgements": rng.integers(1, 2000, annotators),
         "competence": competence,
         "competence_low": competence - 0.4,
         "competence_high": competence + 0.4,

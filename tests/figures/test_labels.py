@@ -33,7 +33,7 @@ def judged(annotators: int, classes: list[str]) -> rt.Audit:
     coords = {"annotator": table["annotator"].values, "true_class": classes, "label": classes}
     confusion = xr.Dataset(dict.fromkeys(("mean", "low", "high"), (axes, matrices)), coords=coords)
     items = xr.Dataset({"probability": ("item", np.array([0.5, 1.0, 0.9, 0.8]))})
-    return rt.Audit(table, of_votes.rule, confusion, items)
+    return rt.Audit(table, of_votes.rule, {"confusion": confusion, "items": items})
 
 
 def certainty(found: rt.Audit) -> PlotCollection:
@@ -91,7 +91,7 @@ def test_matrices_are_those_of_the_least_trusted():
         [0, 0, 0, 0],
         [0, 1, 2, 3],
     )
-    assert panels[0].title.get_color() == VERDICTS["not enough votes"][0]
+    assert panels[0].title.get_color() == VERDICTS["too few judgements"][0]
 
 
 def test_certainty_is_the_running_mean_of_what_is_wrong():

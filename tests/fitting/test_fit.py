@@ -179,7 +179,7 @@ def test_difficult_data_are_fitted_with_warnings(model):
         found = rt.audit(model, result).table
         assert (
             found["verdict"].sel(annotator=["once", "silent"]).values.tolist()
-            == ["not enough votes"] * 2
+            == ["too few judgements"] * 2
         )
 
 

@@ -152,6 +152,7 @@ CHOICES = rt.register(
         models=(MultinomialLogit,),
         default=MultinomialLogit(),
         words=rt.Words("choice", "choices"),
+        threshold=0.5,
     )
 )
 

@@ -120,6 +120,7 @@ RESPONSES = rt.register(
         models=(TwoPL,),
         default=TwoPL(),
         words=rt.Words("response", "responses"),
+        threshold=-1.0,
     )
 )
 

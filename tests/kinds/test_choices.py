@@ -69,7 +69,7 @@ def test_a_campaign_takes_only_what_was_offered(choices, tmp_path):
     pool = rt.Candidates.of(choices)
     path = tmp_path / "campaign.db"
     backend = rt.NUTS(draws=40, warmup=40, chains=1)
-    campaign = rt.Campaign(path, MODEL, pool, votes=choices, backend=backend)
+    campaign = rt.Campaign(path, MODEL, pool, data=choices, backend=backend)
     asked = campaign.ask(2)
     question, menu = str(asked["id"][0].values), asked["answers"].values[0]
     absent = next(name for name in "abcde" if name not in menu)

@@ -110,7 +110,7 @@ def test_a_campaign_is_reopened_from_its_file(responses, tmp_path):
     pool = rt.Candidates.of(responses, again=True)
     path = tmp_path / "campaign.db"
     backend = rt.PGGibbs(draws=50, warmup=20, chains=1)
-    campaign = rt.Campaign(path, MODEL, pool, votes=responses, backend=backend, again=True)
+    campaign = rt.Campaign(path, MODEL, pool, data=responses, backend=backend, again=True)
     asked = campaign.ask(3)
     with pytest.raises(DataError, match="none of those possible"):
         campaign.tell(str(asked["id"][0].values), "perhaps")

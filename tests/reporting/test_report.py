@@ -163,7 +163,7 @@ def test_expected_costs_and_mistakes_by_hand():
     # By hand instead of from draws: one to drop, one to review, one without enough votes.
     table = audit.table.assign(
         p_below=("annotator", [0.9, 0.4, 0.5]),
-        verdict=("annotator", ["drop", "review", "not enough votes"]),
+        verdict=("annotator", ["drop", "review", "too few judgements"]),
     )
     answer = rt.report(model, result, dataclasses.replace(audit, table=table)).facts["answer"]
     assert answer["expected_wrong_drops"] == pytest.approx(0.1)
@@ -171,7 +171,7 @@ def test_expected_costs_and_mistakes_by_hand():
     assert answer["expected_cost"] == pytest.approx(0.1 * 3 + 0.7)
     assert answer["expected_cost_of_keeping_all"] == pytest.approx((0.9 + 0.4) * 2)
     assert "and keeping everybody who was judged 2.6." in " ".join(answer["sure"])
-    assert (answer["votes_of_flagged"], answer["votes"]) == (8, 17)
+    assert (answer["judgements_of_flagged"], answer["judgements"]) == (8, 17)
     assert (
         answer["sentence"]
         == "1 of 3 annotators should go (guess); 1 should be looked at; 0 can stay. 1 has too few"
@@ -185,13 +185,13 @@ def test_the_answer_in_words():
         rt.report(model, result, audit).facts["answer"]["sentence"]
         == "1 of 4 annotators should go (guess); 2 can stay. 1 has too few votes to be judged."
     )
-    nobody = rt.report(model, result, rt.audit(model, result, min_votes=99)).facts["answer"][
+    nobody = rt.report(model, result, rt.audit(model, result, min_judgements=99)).facts["answer"][
         "sentence"
     ]
     assert nobody == "Nobody can be judged: none of 4 annotators has 99 votes or more."
-    everybody = rt.report(model, result, rt.audit(model, result, threshold=-2, min_votes=0)).facts[
-        "answer"
-    ]["sentence"]
+    everybody = rt.report(
+        model, result, rt.audit(model, result, threshold=-2, min_judgements=0)
+    ).facts["answer"]["sentence"]
     assert everybody == "All 4 annotators can stay."
 
 
@@ -228,7 +228,7 @@ def test_one_is_not_many():
     model, result, audit = judged(["guess", "good", "new"])
     sure = rt.report(model, result, audit).facts["answer"]["sure"]
     assert "The one who can stay is good enough with probability 100%." in sure
-    nobody = rt.audit(model, result, min_votes=2)
+    nobody = rt.audit(model, result, min_judgements=2)
     reasons = [row["reason"] for row in rt.report(model, result, nobody).facts["annotators"]]
     assert reasons[-1] == "1 vote, and 2 are needed"
     assert sentences.counted(1, "class", "classes") == "1 class"

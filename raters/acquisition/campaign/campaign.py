@@ -74,7 +74,7 @@ class Campaign:
         Choice of questions and annotators, with the costs and quotas of annotators.
     batch_size : int, optional
         Number of questions that `ask` hands out by default; 10 unless it is given.
-    votes : Judgements, optional
+    data : Judgements, optional
         Judgements from before the campaign, which the journal keeps too.
     budget : float, optional
         Bound of the total cost; a question costs 1 where the policy gives no cost. ``math.inf``
@@ -90,7 +90,7 @@ class Campaign:
     Raises
     ------
     DataError
-        When the pool is empty or has names that `votes` lacks; when the file is no journal, damaged
+        When the pool is empty or has names that `data` lack; when the file is no journal, damaged
         or locked, or belongs to another campaign (the message names the difference).
     BackendError
         When the back-end cannot run this model.
@@ -103,7 +103,7 @@ class Campaign:
     >>> import raters as rt, tempfile
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=2, num_votes=40, seed=0)
     >>> path = tempfile.mkdtemp() + "/tea.db"
-    >>> campaign = rt.Campaign(path, rt.BTL(), rt.Candidates.pairs(votes), votes=votes,
+    >>> campaign = rt.Campaign(path, rt.BTL(), rt.Candidates.pairs(votes), data=votes,
     ...                        batch_size=3)
     >>> questions = campaign.ask()
     >>> dict(questions.sizes), sorted(questions)
@@ -124,7 +124,7 @@ class Campaign:
         backend: Backend | None = None,
         policy: Policy | None = None,
         batch_size: int | None = None,
-        votes: Judgements | None = None,
+        data: Judgements | None = None,
         budget: float | None = None,
         again: bool | None = None,
         stop: Rule | Literal[False] | None = None,
@@ -133,7 +133,7 @@ class Campaign:
         setup = Setup.given(
             model,
             pool,
-            votes,
+            data,
             _QUICK if backend is None else backend,
             Policy() if policy is None else policy,
             again,
@@ -143,12 +143,12 @@ class Campaign:
         if not Path(path).exists():
             check_possible(setup)
             settings = DEFAULT_SETTINGS | settings
-        elif votes is None:
-            del identity["votes"]  # They are in the journal, and so need not be given again.
+        elif data is None:
+            del identity["data"]  # They are in the journal, and so need not be given again.
         check_rule(stop, setup)
         journal = Journal.start(path, identity, settings, setup.parts())
-        if votes is None:
-            setup = setup._replace(base=pools.unpacked(journal.identity, journal.parts, "votes"))
+        if data is None:
+            setup = setup._replace(base=pools.unpacked(journal.identity, journal.parts, "data"))
         self._set(journal, setup, rule_of(journal, stop))
 
     @classmethod

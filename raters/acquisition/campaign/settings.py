@@ -52,7 +52,7 @@ class Setup(NamedTuple):
         cls,
         model: Model[Any],
         pool: Judgements,
-        votes: Judgements | None,
+        data: Judgements | None,
         backend: Backend,
         policy: Policy,
         again: bool | None,
@@ -62,7 +62,7 @@ class Setup(NamedTuple):
         _check_types(model, pool, backend, policy, seed)
         again = type(pool).again if again is None else again
         boolean("again", again)
-        pool, base = pools.prepared(pool, votes)
+        pool, base = pools.prepared(pool, data)
         return cls(model, pool.shuffled(seed), base, backend, policy, again, seed)
 
     @classmethod
@@ -72,7 +72,7 @@ class Setup(NamedTuple):
         return cls(
             rebuilt(identity["model"], "model"),
             pools.unpacked(identity, journal.parts, "pool"),
-            pools.unpacked(identity, journal.parts, "votes"),
+            pools.unpacked(identity, journal.parts, "data"),
             rebuilt(identity["backend"], "backend"),
             rebuilt(identity["policy"], "policy"),
             identity["again"] == "True",
@@ -88,7 +88,7 @@ class Setup(NamedTuple):
 
     def parts(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Arrays that the journal stores."""
-        return pools.packed(self.pool, "pool") | pools.packed(self.base, "votes")
+        return pools.packed(self.pool, "pool") | pools.packed(self.base, "data")
 
 
 def _check_types(model: Any, pool: Any, backend: Any, policy: Any, seed: Any) -> None:

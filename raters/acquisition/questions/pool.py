@@ -22,23 +22,23 @@ def seed_of(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
 
 
-def prepared(pool: Any, votes: Any | None) -> tuple[Any, Any]:
+def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
     """Return the questions, each once and without outcomes, and the earlier judgements (maybe
     none), with the same names.
 
     Raises
     ------
     DataError
-        When there is no question; when `votes` are of another kind, lack outcomes, or lack names of
+        When there is no question; when `data` are of another kind, lack outcomes, or lack names of
         the pool; when codes of the pool are out of range.
     """
     what = type(pool).__name__
-    if votes is not None and type(votes) is not type(pool):
+    if data is not None and type(data) is not type(pool):
         raise DataError(
-            f"votes= are {type(votes).__name__}, and the pool is {what}; give two of a kind"
+            f"data= are {type(data).__name__}, and the pool is {what}; give two of a kind"
         )
-    if votes is not None and not votes.has_answers:
-        raise DataError("votes= have no outcomes; leave votes= out when there is no judgement yet")
+    if data is not None and not data.has_answers:
+        raise DataError("data= have no outcomes; leave data= out when there is no judgement yet")
     pool = _plain_names(pool)
     if pool.num_rows == 0:
         raise DataError(
@@ -47,11 +47,11 @@ def prepared(pool: Any, votes: Any | None) -> tuple[Any, Any]:
         )
     pool.check_questions()
     _check_judges(pool)
-    if votes is None:
+    if data is None:
         return pool.questions(), pool.rows(np.zeros(0, int)).unanswered().answered(np.zeros(0))
-    votes = _plain_names(votes.unpadded())
-    _check_alike(pool, votes)
-    return pool.asked_of(votes).questions(), votes
+    data = _plain_names(data.unpadded())
+    _check_alike(pool, data)
+    return pool.asked_of(data).questions(), data
 
 
 def _plain_names(data: Any) -> Any:
@@ -71,12 +71,12 @@ def _check_judges(pool: Judgements) -> None:
         )
 
 
-def _check_alike(pool: Judgements, votes: Judgements) -> None:
-    """Raise unless names and flags that are no part of a question are equal, and `votes` have all
+def _check_alike(pool: Judgements, data: Judgements) -> None:
+    """Raise unless names and flags that are no part of a question are equal, and `data` have all
     units."""
-    if votes.unit != votes.row and votes.num_units < len(votes.coords[votes.unit]):
+    if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
         raise DataError(
-            f"votes= are {votes.num_units} of {len(votes.coords[votes.unit])} {votes.unit}s, as"
+            f"data= are {data.num_units} of {len(data.coords[data.unit])} {data.unit}s, as"
             " take(...) gives them, and a campaign needs them all; choose rows of the table, and"
             " read it again"
         )
@@ -87,11 +87,11 @@ def _check_alike(pool: Judgements, votes: Judgements) -> None:
     for name in pool.statics():
         if name in asked or name in per_unit or name == "even":
             continue
-        of_votes, of_pool = getattr(votes, name), getattr(pool, name)
-        if of_votes != of_pool:
+        of_data, of_pool = getattr(data, name), getattr(pool, name)
+        if of_data != of_pool:
             raise DataError(
-                f"{name} of votes= is {of_votes!r}, and of the pool {of_pool!r}; make the pool from"
-                " the votes: rt.Candidates"
+                f"{name} of data= is {of_data!r}, and of the pool {of_pool!r}; make the pool from"
+                " these data: rt.Candidates"
             )
 
 
@@ -111,7 +111,7 @@ def identity(pool: Judgements, base: Judgements) -> dict[str, str]:
         "kind": qualified_name(type(pool)),
         **pool.flags(),
         "pool": f"{pool.num_rows} questions ({_digest(pool)})",
-        "votes": f"{base.num_rows} rows ({_digest(base)})",
+        "data": f"{base.num_rows} rows ({_digest(base)})",
     }
 
 

@@ -42,6 +42,7 @@ COMPARISONS = register(
         words=Words("vote", "votes"),
         questions=Candidates.pairs,
         quantities=comparisons.quantities,
+        threshold=0.25,
         columns=sections.COLUMNS,
         reason=sections.reason,
         sections=(sections.ranking, sections.change),

@@ -106,6 +106,7 @@ LABELS = register(
         words=Words("label", "labels"),
         questions=Candidates.labels,
         quantities=labels.quantities,
+        threshold=0.25,
         columns=sections.COLUMNS,
         reason=sections.reason,
         sections=(sections.items, sections.confusion, sections.change),

@@ -68,7 +68,7 @@ _ITEMS = (
     Column("label", "label", "text"),
     Column("probability", "probability", "percent"),
     Column("entropy", "bits in doubt", "number"),
-    Column("votes", "labels", "whole"),
+    Column("judgements", "labels", "whole"),
 )
 
 
