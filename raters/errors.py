@@ -49,8 +49,18 @@ class RatersError(Exception):
         super().__init__(message)
 
     def worded(self, name_of: Callable[[str], str]) -> str:
-        """Return the message of a front end, whose name of a parameter is
-        ``name_of(parameter)``."""
+        """Return the message in the words of a front end.
+
+        Parameters
+        ----------
+        name_of : callable
+            ``name_of(parameter)`` gives the front end's name of a parameter, such as ``"--level"``.
+
+        Returns
+        -------
+        str
+            ``str(error)`` where the error names no parameter, or not what was expected.
+        """
         if self.parameter is None or self.expected is None:
             return str(self)
         subject = f"{name_of(self.parameter)} {_text(self.value)}".rstrip()

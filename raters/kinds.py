@@ -27,7 +27,13 @@ _KEY = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 class Words(NamedTuple):
-    """Words for one judgement and for several."""
+    """Words for one judgement and for several.
+
+    Attributes
+    ----------
+    one, many : str
+        Such as ``"vote"`` and ``"votes"``.
+    """
 
     one: str
     many: str
@@ -56,7 +62,17 @@ class Quantities:
 
 
 class AuditLimits(NamedTuple):
-    """Limits that an audit is asked for; `margin` is how near to knowing nothing is guessing."""
+    """Limits that an audit is asked for.
+
+    Attributes
+    ----------
+    threshold : float
+        Value of the judged quantity below which a judge is not wanted.
+    level : float
+        Posterior probability of intervals.
+    margin : float
+        Largest distance from the value of guessing that counts as guessing.
+    """
 
     threshold: float
     level: float
@@ -339,6 +355,11 @@ def register(kind: Kind) -> Kind:
     -------
     Kind
         The same, so that ``KIND = rt.register(rt.Kind(...))`` reads well.
+
+    Raises
+    ------
+    SettingError
+        When it is not a `Kind`.
     """
     if not isinstance(kind, Kind):
         raise SettingError(
@@ -357,6 +378,15 @@ def registered_kinds() -> tuple[Kind, ...]:
 
 def kind_of(data: Judgements | type[Judgements]) -> Kind:
     """The kind of a container, or of its class.
+
+    Parameters
+    ----------
+    data : Judgements or type
+        Of a class that is not registered itself, its nearest base counts.
+
+    Returns
+    -------
+    Kind
 
     Raises
     ------
@@ -377,7 +407,22 @@ def kind_of(data: Judgements | type[Judgements]) -> Kind:
 
 
 def kind_named(name: str) -> Kind:
-    """The registered kind of this name."""
+    """The registered kind of this name.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"comparisons"``.
+
+    Returns
+    -------
+    Kind
+
+    Raises
+    ------
+    SettingError
+        When no kind of this name is registered.
+    """
     if name not in _KINDS:
         raise SettingError(
             parameter="kind", value=name, expected=f"choose one of {', '.join(map(repr, _KINDS))}"

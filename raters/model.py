@@ -20,8 +20,12 @@ class Shift:
     """The likelihood is unchanged when a constant is added to every entry of `site`; draws are
     centred to sum to 0.
 
-    With `axis`, a constant may be added along that axis of the site, and another for each place on
-    the other axes.
+    Parameters
+    ----------
+    site : str
+    axis : int, optional
+        Axis of the site along which a constant may be added, another one for each place on the
+        other axes.
     """
 
     site: str
@@ -36,6 +40,11 @@ class Scale:
     Sites that do not enter the likelihood (a prior's scale) may be listed too: moving them along
     keeps the prior density of what they govern in proportion, which makes the move longer. The
     priors say where on the orbit the posterior lies, so draws are not rescaled.
+
+    Parameters
+    ----------
+    up, down : tuple of str
+        Names of sites.
     """
 
     up: tuple[str, ...]
@@ -45,7 +54,12 @@ class Scale:
 @dataclass(frozen=True)
 class Sign:
     """The likelihood is unchanged when all `sites` change sign together; the prior must prefer one
-    of the two."""
+    of the two.
+
+    Parameters
+    ----------
+    sites : tuple of str
+    """
 
     sites: tuple[str, ...]
 
@@ -53,8 +67,16 @@ class Sign:
 @dataclass(frozen=True)
 class Permute:
     """The likelihood is unchanged when the entries along the last axis of all `sites` change places
-    alike: their numbering has no meaning. `raters.fit` gives all draws one numbering, by decreasing
-    `share` on average."""
+    alike: their numbering has no meaning.
+
+    `raters.fit` gives all draws one numbering, by decreasing `share` on average.
+
+    Parameters
+    ----------
+    sites : tuple of str
+    share : str
+        Site with the share of each entry.
+    """
 
     sites: tuple[str, ...]
     share: str
@@ -109,23 +131,70 @@ class Model[Data: Judgements](abc.ABC):
 
     @abc.abstractmethod
     def generate(self, data: Data) -> None:
-        """The NumPyro program. Outcomes that are None in `data` are drawn."""
+        """The NumPyro program.
+
+        Parameters
+        ----------
+        data : Judgements
+            Outcomes that are None are drawn.
+        """
 
     @abc.abstractmethod
     def start(self, data: Data) -> Values:
         """A point of finite density from which optimisers and samplers set out, on the right side
-        of each symmetry."""
+        of each symmetry.
+
+        Parameters
+        ----------
+        data : Judgements
+
+        Returns
+        -------
+        dict of str to array
+            Value of each latent site.
+        """
 
     def another_start(self, data: Data, rng: np.random.Generator) -> Values | None:
-        """A start drawn at random, for a model with several modes; None to scatter `start`."""
+        """A start drawn at random, for a model with several modes.
+
+        Parameters
+        ----------
+        data : Judgements
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        dict of str to array, or None
+            Value of each latent site; None to scatter `start`.
+        """
         return None
 
     def why_not(self, data: Data) -> str | None:
-        """The sentence that says why this model cannot be fitted to these data, or None."""
+        """The sentence that says why this model cannot be fitted to these data.
+
+        Parameters
+        ----------
+        data : Judgements
+
+        Returns
+        -------
+        str or None
+            None where the model can be fitted.
+        """
         return None
 
     def data_warnings(self, data: Data) -> tuple[str, ...]:
-        """Sentences about what these data cannot tell this model; `raters.fit` warns of each."""
+        """Sentences about what these data cannot tell this model; `raters.fit` warns of each.
+
+        Parameters
+        ----------
+        data : Judgements
+            Without rows of count 0.
+
+        Returns
+        -------
+        tuple of str
+        """
         return ()
 
     def fit_warnings(
@@ -143,6 +212,10 @@ class Model[Data: Judgements](abc.ABC):
             out.
         data : Judgements
             What was fitted.
+
+        Returns
+        -------
+        tuple of str
         """
         return ()
 
@@ -155,6 +228,19 @@ def identify(
 
     Centring is exact for independent equal normal priors, because the likelihood does not see the
     shift and a normal vector's mean is independent of its deviations from the mean.
+
+    Parameters
+    ----------
+    model : Model
+    values : dict of str to array
+        Values of each site, behind the leading axes of the draws.
+    batch_ndim : int
+        Number of leading axes, such as 2 for chain and draw.
+
+    Returns
+    -------
+    dict of str to array
+        All sites, in the shapes given.
     """
     identified = dict(values)
     for symmetry in model.symmetries:
@@ -173,8 +259,21 @@ def identify(
 def renumbered(
     symmetry: Permute, values: dict[str, np.ndarray], order: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The sites of a `Permute` with the entries of each draw's last axes in `order`, shape (...,
-    number)."""
+    """The sites of a `Permute` in another numbering.
+
+    Parameters
+    ----------
+    symmetry : Permute
+    values : dict of str to array
+        Values of each site.
+    order : int array, shape (..., number)
+        Old place of each entry along the last axis, for each draw.
+
+    Returns
+    -------
+    dict of str to array
+        The sites of the symmetry only.
+    """
     return {
         name: np.take_along_axis(
             site, np.expand_dims(order, tuple(range(order.ndim - 1, site.ndim - 1))), axis=-1

@@ -398,6 +398,15 @@ def drop(
     xarray.DataTree
         The new fit; the items are the same, the flagged annotators are gone.
 
+    Raises
+    ------
+    SettingError
+        When the audit flagged annotators who are not in `data`.
+    DataError
+        When nobody would be left.
+    BackendError
+        When the back-end cannot run the model on the judgements that are left.
+
     Examples
     --------
     >>> import raters as rt

@@ -16,7 +16,14 @@ Truth = dict[str, np.ndarray]
 
 
 class Generated(NamedTuple):
-    """Votes, and the parameters that generated them."""
+    """Votes, and the parameters that generated them.
+
+    Attributes
+    ----------
+    votes : Comparisons
+    truth : dict of str to array
+        Parameters by name.
+    """
 
     votes: Comparisons
     truth: Truth

@@ -14,7 +14,14 @@ from raters.judgements.labels import Labels
 
 
 class GeneratedLabels(NamedTuple):
-    """Labels, and the parameters that generated them."""
+    """Labels, and what generated them.
+
+    Attributes
+    ----------
+    labels : Labels
+    truth : dict of str to array
+        True classes and parameters by name.
+    """
 
     labels: Labels
     truth: Truth

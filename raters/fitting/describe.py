@@ -9,7 +9,18 @@ from raters.program import Program
 
 
 def describe(model: Model[Any], data: Any) -> str:
-    """The model's sites, with prior, axes and shape, its blocks and its symmetries, as text.
+    """Describe a model on its data: sites with prior, axes and shape, blocks and symmetries.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+        Data that the model could be fitted to, with outcomes or without.
+
+    Returns
+    -------
+    str
+        One line for each site, the observed one last, and one each for blocks and symmetries.
 
     Examples
     --------

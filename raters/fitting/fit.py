@@ -50,7 +50,8 @@ def fit(
     ----------
     model : Model
         For example ``rt.BTL()`` or ``rt.ExtendedBTL(competence="signed")``.
-    data : Comparisons or Labels
+    data : Judgements
+        Judgements of the model's kind, such as `Comparisons` or `Labels`.
     backend : Backend, optional
         ``rt.PGGibbs()`` by default; or ``rt.NUTS()``, ``rt.SVI()``, ``rt.PGEM()``.
     seed : int
@@ -78,6 +79,12 @@ def fit(
     BackendError
         When the back-end cannot run this model on these data; the message says why and what to use
         instead.
+    DataError
+        When the data have no outcomes or are a part of larger data, or `start` was fitted to data
+        of other names.
+    SettingError
+        When `model` or `backend` is none, `data` are of another kind than the model's, `seed` is
+        not possible, or `start` is a result of another model.
 
     Warns
     -----

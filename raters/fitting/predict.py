@@ -35,7 +35,7 @@ def predict(
     model : Model
         The model that was fitted.
     result : xarray.DataTree
-    questions : Comparisons or Labels, optional
+    questions : Judgements, optional
         By default those that were fitted. Items, annotators and classes are matched by name.
         `Labels` may have new items: their class is inferred from their labels, and from their
         features if the model has a classifier.
@@ -51,7 +51,9 @@ def predict(
     ------
     DataError
         When a question names an annotator that was not in the fit, or an item where the model has
-        parameters of items.
+        parameters of items; when classes are to be inferred and the questions have no answers.
+    SettingError
+        When `result` was fitted with another model, or the probabilities are too many for memory.
 
     Examples
     --------

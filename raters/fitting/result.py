@@ -112,11 +112,21 @@ def data_of(result: Any) -> Any:
 def model_of(result: xr.DataTree) -> Model[Any]:
     """The model that a result was fitted with.
 
+    Parameters
+    ----------
+    result : xarray.DataTree
+
+    Returns
+    -------
+    Model
+
     Raises
     ------
     SettingError
         When the result does not say, or its model lives in a module that is not imported: pass the
         model itself then.
+    DataError
+        When this is not a result of `raters.fit`.
     """
     check_result(result)
     model: Model[Any] = from_json(result.attrs.get("model", ""), (Model,), "model")
@@ -125,6 +135,15 @@ def model_of(result: xr.DataTree) -> Model[Any]:
 
 def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
     """The program that was fitted: the model on the data in the result.
+
+    Parameters
+    ----------
+    model : Model
+    result : xarray.DataTree
+
+    Returns
+    -------
+    Program
 
     Raises
     ------

@@ -36,6 +36,11 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
         A copy with group ``log_likelihood``: variable ``outcome`` with axes ``chain``, ``draw`` and
         `by`.
 
+    Raises
+    ------
+    SettingError
+        When the likelihood cannot be summed to `by`, or `result` was fitted with another model.
+
     Examples
     --------
     >>> import arviz as az, raters as rt

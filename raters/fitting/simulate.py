@@ -21,7 +21,15 @@ from raters.program import Program
 
 
 class Simulated(NamedTuple):
-    """Outcomes drawn from a model, and the parameters that they were drawn under."""
+    """Outcomes drawn from a model, and the parameters that they were drawn under.
+
+    Attributes
+    ----------
+    data : Judgements
+        The questions with outcomes.
+    truth : dict of str to array
+        Value of each site, and latent class of each unit.
+    """
 
     data: Any
     truth: dict[str, Num[np.ndarray, " ..."]]
@@ -35,8 +43,8 @@ def simulate(
     Parameters
     ----------
     model : Model
-    questions : Comparisons or Labels
-        Who is asked about which pair, how often; outcomes in it are ignored.
+    questions : Judgements
+        Who is asked what, how often; outcomes in it are ignored.
     seed : int
     given : mapping, optional
         Values of sites to hold, by name; the others are drawn from the prior given them.
@@ -47,6 +55,12 @@ def simulate(
         ``data``, the questions with outcomes, and ``truth``, every site's value; for labels also
         ``true_class``, the code of each item's class, and for models of types ``type``, that of
         each annotator.
+
+    Raises
+    ------
+    SettingError
+        When `given` names no site of the model, or holds a value of another shape or outside the
+        support.
 
     Examples
     --------

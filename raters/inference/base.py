@@ -32,10 +32,18 @@ NUMPYRO = r"""
 class Draws(NamedTuple):
     """Draws of a back-end, with statistics and facts of the run.
 
-    `values` maps each latent site to draws of shape (chain, draw, ...); `stats` maps names to
-    (chain, draw) arrays; `history` maps names to one-dimensional traces of the optimisation;
-    `facts` are numbers for the attributes of the result; `mode` is the posterior mode where the
-    back-end found one.
+    Attributes
+    ----------
+    values : dict of str to array, shape (chain, draw, ...)
+        Draws of each latent site.
+    stats : dict of str to array, shape (chain, draw)
+        Statistics of each draw.
+    history : dict of str to array, shape (step,)
+        Traces of the optimisation.
+    facts : dict of str to number
+        Attributes of the result.
+    mode : dict of str to array
+        Posterior mode of each latent site, where the back-end found one.
     """
 
     values: dict[str, np.ndarray]
@@ -47,15 +55,28 @@ class Draws(NamedTuple):
 
 @dataclass(frozen=True)
 class Backend(abc.ABC):
-    """A way to fit any model: a frozen dataclass of settings. `reference` holds what to cite, as
-    BibTeX entries."""
+    """A way to fit any model: a frozen dataclass of settings.
+
+    A subclass writes `run`, and `exact`: True if its draws are from the posterior, so that their
+    convergence is checked. `reference` holds what to cite, as BibTeX entries.
+    """
 
     exact: ClassVar[bool]
 
     reference: ClassVar[str] = ""
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """The sentence that says why this back-end cannot run the program, or None."""
+        """The sentence that says why this back-end cannot run the program.
+
+        Parameters
+        ----------
+        program : Program
+
+        Returns
+        -------
+        str or None
+            None where it can.
+        """
         return program.model.why_not(program.data)
 
     @abc.abstractmethod
@@ -67,8 +88,22 @@ class Backend(abc.ABC):
         start: Values | None = None,
         progress: bool = False,
     ) -> Draws:
-        """Fit, and return draws. `start` holds draws of each latent site, shape (chain, draw, ...),
-        to set out from."""
+        """Fit, and return draws.
+
+        Parameters
+        ----------
+        program : Program
+        key : jax.Array
+            Key of JAX's random numbers.
+        start : dict of str to array, shape (chain, draw, ...), optional
+            Draws of each latent site to set out from; the model's own start unless given.
+        progress : bool
+            Show a progress bar on standard error.
+
+        Returns
+        -------
+        Draws
+        """
 
 
 def last_draws(start: Values, chains: int) -> list[Values]:
@@ -77,6 +112,18 @@ def last_draws(start: Values, chains: int) -> list[Values]:
 
     Chains that share an earlier one set out from draws evenly spaced along it, so that they do not
     all begin at one point.
+
+    Parameters
+    ----------
+    start : dict of str to array, shape (chain, draw, ...)
+        Draws of each latent site.
+    chains : int
+        Number of chains to start.
+
+    Returns
+    -------
+    list of dict
+        Value of each latent site, in float64, for each chain.
     """
     earlier, number = next(iter(start.values())).shape[:2]
     sharing = -(-chains // earlier)
@@ -94,30 +141,77 @@ def last_draws(start: Values, chains: int) -> list[Values]:
 
 def centre(model: Model[Any], start: Values) -> Values:
     """One point in the middle of draws: their mean; for a model whose numbering of types has no
-    meaning, the last draw."""
+    meaning, the last draw.
+
+    Parameters
+    ----------
+    model : Model
+    start : dict of str to array, shape (chain, draw, ...)
+        Draws of each latent site.
+
+    Returns
+    -------
+    dict of str to array
+        Value of each latent site.
+    """
     if any(isinstance(symmetry, Permute) for symmetry in model.symmetries):
         return last_draws(start, 1)[0]
     return {name: np.asarray(value, np.float64).mean((0, 1)) for name, value in start.items()}
 
 
 def progress_bar(total: int, what: str, shown: bool) -> tqdm:
-    """A tqdm bar, silent when not wanted."""
+    """A tqdm bar, silent when not wanted.
+
+    Parameters
+    ----------
+    total : int
+        Number of steps.
+    what : str
+        Text in front of the bar.
+    shown : bool
+
+    Returns
+    -------
+    tqdm.tqdm
+    """
     return tqdm(total=total, desc=what, disable=not shown, leave=False)
 
 
 def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
-    """Independent seeds for NumPy generators from a JAX key."""
+    """Independent seeds for NumPy generators from a JAX key.
+
+    Parameters
+    ----------
+    key : jax.Array
+    number : int
+
+    Returns
+    -------
+    list of numpy.random.SeedSequence
+    """
     return np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()).spawn(number)
 
 
 def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -> dict[str, float]:
-    """Largest R-hat and smallest bulk effective sample size over all variables, identified; warns
-    when either is poor.
+    """Largest R-hat and smallest bulk effective sample size over all variables; warns when
+    either is poor.
+
+    Parameters
+    ----------
+    values : dict of str to array, shape (chain, draw, ...)
+        Draws, identified.
+    divergences : int
+        Number of transitions that diverged.
 
     Returns
     -------
     dict
         ``max_rhat`` and ``min_ess``.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When draws are not finite, chains have not mixed, or transitions diverged.
     """
     from arviz_stats.base import array_stats  # type: ignore[attr-defined]
 

@@ -62,7 +62,17 @@ class Judgements(Roles):
     """
 
     def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
-        """Number of judgements in which each name of an axis takes part, shape (axis,)."""
+        """Number of judgements in which each name of an axis takes part.
+
+        Parameters
+        ----------
+        axis : str
+
+        Returns
+        -------
+        int array, shape (axis,)
+            Counts included; in the order of the names.
+        """
         total = np.zeros(len(self.coords[axis]))
         for piece in self.chunks(PIECE):
             weights = None if piece.count is None else np.asarray(piece.count)
@@ -83,7 +93,17 @@ class Judgements(Roles):
     # ---------------------------------------------------------------- parts
 
     def rows(self, index: Any) -> Self:
-        """The given rows (a slice, integer or boolean index), with all names kept."""
+        """The given rows, with all names kept.
+
+        Parameters
+        ----------
+        index : slice, int array or bool array
+            Rows to take, in the order of the result.
+
+        Returns
+        -------
+        Judgements
+        """
         return dataclasses.replace(self, **self._at_rows(index))
 
     def _at_rows(self, index: Any) -> dict[str, Any]:
@@ -92,16 +112,47 @@ class Judgements(Roles):
         return {name: None if column is None else column[index] for name, column in arrays.items()}
 
     def take(self, units: Any) -> Self:
-        """The given units, with all names kept."""
+        """The given units, with all names kept.
+
+        Parameters
+        ----------
+        units : slice, int array or bool array
+            Units to take, in the order of the result.
+
+        Returns
+        -------
+        Judgements
+        """
         return self.rows(units)
 
     def chunks(self, size: int) -> Iterator[Self]:
-        """The units in pieces of at most `size`, in order."""
+        """The units in pieces, in order.
+
+        Parameters
+        ----------
+        size : int
+            Largest number of units of a piece.
+
+        Yields
+        ------
+        Judgements
+        """
         for start in range(0, max(self.num_rows, 1), size):
             yield self if self.num_rows <= size else self.take(slice(start, start + size))
 
     def shuffled(self, seed: int) -> Self:
-        """The questions as they are shown, where the order of what is shown is drawn by chance."""
+        """The questions as they are shown, where the order of what is shown is drawn by chance.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of ``numpy.random.default_rng``.
+
+        Returns
+        -------
+        Judgements
+            These questions as they are, for a kind in which nothing is shown in an order.
+        """
         return self
 
     def unanswered(self) -> Self:
@@ -110,7 +161,18 @@ class Judgements(Roles):
         return dataclasses.replace(self, **{self.answer: None})
 
     def answered(self, outcomes: Any) -> Self:
-        """These questions with outcomes, in the order of the rows."""
+        """These questions with outcomes.
+
+        Parameters
+        ----------
+        outcomes : array, shape (row,)
+            Outcome of each row: a code where answers have names, otherwise a number. Where the kind
+            is `summed`, the sum over the judgements of a row.
+
+        Returns
+        -------
+        Judgements
+        """
         column = np.asarray(outcomes, np.int32 if self.answer in self.axes else np.float32)
         return dataclasses.replace(self, **{self.answer: column})
 
@@ -119,15 +181,43 @@ class Judgements(Roles):
         return self if self.known is None else dataclasses.replace(self, **{self.known: None})
 
     def with_truth_of(self, like: Self, classes: Any) -> Self:
-        """With the latent classes known of the units of which those of `like` are; also within a
-        compiled function."""
+        """With the latent class known of the units of which `like` knows it; also within a compiled
+        function.
+
+        Parameters
+        ----------
+        like : Judgements
+            Data of the same units.
+        classes : int array, shape (unit,)
+            Class of each unit; read where `like` knows one.
+
+        Returns
+        -------
+        Judgements
+            These judgements as they are where the kind, or `like`, has no known classes.
+        """
         if self.known is None or (places := getattr(like, self.known)) is None:
             return self
         known = jnp.where(jnp.asarray(places) >= 0, classes, -1).astype(jnp.int32)
         return dataclasses.replace(self, **{self.known: known})
 
     def without_judges(self, names: Iterable[Any]) -> Self:
-        """The judgements of everybody else. The other axes keep their names."""
+        """The judgements of everybody else. The other axes keep their names.
+
+        Parameters
+        ----------
+        names : iterable
+            Names of the judges to leave out.
+
+        Returns
+        -------
+        Judgements
+
+        Raises
+        ------
+        DataError
+            When a name is not that of a judge, or no judgement would be left.
+        """
         stays = staying(self.judges, names, self.judge)
         if not self.judgements_by(self.judge)[stays].any():
             raise DataError(
@@ -166,6 +256,20 @@ class Judgements(Roles):
         grow, as in a campaign, are fitted faster where their number of rows is one of a few, such
         as the powers of two. The result of a fit keeps the rows added; `unpadded` and `aggregate`
         leave them out.
+
+        Parameters
+        ----------
+        rows : int
+            Number of rows of the result.
+
+        Returns
+        -------
+        Judgements
+
+        Raises
+        ------
+        SettingError
+            When there are more rows than that already.
         """
         present = self.num_rows
         check_padding(rows, present)
@@ -236,8 +340,18 @@ class Judgements(Roles):
         return asked if len(first) == asked.num_rows else asked.rows(np.sort(first))
 
     def keys(self, other: Self | None = None) -> Int[np.ndarray, " row"]:
-        """Number of each row that equal questions share, and no others. With `other`, its rows come
-        after those of these."""
+        """Number of each row that equal questions share, and no others.
+
+        Parameters
+        ----------
+        other : Judgements, optional
+            Questions in the same codes, numbered together with these.
+
+        Returns
+        -------
+        int array, shape (row,)
+            Numbers of these rows, then of those of `other`.
+        """
         parts = [part.canonical() for part in ([self] if other is None else [self, other])]
         columns = [
             np.concatenate(of_parts)
@@ -271,8 +385,19 @@ class Judgements(Roles):
         Int[np.ndarray, " tally"],
         Float[np.ndarray, " tally"],
     ]:
-        """Answers counted: code of the judge, `about`, place of the answer among the outcomes in
-        ascending order, and how often, each of shape (tally,)."""
+        """Counted answers by judge and subject.
+
+        Returns
+        -------
+        judge : int array, shape (tally,)
+            Code of the judge.
+        about : int array, shape (tally,)
+            Number of what was asked about, as of `about`.
+        answer : int array, shape (tally,)
+            Place of the answer among the outcomes in ascending order.
+        count : float array, shape (tally,)
+            How often the judge gave this answer.
+        """
         judge, about = np.asarray(self.codes(self.judge), np.int64), self.about()
         outcome, count = np.asarray(getattr(self, self.answer)), np.asarray(self.weight, float)
         if not self.summed:
@@ -282,7 +407,17 @@ class Judgements(Roles):
         return np.tile(judge, 2), np.tile(about, 2), answer, counts
 
     def single_outcomes(self, row: int) -> list[float]:
-        """Outcome of each of the judgements that a row stands for, the highest first."""
+        """Outcome of each of the judgements that a row stands for.
+
+        Parameters
+        ----------
+        row : int
+
+        Returns
+        -------
+        list of float
+            The highest first.
+        """
         count = 1.0 if self.count is None else float(self.count[row])
         outcome = float(getattr(self, self.answer)[row])
         if not self.summed:
@@ -291,13 +426,32 @@ class Judgements(Roles):
         return [1.0] * int(outcome) + [0.5] * halves + [0.0] * int(count - outcome)
 
     def without(self, more: Self) -> Bool[np.ndarray, " row"]:
-        """Mask of the rows that ask what `more` does not, shape (row,)."""
+        """Mask of the rows that ask what `more` does not.
+
+        Parameters
+        ----------
+        more : Judgements
+            Questions in the same codes.
+
+        Returns
+        -------
+        bool array, shape (row,)
+        """
         own, other = np.split(self.keys(more), [self.num_rows])
         return ~np.isin(own, other)
 
     def joined(self, more: Self) -> Self:
-        """These judgements and further ones with the same names; rows in the order in which they
-        come."""
+        """These judgements and further ones, in this order.
+
+        Parameters
+        ----------
+        more : Judgements
+            Judgements with the same names and the same columns.
+
+        Returns
+        -------
+        Judgements
+        """
         if more.num_rows == 0:
             return self
         columns: dict[str, Any] = {}
@@ -313,6 +467,15 @@ class Judgements(Roles):
 
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
         """In the codes of `like` along the given axes; the other axes keep their own names.
+
+        Parameters
+        ----------
+        like : Judgements
+        axes : iterable of str
+
+        Returns
+        -------
+        Judgements
 
         Raises
         ------
@@ -341,11 +504,33 @@ class Judgements(Roles):
         )
 
     def asked_of(self, like: Self) -> Self:
-        """These questions in the codes of `like`, all their names known there."""
+        """These questions in the codes of other data.
+
+        Parameters
+        ----------
+        like : Judgements
+            Data that have all names of the questions.
+
+        Returns
+        -------
+        Judgements
+            Without answers.
+
+        Raises
+        ------
+        DataError
+            When a name is not among those of `like`.
+        """
         return self.unanswered().recoded(like, self.question_axes())
 
     def check_questions(self) -> None:
-        """Raise unless every code has a name, and every question is one that can be asked."""
+        """Raise unless every code has a name, and every question is one that can be asked.
+
+        Raises
+        ------
+        DataError
+            When there is another question; the message gives its code.
+        """
         for column, axis in self.axes.items():
             codes = getattr(self, column)
             num_names = len(self.coords[axis])
@@ -360,7 +545,23 @@ class Judgements(Roles):
                     )
 
     def features_of(self, like: Self) -> Self:
-        """With features in the order and on the scale of those of `like`."""
+        """With features in the order and on the scale of other data.
+
+        Parameters
+        ----------
+        like : Judgements
+            Data whose features a model was fitted with.
+
+        Returns
+        -------
+        Judgements
+            These judgements as they are, for a kind without features.
+
+        Raises
+        ------
+        DataError
+            When features of `like` are missing.
+        """
         return self
 
     def without_features(self) -> Self:
@@ -388,12 +589,24 @@ class Judgements(Roles):
         return pd.DataFrame(columns | {"count": count})[count > 0].reset_index(drop=True)
 
     def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
-        """Copies of the arrays by field; `unpack` puts them together."""
+        """Copies of the arrays, which `unpack` puts together.
+
+        Returns
+        -------
+        dict of str to array
+            By field; fields that are None are left out.
+        """
         arrays = {name: getattr(self, name) for name in self.arrays()}
         return {name: np.array(array) for name, array in arrays.items() if array is not None}
 
     def flags(self) -> dict[str, str]:
-        """Names and flags as text by field."""
+        """Names and flags as text, which `unpack` reads.
+
+        Returns
+        -------
+        dict of str to str
+            JSON by field.
+        """
         values = {name: getattr(self, name) for name in self.statics()}
         return {
             name: names_to_json(value) if isinstance(value, tuple) else json.dumps(value)
@@ -404,7 +617,19 @@ class Judgements(Roles):
     def unpack(
         cls, arrays: Mapping[str, Shaped[np.ndarray, " ..."]], flags: Mapping[str, Any]
     ) -> Self:
-        """The judgements that `packed` and `flags` took apart."""
+        """The judgements that `packed` and `flags` took apart.
+
+        Parameters
+        ----------
+        arrays : mapping of str to array
+            By field; a field that is missing becomes None.
+        flags : mapping of str to str
+            JSON by field. Other entries are left alone, so the attributes of a result will do.
+
+        Returns
+        -------
+        Judgements
+        """
         columns: dict[str, Any] = {name: arrays.get(name) for name in cls.arrays()}
         names = {name: json.loads(flags[name]) for name in cls.statics() if name in flags}
         names = {
@@ -414,7 +639,14 @@ class Judgements(Roles):
         return cls(**columns, **names)
 
     def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]:
-        """Arrays as a result stores them: by group, the axes and a copy of each."""
+        """Arrays as a result stores them.
+
+        Returns
+        -------
+        dict
+            By group (``observed_data`` and ``constant_data``) and by name, the axes and a copy of
+            each array.
+        """
         own = self.arrays()
         constant = {}
         for name, array in self.packed().items():
@@ -429,7 +661,17 @@ class Judgements(Roles):
 
     @classmethod
     def from_result(cls, result: Any) -> Self:
-        """The data that a result was fitted to."""
+        """The data that a result was fitted to.
+
+        Parameters
+        ----------
+        result : xarray.DataTree
+            From `raters.fit`.
+
+        Returns
+        -------
+        Judgements
+        """
         return cls.unpack(cls._arrays_in(result), result.attrs)
 
     @classmethod

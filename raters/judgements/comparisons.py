@@ -292,6 +292,10 @@ class Comparisons(Pairs):
         item : str, optional
             Column of the table that names the items.
 
+        Returns
+        -------
+        Comparisons
+
         Raises
         ------
         DataError
@@ -355,6 +359,12 @@ class Comparisons(Pairs):
         -------
         Comparisons
             Aggregated, without an order of presentation.
+
+        Raises
+        ------
+        DataError
+            When a rating is not a number, when nobody rated two different items, or when ties are
+            refused or leave nothing.
 
         Examples
         --------
@@ -429,6 +439,11 @@ class Comparisons(Pairs):
     def to_frame(self) -> pd.DataFrame:
         """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and
         ``count``.
+
+        Raises
+        ------
+        DataError
+            When these are questions without answers.
 
         Examples
         --------

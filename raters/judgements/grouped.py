@@ -45,8 +45,21 @@ class Grouped(Judgements):
 
     @classmethod
     def of_all(cls, codes: Int[np.ndarray, " row"], columns: dict[str, Any], **others: Any) -> Self:
-        """Judgements of all groups, from the code of each row's group: rows are sorted by it,
-        stably."""
+        """Judgements of all groups, with the rows sorted by group, stably.
+
+        Parameters
+        ----------
+        codes : int array, shape (row,)
+            Code of each row's group.
+        columns : mapping
+            Other arrays of rows by field, in the same order; None for those that are missing.
+        **others
+            The other fields: names, and arrays of groups.
+
+        Returns
+        -------
+        Grouped
+        """
         order = np.argsort(codes, kind="stable")
         num_units = len(others[cls.names[cls.unit]])
         sizes = np.bincount(codes, minlength=num_units)
@@ -67,11 +80,27 @@ class Grouped(Judgements):
         return int(self.unit_code.shape[0])
 
     def codes(self, axis: str) -> Any:
-        """Codes along an axis of each row, shape (row,)."""
+        """Codes of each row along an axis.
+
+        Parameters
+        ----------
+        axis : str
+
+        Returns
+        -------
+        int array, shape (row,)
+            Along `unit`, the code of the row's group.
+        """
         return self.unit_code[self.group] if axis == self.unit else super().codes(axis)
 
     def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
-        """The group of each row, what else it asks about, and ``by`` whom, by name."""
+        """Names of the group of each row, of what else it asks about, and of the judge.
+
+        Returns
+        -------
+        dict of str to array, shape (row,)
+            By column, except for the judge's, which is called ``by``.
+        """
         own = names_array(self.coords[self.unit])[np.asarray(self.codes(self.unit))]
         return {self.unit: own} | super().question_names()
 
@@ -80,14 +109,34 @@ class Grouped(Judgements):
         return np.asarray(self.codes(self.unit)).astype(np.int64)
 
     def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
-        """Number of judgements of each name of an axis, shape (axis,)."""
+        """Number of judgements of each name of an axis.
+
+        Parameters
+        ----------
+        axis : str
+
+        Returns
+        -------
+        int array, shape (axis,)
+            Counts included; in the order of the names.
+        """
         weights = None if self.count is None else np.asarray(self.count)
         return np.bincount(np.asarray(self.codes(axis)), weights, len(self.coords[axis])).astype(
             np.int64
         )
 
     def rows(self, index: Any) -> Self:
-        """The given rows in their order; all groups stay."""
+        """The given rows in their order; all groups stay.
+
+        Parameters
+        ----------
+        index : slice, int array or bool array
+            Rows to take. The groups of the result must ascend.
+
+        Returns
+        -------
+        Grouped
+        """
         columns = self._at_rows(index)
         return dataclasses.replace(
             self, **columns, most=_most(columns["group"]) if self.has_answers else 1
@@ -95,15 +144,34 @@ class Grouped(Judgements):
 
     def chunks(self, size: int) -> Iterator[Self]:
         """The data in one piece: rows of a group stay together, and pieces of many shapes would
-        each be compiled for."""
+        each be compiled for.
+
+        Parameters
+        ----------
+        size : int
+            Not used.
+
+        Yields
+        ------
+        Grouped
+        """
         yield self
 
     def take(self, units: Any) -> Self:
-        """The given groups with their rows (a slice, or an integer index); all names are kept.
+        """The given groups with their rows; all names are kept.
 
         With a traced index, and of `padded` data, every group comes with the same number of rows,
         those that it lacks with a count of 0, so that shapes do not depend on which items are
         taken.
+
+        Parameters
+        ----------
+        units : slice, int array (traced or not) or bool array
+            Places of the groups among `unit_code`.
+
+        Returns
+        -------
+        Grouped
         """
         if not isinstance(units, jax.core.Tracer):
             units = np.arange(self.num_units)[units]  # also for places counted from the end
@@ -148,12 +216,38 @@ class Grouped(Judgements):
         return dataclasses.replace(questions, **changes)
 
     def answered(self, outcomes: Any) -> Self:
-        """These questions with outcomes, in the order of the rows."""
+        """These questions with outcomes.
+
+        Parameters
+        ----------
+        outcomes : array, shape (row,)
+            Outcome of each row: a code where answers have names, otherwise a number.
+
+        Returns
+        -------
+        Grouped
+        """
         return dataclasses.replace(super().answered(outcomes), most=_most(self.group))
 
     def asked_of(self, like: Self) -> Self:
-        """These questions about the groups of `like`, with all that is known of them, in its
-        codes."""
+        """These questions about the groups of other data, with all that is known of them, in its
+        codes.
+
+        Parameters
+        ----------
+        like : Grouped
+            Data that have all names of the questions.
+
+        Returns
+        -------
+        Grouped
+            Without answers.
+
+        Raises
+        ------
+        DataError
+            When a name is not among those of `like`.
+        """
         columns = self.recoded(
             like, [axis for axis in self.question_axes() if axis != self.unit]
         )._at_rows(slice(None))
@@ -166,7 +260,23 @@ class Grouped(Judgements):
         )
 
     def keys(self, other: Self | None = None) -> Int[np.ndarray, " row"]:
-        """Number of each row that equal questions share."""
+        """Number of each row that equal questions share, and no others.
+
+        Parameters
+        ----------
+        other : Grouped, optional
+            Questions in the same codes, numbered together with these.
+
+        Returns
+        -------
+        int array, shape (row,)
+            Numbers of these rows, then of those of `other`.
+
+        Raises
+        ------
+        DataError
+            When `other` has other groups.
+        """
         if other is not None and not np.array_equal(self.unit_code, other.unit_code):
             raise DataError(
                 "questions of two parts of the data cannot be compared; give all groups"
@@ -174,7 +284,17 @@ class Grouped(Judgements):
         return super().keys(other)
 
     def joined(self, more: Self) -> Self:
-        """These judgements and further ones with the same names, sorted by group."""
+        """These judgements and further ones, sorted by group.
+
+        Parameters
+        ----------
+        more : Grouped
+            Judgements with the same names, groups and columns.
+
+        Returns
+        -------
+        Grouped
+        """
         both = super().joined(more)
         return (
             both
@@ -187,6 +307,22 @@ class Grouped(Judgements):
         of 0.
 
         `most` becomes a power of two, for the same reason as `rows` should be one.
+
+        Parameters
+        ----------
+        rows : int
+            Number of rows of the result.
+
+        Returns
+        -------
+        Grouped
+
+        Raises
+        ------
+        SettingError
+            When there are more rows than that already.
+        DataError
+            When there are no rows, and no names of groups or judges either.
         """
         if not self.num_rows and not (self.num_units and len(self.judges)):
             raise DataError(
@@ -233,7 +369,14 @@ class Grouped(Judgements):
     # ---------------------------------------------------------------- storing
 
     def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]:
-        """Arrays as a result stores them; the code of each row's group in place of `group`."""
+        """Arrays as a result stores them; the code of each row's group in place of `group`.
+
+        Returns
+        -------
+        dict
+            By group (``observed_data`` and ``constant_data``) and by name, the axes and a copy of
+            each array.
+        """
         groups = super().groups()
         constant = groups["constant_data"]
         del constant["group"], constant["unit_code_code"]
@@ -248,14 +391,36 @@ class Grouped(Judgements):
     def unpack(
         cls, arrays: Mapping[str, Shaped[np.ndarray, " ..."]], flags: Mapping[str, Any]
     ) -> Self:
-        """The judgements that `packed` and `flags` took apart."""
+        """The judgements that `packed` and `flags` took apart.
+
+        Parameters
+        ----------
+        arrays : mapping of str to array
+            By field; a field that is missing becomes None.
+        flags : mapping of str to str
+            JSON by field. Other entries are left alone, so the attributes of a result will do.
+
+        Returns
+        -------
+        Grouped
+        """
         judgements = super().unpack(arrays, flags)
         whole = dataclasses.replace(judgements, most=_most(judgements.group))
         return whole._evened() if judgements.even else whole
 
     @classmethod
     def from_result(cls, result: Any) -> Self:
-        """The data that a result was fitted to."""
+        """The data that a result was fitted to.
+
+        Parameters
+        ----------
+        result : xarray.DataTree
+            From `raters.fit`.
+
+        Returns
+        -------
+        Grouped
+        """
         codes = np.asarray(result["constant_data"][f"{cls.unit}_code"].values)
         arrays = cls._arrays_in(result) | {"group": codes}
         num_units = len(names_from_json(result.attrs[cls.names[cls.unit]]))

@@ -202,6 +202,15 @@ class Labels(Grouped):
             Columns of the table with the item and its true class. A missing class is one that is
             not known.
 
+        Returns
+        -------
+        Labels
+
+        Raises
+        ------
+        DataError
+            When an item or a class is not one of these labels'.
+
         Examples
         --------
         >>> import raters as rt
@@ -240,6 +249,10 @@ class Labels(Grouped):
         like : Labels, optional
             Centre and scale as these labels were, which have the same features. For labels of new
             items that a fitted model is to judge, of which there may be one only.
+
+        Returns
+        -------
+        Labels
 
         Raises
         ------
@@ -286,6 +299,16 @@ class Labels(Grouped):
             In the order of the features of these labels, or a table with columns of their names.
         item : str, optional
             With a table: the column that names the items. Items of an array are numbered from 0.
+
+        Returns
+        -------
+        Labels
+            Without rows; ``num_items`` new items.
+
+        Raises
+        ------
+        DataError
+            When these labels have no features, or the new features are not those of these labels.
 
         Examples
         --------
@@ -343,6 +366,16 @@ class Labels(Grouped):
         count : str, optional
             Column with the number of equal labels that a row stands for.
 
+        Returns
+        -------
+        Labels
+
+        Raises
+        ------
+        DataError
+            When a class is not one of these labels', or a count is not a whole number of at least
+            0.
+
         Examples
         --------
         >>> import raters as rt
@@ -392,7 +425,17 @@ class Labels(Grouped):
         return self.codes("item")
 
     def votes(self) -> Float[np.ndarray, "item label"]:
-        """Number of times that each item was given each label, shape (item, label)."""
+        """Number of times that each item was given each label.
+
+        Returns
+        -------
+        float array, shape (item, label)
+
+        Raises
+        ------
+        DataError
+            When these are questions without answers.
+        """
         if self.label is None:
             raise DataError("these labels have no answers to count")
         cell = np.asarray(self.item).astype(np.int64) * self.num_classes + np.asarray(self.label)
@@ -462,7 +505,23 @@ class Labels(Grouped):
         return np.arange(self.num_classes)
 
     def features_of(self, like: Labels) -> Labels:
-        """With features centred and scaled as those of `like`, and with its record."""
+        """With features centred and scaled as those of other labels, and with their record.
+
+        Parameters
+        ----------
+        like : Labels
+            Labels whose features a model was fitted with.
+
+        Returns
+        -------
+        Labels
+            Without features where `like` has none.
+
+        Raises
+        ------
+        DataError
+            When the features are not those of `like`, in the same order.
+        """
         labels = dataclasses.replace(self, record=like.record)
         if like.features is None:
             return labels.without_features()

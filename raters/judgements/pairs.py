@@ -30,6 +30,10 @@ class Pairs(Judgements):
         Votes for the first item; a tie is half a vote.
     features : float array, shape (row, feature), or None
         Features of the first item less those of the second.
+    items, annotators, feature_names : tuple
+        The names, in code order.
+    ordered : bool
+        Whether `first` is known to have been shown first.
     """
 
     summed: ClassVar[bool] = True
@@ -47,11 +51,28 @@ class Pairs(Judgements):
     feature_names: tuple[str, ...]
 
     def answers(self) -> Float[np.ndarray, " answer"]:
-        """The first item wins, or the second."""
+        """The first item wins, or the second.
+
+        Returns
+        -------
+        array, shape (2,)
+            ``[1.0, 0.0]``.
+        """
         return np.array([1.0, 0.0])
 
     def answer_words(self, row: int) -> dict[str, float]:
-        """Names of the two items, sides, and a tie as half a vote for each."""
+        """Words for the outcomes of one question: the sides, a tie, and the names of the two items.
+
+        Parameters
+        ----------
+        row : int
+            Row of the question.
+
+        Returns
+        -------
+        dict of str to float
+            Votes for the first item; half a vote for a tie.
+        """
         return _WORDS | self._sides(row)
 
     def _sides(self, row: int) -> dict[str, float]:
@@ -59,7 +80,20 @@ class Pairs(Judgements):
         return {name_text(first): 1.0, name_text(second): 0.0}
 
     def outcome_of(self, row: int, answer: Any) -> float | None:
-        """The outcome that an answer in words stands for, or None.
+        """Outcome that an answer in words stands for.
+
+        Parameters
+        ----------
+        row : int
+            Row of the question.
+        answer : str, int or float
+            The name of an item, a side (``"first"``, ``"left"``, ``"second"``, ``"right"``), or
+            ``"tie"``.
+
+        Returns
+        -------
+        float or None
+            Votes for the first item; None for an answer that is none of the words.
 
         Raises
         ------
@@ -77,7 +111,19 @@ class Pairs(Judgements):
         return outcome
 
     def words_of(self, row: int, outcome: float) -> str:
-        """The name of the item that won, or ``tie``."""
+        """The name of the item that won, or ``tie``.
+
+        Parameters
+        ----------
+        row : int
+            Row of the question.
+        outcome : float
+            1 for the first item, 0 for the second, ½ for a tie.
+
+        Returns
+        -------
+        str
+        """
         if outcome == 0.5:
             return "tie"
         return list(self._sides(row))[0 if outcome else 1]
@@ -101,7 +147,12 @@ class Pairs(Judgements):
         return dataclasses.replace(self, **changes)
 
     def about(self) -> Int[np.ndarray, " comparison"]:
-        """A number for the pair of each row, in either order, shape (comparison,)."""
+        """A number for the pair of each row, in either order.
+
+        Returns
+        -------
+        int array, shape (comparison,)
+        """
         first, second = np.asarray(self.first), np.asarray(self.second)
         low, high = np.minimum(first, second), np.maximum(first, second)
         return low.astype(np.int64) * len(self.items) + high
@@ -115,15 +166,38 @@ class Pairs(Judgements):
         Float[np.ndarray, " tally"],
     ]:
         """Votes for the item of smaller code and for the other, each as a tally; half a tie to each
-        side."""
+        side.
+
+        Returns
+        -------
+        judge : int array, shape (tally,)
+            Code of the judge.
+        about : int array, shape (tally,)
+            Number of the pair, as of `about`.
+        answer : int array, shape (tally,)
+            0 for the item of smaller code, 1 for the other.
+        count : float array, shape (tally,)
+            Votes.
+        """
         judge, about, _, votes = super().tallies()
         for_smaller = np.asarray(self.first) < np.asarray(self.second)
         answer = np.concatenate([np.where(for_smaller, 0, 1), np.where(for_smaller, 1, 0)])
         return judge, about, answer, votes
 
     def shuffled(self, seed: int) -> Self:
-        """The pairs with either item first, by chance: people favour what they see first. Ordered
-        ones stay as they are, and pairs that were shuffled come out as they went in."""
+        """The pairs with either item first, by chance: people favour what they see first.
+
+        Ordered ones stay as they are, and pairs that were shuffled come out as they went in.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of ``numpy.random.default_rng``.
+
+        Returns
+        -------
+        Pairs
+        """
         if self.ordered:
             return self
         one = self.canonical()
@@ -144,14 +218,30 @@ class Pairs(Judgements):
         return dataclasses.replace(self, **columns)
 
     def answered(self, outcomes: Any) -> Self:
-        """These questions with votes for the first item, in the order of the rows."""
+        """These questions with votes.
+
+        Parameters
+        ----------
+        outcomes : float array, shape (comparison,)
+            Votes for the first item.
+
+        Returns
+        -------
+        Pairs
+        """
         votes = super().answered(outcomes)
         if votes.count is None and (np.asarray(votes.wins) % 1 != 0).any():  # half a vote of one
             return dataclasses.replace(votes, count=np.ones(self.num_rows, np.float32))
         return votes
 
     def check_questions(self) -> None:
-        """Raise unless each question is about two different items that have names."""
+        """Raise unless each question is about two different items that have names.
+
+        Raises
+        ------
+        DataError
+            When one is not; the message gives its row.
+        """
         super().check_questions()
         if (same := np.flatnonzero(np.asarray(self.first) == np.asarray(self.second))).size:
             name = self.items[int(self.first[same[0]])]
@@ -174,10 +264,14 @@ class Pairs(Judgements):
         return self
 
     def components(self) -> list[tuple[Any, ...]]:
-        """The connected components of the graph of comparisons, largest first, as tuples of item
-        names.
+        """The connected components of the graph of comparisons.
 
         Rewards of items in different components are related by the prior only.
+
+        Returns
+        -------
+        list of tuple
+            Names of the items of each component, the largest first.
         """
         label = np.arange(len(self.items))
         for piece in self.chunks(PIECE):
@@ -193,8 +287,12 @@ class Pairs(Judgements):
         return sorted(map(tuple, groups.values()), key=len, reverse=True)
 
     def warn(self) -> None:
-        """Warn about what these data cannot tell: items never compared, components, a single
-        annotator."""
+        """Warn about what these data cannot tell: items never compared, and components.
+
+        Warns
+        -----
+        DataWarning
+        """
         seen = self.judgements_by("item") > 0
         if not seen.all():
             names = [name for name, used in zip(self.items, seen, strict=True) if not used]
@@ -215,7 +313,23 @@ class Pairs(Judgements):
             )
 
     def features_of(self, like: Self) -> Self:
-        """With the features of `like`, in its order."""
+        """With the features of other data, in their order.
+
+        Parameters
+        ----------
+        like : Pairs
+            Data whose features a model was fitted with.
+
+        Returns
+        -------
+        Pairs
+            Without features where `like` has none.
+
+        Raises
+        ------
+        DataError
+            When features of `like` are missing.
+        """
         if like.features is None:
             return self.without_features()
         if missing := [name for name in like.feature_names if name not in self.feature_names]:

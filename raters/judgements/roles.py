@@ -16,13 +16,36 @@ from raters.judgements.reading.columns import name_text
 
 
 def of_axes(*axes: str, default: Any = dataclasses.MISSING) -> Any:
-    """Field of an array whose axes are these, where they are not the rows alone."""
+    """Field of an array that has other axes than the rows alone.
+
+    Parameters
+    ----------
+    *axes : str
+        Names of the axes, the rows' or that of other names first.
+    default : object, optional
+        Value of the field unless it is given.
+
+    Returns
+    -------
+    dataclasses.Field
+    """
     return dataclasses.field(default=default, metadata={"axes": axes})
 
 
 def static(default: Any = dataclasses.MISSING, *, derived: bool = False) -> Any:
-    """Field that is no array: names, or a flag. One that is `derived` from the arrays is not
-    stored."""
+    """Field that is no array: names, or a flag.
+
+    Parameters
+    ----------
+    default : object, optional
+        Value of the field unless it is given.
+    derived : bool
+        Whether the field follows from the arrays. It is then not stored.
+
+    Returns
+    -------
+    dataclasses.Field
+    """
     return dataclasses.field(default=default, metadata={"static": True, "derived": derived})
 
 
@@ -56,15 +79,31 @@ class Roles(abc.ABC):
 
     @abc.abstractmethod
     def answers(self) -> Num[np.ndarray, " answer"]:
-        """Outcomes that a question can have, in the order of tables of answers, shape (answer,).
+        """Outcomes that a question can have, in the order of tables of answers.
 
         Where they depend on the question, all of them: one that a question cannot have has
         probability 0, and no word in `answer_words`.
+
+        Returns
+        -------
+        array, shape (answer,)
+            Codes where the answers have names, otherwise numbers.
         """
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: by default the names behind the codes, or the
-        outcomes as text."""
+        outcomes as text.
+
+        Parameters
+        ----------
+        row : int
+            Row of the question.
+
+        Returns
+        -------
+        dict of str to float
+            Outcome of each word. An outcome may have several words, its name last.
+        """
         answers = self.answers().tolist()
         if self.answer in self.axes:
             names = self.coords[self.axes[self.answer]]
@@ -72,8 +111,25 @@ class Roles(abc.ABC):
         return {name_text(answer): float(answer) for answer in answers}
 
     def outcome_of(self, row: int, answer: Any) -> float | None:
-        """The outcome that an answer in words stands for, or None; `DataError` when it stands for
-        two."""
+        """Outcome that an answer in words stands for.
+
+        Parameters
+        ----------
+        row : int
+            Row of the question.
+        answer : str, int, float or bool
+            One of `answer_words`, matched as it is first, and then regardless of case.
+
+        Returns
+        -------
+        float or None
+            None for an answer that is none of the words.
+
+        Raises
+        ------
+        DataError
+            When the answer stands for two outcomes, in a kind where that can happen.
+        """
         if isinstance(answer, (bool, np.bool_)) and self.answer not in self.axes:
             return None
         if not isinstance(answer, (str, int, float, np.integer, np.floating, bool, np.bool_)):
@@ -87,7 +143,19 @@ class Roles(abc.ABC):
         return exact if exact is not None else lower
 
     def words_of(self, row: int, outcome: float) -> str:
-        """The last of the words for an outcome: a name, where there is one."""
+        """The last of the words for an outcome: a name, where there is one.
+
+        Parameters
+        ----------
+        row : int
+            Row of the question.
+        outcome : float
+            One of the outcomes that this question can have.
+
+        Returns
+        -------
+        str
+        """
         return [word for word, value in self.answer_words(row).items() if value == outcome][-1]
 
     def canonical(self) -> Self:
@@ -102,19 +170,45 @@ class Roles(abc.ABC):
 
     @classmethod
     def arrays(cls) -> dict[str, tuple[str, ...]]:
-        """Array fields by name, and their axes."""
+        """Array fields by name, and their axes.
+
+        Returns
+        -------
+        dict of str to tuple of str
+            In the order of the fields.
+        """
         fields = (field for field in dataclasses.fields(cls) if not field.metadata.get("static"))
         return {field.name: field.metadata.get("axes", (cls.row,)) for field in fields}
 
     @classmethod
     def statics(cls, *, derived: bool = False) -> tuple[str, ...]:
-        """Fields that are not arrays; those derived from arrays only when asked for."""
+        """Names of the fields that are not arrays.
+
+        Parameters
+        ----------
+        derived : bool
+            Whether to include those that follow from the arrays.
+
+        Returns
+        -------
+        tuple of str
+        """
         fields = (field for field in dataclasses.fields(cls) if field.metadata.get("static"))
         return tuple(field.name for field in fields if derived or not field.metadata.get("derived"))
 
     @classmethod
     def code_columns(cls, axis: str) -> tuple[str, ...]:
-        """Columns of codes along an axis."""
+        """Columns of codes along an axis.
+
+        Parameters
+        ----------
+        axis : str
+
+        Returns
+        -------
+        tuple of str
+            In the order of `axes`; empty for an axis that no column has codes of.
+        """
         return tuple(column for column, own in cls.axes.items() if own == axis)
 
     @property
@@ -158,12 +252,27 @@ class Roles(abc.ABC):
         return coords if self.row in coords else coords | {self.row: range(self.num_rows)}
 
     def codes(self, axis: str) -> Any:
-        """Codes along an axis of each row, shape (row,); of several columns the first."""
+        """Codes of each row along an axis.
+
+        Parameters
+        ----------
+        axis : str
+
+        Returns
+        -------
+        int array, shape (row,)
+            Of several columns the first.
+        """
         return getattr(self, self.code_columns(axis)[0])
 
     def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
-        """Names of what each row asks about, and ``by`` of the judge: text arrays of shape
-        (row,)."""
+        """Names of what each row asks about, and of the judge.
+
+        Returns
+        -------
+        dict of str to array, shape (row,)
+            By column, except for the judge's, which is called ``by``.
+        """
         columns = {}
         for column, axis in self.axes.items():
             if column != self.answer and self.arrays()[column][0] == self.row:

@@ -57,13 +57,33 @@ class Report:
         return facts.as_json(self.facts)
 
     def as_text(self, path: str | Path) -> str:
-        """The form that the ending of `path` asks for."""
+        """Return the form that the ending of a path asks for.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            Ending in ``.html``, ``.md`` or ``.json``; nothing is written.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        SettingError
+            When the ending is another one.
+        """
         return {".html": self.html, ".md": self.markdown, ".json": self.json}[
             check_form(Path(path))
         ]()
 
     def save(self, path: str | Path) -> None:
         """Write the form that the ending of `path` asks for: ``.html``, ``.md`` or ``.json``.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            Ending in ``.html``, ``.md`` or ``.json``.
 
         Raises
         ------

@@ -42,7 +42,7 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
     backend : Backend
         With few draws, as it runs four times.
     model : Model
-    data : Comparisons or Labels
+    data : Judgements
         A small table with outcomes.
     seed : int
 

@@ -37,7 +37,7 @@ def check_model(model: Model[Any], data: Judgements, *, seed: int = 0) -> None:
     Parameters
     ----------
     model : Model
-    data : Comparisons or Labels
+    data : Judgements
         A small table with outcomes, and whatever else the model needs: an order of presentation,
         features.
     seed : int

@@ -27,7 +27,7 @@ def check_result(result: xr.DataTree, model: Model[Any], data: Judgements) -> No
     result : xarray.DataTree
     model : Model
         The model that was fitted.
-    data : Comparisons or Labels
+    data : Judgements
         The data that it was fitted to.
 
     Raises

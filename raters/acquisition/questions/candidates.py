@@ -31,7 +31,8 @@ from raters.kinds import kind_of
 
 
 class Candidates:
-    """Questions that could be asked, as `Comparisons` or `Labels` without outcomes."""
+    """Questions that could be asked: `Judgements` without outcomes, such as `Comparisons` or
+    `Labels`."""
 
     @staticmethod
     def of(data: Judgements, **options: Any) -> Any:
