@@ -84,14 +84,36 @@ class ConfusedLabel(dist.Distribution):
     def log_prob(
         self, value: Int[Array, "row 1"], intermediates: Any = None
     ) -> Float[Array, "row true_class"]:
-        """Return the log-probability of each label under each true class."""
+        """Return the log-probability of each label under each true class.
+
+        Parameters
+        ----------
+        value : int array, shape (row, 1)
+            Codes of the labels.
+        intermediates : object
+            Not used.
+
+        Returns
+        -------
+        array, shape (row, true class)
+        """
         by_label = jnp.swapaxes(jnp.log(self.probs), -1, -2)
         return by_label[self.annotator, value[..., 0]]
 
     def sample(
         self, key: Array, sample_shape: tuple[int, ...] = ()
     ) -> Int[Array, "*sample row true_class"]:
-        """Draw a label for each row and each true class that it might have."""
+        """Draw a label for each row and each true class that it might have.
+
+        Parameters
+        ----------
+        key : jax.Array
+        sample_shape : tuple of int
+
+        Returns
+        -------
+        int array, shape (..., row, true class)
+        """
         return jax.random.categorical(
             key, jnp.log(self.probs)[self.annotator], shape=sample_shape + self.batch_shape
         )
@@ -155,7 +177,19 @@ class RightOrWrongLabel(dist.Distribution):
     def log_prob(
         self, value: Int[Array, "row 1"], intermediates: Any = None
     ) -> Float[Array, "row true_class"]:
-        """Return the log-probability of each label under each true class."""
+        """Return the log-probability of each label under each true class.
+
+        Parameters
+        ----------
+        value : int array, shape (row, 1)
+            Codes of the labels.
+        intermediates : object
+            Not used.
+
+        Returns
+        -------
+        array, shape (row, true class)
+        """
         classes = jnp.arange(self.num_classes)
         if self.wrong is None:
             log_wrong = -jnp.log(self.num_classes - 1.0)
@@ -172,7 +206,17 @@ class RightOrWrongLabel(dist.Distribution):
     def sample(
         self, key: Array, sample_shape: tuple[int, ...] = ()
     ) -> Int[Array, "*sample row true_class"]:
-        """Draw a label for each row and each true class that it might have."""
+        """Draw a label for each row and each true class that it might have.
+
+        Parameters
+        ----------
+        key : jax.Array
+        sample_shape : tuple of int
+
+        Returns
+        -------
+        int array, shape (..., row, true class)
+        """
         right_key, wrong_key = jax.random.split(key)
         shape = sample_shape + self.batch_shape
         right = jax.random.bernoulli(
@@ -231,7 +275,19 @@ class StickBreaking(dist.Distribution):
     def log_prob(
         self, value: Float[Array, "*batch share"], intermediates: Any = None
     ) -> Float[Array, "*batch"]:
-        """Return the log-density on the simplex."""
+        """Return the log-density on the simplex.
+
+        Parameters
+        ----------
+        value : array, shape (..., share)
+            Shares that add up to 1.
+        intermediates : object
+            Not used.
+
+        Returns
+        -------
+        array, shape (...)
+        """
         # Length of the stick before each break.
         length = jnp.flip(jnp.cumsum(jnp.flip(value, -1), -1), -1)
         broken, rest = value[..., :-1] / length[..., :-1], length[..., 1:] / length[..., :-1]
@@ -243,7 +299,17 @@ class StickBreaking(dist.Distribution):
     def sample(
         self, key: Array, sample_shape: tuple[int, ...] = ()
     ) -> Float[Array, "*sample share"]:
-        """Draw shares that add up to 1."""
+        """Draw shares that add up to 1.
+
+        Parameters
+        ----------
+        key : jax.Array
+        sample_shape : tuple of int
+
+        Returns
+        -------
+        array, shape (..., share)
+        """
         broken = dist.Beta(self.concentration1, self.concentration0).sample(key, sample_shape)
         ones = jnp.ones((*broken.shape[:-1], 1))
         return jnp.concatenate([broken, ones], -1) * jnp.concatenate(
@@ -322,7 +388,12 @@ class GroupedMixture(dist.Distribution):
         return constraints.independent(self.component_distribution.support, 1)
 
     def log_weights(self) -> Float[Array, "group class"]:
-        """Return the prior log-probability of each class."""
+        """Return the prior log-probability of each class.
+
+        Returns
+        -------
+        array, shape (group, class)
+        """
         mixing = self.mixing_distribution
         # Not normalised: the support has sum 1, and Fisher's identity needs the gradient as it is.
         log_probs = (
@@ -343,17 +414,47 @@ class GroupedMixture(dist.Distribution):
         return (self.known[:, None] < 0) | (self.known[:, None] == jnp.arange(num_classes))
 
     def log_joint(self, value: Array) -> Float[Array, "group class"]:
-        """Return the log-probability of each class together with the group's rows."""
+        """Return the log-probability of each class together with the group's rows.
+
+        Parameters
+        ----------
+        value : array, shape (row,)
+
+        Returns
+        -------
+        array, shape (group, class)
+            −∞ for classes other than a known one.
+        """
         weights = self.log_weights()
         rows = jax.ops.segment_sum(self._log_rows(value), self.group, self.num_groups)
         return jnp.where(self._allowed(weights.shape[-1]), weights + rows, -jnp.inf)
 
     def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, " group"]:
-        """Return the log-probability of each group's rows."""
+        """Return the log-probability of each group's rows.
+
+        Parameters
+        ----------
+        value : array, shape (row,)
+        intermediates : object
+            Not used.
+
+        Returns
+        -------
+        array, shape (group,)
+        """
         return jax.nn.logsumexp(self.log_joint(value), axis=-1)
 
     def responsibilities(self, value: Array) -> Float[Array, "group class"]:
-        """Return the probability of each class given the group's rows."""
+        """Return the probability of each class given the group's rows.
+
+        Parameters
+        ----------
+        value : array, shape (row,)
+
+        Returns
+        -------
+        array, shape (group, class)
+        """
         return jax.nn.softmax(self.log_joint(value), axis=-1)
 
     def expected_log_prob(
@@ -361,7 +462,15 @@ class GroupedMixture(dist.Distribution):
     ) -> Float[Array, ""]:
         """Return the expected log-probability of rows and classes together.
 
-        The expectation is over `class_probs`, or over classes that were drawn, as one-hot rows.
+        Parameters
+        ----------
+        value : array, shape (row,)
+        class_probs : array, shape (group, class)
+            Probabilities that the expectation is over, or classes that were drawn, as one-hot rows.
+
+        Returns
+        -------
+        array, shape ()
         """
         row_probs = class_probs[self.group]
         return _weighted_sum(class_probs, self.log_weights()) + _weighted_sum(
@@ -369,13 +478,35 @@ class GroupedMixture(dist.Distribution):
         )
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
-        """Draw a value for each row, shape (..., row)."""
+        """Draw a value for each row.
+
+        Parameters
+        ----------
+        key : jax.Array
+        sample_shape : tuple of int
+
+        Returns
+        -------
+        array, shape (..., row)
+        """
         return self.sample_with_intermediates(key, sample_shape)[0]
 
     def sample_with_intermediates(
         self, key: Array, sample_shape: tuple[int, ...] = ()
     ) -> tuple[Array, list[Array]]:
-        """Draw a value for each row, and the class of each group."""
+        """Draw a value for each row, and the class of each group.
+
+        Parameters
+        ----------
+        key : jax.Array
+        sample_shape : tuple of int
+
+        Returns
+        -------
+        value : array, shape (..., row)
+        intermediates : list of one int array, shape (..., group)
+            Codes of the classes.
+        """
         class_key, row_key = jax.random.split(key)
         weights = self.log_weights()
         allowed = jnp.where(self._allowed(weights.shape[-1]), weights, -jnp.inf)

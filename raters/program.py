@@ -26,8 +26,18 @@ _EDGE = 1e-6
 
 
 class Site(NamedTuple):
-    """One ``sample`` statement: its shape, the names of its axes (its plates), its support and its
-    distribution."""
+    """One ``sample`` statement.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dims : tuple of str
+        Names of its axes: its plates, then those that it declares for its events.
+    support : numpyro constraint
+        Support of one event.
+    distribution : str
+        Name of the distribution, such as ``"Normal"``.
+    """
 
     shape: tuple[int, ...]
     dims: tuple[str, ...]
@@ -36,8 +46,20 @@ class Site(NamedTuple):
 
 
 def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
-    """The program's trace with the sites in `values` set to them; sites that are not named are
-    drawn."""
+    """The program's trace with some sites set to values; the others are drawn.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        Values of sites.
+
+    Returns
+    -------
+    dict of str to dict
+        NumPyro's record of each site.
+    """
     seeded = handlers.seed(handlers.substitute(model.generate, values), jax.random.key(0))
     sites: dict[str, Any] = handlers.trace(seeded).get_trace(data)
     return sites
@@ -45,7 +67,18 @@ def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
 
 def skeleton(model: Model[Any], data: Any) -> dict[str, Any]:
     """The program's trace at any values inside the supports: nothing is drawn, which would take
-    long to compile."""
+    long to compile.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+
+    Returns
+    -------
+    dict of str to dict
+        NumPyro's record of each site.
+    """
     program = handlers.substitute(model.generate, substitute_fn=partial(_feasible, model.observed))
     sites: dict[str, Any] = handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(
         data
@@ -163,8 +196,16 @@ class Program[Data: Judgements]:
 
     @cached_property
     def latent(self) -> LatentClass | None:
-        """The class that the likelihood sums out: declared as ``infer={"latent_class": ...}`` of
-        the observed site, whose distribution is then a `raters.distributions.GroupedMixture`."""
+        """The class that the likelihood sums out, or None.
+
+        It is declared as ``infer={"latent_class": ...}`` of the observed site, whose distribution
+        is then a `raters.distributions.GroupedMixture`.
+
+        Raises
+        ------
+        SettingError
+            When the distribution sums out a class that is not declared.
+        """
         if (name := self._read.latent_class) is None:
             if self._read.num_classes is not None:
                 raise SettingError(
@@ -257,7 +298,21 @@ def _name(fn: dist.Distribution) -> str:
 def log_prior(
     model: Model[Any], data: Any, values: Values, without: tuple[str, ...] = ()
 ) -> jax.Array:
-    """Log prior density of all latent sites but those in `without`; −∞ outside their support."""
+    """Log prior density of the latent sites; −∞ outside their support.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        Value of each latent site.
+    without : tuple of str
+        Sites to leave out.
+
+    Returns
+    -------
+    array, shape ()
+    """
     total = jnp.zeros(())
     for name, site in trace(model, data, values).items():
         if site["type"] == "sample" and name != model.observed and name not in without:
@@ -267,7 +322,19 @@ def log_prior(
 
 
 def pointwise_log_likelihood(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Log-likelihood of each unit (`Program.unit`), shape (unit,)."""
+    """Log-likelihood of each unit (`Program.unit`).
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        Value of each latent site.
+
+    Returns
+    -------
+    array, shape (unit,)
+    """
     site = trace(model, data, values)[model.observed]
     log_probs: jax.Array = site["fn"].log_prob(site["value"])
     return log_probs
@@ -275,7 +342,19 @@ def pointwise_log_likelihood(model: Model[Any], data: Any, values: Values) -> ja
 
 def log_joint(model: Model[Any], data: Any, values: Values) -> jax.Array:
     """Log density of parameters and outcomes together, in the coordinates in which the model is
-    written."""
+    written.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        Value of each latent site.
+
+    Returns
+    -------
+    array, shape ()
+    """
     return log_prior(model, data, values) + pointwise_log_likelihood(model, data, values).sum()
 
 
@@ -285,8 +364,24 @@ def scattered(
     rng: np.random.Generator,
     least: float = 0.6,
 ) -> Values:
-    """Values that differ from these, each in its support: factors from `least` to 1.1 on every
-    site; on probabilities, a share of other ones."""
+    """Values that differ from these at random, each in its support.
+
+    Parameters
+    ----------
+    values : dict of str to array
+        Value of each latent site.
+    supports : dict
+        Support of each site.
+    rng : numpy.random.Generator
+    least : float
+        Values are multiplied by factors from `least` to 1.1, or, in the unit interval, from (1 +
+        `least`) / 2 to 1. Probabilities of classes are mixed with others, which get a share of up
+        to half of 1 − `least`.
+
+    Returns
+    -------
+    dict of str to array
+    """
     scattered_values = {}
     for name, value in values.items():
         if supports[name] is constraints.simplex:
@@ -307,7 +402,19 @@ def scattered(
 
 def inside(values: Values, supports: dict[str, constraints.Constraint]) -> Values:
     """Values a little inside their supports, so that unconstrained coordinates are finite: draws
-    may lie on an edge."""
+    may lie on an edge.
+
+    Parameters
+    ----------
+    values : dict of str to array
+    supports : dict
+        Support of each site.
+
+    Returns
+    -------
+    dict of str to array
+        In float64.
+    """
     inner = {}
     for name, value in values.items():
         value, support = np.asarray(value, np.float64), supports[name]
@@ -327,19 +434,54 @@ def inside(values: Values, supports: dict[str, constraints.Constraint]) -> Value
 
 @partial(jax.jit, static_argnums=0)
 def prior_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Compiled `log_prior`."""
+    """Compiled `log_prior`.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        Value of each latent site.
+
+    Returns
+    -------
+    array, shape ()
+    """
     return log_prior(model, data, values)
 
 
 @partial(jax.jit, static_argnums=0)
 def likelihood_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Compiled sum of `pointwise_log_likelihood`."""
+    """Compiled sum of `pointwise_log_likelihood`.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        Value of each latent site.
+
+    Returns
+    -------
+    array, shape ()
+    """
     return pointwise_log_likelihood(model, data, values).sum()
 
 
 def responsibility(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Probability of each class of each unit given its judgements, under one draw, shape (unit,
-    class)."""
+    """Probability of each class of each unit given its judgements, under one draw.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        One draw of each latent site.
+
+    Returns
+    -------
+    array, shape (unit, class)
+    """
     site = trace(model, data, values)[model.observed]
     probs: jax.Array = site["fn"].responsibilities(site["value"])
     return probs
@@ -347,7 +489,18 @@ def responsibility(model: Model[Any], data: Any, values: Values) -> jax.Array:
 
 @partial(jax.jit, static_argnums=0)
 def class_probs(model: Model[Any], data: Any, draws: Values) -> jax.Array:
-    """Probability of each class of each unit given its judgements, shape (draw, unit, class)."""
+    """Probability of each class of each unit given its judgements, under each draw.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    draws : dict of str to array, shape (draw, ...)
+
+    Returns
+    -------
+    array, shape (draw, unit, class)
+    """
     probs: jax.Array = jax.lax.map(
         lambda values: responsibility(model, data, values).astype(jnp.float32), draws
     )
@@ -388,8 +541,19 @@ def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array
 
 @singledispatch
 def row_log_probs(fn: dist.Distribution, value: jax.Array) -> jax.Array:
-    """Log-probability of each row's value given each class that is summed out, shape (row,
-    class)."""
+    """Log-probability of each row's value given each class that is summed out.
+
+    Parameters
+    ----------
+    fn : numpyro distribution
+        Distribution of the observed site. Others than `GroupedMixture` sum out no class.
+    value : array, shape (row,)
+
+    Returns
+    -------
+    array, shape (row, class)
+        One class where none is summed out.
+    """
     log_probs: jax.Array = fn.log_prob(value)[:, None]
     return log_probs
 

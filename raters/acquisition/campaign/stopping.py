@@ -39,15 +39,48 @@ class Stop(abc.ABC):
 
     @abc.abstractmethod
     def value(self, posterior: Posterior) -> float:
-        """Value that the rule compares with its threshold."""
+        """Value that the rule compares with its threshold.
+
+        Parameters
+        ----------
+        posterior : Posterior
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        SettingError
+            When the rule has no meaning for the model.
+        """
 
     @abc.abstractmethod
     def describe(self, posterior: Posterior) -> str:
-        """Describe the value and its threshold in words."""
+        """Describe the value and its threshold in words.
+
+        Parameters
+        ----------
+        posterior : Posterior
+
+        Returns
+        -------
+        str
+        """
 
     @abc.abstractmethod
     def met(self, value: float) -> bool:
-        """True if the campaign stops at this value."""
+        """True if the campaign stops at this value.
+
+        Parameters
+        ----------
+        value : float
+            As of `value`.
+
+        Returns
+        -------
+        bool
+        """
 
     def check(self, posterior: Posterior, draws: int) -> None:  # noqa: B027
         """Raise unless the rule has a meaning for this model and data, and can be met.
@@ -67,7 +100,16 @@ class Stop(abc.ABC):
         """
 
     def __call__(self, posterior: Posterior) -> bool:
-        """True if the campaign stops."""
+        """True if the campaign stops.
+
+        Parameters
+        ----------
+        posterior : Posterior
+
+        Returns
+        -------
+        bool
+        """
         return self.met(self.value(posterior))
 
     def __or__(self, other: Stop) -> AnyOf:

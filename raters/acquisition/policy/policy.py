@@ -288,7 +288,23 @@ class Policy:
         return Unique()
 
     def cost_of(self, annotators: tuple[Any, ...]) -> Float[np.ndarray, " annotator"]:
-        """Cost of an answer of each annotator, shape (annotator,)."""
+        """Cost of an answer of each annotator.
+
+        Parameters
+        ----------
+        annotators : tuple
+            Names of all annotators, in code order.
+
+        Returns
+        -------
+        float array, shape (annotator,)
+            1 for those without a cost.
+
+        Raises
+        ------
+        DataError
+            When a cost is that of an unknown annotator.
+        """
         return by_annotator("costs", self.costs or (), annotators, 1.0)
 
     def _per_cost(
@@ -302,7 +318,23 @@ class Policy:
         return np.asarray(score / cost)
 
     def quota_of(self, names: tuple[Any, ...]) -> Num[np.ndarray, " annotator"]:
-        """Bound of the answers that each annotator may be asked for, shape (annotator,)."""
+        """Bound of the answers that each annotator may be asked for.
+
+        Parameters
+        ----------
+        names : tuple
+            Names of all annotators, in code order.
+
+        Returns
+        -------
+        array, shape (annotator,)
+            Infinity for those without a quota.
+
+        Raises
+        ------
+        DataError
+            When a quota is that of an unknown annotator.
+        """
         if self.quota is None:
             return np.full(len(names), np.inf)
         if isinstance(self.quota, int):

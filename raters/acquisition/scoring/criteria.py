@@ -72,6 +72,16 @@ class Criterion(abc.ABC):
         questions : Judgements
             All questions.
         rng : numpy.random.Generator
+
+        Returns
+        -------
+        callable
+            ``score(piece)`` gives the scores of a piece, shape (question,).
+
+        Raises
+        ------
+        SettingError
+            When the criterion has no meaning for the model or the questions.
         """
 
 
@@ -312,7 +322,18 @@ class VarianceReduction(OfVariance):
     def quantity(
         self, posterior: Posterior, questions: Any
     ) -> Float[np.ndarray, "draw quantity 1"]:
-        """Quantities under each draw, shape (draw, quantity, 1)."""
+        """Quantities under each draw.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        questions : Judgements
+            Not used: the quantities are the same for all questions.
+
+        Returns
+        -------
+        array, shape (draw, quantity, 1)
+        """
         quantity = self._by_draw(posterior)
         return np.asarray(quantity, np.float32).reshape(-1, quantity.shape[-1], 1)
 

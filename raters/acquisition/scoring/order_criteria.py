@@ -90,7 +90,23 @@ class OrderVariance(OfVariance):
     def quantity(
         self, posterior: Posterior, questions: Any
     ) -> Float[np.ndarray, "draw type question"]:
-        """True where the first item is the better, shape (draw, type, question)."""
+        """1 where the first item is the better, and 0 elsewhere.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        questions : Judgements
+            Comparisons in the codes of ``posterior.data``.
+
+        Returns
+        -------
+        array, shape (draw, type, question)
+
+        Raises
+        ------
+        SettingError
+            When the questions do not compare two items.
+        """
         check_pairs(questions, self)
         reward = np.asarray(rewards(posterior), np.float32)
         num_items, num_types = reward.shape[2], int(np.prod(reward.shape[3:]))

@@ -316,6 +316,10 @@ class Posterior:
     def pieces(self, questions: Any) -> Iterator[tuple[Any, int]]:
         """Yield the questions in pieces of one shape whose probabilities fit in memory.
 
+        Parameters
+        ----------
+        questions : Judgements
+
         Yields
         ------
         piece : Judgements

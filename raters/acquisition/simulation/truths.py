@@ -111,7 +111,7 @@ class TruthPolicy(abc.ABC):
     def truths(
         self, labels: Labels, before: Int[np.ndarray, " item"], inferred: Inferred | None = None
     ) -> Int[np.ndarray, " item"]:
-        """Class of each labelled item, and −1 for the others, shape (item,).
+        """Class of each labelled item.
 
         Parameters
         ----------
@@ -121,6 +121,11 @@ class TruthPolicy(abc.ABC):
             Truths of the step before, −1 for items that had none.
         inferred : Inferred, optional
             Result of `infer`, where it is known.
+
+        Returns
+        -------
+        int array, shape (item,)
+            −1 for items without labels.
         """
 
     def choose(
@@ -164,7 +169,7 @@ class MajorityTruth(TruthPolicy):
     def truths(
         self, labels: Labels, before: Int[np.ndarray, " item"], inferred: Inferred | None = None
     ) -> Int[np.ndarray, " item"]:
-        """Class of each labelled item, and −1 for the others, shape (item,)."""
+        """Class of each labelled item, and −1 for the others: see `TruthPolicy.truths`."""
         shares = labels.without_truth().vote_shares()
         return np.where(labels.judgements_by("item") > 0, shares.argmax(1), -1)
 
@@ -176,7 +181,7 @@ class FrozenTruth(TruthPolicy):
     def truths(
         self, labels: Labels, before: Int[np.ndarray, " item"], inferred: Inferred | None = None
     ) -> Int[np.ndarray, " item"]:
-        """Class of each labelled item, and −1 for the others, shape (item,)."""
+        """Class of each labelled item, and −1 for the others: see `TruthPolicy.truths`."""
         now = _modes(labels, self.infer(labels) if inferred is None else inferred)
         return np.where(before >= 0, before, now)
 
@@ -188,7 +193,7 @@ class ReinferredTruth(TruthPolicy):
     def truths(
         self, labels: Labels, before: Int[np.ndarray, " item"], inferred: Inferred | None = None
     ) -> Int[np.ndarray, " item"]:
-        """Class of each labelled item, and −1 for the others, shape (item,)."""
+        """Class of each labelled item, and −1 for the others: see `TruthPolicy.truths`."""
         return _modes(labels, self.infer(labels) if inferred is None else inferred)
 
 

@@ -17,7 +17,17 @@ Names = tuple[Any, ...]
 
 
 class Column(NamedTuple):
-    """One complete column of a table, used in one role: its row m holds ``values[code[m]]``."""
+    """One complete column of a table, used in one role: its row m holds ``values[code[m]]``.
+
+    Attributes
+    ----------
+    name, role : str
+        Name of the column, and the parameter that it was named by.
+    code : int array, shape (row,)
+        Place of each row's value among `values`.
+    values : list
+        Distinct values.
+    """
 
     name: str
     role: str
@@ -36,6 +46,11 @@ def read_columns(table: Any, **roles: str | None) -> dict[str, Column]:
     table : pandas, polars or pyarrow table, mapping of arrays, or structured array
     **roles : str or None
         The name of the column in each role; roles that are None are left out.
+
+    Returns
+    -------
+    dict of str to Column
+        By role.
 
     Raises
     ------
@@ -216,7 +231,21 @@ def _column(values: Any, name: str, role: str) -> Column:
 
 
 def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
-    """A column as finite floats."""
+    """A column as finite floats.
+
+    Parameters
+    ----------
+    column : Column
+
+    Returns
+    -------
+    float array, shape (row,)
+
+    Raises
+    ------
+    DataError
+        When a value is not a finite number; the message gives its row.
+    """
     try:
         numbers = np.array([float(value) for value in column.values])
     except (TypeError, ValueError) as error:
@@ -244,7 +273,21 @@ def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
 
 
 def read_counts(column: Column) -> Float[np.ndarray, " row"]:
-    """A column of counts: whole numbers, at least 1."""
+    """A column of counts: whole numbers, at least 1.
+
+    Parameters
+    ----------
+    column : Column
+
+    Returns
+    -------
+    float array, shape (row,)
+
+    Raises
+    ------
+    DataError
+        When a value is another one; the message gives its row.
+    """
     numbers = read_numbers(column)
     wrong = (numbers < 1) | (numbers != np.round(numbers))
     if wrong.any():
@@ -265,7 +308,19 @@ def read_counts(column: Column) -> Float[np.ndarray, " row"]:
 
 
 def first_row(column: Column, values: Sequence[Any]) -> int:
-    """The first row that holds one of these (distinct) values."""
+    """The first row that holds one of some values.
+
+    Parameters
+    ----------
+    column : Column
+    values : sequence
+        Values of the column.
+
+    Returns
+    -------
+    int
+        Counted from 0.
+    """
     codes = [column.values.index(value) for value in values]
     return int(np.flatnonzero(np.isin(column.code, codes))[0])
 
@@ -276,8 +331,26 @@ def encode_names(
     """Shared integer codes of one or several columns that name the same things, and the names in
     code order.
 
-    Names are whole numbers when all of them are, and text otherwise. They are sorted, or in the
-    order of ``known`` when that is given.
+    Names are whole numbers when all of them are, and text otherwise.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    known : iterable, optional
+        All names in the order wanted. Without it, those of the columns, sorted.
+    role : str
+        Word for a name in messages, such as ``"item"``.
+
+    Returns
+    -------
+    codes : list of int array, shape (row,)
+        Codes of each column.
+    names : tuple
+
+    Raises
+    ------
+    DataError
+        When `known` is no list of names, has a name twice, or lacks one of the columns'.
     """
     given = None if known is None else _given(known, role)
     lists = alike([column.values for column in columns] + ([] if given is None else [given]))
@@ -322,7 +395,17 @@ def _given(known: Iterable[Any], role: str) -> list[Any]:
 
 def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """Names as whole numbers when those of all groups are, else all as text, so that 1 and "1" are
-    one name."""
+    one name.
+
+    Parameters
+    ----------
+    groups : sequence of sequence
+
+    Returns
+    -------
+    list of list
+        The names of each group.
+    """
     if all(_is_whole(value) for group in groups for value in group):
         return [[int(value) for value in group] for group in groups]
     return [[name_text(value) for value in group] for group in groups]
@@ -330,7 +413,16 @@ def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 def name_text(value: Any) -> str:
     """A name as text: a whole number (also one that a missing value had turned into a float)
-    without its decimal point."""
+    without its decimal point.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    str
+    """
     return (
         str(int(value))
         if _is_whole(value)
@@ -359,7 +451,26 @@ def _is_number(value: Any) -> bool:
 def match_names(
     codes: Int[np.ndarray, " ..."], names: Names, known: Names, role: str
 ) -> Int[np.ndarray, " ..."]:
-    """Codes into `names` as codes into `known`, matched by name."""
+    """Codes into `names` as codes into `known`, matched by name.
+
+    Parameters
+    ----------
+    codes : int array
+    names, known : tuple
+        Names in code order, before and after.
+    role : str
+        Word for a name in messages, such as ``"item"``.
+
+    Returns
+    -------
+    int array
+        In the shape of `codes`.
+
+    Raises
+    ------
+    DataError
+        When a name that is used is not known; the nearest one is offered.
+    """
     codes = np.asarray(codes)
     if names == known:
         return codes
@@ -397,7 +508,18 @@ def _shown(value: Any, most: int = 60) -> str:
 
 
 def shorten(names: Iterable[Any], most: int = 5) -> str:
-    """The first of many names, and how many there are."""
+    """The first of many names, and how many there are.
+
+    Parameters
+    ----------
+    names : iterable
+    most : int
+        Number of names shown.
+
+    Returns
+    -------
+    str
+    """
     names = list(names)
     return ", ".join(map(str, names[:most])) + (
         f", … ({len(names):,} in all)" if len(names) > most else ""
