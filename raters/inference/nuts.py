@@ -101,7 +101,8 @@ class NUTS(Backend):
         start: Values | None = None,
         progress: bool = False,
     ) -> Draws:
-        """Run the chains, from the model's start or each from the last draw of an earlier chain."""
+        """Run the chains, from the model's start or each from the last draw of an earlier chain:
+        see `raters.inference.Backend.run`."""
         model, total = program.model, self.warmup + self.draws
         with jax.enable_x64(True), progress_bar(total, "NUTS", progress) as bar:
             data = jax.tree.map(jnp.asarray, program.data)

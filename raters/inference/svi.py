@@ -205,7 +205,8 @@ class SVI(Backend):
         start: Values | None = None,
         progress: bool = False,
     ) -> Draws:
-        """Fit from the model's start or the centre of earlier draws, and draw."""
+        """Fit from the model's start or the centre of earlier draws, and draw: see
+        `raters.inference.Backend.run`."""
         model, data = program.model, program.data
         num_rows = data.num_units
         full = num_rows <= _ALL_ROWS or program.unit != data.unit

@@ -152,8 +152,19 @@ class OrderIsRight(Stop):
         )
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise `SettingError` for a model without one order, and for a probability that so many
-        draws cannot show."""
+        """Raise unless the model has one order, and so many draws can show the probability.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        draws : int
+            Number of draws of a fit.
+
+        Raises
+        ------
+        SettingError
+            For a model without one order, and for a probability above 1 − 1 / (draws + 1).
+        """
         _rewards(posterior)
         _check_shown(self, self.probability, draws)
 
@@ -197,8 +208,21 @@ class TopIsRight(Stop):
         )
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise `SettingError` for a model without one order, for fewer items, and for a
-        probability that so many draws cannot show."""
+        """Raise unless the model has one order of enough items, and so many draws can show the
+        probability.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        draws : int
+            Number of draws of a fit.
+
+        Raises
+        ------
+        SettingError
+            For a model without one order, for fewer items, and for a probability above 1 − 1 /
+            (draws + 1).
+        """
         probability_of_top(_rewards(posterior), posterior.weight, k=self.k)
         _check_shown(self, self.probability, draws)
 
@@ -235,7 +259,19 @@ class ExpectedTau(Stop):
         return 2 * expected_share_of_right_pairs(_rewards(posterior), posterior.weight) - 1
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise `SettingError` for a model without one order."""
+        """Raise unless the model has one order.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        draws : int
+            Not used.
+
+        Raises
+        ------
+        SettingError
+            For a model without one order.
+        """
         _rewards(posterior)
 
     def describe(self, posterior: Posterior) -> str:
@@ -271,7 +307,19 @@ class ExpectedAccuracy(Stop):
         return float(posterior.responsibility().max(-1).mean())
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise `SettingError` for a model without classes of items."""
+        """Raise unless the model has classes of items.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        draws : int
+            Not used.
+
+        Raises
+        ------
+        SettingError
+            For a model without classes of items.
+        """
         if not posterior.has_truth:
             kind = type(posterior.model).__name__
             raise SettingError(
@@ -335,8 +383,21 @@ class GainBelow(Stop):
         return float((gain / cost[np.asarray(questions.codes(data.judge))]).max())
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise `SettingError` for a score that the model does not have or that is negative, and
-        `DataError` for unknown annotators."""
+        """Raise unless the score has a meaning for the model, and the costs name annotators.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        draws : int
+            Not used.
+
+        Raises
+        ------
+        SettingError
+            For a score that the model does not have, or that is negative.
+        DataError
+            For costs of unknown annotators.
+        """
         check_names(Policy(costs=self.costs), posterior.data.judges)
         if self.value(posterior) < 0:
             raise SettingError(
@@ -392,7 +453,19 @@ class Budget(Stop):
         object.__setattr__(self, "costs", Policy(costs=self.costs).costs)
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise `DataError` for costs of unknown annotators."""
+        """Raise unless the costs name annotators.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        draws : int
+            Not used.
+
+        Raises
+        ------
+        DataError
+            For costs of unknown annotators.
+        """
         check_names(Policy(costs=self.costs), posterior.data.judges)
 
     def value(self, posterior: Posterior) -> float:

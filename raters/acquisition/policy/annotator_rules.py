@@ -49,7 +49,7 @@ class Joint(AnnotatorRule):
     """Choice of the question and the annotator that score highest together."""
 
     def preference(self, posterior: Posterior, rng: np.random.Generator) -> None:
-        """Return None: the score decides."""
+        """Return None, so that the score decides: see `AnnotatorRule.preference`."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class BestMean(AnnotatorRule):
     def preference(
         self, posterior: Posterior, rng: np.random.Generator
     ) -> Float[np.ndarray, " annotator"]:
-        """Posterior means of the competences."""
+        """Posterior means of the competences: see `AnnotatorRule.preference`."""
         weight = np.asarray(posterior.weight).ravel()
         mean: np.ndarray = np.abs(weight @ _competence(posterior))
         return mean
@@ -74,7 +74,7 @@ class ThompsonAnnotator(AnnotatorRule):
     def preference(
         self, posterior: Posterior, rng: np.random.Generator
     ) -> Float[np.ndarray, " annotator"]:
-        """Competences under one draw."""
+        """Competences under one draw: see `AnnotatorRule.preference`."""
         weight = np.asarray(posterior.weight, float).ravel()
         draw = rng.choice(len(weight), p=weight / weight.sum())
         return np.asarray(np.abs(_competence(posterior)[draw]))
@@ -99,7 +99,7 @@ class UpperBound(AnnotatorRule):
     def preference(
         self, posterior: Posterior, rng: np.random.Generator
     ) -> Float[np.ndarray, " annotator"]:
-        """Posterior quantiles of the competences."""
+        """Posterior quantiles of the competences: see `AnnotatorRule.preference`."""
         weight = np.asarray(posterior.weight, float).ravel()
         competence = np.abs(_competence(posterior))
         quantile: np.ndarray = np.quantile(
@@ -130,7 +130,15 @@ class Oracle(AnnotatorRule):
     def preference(
         self, posterior: Posterior, rng: np.random.Generator
     ) -> Float[np.ndarray, " annotator"]:
-        """True competences."""
+        """True competences: see `AnnotatorRule.preference`.
+
+        Raises
+        ------
+        SettingError
+            When an annotator has no competence.
+        DataError
+            When a competence is that of an unknown annotator.
+        """
         true = by_annotator("competence", self.competence, posterior.data.judges)
         return np.asarray(np.abs(true))
 

@@ -65,7 +65,7 @@ class Top(Batch):
         questions: Any,
         rng: np.random.Generator,
     ) -> Chooser:
-        """Choose by score alone."""
+        """Choose by score alone: see `Batch.chooser`."""
         return Chooser(score)
 
 
@@ -81,7 +81,7 @@ class Unique(Batch):
         questions: Any,
         rng: np.random.Generator,
     ) -> Chooser:
-        """Choose by score, each pair once."""
+        """Choose by score, each pair once: see `Batch.chooser`."""
         return Chooser(score, questions.about())
 
 
@@ -110,7 +110,13 @@ class Power(Batch):
         questions: Any,
         rng: np.random.Generator,
     ) -> Chooser:
-        """Choose by score and Gumbel noise."""
+        """Choose by score and Gumbel noise: see `Batch.chooser`.
+
+        Raises
+        ------
+        SettingError
+            When a score is negative.
+        """
         if (score < 0).any():
             raise SettingError(
                 "Power() needs scores of at least 0, and this criterion gives negative ones; use"
@@ -133,7 +139,13 @@ class SpanningTree(Batch):
         questions: Any,
         rng: np.random.Generator,
     ) -> Chooser:
-        """Choose by score, without cycles."""
+        """Choose by score, without cycles: see `Batch.chooser`.
+
+        Raises
+        ------
+        SettingError
+            When the questions do not compare two items.
+        """
         if questions.pair is None:
             raise SettingError(
                 "SpanningTree() connects items by comparisons, and these questions are"
@@ -172,7 +184,14 @@ class Sequential(Batch):
         questions: Any,
         rng: np.random.Generator,
     ) -> Chooser:
-        """Choose by the conditional covariances."""
+        """Choose by the conditional covariances: see `Batch.chooser`.
+
+        Raises
+        ------
+        SettingError
+            When the criterion is no reduction of a variance, the questions do not compare two
+            items, or the model has types.
+        """
         if not isinstance(criterion, OfVariance) or questions.pair is None:
             raise SettingError(
                 "Sequential() needs comparisons and the score of a variance, such as"
@@ -219,7 +238,13 @@ class BatchBald(Batch):
         questions: Any,
         rng: np.random.Generator,
     ) -> Chooser:
-        """Choose by joint information."""
+        """Choose by joint information: see `Batch.chooser`.
+
+        Raises
+        ------
+        SettingError
+            When the model has types of annotators.
+        """
         without_types(posterior, "BatchBald()")
         return JointInformation(score, posterior, questions, self.configurations, rng)
 
@@ -247,7 +272,7 @@ class SparseSubset(Batch):
         questions: Any,
         rng: np.random.Generator,
     ) -> Chooser:
-        """Choose by Frank–Wolfe steps."""
+        """Choose by Frank–Wolfe steps: see `Batch.chooser`."""
         return FrankWolfe(score, posterior, questions)
 
 

@@ -175,7 +175,13 @@ class About(Criterion):
         return f"About({', '.join(map(repr, self.sites))}, draws={self.draws})"
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Cross draws of the chosen parameters with draws of the others."""
+        """Cross draws of the chosen parameters with draws of the others: see `Criterion.reader`.
+
+        Raises
+        ------
+        SettingError
+            When no parameter is named, or one that the model does not have.
+        """
         if not self.sites or (unknown := sorted(set(self.sites) - set(posterior.draws))):
             raise SettingError(
                 f"{self!r} names"
@@ -310,7 +316,13 @@ class VarianceReduction(OfVariance):
         whole("k", self.k)
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the quantities."""
+        """Read the quantities: see `Criterion.reader`.
+
+        Raises
+        ------
+        SettingError
+            When the model does not have them, or has no more than `k` items.
+        """
         quantity = self._by_draw(posterior)
 
         def score(piece: Any) -> Any:
@@ -362,7 +374,13 @@ class TruthVariance(Criterion):
     label."""
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the probabilities by class."""
+        """Read the probabilities by class: see `Criterion.reader`.
+
+        Raises
+        ------
+        SettingError
+            When the model has no true classes.
+        """
         if not posterior.has_truth:
             raise SettingError(
                 f"{type(posterior.model).__name__} has no true classes; write target='ranking'"
@@ -380,7 +398,7 @@ class Random(Criterion):
     """Equal chances for all questions: the baseline of the other criteria."""
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Draw scores, and read nothing."""
+        """Draw scores, and read nothing: see `Criterion.reader`."""
         return lambda piece: rng.random(piece.num_rows)
 
 

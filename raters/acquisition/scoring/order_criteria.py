@@ -43,7 +43,13 @@ class OrderEntropy(Criterion):
         whole("draws", self.draws, least=2)
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the rewards."""
+        """Read the rewards: see `Criterion.reader`.
+
+        Raises
+        ------
+        SettingError
+            When the model has no rewards, or those of several types.
+        """
         reward = _one_order(posterior, self)
         flat = reward.reshape(-1, *reward.shape[2:])
         committee = jnp.asarray(flat[rng.choice(len(flat), self.draws, p=flat_weight(posterior))])[
@@ -69,7 +75,13 @@ class OrderInformation(Criterion):
     """
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the rewards."""
+        """Read the rewards: see `Criterion.reader`.
+
+        Raises
+        ------
+        SettingError
+            When the model has no rewards, or those of several types.
+        """
         reward = _one_order(posterior, self)
         first, second = np.triu_indices(reward.shape[2], 1)
         if len(first) > _MOST_PAIRS:
@@ -116,7 +128,13 @@ class OrderVariance(OfVariance):
         return better.astype(np.float32)
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the rewards."""
+        """Read the rewards: see `Criterion.reader`.
+
+        Raises
+        ------
+        SettingError
+            When the model has no rewards.
+        """
         reward = rewards(posterior)
         by_type = reward.reshape(*reward.shape[:3], -1)
 
@@ -137,7 +155,13 @@ class ExpectedImprovement(Criterion):
     not depend on the annotator."""
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the rewards."""
+        """Read the rewards: see `Criterion.reader`.
+
+        Raises
+        ------
+        SettingError
+            When the model has no rewards, or those of several types.
+        """
         reward, weight = _one_order(posterior, self), jnp.asarray(posterior.weight)
         best = reward[:, :, jnp.tensordot(weight, reward, 2).argmax()]
         return lambda piece: scores.expected_improvement(
@@ -155,7 +179,13 @@ class Thompson(Criterion):
     """
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the rewards."""
+        """Read the rewards: see `Criterion.reader`.
+
+        Raises
+        ------
+        SettingError
+            When the model has no rewards, or those of several types.
+        """
         reward = _one_order(posterior, self)
         p_best = np.bincount(
             np.asarray(reward.argmax(2)).ravel(), flat_weight(posterior), reward.shape[2]

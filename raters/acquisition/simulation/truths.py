@@ -208,7 +208,8 @@ class BestLabeller(ReinferredTruth):
     def choose(
         self, annotators: Int[np.ndarray, " annotator"], size: int, inferred: Inferred | None
     ) -> Int[np.ndarray, " chosen"]:
-        """Choose the best annotator; the first `size` before the first fit."""
+        """Choose the best annotator; the first `size` before the first fit: see
+        `TruthPolicy.choose`."""
         if inferred is None:
             return annotators[:size]
         return annotators[[int(inferred.accuracy[annotators].argmax())]]
