@@ -431,7 +431,20 @@ def drop(
 
 
 def check_audit(audit: Any, what: str) -> None:
-    """Raise unless this is an audit."""
+    """Raise unless this is an audit.
+
+    Parameters
+    ----------
+    audit : object
+        Value to check.
+    what : str
+        Name of the value in messages.
+
+    Raises
+    ------
+    SettingError
+        When it is none.
+    """
     if not isinstance(audit, Audit):
         raise SettingError(
             f"{what} must be an audit, such as rt.audit(model, result); it is a"

@@ -28,6 +28,22 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     Competence is the site of that name. Accuracy is the probability of choosing the better of two
     random items (of two that were compared, where the comparisons fall into components), the mean
     over pairs of :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    limits : AuditLimits
+
+    Returns
+    -------
+    Quantities
+        Each of shape (draw, annotator).
+
+    Raises
+    ------
+    SettingError
+        When the model has no competences, or the margin is not a share.
     """
     share("margin", limits.margin)
     data = program.data

@@ -34,7 +34,24 @@ _TIE = 1e-9
 
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
     """Competence, accuracy and information of each annotator from draws of confusion matrices; with
-    the matrices and the item labels."""
+    the matrices and the item labels.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    limits : AuditLimits
+
+    Returns
+    -------
+    Quantities
+        Each of shape (draw, annotator).
+
+    Raises
+    ------
+    SettingError
+        When the model takes all annotators as alike, or sums no true class out.
+    """
     _check_can_audit(program)
     labels: Labels = program.data
     draws, _ = draws_of(program, result, _DRAWS)

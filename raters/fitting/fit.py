@@ -157,7 +157,18 @@ def fit(
 
 
 def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:
-    """Raise unless these are a model, judgements of its kind, a back-end and a seed."""
+    """Raise unless these are a model, judgements of its kind, a back-end and a seed.
+
+    Parameters
+    ----------
+    model, data, backend, seed : object
+        Values to check.
+
+    Raises
+    ------
+    SettingError
+        When one of them is not; the message names the line to write.
+    """
     check_model(model)
     check_data(data, "the second argument", model)
     if isinstance(backend, type) or not isinstance(backend, Backend):

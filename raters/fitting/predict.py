@@ -165,6 +165,16 @@ def recode(program: Program[Any], questions: Any) -> Any:
     others may be new. Features are put in order and on the scale of the fitted ones, or left out
     where the model does without.
 
+    Parameters
+    ----------
+    program : Program
+        Program that was fitted.
+    questions : Judgements
+
+    Returns
+    -------
+    Judgements
+
     Raises
     ------
     DataError

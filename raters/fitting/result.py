@@ -27,7 +27,18 @@ _AVERAGED, _FEWEST = 40_000_000, 50
 
 
 def check_model(model: Any) -> None:
-    """A model, not its class."""
+    """Raise unless this is a model, and not its class.
+
+    Parameters
+    ----------
+    model : object
+        Value to check.
+
+    Raises
+    ------
+    SettingError
+        When it is none.
+    """
     if not isinstance(model, Model):
         name = model.__name__ if isinstance(model, type) else type(model).__name__
         also = (
@@ -39,7 +50,22 @@ def check_model(model: Any) -> None:
 
 
 def check_data(data: Any, what: str, model: Model[Any]) -> None:
-    """Judgements of the model's kind, not the table that they are read from."""
+    """Raise unless these are judgements of the model's kind, and not the table that they are read
+    from.
+
+    Parameters
+    ----------
+    data : object
+        Value to check.
+    what : str
+        Name of the value in messages, such as ``"questions"``.
+    model : Model
+
+    Raises
+    ------
+    SettingError
+        When they are not.
+    """
     if not isinstance(data, Judgements):
         containers = ", ".join(kind.data.__name__ for kind in registered_kinds())
         example = next(kind.data.__name__ for kind in registered_kinds())
@@ -65,7 +91,20 @@ def check_data(data: Any, what: str, model: Model[Any]) -> None:
 
 
 def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.DataTree:
-    """Draws and data as a tree with names on every axis."""
+    """Draws and data as a tree with names on every axis.
+
+    Parameters
+    ----------
+    program : Program
+    draws : Draws
+    facts : dict
+        Attributes of the result.
+
+    Returns
+    -------
+    xarray.DataTree
+        Groups as of `raters.fit`, without those computed from the draws.
+    """
     sites, data = program.sites, program.data
     names = {axis: names_array(values) for axis, values in data.coords.items()}
 
@@ -103,7 +142,23 @@ def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.Da
 
 
 def data_of(result: Any) -> Any:
-    """The data that a result was fitted to."""
+    """The data that a result was fitted to.
+
+    Parameters
+    ----------
+    result : xarray.DataTree
+
+    Returns
+    -------
+    Judgements
+
+    Raises
+    ------
+    DataError
+        When this is not a result of `raters.fit`.
+    SettingError
+        When the class of the data is not imported.
+    """
     check_result(result)
     container: Any = imported_class(result.attrs["data"], (Judgements,))
     return container.from_result(result)
@@ -164,8 +219,29 @@ def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
 def draws_of(
     program: Program[Any], result: xr.DataTree, most: int | None = None, seed: int = 0
 ) -> tuple[Values, tuple[int, int]]:
-    """Posterior draws with one leading axis (thinned at random to `most`), and the sizes of chain
-    and draw."""
+    """Posterior draws with one leading axis, and the numbers of chains and draws.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    most : int, optional
+        Number of draws above which so many are chosen at random.
+    seed : int
+        For that choice.
+
+    Returns
+    -------
+    values : dict of str to array, shape (draw, ...)
+        By site.
+    sizes : tuple of (int, int)
+        Numbers of chains and draws in the result.
+
+    Raises
+    ------
+    SettingError
+        When the result has no draws of a site.
+    """
     posterior = result["posterior"]
     if missing := [name for name in program.sites if name not in posterior]:
         raise SettingError(
@@ -183,7 +259,17 @@ def draws_of(
 
 
 def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
-    """Sentences of the model about a fit; see `raters.Model.fit_warnings`."""
+    """Sentences of the model about a fit; see `raters.Model.fit_warnings`.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+
+    Returns
+    -------
+    tuple of str
+    """
     draws = {name: np.asarray(result["posterior"][name].values) for name in program.sites}
     responsibility = None
     if program.latent is not None:
@@ -193,7 +279,18 @@ def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
 
 
 def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
-    """Log-likelihood of each unit of the data under every draw, as a result stores it."""
+    """Log-likelihood of each unit of the data under every draw, as a result stores it.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+
+    Returns
+    -------
+    xarray.Dataset
+        One variable, named as the observed site, with axes ``chain``, ``draw`` and the unit's.
+    """
     values, sizes = draws_of(program, result)
     model, data = program.model, program.data
     # Computed in float32, the likeliest outcomes have equal log-likelihoods, and Pareto smoothing
@@ -234,8 +331,19 @@ def _mean_responsibility(model: Model[Any], data: Any, draws: Values) -> Float[A
 
 
 def responsibilities(program: Program[Any], result: xr.DataTree) -> xr.DataArray:
-    """Posterior probability of each class of each unit, averaged over (evenly thinned) draws; axes
-    of `LatentClass`."""
+    """Posterior probability of each class of each unit, averaged over (evenly thinned) draws.
+
+    Parameters
+    ----------
+    program : Program
+        Of a model whose likelihood sums a class out.
+    result : xarray.DataTree
+
+    Returns
+    -------
+    xarray.DataArray
+        With the axes of `raters.program.LatentClass`.
+    """
     latent, data = program.latent, program.data
     assert latent is not None
     values, sizes = draws_of(program, result)

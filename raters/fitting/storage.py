@@ -17,12 +17,30 @@ from raters.errors import SettingError
 
 
 def qualified_name(cls: type) -> str:
-    """Name under which a class is stored: its module and its name there."""
+    """Name under which a class is stored: its module and its name there.
+
+    Parameters
+    ----------
+    cls : type
+
+    Returns
+    -------
+    str
+        Such as ``"raters.models.comparisons.btl:BTL"``.
+    """
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def to_json(thing: Any) -> str:
     """Text of a frozen dataclass whose fields are literals, or such dataclasses.
+
+    Parameters
+    ----------
+    thing : dataclass
+
+    Returns
+    -------
+    str
 
     Raises
     ------
@@ -63,6 +81,10 @@ def from_json(text: str, expected: tuple[type, ...], what: str) -> Any:
     what : str
         What it is, for the message, such as ``"model"``.
 
+    Returns
+    -------
+    dataclass
+
     Raises
     ------
     SettingError
@@ -92,6 +114,16 @@ def _decoded(value: Any, expected: tuple[type, ...]) -> Any:
 def stored_class(text: str, expected: tuple[type, ...]) -> type:
     """The class of what `to_json` wrote, without building it.
 
+    Parameters
+    ----------
+    text : str
+    expected : tuple of type
+        Base classes of which it must be one.
+
+    Returns
+    -------
+    type
+
     Raises
     ------
     SettingError
@@ -108,6 +140,17 @@ def imported_class(name: str, expected: tuple[type, ...]) -> type:
     """The class of a qualified name, among those that are defined and derive from the expected.
 
     Of several of one name, as when a notebook defines a class again, the last.
+
+    Parameters
+    ----------
+    name : str
+        As of `qualified_name`.
+    expected : tuple of type
+        Base classes.
+
+    Returns
+    -------
+    type
 
     Raises
     ------
@@ -133,8 +176,17 @@ def _derived(base: type) -> list[type]:
 
 
 def shown(text: str) -> str:
-    """The text of `to_json` as Python would write it, for people; the text itself when it is
-    none."""
+    """The text of `to_json` as Python would write it, for people.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+        The text itself when it is not of `to_json`.
+    """
     try:
         return _as_call(json.loads(text))
     except (ValueError, TypeError, KeyError, RecursionError):

@@ -26,6 +26,15 @@ def identified(program: Program[Any], draws: Draws) -> Draws:
     The numbers of a mixture's types are those that Stephens' (2000) algorithm gives: they minimise
     the divergence of each draw's responsibilities from the mean of all draws. Types then come by
     decreasing mean share.
+
+    Parameters
+    ----------
+    program : Program
+    draws : Draws
+
+    Returns
+    -------
+    Draws
     """
     model = program.model
     values = identify(model, draws.values, 2)

@@ -392,7 +392,19 @@ def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ..
 
 
 def check_names(policy: Policy, annotators: tuple[Any, ...]) -> None:
-    """Raise `DataError` when the policy names unknown annotators."""
+    """Raise when a policy names unknown annotators.
+
+    Parameters
+    ----------
+    policy : Policy
+    annotators : tuple
+        Names of all annotators.
+
+    Raises
+    ------
+    DataError
+        When its costs or quotas do.
+    """
     for given in (policy.costs, policy.quota if not isinstance(policy.quota, int) else None):
         if given:
             names = tuple(name for name, _ in given)

@@ -403,7 +403,21 @@ class Random(Criterion):
 
 
 def rewards(posterior: Posterior) -> Float[Array, "chain draw item ..."]:
-    """Rewards of the items, shape (chain, draw, item, ...)."""
+    """Rewards of the items.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    array, shape (chain, draw, item, ...)
+
+    Raises
+    ------
+    SettingError
+        When the model has none.
+    """
     return posterior.site("reward", "so items have no order of their own")
 
 
@@ -413,8 +427,25 @@ def against(
     others: Shaped[Array, "chain draw ..."],
     together: Callable[[slice], Float[Array, "answer question target_answer target"]] | None = None,
 ) -> Float[Array, " question"]:
-    """Score questions against many `others`, in slices: the joint table is as large as questions ×
-    others. `together` gives the joint probabilities of a slice where draws alone do not."""
+    """Score questions against many others, in slices: the joint table is as large as questions ×
+    others.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(table, others, weight, *more)`` gives the score of each question.
+    probs : AnswerProbs
+        Probabilities of the answers to the questions.
+    others : array, shape (chain, draw, ...)
+        Handed to `function` as it is.
+    together : callable, optional
+        Joint probabilities of a slice of the questions and the others, where draws alone do not
+        give them.
+
+    Returns
+    -------
+    array, shape (question,)
+    """
     parts = []
     for start in range(0, probs.table.shape[-1], _SLICE):
         rows = slice(start, start + _SLICE)
@@ -424,13 +455,33 @@ def against(
 
 
 def competence_site(posterior: Posterior) -> str:
-    """Name of the first site of the program with a value for each judge."""
+    """Name of the first site of the program with a value for each judge.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    str
+        ``"competence"`` where there is none.
+    """
     judge, sites = posterior.data.judge, posterior.program.sites
     return next((name for name, site in sites.items() if judge in site.dims), "competence")
 
 
 def flat_weight(posterior: Posterior) -> Float[np.ndarray, " draw"]:
-    """Weight of each draw in float64, shape (draw,)."""
+    """Weight of each draw.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    float64 array, shape (draw,)
+        Of all chains; sums to 1.
+    """
     weight: np.ndarray = np.asarray(posterior.weight, np.float64).ravel()
     return np.asarray(weight / weight.sum())
 

@@ -133,10 +133,12 @@ def replay_campaign(
     truth : mapping, optional
         Known part of the truth, for `measure`: for example ``{"reward": grades}``, in the order of
         the items.
-    backend, batch_size, measure, seed, progress
+    backend, batch_size : Backend, int
         As in `simulate_campaign`.
     batches : int, optional
         Number of batches; by default until the record is used up.
+    measure, seed, progress : callable, int, bool
+        As in `simulate_campaign`.
 
     Returns
     -------

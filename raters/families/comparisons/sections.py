@@ -61,12 +61,32 @@ _MOVES = 8
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Reason for a verdict: an adversary, a guesser, or neither."""
+    """Reason for a verdict: an adversary, a guesser, or neither.
+
+    Parameters
+    ----------
+    row : mapping
+        Row of the audit's table.
+
+    Returns
+    -------
+    str
+    """
     return reason_of(row, random=row["p_guessing"], random_text="answers as if by chance")
 
 
 def ranking(context: AuditContext) -> Section | None:
-    """Items by their rewards; of a mixture, a ranking for each type of annotator."""
+    """Items by their rewards; of a mixture, a ranking for each type of annotator.
+
+    Parameters
+    ----------
+    context : AuditContext
+
+    Returns
+    -------
+    Section or None
+        None for a model without rewards.
+    """
     if "reward" not in context.program.sites:
         return None
     level = context.level
@@ -149,7 +169,17 @@ def _of_all(rows: Sequence[Mapping[str, Any]], level: float) -> str:
 
 
 def change(context: AuditContext) -> Section | None:
-    """Change of the ranking when those flagged are left out."""
+    """Change of the ranking when those flagged are left out.
+
+    Parameters
+    ----------
+    context : AuditContext
+
+    Returns
+    -------
+    Section or None
+        None without such a fit, and for a model with several rankings.
+    """
     if context.dropped is None or context.audit is None or not _one_ranking(context.result):
         return None
     before, after = (
@@ -176,8 +206,18 @@ def change(context: AuditContext) -> Section | None:
 
 
 def ranking_change(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
-    """Kendall's tau between two rankings of the same items, and the items that moved, furthest
-    first."""
+    """Kendall's tau between two rankings of the same items, and the items that moved.
+
+    Parameters
+    ----------
+    before, after : pandas.DataFrame
+        With columns ``item`` and ``rank``.
+
+    Returns
+    -------
+    dict
+        ``kendall_tau``, ``moved`` (number of items), and ``moves``, furthest first.
+    """
     from scipy.stats import kendalltau
 
     both = before[["item", "rank"]].merge(

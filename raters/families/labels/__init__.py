@@ -39,6 +39,15 @@ def with_feature_columns(
         Column that names the item.
     features : sequence of str
         Column with a number that describes the item; may be given again.
+
+    Returns
+    -------
+    Labels
+
+    Raises
+    ------
+    DataError
+        When a column is missing or holds no numbers, or rows of an item differ.
     """
     if not features:
         return data

@@ -73,7 +73,17 @@ _ITEMS = (
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Reason for a verdict: an adversary, a spammer, or neither; and a class given too often."""
+    """Reason for a verdict: an adversary, a spammer, or neither; and a class given too often.
+
+    Parameters
+    ----------
+    row : mapping
+        Row of the audit's table.
+
+    Returns
+    -------
+    str
+    """
     text = reason_of(
         row, random=row["p_spammer"], random_text="labels that hardly depend on the item"
     )
@@ -81,7 +91,16 @@ def reason(row: Mapping[str, Any]) -> str:
 
 
 def items(context: AuditContext) -> Section | None:
-    """Number of items of each class, expected number of wrong labels, and the most doubtful."""
+    """Number of items of each class, expected number of wrong labels, and the most doubtful.
+
+    Parameters
+    ----------
+    context : AuditContext
+
+    Returns
+    -------
+    Section
+    """
     labels = context.program.data
     labelled = item_labels(context.result, labels)
     frame = facts.items_frame(labelled)
@@ -131,7 +150,17 @@ def items(context: AuditContext) -> Section | None:
 
 def confusion(context: AuditContext) -> Section | None:
     """Confusion matrices of the least trusted annotators; where classes are many, only as a table
-    and a figure."""
+    and a figure.
+
+    Parameters
+    ----------
+    context : AuditContext
+
+    Returns
+    -------
+    Section or None
+        None for a model that takes all annotators as alike.
+    """
     audit = context.audit
     if audit is None or audit.confusion is None:
         return None
@@ -172,7 +201,17 @@ def confusion(context: AuditContext) -> Section | None:
 
 
 def change(context: AuditContext) -> Section | None:
-    """Change of the item labels when those flagged are left out."""
+    """Change of the item labels when those flagged are left out.
+
+    Parameters
+    ----------
+    context : AuditContext
+
+    Returns
+    -------
+    Section or None
+        None without such a fit.
+    """
     if context.dropped is None or context.audit is None:
         return None
     before, after = (
@@ -199,7 +238,18 @@ def change(context: AuditContext) -> Section | None:
 
 
 def label_change(before: xr.Dataset, after: xr.Dataset) -> dict[str, Any]:
-    """The items whose label is another one without the flagged annotators."""
+    """The items whose label is another one without the flagged annotators.
+
+    Parameters
+    ----------
+    before, after : xarray.Dataset
+        With ``label`` and ``probability`` of the same items.
+
+    Returns
+    -------
+    dict
+        ``changed`` (number of items), ``expected_wrong`` (of the labels after), and ``items``.
+    """
     moved = np.flatnonzero(before["label"].values != after["label"].values)
     names, old, new = (
         values[moved].tolist()
