@@ -24,6 +24,7 @@ from _common import options, report, table
 from scipy.stats import binom
 
 import raters as rt
+from raters.fitting.result import fit_warnings
 
 GIBBS = rt.PGGibbs(draws=500, warmup=200, chains=2)
 
@@ -93,7 +94,7 @@ def switched(crowds: int, seed: int) -> list[list[Any]]:
         for number in range(crowds):
             labels, truth = rt.datasets.label_crowd(200, 20, 5, 3, seed=seed + number)
             result = quiet(model, labels, seed + number, log_likelihood=False)
-            wrong += bool(model.doubts(result))
+            wrong += bool(fit_warnings(rt.Program(model, labels), result))
             chances = result["classes"]["responsibility"].values
             accuracy.append((chances.argmax(1) == truth["true_class"]).mean())
             loss.append(-np.log(chances[np.arange(200), truth["true_class"]] + 1e-12).mean())

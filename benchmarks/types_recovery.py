@@ -15,7 +15,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from _common import RESULTS, options, report, table
-from em_dpo import Tabular
 from sklearn.metrics import adjusted_rand_score
 
 import raters as rt
@@ -29,7 +28,7 @@ def agreement(number: int, votes_each: int, seed: int) -> tuple[float, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = rt.fit(
-            Tabular(num_types=number), votes, rt.PGEM(draws=0), seed=seed, progress=False
+            rt.MixtureBTL(num_types=number), votes, rt.PGEM(draws=0), seed=seed, progress=False
         )
     likeliest = result["types"]["responsibility"].values.argmax(1)
     return adjusted_rand_score(truth["type"], likeliest), adjusted_rand_score(

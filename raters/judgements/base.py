@@ -451,9 +451,22 @@ class Judgements(Roles):
         Returns
         -------
         Judgements
+
+        Raises
+        ------
+        DataError
+            When a column, such as that of the answers, is in one of the two alone.
         """
         if more.num_rows == 0:
             return self
+        for name, axes in self.arrays().items():
+            lacking = [getattr(part, name) is None for part in (self, more)]
+            if axes[0] == self.row and name != "count" and lacking[0] != lacking[1]:
+                raise DataError(
+                    f"{'the first' if lacking[0] else 'the second'} of the two has no {name}, and"
+                    " the other has; join two with the same columns",
+                    parameter=name,
+                )
         columns: dict[str, Any] = {}
         for name, axes in self.arrays().items():
             parts = [getattr(part, name) for part in (self, more)]

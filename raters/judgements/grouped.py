@@ -355,14 +355,23 @@ class Grouped(Judgements):
             if axes[0] == self.row and name != "count" and getattr(self, name) is not None
         ]
         codes = [np.asarray(getattr(self, name)) for name in columns]
-        sizes = [
-            self.num_units if name == "group" else len(self.coords[self.axes[name]])
-            for name in columns
-        ]
+        values: dict[int, Shaped[np.ndarray, " value"]] = {}
+        sizes = []
+        for place, name in enumerate(columns):
+            if name != "group" and name not in self.axes:  # numbers in place of codes
+                values[place], codes[place] = np.unique(codes[place], return_inverse=True)
+                sizes.append(len(values[place]))
+            else:
+                sizes.append(
+                    self.num_units if name == "group" else len(self.coords[self.axes[name]])
+                )
         single = self.count is None or bool(np.all(np.asarray(self.count) == 1))
         codes, _, count = reading.cells(
             codes, sizes, None, None if single else np.asarray(self.count)
         )
+        codes = [
+            values[place][code] if place in values else code for place, code in enumerate(codes)
+        ]
         arrays = dict(zip(columns, codes, strict=True))
         return dataclasses.replace(self, **arrays, count=count, most=_most(codes[0]))._slim()
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Num, Shaped
 
+from raters.errors import DataError
 from raters.judgements.names import names_array
 from raters.judgements.reading.columns import name_text
 
@@ -128,7 +129,7 @@ class Roles(abc.ABC):
         Raises
         ------
         DataError
-            When the answer stands for two outcomes, in a kind where that can happen.
+            When the answer stands for two outcomes, such as "TEA" for the names "Tea" and "tea".
         """
         if isinstance(answer, (bool, np.bool_)) and self.answer not in self.axes:
             return None
@@ -136,11 +137,17 @@ class Roles(abc.ABC):
             return None
         text = name_text(answer).strip()
         words = self.answer_words(row)
-        exact, lower = (
-            words.get(text),
-            {word.lower(): value for word, value in words.items()}.get(text.lower()),
-        )
-        return exact if exact is not None else lower
+        if text in words:
+            return words[text]
+        alike = {word: value for word, value in words.items() if word.lower() == text.lower()}
+        if len(set(alike.values())) > 1:
+            raise DataError(
+                f"the answer {answer!r} may be each of {', '.join(map(repr, alike))}; write one of"
+                " these",
+                parameter="answer",
+                value=answer,
+            )
+        return next(iter(alike.values()), None)
 
     def words_of(self, row: int, outcome: float) -> str:
         """The last of the words for an outcome: a name, where there is one.
@@ -155,8 +162,21 @@ class Roles(abc.ABC):
         Returns
         -------
         str
+
+        Raises
+        ------
+        DataError
+            When it is none of these.
         """
-        return [word for word, value in self.answer_words(row).items() if value == outcome][-1]
+        own = [word for word, value in self.answer_words(row).items() if value == outcome]
+        if not own:
+            raise DataError(
+                f"question {row} cannot have the outcome {outcome!r}; it must be one of"
+                f" {sorted(set(self.answer_words(row).values()))}",
+                parameter="outcome",
+                value=outcome,
+            )
+        return own[-1]
 
     def canonical(self) -> Self:
         """The same questions written in one way, such as unordered pairs with the smaller code in

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from raters._validation import whole
 from raters.acquisition.scoring import scores
@@ -48,16 +48,18 @@ class OrderEntropy(Criterion):
         Raises
         ------
         SettingError
-            When the model has no rewards, or those of several types.
+            When the questions do not compare two items; when the model has no rewards, or those of
+            several types.
         """
-        reward = _one_order(posterior, self)
+        reward = _one_order(posterior, questions, self)
         flat = reward.reshape(-1, *reward.shape[2:])
         committee = jnp.asarray(flat[rng.choice(len(flat), self.draws, p=flat_weight(posterior))])[
             None
         ]
 
         def score(piece: Any) -> Any:
-            difference = committee[:, :, piece.first] - committee[:, :, piece.second]
+            first, second = _sides(piece)
+            difference = committee[:, :, first] - committee[:, :, second]
             entropy = scores.order_entropy(difference)
             # Ten draws give many equal scores; without noise the same items would come first each
             # time.
@@ -80,9 +82,10 @@ class OrderInformation(Criterion):
         Raises
         ------
         SettingError
-            When the model has no rewards, or those of several types.
+            When the questions do not compare two items; when the model has no rewards, or those of
+            several types.
         """
-        reward = _one_order(posterior, self)
+        reward = _one_order(posterior, questions, self)
         first, second = np.triu_indices(reward.shape[2], 1)
         if len(first) > _MOST_PAIRS:
             rows = rng.choice(len(first), _MOST_PAIRS, replace=False)
@@ -123,7 +126,7 @@ class OrderVariance(OfVariance):
         reward = np.asarray(rewards(posterior), np.float32)
         num_items, num_types = reward.shape[2], int(np.prod(reward.shape[3:]))
         by_type = reward.reshape(-1, num_items, num_types).transpose(0, 2, 1)
-        first, second = (np.asarray(side) for side in (questions.first, questions.second))
+        first, second = _sides(questions)
         better: np.ndarray = by_type[:, :, first] > by_type[:, :, second]
         return better.astype(np.float32)
 
@@ -133,14 +136,16 @@ class OrderVariance(OfVariance):
         Raises
         ------
         SettingError
-            When the model has no rewards.
+            When the questions do not compare two items, or the model has no rewards.
         """
+        check_pairs(questions, self)
         reward = rewards(posterior)
         by_type = reward.reshape(*reward.shape[:3], -1)
 
         def score(piece: Any) -> Any:
             probs = posterior.answer_probs(piece)
-            difference = by_type[:, :, piece.first] - by_type[:, :, piece.second]
+            first, second = _sides(piece)
+            difference = by_type[:, :, first] - by_type[:, :, second]
             return sum(
                 scores.order_variance_reduction(probs.table, difference[..., column], probs.weight)
                 for column in range(difference.shape[-1])
@@ -160,13 +165,17 @@ class ExpectedImprovement(Criterion):
         Raises
         ------
         SettingError
-            When the model has no rewards, or those of several types.
+            When the questions do not compare two items; when the model has no rewards, or those of
+            several types.
         """
-        reward, weight = _one_order(posterior, self), jnp.asarray(posterior.weight)
+        reward, weight = _one_order(posterior, questions, self), jnp.asarray(posterior.weight)
         best = reward[:, :, jnp.tensordot(weight, reward, 2).argmax()]
-        return lambda piece: scores.expected_improvement(
-            reward[:, :, piece.first], reward[:, :, piece.second], best, weight
-        )
+
+        def score(piece: Any) -> Any:
+            first, second = (reward[:, :, side] for side in _sides(piece))
+            return scores.expected_improvement(first, second, best, weight)
+
+        return score
 
 
 @dataclass(frozen=True)
@@ -184,15 +193,16 @@ class Thompson(Criterion):
         Raises
         ------
         SettingError
-            When the model has no rewards, or those of several types.
+            When the questions do not compare two items; when the model has no rewards, or those of
+            several types.
         """
-        reward = _one_order(posterior, self)
+        reward = _one_order(posterior, questions, self)
         p_best = np.bincount(
             np.asarray(reward.argmax(2)).ravel(), flat_weight(posterior), reward.shape[2]
         )
 
         def score(piece: Any) -> Any:
-            first, second = p_best[np.asarray(piece.first)], p_best[np.asarray(piece.second)]
+            first, second = (p_best[side] for side in _sides(piece))
             return np.log(np.maximum(2 * first * second, 1e-12)) + rng.gumbel(size=len(first))
 
         return score
@@ -207,9 +217,18 @@ def check_pairs(questions: Any, criterion: Criterion) -> None:
         )
 
 
-def _one_order(posterior: Posterior, criterion: Criterion) -> Float[Array, "chain draw item"]:
+def _sides(piece: Any) -> tuple[Int[np.ndarray, " question"], Int[np.ndarray, " question"]]:
+    """Codes of the two items of each question."""
+    first, second = (np.asarray(getattr(piece, side)) for side in piece.pair)
+    return first, second
+
+
+def _one_order(
+    posterior: Posterior, questions: Any, criterion: Criterion
+) -> Float[Array, "chain draw item"]:
     """Rewards of the items, shape (chain, draw, item); `SettingError` where there are those of
-    several types."""
+    several types, or the questions do not compare two items."""
+    check_pairs(questions, criterion)
     reward = rewards(posterior)
     if reward.ndim > 3:
         raise SettingError(
