@@ -247,6 +247,7 @@ class _Reading(NamedTuple):
 def _reading(model: Model[Any], data: Any) -> _Reading:
     """Run the program and collect its facts."""
     full, sites = skeleton(model, data), {}
+    _check_sites(model, full)
     for name, site in full.items():
         if site["type"] == "sample":
             shape = jnp.shape(site["value"])
@@ -265,6 +266,30 @@ def _reading(model: Model[Any], data: Any) -> _Reading:
         None if named is None else str(named),
         num_classes,
     )
+
+
+def _check_sites(model: Model[Any], sites: dict[str, Any]) -> None:
+    """Raise unless the site that the data call observed is there, no other one is observed, and
+    none is discrete."""
+    name = type(model).__name__
+    if model.observed not in sites:
+        raise SettingError(
+            f"{name} has no site {model.observed!r}, which its data call observed; it has"
+            f" {list(sites)}"
+        )
+    others = [site["name"] for site in sites.values() if site.get("is_observed")]
+    if others := [other for other in others if other != model.observed]:
+        raise SettingError(
+            f"{name} has observed sites or factors {others} besides {model.observed!r}, which no"
+            " back-end would see; let the distribution of that site have their density"
+        )
+    latent = [site for site in sites.values() if site["type"] == "sample"]
+    latent = [site for site in latent if site["name"] != model.observed]
+    if discrete := [site["name"] for site in latent if site["fn"].support.is_discrete]:
+        raise SettingError(
+            f"{name} has discrete latent sites {discrete}, which no back-end draws; sum them out"
+            " with raters.distributions.GroupedMixture"
+        )
 
 
 def _of_one(support: constraints.Constraint) -> constraints.Constraint:

@@ -15,6 +15,7 @@ import pytest
 from numpyro.distributions import constraints
 
 import raters as rt
+from raters.errors import SettingError
 from raters.models.comparisons import _sites
 
 
@@ -73,3 +74,58 @@ def test_a_bound_that_the_program_computes_is_a_number(tiny):
     support = rt.Program(Bounded(), tiny).supports["reward"]
     assert isinstance(support, type(constraints.interval(0.0, 1.0)))
     np.testing.assert_allclose([support.lower_bound, support.upper_bound], [-np.e, np.e], rtol=1e-6)
+
+
+@dataclass(frozen=True)
+class Base(rt.Model[rt.Comparisons]):
+    """Worths of items; the others add what no back-end sees."""
+
+    @property
+    def symmetries(self):
+        return (rt.model.Shift("worth"), rt.model.Sign(("lead",)))
+
+    def generate(self, data):
+        lead = numpyro.sample("lead", dist.Normal(-5.0, 1.0))
+        with numpyro.plate("item", data.num_items):
+            worth = numpyro.sample("worth", dist.Normal(2.0, 1.0))
+        self.more(worth)
+        with numpyro.plate("comparison", data.num_comparisons):
+            _sites.observe(lead * (worth[data.first] - worth[data.second]), data)
+
+    def more(self, worth):
+        """Nothing more."""
+
+
+class Factor(Base):
+    def more(self, worth):
+        numpyro.factor("penalty", -jnp.sum(worth**2))
+
+
+class Measured(Base):
+    def more(self, worth):
+        numpyro.sample("sum", dist.Normal(worth.sum(), 1.0), obs=jnp.asarray(0.0))
+
+
+class Discrete(Base):
+    def more(self, worth):
+        numpyro.sample("group", dist.Bernoulli(0.5))
+
+
+class Elsewhere(Base):
+    observed = "votes"
+
+
+@pytest.mark.parametrize("model", [Factor(), Measured(), Discrete(), Elsewhere()], ids=repr)
+def test_sites_that_no_back_end_sees_are_refused(model, tiny):
+    word = {Factor: "penalty", Measured: "sum", Discrete: "group", Elsewhere: "votes"}[type(model)]
+    for backend in (rt.NUTS(), rt.SVI()):
+        with pytest.raises(SettingError, match=word):
+            rt.fit(model, tiny, backend, seed=0, progress=False)
+
+
+def test_a_model_without_a_start_sets_out_from_medians_of_the_prior(tiny):
+    start = Base().start(tiny)
+    assert abs(start["worth"].sum()) < 1e-5
+    assert 2 < abs(start["lead"]) < 8
+    np.testing.assert_array_equal(start["worth"], Base().start(tiny.unanswered())["worth"])
+    assert len(set(start["worth"].tolist())) == tiny.num_items

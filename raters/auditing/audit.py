@@ -336,6 +336,14 @@ def check_limits(threshold: Any, level: Any, margin: Any, min_judgements: Any, c
     share("level", level)
     positive("margin", margin)
     whole("min_judgements", min_judgements, least=0)
+    if threshold is None:
+        raise SettingError(
+            parameter="threshold",
+            value=threshold,
+            problem="is missing",
+            expected="say below which value of the judged quantity nobody is worth keeping, or give"
+            " the kind a threshold",
+        )
     if (
         isinstance(threshold, bool)
         or not isinstance(threshold, (int, float, np.number))

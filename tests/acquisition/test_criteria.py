@@ -371,3 +371,12 @@ def test_models_without_what_is_asked(by_label):
         SettingError, match="BTL has no competence, so nothing is to be learned of annotators"
     ):
         VarianceReduction("competence")(btl, PAIRS)
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [OrderEntropy(), OrderInformation(), OrderVariance(), ExpectedImprovement(), Thompson()],
+)
+def test_criteria_of_an_order_need_questions_about_two_items(criterion, labels):
+    with pytest.raises(SettingError, match="these questions are Labels"):
+        criterion.reader(POSTERIOR, labels.unanswered(), np.random.default_rng(0))

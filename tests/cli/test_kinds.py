@@ -129,6 +129,7 @@ KIND = rt.Kind(
     models=(Rasch,),
     default=Rasch(),
     words=rt.Words("reply", "replies"),
+    threshold=-1.0,
     sections=(tasks, lambda context: None),
 )
 '''
@@ -207,6 +208,10 @@ def test_a_kind_that_cannot_be_had_costs_one_line(school, capsys):
     ):
         assert problem in refused(capsys, folder, "audit", school, "--kind", text)
     assert "--pupil needs" not in refused(capsys, folder, "audit", school, *NAMED[:2])
+    text = (folder / "school.py").read_text().replace("    threshold=-1.0,\n", "")
+    (folder / "lower.py").write_text(text)
+    line = refused(capsys, folder, "audit", school, "--kind", "lower:KIND", *NAMED[2:])
+    assert "--threshold is missing; say below which value" in line
     assert "--task needs --right as well" in refused(
         capsys, folder, "audit", school, *NAMED[:6], "--out", folder / "out"
     )

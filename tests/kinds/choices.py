@@ -138,12 +138,6 @@ class MultinomialLogit(rt.Model[Choices]):
         with numpyro.plate("choice", data.num_rows):
             numpyro.sample("chosen", ChoiceOf(logits, data.count), obs=data.chosen)
 
-    def start(self, data: Choices) -> dict[str, Any]:
-        return {
-            "utility": jnp.zeros(len(data.alternatives)),
-            "consistency": jnp.ones(len(data.choosers)),
-        }
-
 
 CHOICES = rt.register(
     rt.Kind(

@@ -8,7 +8,7 @@ import pytest
 
 import raters as rt
 from raters.errors import BackendError, DataError
-from raters.testing import check_backend, check_model
+from raters.testing import check_backend
 from tests.kinds.choices import CHOICES, Choices, MultinomialLogit, table
 
 MODEL = MultinomialLogit()
@@ -77,10 +77,6 @@ def test_a_campaign_takes_only_what_was_offered(choices, tmp_path):
         campaign.tell(question, absent)
     assert campaign.tell(question, menu[0]).new == (question,)
     assert rt.Campaign.open(path).data.num_judgements == choices.num_judgements + 1
-
-
-def test_the_contract(choices):
-    check_model(MODEL, choices)
 
 
 @pytest.mark.slow

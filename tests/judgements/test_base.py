@@ -1,0 +1,112 @@
+"""What follows from the roles of columns, for any kind of judgement."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+import pytest
+
+import raters as rt
+from raters.errors import DataError
+from raters.judgements import Grouped, static
+from tests.kinds.choices import Choices
+
+
+def choices(*rows: tuple[str, str, str]) -> Choices:
+    """Choices from rows of chooser, menu and what was taken."""
+    columns = zip(*rows, strict=True)
+    table = dict(zip(("who", "menu", "took"), map(list, columns), strict=True))
+    return Choices.from_frame(table, chooser="who", offered="menu", chosen="took")
+
+
+def test_an_answer_regardless_of_case_must_stand_for_one_outcome():
+    data = choices(("ann", "Tea|tea|Milk", "tea"))
+    words = data.answer_words(0)
+    assert data.outcome_of(0, " Tea ") == words["Tea"]
+    assert data.outcome_of(0, "tea") == words["tea"]
+    assert data.outcome_of(0, "MILK") == words["Milk"]
+    assert data.outcome_of(0, "beer") is None
+    with pytest.raises(DataError) as caught:
+        data.outcome_of(0, "TEA")
+    assert (caught.value.parameter, caught.value.value) == ("answer", "TEA")
+
+
+def test_an_outcome_that_a_question_cannot_have_has_no_word():
+    data = choices(("ann", "a|b", "a"), ("ann", "b|c", "c"))
+    assert data.words_of(1, 2.0) == "c"
+    with pytest.raises(DataError) as caught:
+        data.words_of(0, 2.0)
+    assert caught.value.parameter == "outcome"
+
+
+def test_parts_with_different_columns_are_not_joined():
+    data = choices(("ann", "a|b", "a"), ("bob", "b|a", "b"))
+    both = data.joined(data)
+    assert (both.num_rows, both.has_answers) == (4, True)
+    for first, second in ((data, data.unanswered()), (data.unanswered(), data)):
+        with pytest.raises(DataError) as caught:
+            first.joined(second)
+        assert caught.value.parameter == "chosen"
+    twice = dataclasses.replace(data, count=np.array([2.0, 1.0]))
+    np.testing.assert_array_equal(data.joined(twice).count, [1, 1, 2, 1])
+
+
+def test_a_table_has_a_row_for_each_question_with_its_answer_and_count():
+    data = choices(("ann", "a|b", "a"), ("bob", "c|b", "b")).padded(4)
+    assert data.to_frame().to_dict("list") == {
+        "chooser": ["ann", "bob"],
+        "offered": ["a, b", "c, b"],
+        "chosen": ["a", "b"],
+        "count": [1, 1],
+    }
+    assert "chosen" not in data.unanswered().to_frame()
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Scores(Grouped):
+    """Scores that judges give to items, as numbers."""
+
+    judge_code: Any
+    score: Any
+    count: Any
+    group: Any
+    unit_code: Any = rt.judgements.of_axes("unit")
+    items: tuple[Any, ...] = static()
+    judges_: tuple[Any, ...] = static()
+    most: int = static(1)
+    even: bool = static(False)
+
+    axes: ClassVar[dict[str, str]] = {"judge_code": "annotator", "unit_code": "item"}
+    names: ClassVar[dict[str, str]] = {"item": "items", "annotator": "judges_"}
+    answer: ClassVar[str] = "score"
+    row: ClassVar[str] = "rating"
+    unit: ClassVar[str] = "item"
+
+    def answers(self) -> np.ndarray:
+        return np.array([0.5, 1.5])
+
+
+def test_equal_rows_of_numbers_are_put_together_within_groups():
+    scores = Scores.of_all(
+        np.array([1, 0, 1, 1, 0]),
+        {
+            "judge_code": np.array([0, 0, 0, 0, 1], np.int32),
+            "score": np.array([1.5, 0.5, 1.5, 0.5, 0.5]),
+            "count": None,
+        },
+        items=("x", "y"),
+        judges_=("ann", "bob"),
+    )
+    cells = scores.aggregate()
+    rows = zip(cells.group, cells.judge_code, cells.score, cells.count, strict=True)
+    assert sorted(tuple(map(float, row)) for row in rows) == [
+        (0, 0, 0.5, 1),
+        (0, 1, 0.5, 1),
+        (1, 0, 0.5, 1),
+        (1, 0, 1.5, 2),
+    ]

@@ -1,0 +1,323 @@
+"""Two kinds of judgement that no file of the package knows have every verb: persons who answer
+items, and choosers who take one of a set."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import pytest
+
+import raters as rt
+from raters.acquisition import formats, simulate_campaign
+from raters.cli import app
+from raters.errors import ConvergenceWarning, DataError, SettingError
+from raters.testing import check_model
+from tests.kinds import choices, responses
+
+
+class Case(NamedTuple):
+    """A kind of judgement outside the package, and how to use it."""
+
+    kind: rt.Kind
+    table: dict[str, Any]
+    columns: dict[str, str]
+    judged: str
+    backend: rt.Backend
+    quick: rt.Backend
+    truth: dict[str, np.ndarray]
+    flags: tuple[str, ...]
+
+    @property
+    def data(self) -> rt.Judgements:
+        return self.kind.readers[0].read(self.table, **self.columns)
+
+    @property
+    def named(self) -> list[str]:
+        """The kind and its columns, as one types them."""
+        name = type(self.kind.default).__module__ + ":" + self.kind.name.upper()
+        roles = [word for role, column in self.columns.items() for word in (f"--{role}", column)]
+        return ["--kind", name, *roles]
+
+
+CASES = {
+    "responses": Case(
+        responses.RESPONSES,
+        responses.table(),
+        {"person": "who", "item": "question", "correct": "right"},
+        "ability",
+        rt.PGGibbs(draws=100, warmup=50, chains=2),
+        rt.PGGibbs(draws=50, warmup=20, chains=1),
+        {"ability": np.linspace(-2, 2, 30), "discrimination": np.ones(8), "intercept": np.zeros(8)},
+        ("--backend", "em", "--draws", "100"),
+    ),
+    "choices": Case(
+        choices.CHOICES,
+        choices.table(),
+        {"chooser": "who", "offered": "menu", "chosen": "took"},
+        "consistency",
+        rt.NUTS(draws=60, warmup=80, chains=2),
+        rt.NUTS(draws=40, warmup=40, chains=1),
+        {"utility": np.array([1.5, 0.8, 0, -0.8, -1.5]), "consistency": np.array([0.5, 1, 1.5, 2])},
+        ("--backend", "nuts", "--draws", "60", "--warmup", "80", "--chains", "2"),
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request) -> Case:
+    return CASES[request.param]
+
+
+@pytest.fixture(scope="module")
+def model(case) -> rt.Model:
+    return case.kind.default
+
+
+@pytest.fixture(scope="module")
+def result(case, model, fit_quietly):
+    return fit_quietly(model, case.data, case.backend)
+
+
+def pool_of(case: Case) -> rt.Judgements:
+    """Everything that can be asked, again where all of it was answered."""
+    again = {} if case.kind.data.again else {"again": True}
+    return rt.Candidates.of(case.data, **again)
+
+
+# ---------------------------------------------------------------- fits and predictions
+
+
+def test_the_contract(case, model):
+    check_model(model, case.data)
+
+
+def test_a_prediction_is_a_distribution_over_the_answers(case, model, result):
+    probability = rt.predict(model, result)
+    assert probability.dims == ("chain", "draw", "answer", case.data.row)
+    np.testing.assert_allclose(probability.sum("answer"), 1, atol=1e-5)
+    judge = case.data.judge
+    pointwise = rt.log_likelihood(model, result, by=judge).log_likelihood[case.data.observed]
+    assert pointwise.sizes[judge] == len(case.data.judges)
+    again = rt.simulate(model, case.data.unanswered(), seed=0)
+    assert again.data.num_judgements == case.data.num_judgements
+
+
+def test_a_result_is_read_again(case, model, result, tmp_path):
+    result.to_netcdf(tmp_path / "result.nc")
+    stored = az.from_netcdf(tmp_path / "result.nc")
+    assert rt.model_of(stored) == model
+    assert rt.audit(model, stored).table.equals(rt.audit(model, result).table)
+    assert rt.describe(model, case.data)
+
+
+# ---------------------------------------------------------------- audits and reports
+
+
+def test_the_audit_judges_by_the_threshold_of_the_kind(case, model, result, monkeypatch):
+    audit = rt.audit(model, result)
+    judged = result.posterior[audit.judged].stack(sample=("chain", "draw"))
+    below = (judged < case.kind.threshold).mean("sample")
+    np.testing.assert_allclose(audit.table["p_below"], below, atol=1e-6)
+    assert f"fewer than 5 {case.kind.words.many}" in audit.rule
+    assert rt.audit(model, result, threshold=100.0).flagged
+    rt.figures.competences(audit)
+    with pytest.raises(SettingError) as caught:
+        rt.figures.auditor(audit)
+    assert caught.value.parameter == "audit"
+    bare = rt.Kind(
+        **{name: value for name, value in vars(case.kind).items() if name != "threshold"}
+    )
+    monkeypatch.setitem(rt.kinds._KINDS, case.kind.name, bare)
+    with pytest.raises(SettingError) as caught:
+        rt.audit(model, result)
+    assert caught.value.parameter == "threshold"
+
+
+def test_without_those_flagged(case, model, result):
+    means = rt.audit(model, result).table[case.judged]
+    costs = rt.Costs(review=100.0)
+    audit = rt.audit(model, result, threshold=float(means.median()), costs=costs)
+    left = len(case.data.judges) - len(audit.flagged)
+    assert 0 < left < len(case.data.judges)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fewer = rt.drop(model, case.data, audit, case.backend, seed=0, progress=False)
+    assert fewer.posterior.sizes[case.data.judge] == left
+
+
+def test_the_report_says_what_can_be_said(case, model, result):
+    report = rt.report(model, result, rt.audit(model, result))
+    facts = json.loads(report.json())
+    assert facts["kind"] == case.kind.name
+    assert facts["words"]["many"] == case.kind.words.many
+    for text in (report.markdown(), report.html()):
+        assert case.kind.words.many in text
+        assert case.data.judge in text
+        assert " votes" not in text
+        assert "annotator" not in text
+
+
+# ---------------------------------------------------------------- questions and campaigns
+
+
+@pytest.mark.parametrize("target", [None, "everything", "competence", "predictive"])
+def test_suggestions(case, model, result, target):
+    table = rt.suggest(model, result, pool_of(case), target=target, batch_size=4)
+    assert len(table["score"]) == 4
+    assert (table["score"] > 0).all()
+    assert set(table["by"].values) <= set(case.data.judges)
+
+
+@pytest.mark.parametrize("target", ["ranking", "truth", "best", "top_k"])
+def test_a_target_without_meaning_is_refused(case, model, result, target):
+    with pytest.raises(SettingError):
+        rt.suggest(model, result, pool_of(case), target=target)
+
+
+def test_a_campaign_is_reopened_from_its_file(case, model, tmp_path):
+    path, data = tmp_path / "campaign.db", case.data
+    again = {} if case.kind.data.again else {"again": True}
+    pool = pool_of(case)
+    campaign = rt.Campaign(path, model, pool, data=data, backend=case.quick, **again)
+    asked = campaign.ask(3)
+    question = asked["id"].values[0]
+    with pytest.raises(DataError) as caught:
+        campaign.tell(question, "perhaps")
+    assert (caught.value.parameter, caught.value.value) == ("answers", "perhaps")
+    own = possible(asked)
+    assert len(campaign.tell({name: answers[0] for name, answers in own.items()}).new) == 3
+    reopened = rt.Campaign.open(path)
+    assert reopened.model == model
+    assert reopened.data.num_judgements == data.num_judgements + 3
+    assert reopened.status(probability=False).answered == 3
+
+
+def possible(questions) -> dict[str, list[str]]:
+    """Possible answers to each question."""
+    if "answers" in questions:
+        return dict(
+            zip(questions["id"].values, map(list, questions["answers"].values), strict=True)
+        )
+    return dict.fromkeys(questions["id"].values, questions.attrs["answers"])
+
+
+def test_questions_for_other_tools(case, model, tmp_path):
+    campaign = rt.Campaign(
+        tmp_path / "a.db",
+        model,
+        pool_of(case),
+        backend=case.quick,
+        policy=rt.Policy(score=rt.acquisition.Random()),
+        again=True,
+    )
+    questions = campaign.ask(3)
+    tasks = formats.to_label_studio(questions)
+    every = {answer for own in possible(questions).values() for answer in own}
+    settings = formats.argilla_settings(questions)["questions"][0]["settings"]
+    assert {option["value"] for option in settings["options"]} == every
+    export = [
+        task
+        | {
+            "annotations": [
+                {
+                    "completed_by": 1,
+                    "result": [{"type": "choices", "value": {"choices": [answers[-1]]}}],
+                }
+            ]
+        }
+        for task, answers in zip(tasks, possible(questions).values(), strict=True)
+    ]
+    assert len(campaign.tell(formats.from_label_studio(export).answers).new) == 3
+
+
+def test_simulated_campaigns(case, model):
+    curves = simulate_campaign(
+        model,
+        case.truth,
+        pool_of(case),
+        rt.Policy(target="everything"),
+        backend=case.quick,
+        batch_size=6,
+        batches=2,
+        progress=False,
+    )
+    assert curves["answers"][0].values.tolist() == [6, 12]
+
+
+def test_simulation_based_calibration_runs(case, model):
+    ranks = rt.checking.sbc(
+        model, case.data, case.backend, seed=0, replicates=2, draws=9, progress=False
+    )
+    assert ranks[case.judged].dims == ("replicate", case.data.judge)
+
+
+# ---------------------------------------------------------------- command line
+
+
+def run(capsys, *arguments: object) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of one command, in this process."""
+    code = app.main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture
+def file(case, tmp_path) -> Path:
+    """The judgements as a table."""
+    path = tmp_path / "table.csv"
+    pd.DataFrame(case.table).to_csv(path, index=False)
+    return path
+
+
+def test_the_command_line_audits_and_suggests(case, file, capsys):
+    out, report = file.parent / "out", file.parent / "report.html"
+    arguments = (file, *case.named, *case.flags, "--out", out, "--report", report)
+    code, printed, err = run(capsys, "audit", *arguments)
+    assert code == 0, err
+    judge = case.data.judge
+    assert f"{judge.capitalize()}s, least trusted first" in printed
+    nothing = "there is nothing new to ask"
+    assert ("Next questions" if case.kind.data.again else nothing) in " ".join(printed.split())
+    written = {path.name for path in out.iterdir()}
+    assert {"result.nc", "summary.json", "competences.png"} <= written
+    summary = json.loads((out / "summary.json").read_text())
+    assert len(summary["audit"][f"{judge}s"]) == len(case.data.judges)
+    assert case.kind.words.many in report.read_text()
+    name = case.data.judges[0]
+    asked = (*case.named[:2], f"--{judge}", name, "--batch-size", 2)
+    again = () if case.kind.data.again else ("--again",)
+    code, printed, err = run(capsys, "suggest", out / "result.nc", *asked, *again)
+    assert code == 0, err
+    assert printed.count(f" {name} ") == 2
+
+
+def test_a_campaign_on_the_command_line(case, file, capsys, monkeypatch):
+    journal, kind = file.parent / "a.db", case.named[:2]
+    start = ("campaign", "start", file, *case.named, "--again", "--target", "random", *case.flags)
+    code, _, err = run(capsys, *start, "--out", journal)
+    assert code == 0
+    assert f"raters campaign ask {journal} --kind {kind[1]}" in err
+    assert run(capsys, "campaign", "ask", journal, *kind, "--number", 3)[0] == 0
+    questions = rt.Campaign.open(journal).outstanding()
+    first, second, _ = possible(questions).values()
+    typed = iter(["perhaps", first[0], second[-1].upper(), "q"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+    code, printed, err = run(capsys, "campaign", "tell", journal, *kind)
+    assert (code, printed.count("noted")) == (0, 2)
+    assert "none of those possible" in err
+    tasks = file.parent / "tasks.json"
+    export = ("campaign", "export", journal, *kind, "--to", "label-studio")
+    assert run(capsys, *export, "--out", tasks)[0] == 0
+    assert len(json.loads(tasks.read_text())) == 1
+    assert "--ties is not possible" in run(capsys, *export, "--ties", "--out", tasks)[2]
+    table = file.parent / "all.csv"
+    run(capsys, "campaign", "export", journal, *kind, "--to", "judgements", "--out", table)
+    assert len(pd.read_csv(table)) >= case.data.num_judgements
+    code, printed, _ = run(capsys, "campaign", "status", journal, *kind, "--quick")
+    assert (code, "2 questions" in printed) == (0, True)
