@@ -236,7 +236,13 @@ def _print(request: AuditCommand, findings: Findings) -> None:
     for section in others:
         page.print_section(out, section, context.level, rows)
     if context.program.data.answer in context.program.data.axes:
-        page.print_agreement(out, findings.agreement, findings.agreement_note, context.level)
+        page.print_agreement(
+            out,
+            context.program.data.judge,
+            findings.agreement,
+            findings.agreement_note,
+            context.level,
+        )
     page.print_questions(out, context.program.data, findings.questions, findings.questions_note)
 
 

@@ -32,7 +32,7 @@ from raters.cli.options import (
     option,
     with_options,
 )
-from raters.kinds import kind_named, registered_kinds
+from raters.kinds import registered_kinds
 
 FORMATS = "Table of judgements: .csv, .tsv, .jsonl (each also .gz), or .parquet."
 Table = Annotated[Path, typer.Argument(metavar="FILE", help=FORMATS)]
@@ -52,7 +52,8 @@ def add_command(app: typer.Typer, name: str, arguments: Sequence[str]) -> None:
     if name in ("audit", "fit"):
         generated = GeneratedOptions.of(registered_kinds())
     elif name == "types":
-        kinds = (kind_named("comparisons"),)
+        model = type(typing_of.MODEL)
+        kinds = tuple(kind for kind in registered_kinds() if model in kind.models)
         generated = GeneratedOptions.of(kinds, only=typing_of.MODEL, backend="em")
     extra = {"suggest": _axis_parameters, "simulate": _design_parameters}.get(name)
     command = with_options(_COMMANDS[name], generated, extra() if extra else ())

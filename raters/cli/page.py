@@ -13,7 +13,7 @@ import raters as rt
 from raters.cli import console
 from raters.judgements.base import Judgements
 from raters.kinds import Column, Kind, Section, Table
-from raters.reporting.facts import STATISTICS, percent, span
+from raters.reporting.facts import STATISTICS, percent, plural, span
 from raters.reporting.page import question_columns, question_roles
 
 # Least width of a name, and width of the ends of an interval.
@@ -147,7 +147,7 @@ def print_judges(
     )
     shown = [one for column in others[:num_shown] for one in column]
     printed = [name, count, *first, *shown, *last]
-    grid = console.new_grid(f"{audit.judge.capitalize()}s, least trusted first")
+    grid = console.new_grid(f"{plural(audit.judge).capitalize()}, least trusted first")
     for one in printed:
         add_column(grid, one)
     dropped = sum(row["verdict"] == "drop" for row in judges)
@@ -176,13 +176,13 @@ def _verdict(verdict: str) -> str:
 
 
 def print_agreement(
-    out: console.Output, table: pd.DataFrame | None, why_not: str, level: float
+    out: console.Output, judge: str, table: pd.DataFrame | None, why_not: str, level: float
 ) -> None:
     """Print agreement, one row for each statistic, or why it cannot be measured."""
     if table is None:
         out.print(why_not + "\n", highlight=False)
         return
-    grid = console.new_grid("Agreement between annotators")
+    grid = console.new_grid(f"Agreement between {plural(judge)}")
     grid.add_column("statistic")
     grid.add_column("estimate", justify="right")
     grid.add_column(f"{level:.0%} interval", justify="right")
@@ -192,7 +192,8 @@ def print_agreement(
     items, left_out = int(table["items"].iloc[0]), int(table["items_left_out"].iloc[0])
     if left_out:
         out.print(
-            f"From {items:,} items; {left_out:,} have labels by fewer than two annotators.",
+            f"From {items:,} questions; {left_out:,} have answers by fewer than two"
+            f" {plural(judge)}.",
             highlight=False,
         )
     out.print()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,22 +19,21 @@ from raters.judgements.base import Judgements
 from raters.kinds import kind_of
 from raters.reporting import facts
 
-_GENERATORS: tuple[Callable[..., Any], ...] = (
-    datasets.paper,
-    datasets.separated,
-    datasets.crowd,
-    datasets.position_biased,
-    datasets.label_crowd,
-)
-DESIGNS = {dashed(generator.__name__): generator for generator in _GENERATORS}
 # Axes of truths that are not of the judges.
 _AXES = {"reward": "item", "true_class": "item", "prevalence": "true_class"}
+
+
+class Design(NamedTuple):
+    """A generator of judgements, and the table that its judgements are written as."""
+
+    generator: Callable[..., Any]
+    table_of: Callable[[Any, int], pd.DataFrame]
 
 
 def design_options() -> tuple[GeneratedOption, ...]:
     """Options from the parameters of the generators."""
     by_name: dict[str, list[Meaning]] = {}
-    for name, generator in DESIGNS.items():
+    for name, (generator, _) in DESIGNS.items():
         docs = parameter_docs(generator)
         for one in inspect.signature(generator, eval_str=True).parameters.values():
             if one.name != "seed":
@@ -53,7 +52,7 @@ def simulate(out: Path, design: str, given: Mapping[str, Any], seed: int, quiet:
     """Draw judgements and write them with their truth."""
     tables.table_format(out)
     tables.check_writable(out, folder=False)
-    generator = DESIGNS[design]
+    generator, table_of = DESIGNS[design]
     for option in design_options():
         if option.name in given and option.name not in inspect.signature(generator).parameters:
             raise SettingError(
@@ -62,7 +61,7 @@ def simulate(out: Path, design: str, given: Mapping[str, Any], seed: int, quiet:
             )
     data, truth = generator(**given, seed=seed)
     kind = kind_of(data)
-    table = _TABLES[kind.name](data, seed)
+    table = table_of(data, seed)
     truth_file = out.with_name(out.name.split(".")[0] + "-truth.json")
     described = {"design": design, "seed": seed} | _named(truth, data)
     with tables.staged(out.parent) as folder:
@@ -107,7 +106,11 @@ def label_table(labels: Any, seed: int) -> pd.DataFrame:
     return pd.DataFrame(table.assign(**dict(zip(labels.feature_names[1:], columns, strict=True))))
 
 
-_TABLES: dict[str, Callable[[Any, int], pd.DataFrame]] = {
-    "comparisons": votes_table,
-    "labels": label_table,
-}
+_VOTES: tuple[Callable[..., Any], ...] = (
+    datasets.paper,
+    datasets.separated,
+    datasets.crowd,
+    datasets.position_biased,
+)
+DESIGNS = {dashed(generator.__name__): Design(generator, votes_table) for generator in _VOTES}
+DESIGNS["label-crowd"] = Design(datasets.label_crowd, label_table)

@@ -239,7 +239,7 @@ def test_simulated_votes_read_back(design, tmp_path, capsys):
     sizes = ("--items", 5, "--annotators", 3, "--votes", 200)
     assert run(capsys, "simulate", "--design", design, *sizes, "--out", out)[0] == 0
     again, notes = read(source_of(out, columns()))
-    drawn, truth = simulate.DESIGNS[design](5, 3, 200, seed=0)
+    drawn, truth = simulate.DESIGNS[design].generator(5, 3, 200, seed=0)
     assert (again.num_votes, len(notes), again.ordered) == (200, 1, design == "position-biased")
     for mine, original in (
         (again.first, drawn.first),

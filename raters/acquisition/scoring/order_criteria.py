@@ -138,8 +138,8 @@ class OrderVariance(OfVariance):
         SettingError
             When the questions do not compare two items, or the model has no rewards.
         """
-        check_pairs(questions, self)
         reward = rewards(posterior)
+        check_pairs(questions, self)
         by_type = reward.reshape(*reward.shape[:3], -1)
 
         def score(piece: Any) -> Any:
@@ -228,8 +228,8 @@ def _one_order(
 ) -> Float[Array, "chain draw item"]:
     """Rewards of the items, shape (chain, draw, item); `SettingError` where there are those of
     several types, or the questions do not compare two items."""
-    check_pairs(questions, criterion)
     reward = rewards(posterior)
+    check_pairs(questions, criterion)
     if reward.ndim > 3:
         raise SettingError(
             f"{criterion!r} needs one order of the items, and {type(posterior.model).__name__} has"
