@@ -47,6 +47,52 @@ def whole(name: str, value: int, least: int = 1) -> None:
         )
 
 
+def at_most(name: str, value: int, most: int, of: str) -> None:
+    """A number that is not larger than the number of something."""
+    if value > most:
+        raise SettingError(
+            parameter=name,
+            value=value,
+            problem=f"is not possible with {most} {of}",
+            expected="it must be at most that",
+        )
+
+
+def finite(name: str, value: float, such: float) -> None:
+    """A finite number, such as another one."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, np.number))
+        or not math.isfinite(value)
+    ):
+        raise SettingError(
+            parameter=name, value=value, expected=f"it must be a finite number such as {such}"
+        )
+
+
+def seed_number(seed: int) -> None:
+    """A seed of a random number generator."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
+        raise SettingError(
+            parameter="seed",
+            value=seed,
+            expected="it must be a whole number from 0 to 2**32 - 1, such as 0",
+        )
+
+
+def instance(name: str, value: Any, base: type, what: str, such: str) -> None:
+    """An object of a class; the class itself is none."""
+    if isinstance(value, base):
+        return
+    own = isinstance(value, type) and issubclass(value, base)
+    raise SettingError(
+        parameter=name,
+        value=value,
+        expected=f"it must be {what}" + (", not its class" if own else ""),
+        instead=f"rt.{value.__name__}()" if own else such,
+    )
+
+
 def share(name: str, value: float) -> None:
     """A number strictly between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
@@ -57,10 +103,10 @@ def boolean(name: str, value: bool) -> None:
     """True or False, and nothing that merely passes for one."""
     if not isinstance(value, bool):
         raise SettingError(
-            f"{name}={value!r} is not possible; write {name}=True or {name}=False",
             parameter=name,
             value=value,
             expected="it must be true or false",
+            instead=f"{name}=True or {name}=False",
         )
 
 
@@ -70,12 +116,10 @@ def one_of(name: str, value: Any, options: Iterable[str]) -> None:
     if value in options:
         return
     near = get_close_matches(str(value), options, n=1)
-    hint = f"; did you mean {name}={near[0]!r}?" if near else ""
-    choices = f"choose one of {', '.join(map(repr, options))}"
+    hint = f"; did you mean {near[0]!r}?" if near else ""
     raise SettingError(
-        f"{name}={value!r} is unknown; {choices}{hint}",
         parameter=name,
         value=value,
         problem="is unknown",
-        expected=choices + (f"; did you mean {near[0]!r}?" if near else ""),
+        expected=f"choose one of {', '.join(map(repr, options))}{hint}",
     )

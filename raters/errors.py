@@ -3,8 +3,20 @@ and what to write."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
+
+# Texts of values longer than this are not repeated in a message.
+_LONG = 120
+_PARTS = ("parameter", "value", "problem", "expected")
+
+
+class _NotGiven:
+    """Stands for a value that a message does not repeat."""
+
+
+_NOT_GIVEN = _NotGiven()
 
 
 class RatersError(Exception):
@@ -13,22 +25,26 @@ class RatersError(Exception):
     Parameters
     ----------
     message : str, optional
-        For a reader of Python; made of the other three where it is not given.
+        For a reader of Python; made of the others where it is not given.
     parameter : str, optional
         Parameter whose value is wrong.
     value : object, optional
         The value.
     expected : str, optional
-        What the value must be, in words that suit every front end.
+        What the value must be, in words that suit every front end. Other parameters stand in
+        backquotes.
     problem : str
         What is wrong with the value: the verb of the sentence.
+    instead : str, optional
+        The line of Python to write instead; other front ends leave it out.
 
     Examples
     --------
     >>> from raters.errors import SettingError
-    >>> error = SettingError(parameter="level", value=2, expected="it must lie between 0 and 1")
+    >>> error = SettingError(parameter="level", value=2, expected="it must lie between 0 and 1",
+    ...                      instead="level=0.9")
     >>> str(error)
-    'level=2 is not possible; it must lie between 0 and 1'
+    'level=2 is not possible; it must lie between 0 and 1: write level=0.9'
     >>> error.worded("--{}".format)
     '--level 2 is not possible; it must lie between 0 and 1'
     """
@@ -38,23 +54,37 @@ class RatersError(Exception):
         message: str | None = None,
         *,
         parameter: str | None = None,
-        value: Any = None,
+        value: Any = _NOT_GIVEN,
         expected: str | None = None,
         problem: str = "is not possible",
+        instead: str | None = None,
     ) -> None:
-        self.parameter, self.value, self.expected = parameter, value, expected
-        self.problem = problem
+        self.parameter, self.expected, self.problem = parameter, expected, problem
+        self.value = None if value is _NOT_GIVEN else value
         if message is None:
-            message = f"{parameter}={value!r} {problem}; {expected}"
+            given = "" if value is _NOT_GIVEN else _written(value)
+            message = self._sentence(f"{parameter}={given}", str)
+            message += f": write {instead}" if instead else ""
+        for name, part in getattr(message, "parts", {}).items():  # of a Reason
+            setattr(self, name, part)
         super().__init__(message)
 
-    def worded(self, name_of: Callable[[str], str]) -> str:
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Parameter, value, problem and expectation, for an error of another message."""
+        return {name: getattr(self, name) for name in _PARTS}
+
+    def worded(
+        self, name_of: Callable[[str], str], text_of: Callable[[Any], str] | None = None
+    ) -> str:
         """Return the message in the words of a front end.
 
         Parameters
         ----------
         name_of : callable
             ``name_of(parameter)`` gives the front end's name of a parameter, such as ``"--level"``.
+        text_of : callable, optional
+            ``text_of(value)`` gives its text of a value.
 
         Returns
         -------
@@ -63,15 +93,54 @@ class RatersError(Exception):
         """
         if self.parameter is None or self.expected is None:
             return str(self)
-        subject = f"{name_of(self.parameter)} {_text(self.value)}".rstrip()
-        return f"{subject} {self.problem}; {self.expected}"
+        text = (text_of or typed)(self.value)
+        return self._sentence(f"{name_of(self.parameter)} {text}".rstrip(), name_of)
+
+    def _sentence(self, subject: str, name_of: Callable[[str], str]) -> str:
+        """What is wrong with the subject, and what is expected; with the names of a front end."""
+        problem, expected = (
+            re.sub(r"`(\w+)`", lambda match: name_of(match[1]), text or "")
+            for text in (self.problem, self.expected)
+        )
+        return f"{subject} {problem}; {expected}"
 
 
-def _text(value: Any) -> str:
+class Reason(str):
+    """Sentence of a ``why_not``, with the parameter that it is about.
+
+    Parameters
+    ----------
+    message : str
+        For a reader of Python.
+    **parts
+        Of the error, as of `RatersError`: parameter, value, problem and expected.
+    """
+
+    parts: dict[str, Any]
+
+    def __new__(cls, message: str, **parts: Any) -> Self:
+        reason = super().__new__(cls, message)
+        reason.parts = parts
+        return reason
+
+
+def _written(value: Any) -> str:
+    """A value as it would be written in Python."""
+    return value.__name__ if isinstance(value, type) else _shortened(repr(value), value)
+
+
+def typed(value: Any) -> str:
     """A value as it would be typed: nothing for none and for a flag, names by commas."""
-    if value is None or value is True:
+    if value is None or isinstance(value, bool):
         return ""
-    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    if isinstance(value, (list, tuple)):
+        return _shortened(",".join(map(str, value)), value)
+    return _written(value) if isinstance(value, type) else _shortened(str(value), value)
+
+
+def _shortened(text: str, value: Any) -> str:
+    """The text of a value, or its type where that is long."""
+    return f"{type(value).__name__}(...)" if len(text) > _LONG or "\n" in text else text
 
 
 class DataError(RatersError, ValueError):

@@ -329,7 +329,8 @@ class Kind:
             raise SettingError(
                 parameter="readers",
                 value=self.readers,
-                expected="write readers=(rt.Reader(MyData.from_frame),)",
+                expected="give one reader or more",
+                instead="readers=(rt.Reader(MyData.from_frame),)",
             )
         if type(self.default) not in self.models:
             raise SettingError(
@@ -365,7 +366,8 @@ def register(kind: Kind) -> Kind:
         raise SettingError(
             parameter="kind",
             value=kind,
-            expected="write rt.register(rt.Kind(data=..., readers=..., ...))",
+            expected="it must be a raters.Kind",
+            instead="rt.register(rt.Kind(data=..., readers=..., ...))",
         )
     _KINDS[kind.name] = kind
     return kind
@@ -400,9 +402,12 @@ def kind_of(data: Judgements | type[Judgements]) -> Kind:
                 return kind
     known = ", ".join(kind.data.__name__ for kind in _KINDS.values())
     raise SettingError(
-        f"{container.__name__} is no registered kind of judgement (there are {known}); write"
-        f" rt.register(rt.Kind(data={container.__name__}, readers=..., models=..., default=...))"
-        " first"
+        parameter="data",
+        value=data,
+        problem=f"is of {container.__name__}, no registered kind of judgement (there are {known})",
+        expected="register its kind first",
+        instead=f"rt.register(rt.Kind(data={container.__name__}, readers=..., models=...,"
+        " default=...))",
     )
 
 

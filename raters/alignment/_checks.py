@@ -18,16 +18,24 @@ def as_array(name: str, value: ArrayLike) -> Float[np.ndarray, "*batch response"
         array = np.asarray(value, float)
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"{name} is no array of numbers: {error}. Give rows of one length, such as [[0.5, 0.5]]"
+            parameter=name,
+            problem=f"is no array of numbers ({str(error).rstrip('.')})",
+            expected="give rows of one length",
+            instead=f"{name}=[[0.5, 0.5]]",
         ) from error
     if array.ndim == 0 or array.size == 0:
         raise DataError(
-            f"{name} has shape {array.shape}; expected an axis of responses or types, such as [0.5,"
-            " 0.5]"
+            parameter=name,
+            problem=f"has shape {array.shape}",
+            expected="it must have an axis of responses or types",
+            instead=f"{name}=[0.5, 0.5]",
         )
     if not np.isfinite(array).all():
         raise DataError(
-            f"{name} has NaN or infinite entries; np.argwhere(~np.isfinite({name})) says where"
+            parameter=name,
+            problem="has NaN or infinite entries",
+            expected="all must be finite numbers",
+            instead=f"np.argwhere(~np.isfinite({name})) to see where",
         )
     return array
 
@@ -47,8 +55,10 @@ def as_policy(name: str, value: ArrayLike) -> Float[np.ndarray, "*batch response
             " logits"
         )
         raise DataError(
-            f"{name} {wrong}; expected probabilities that add up to one over the last axis, such as"
-            f" {instead}"
+            parameter=name,
+            problem=wrong,
+            expected="it must hold probabilities that add up to one over the last axis",
+            instead=instead,
         )
     return array
 
@@ -68,7 +78,9 @@ def check_shape(name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:
     """Check that the array has this shape, or the last axes of it."""
     if array.ndim > len(shape) or array.shape != shape[len(shape) - array.ndim :]:
         also = "".join(f" or {shape[axis:]}" for axis in range(1, len(shape)))
-        raise DataError(f"{name} has shape {array.shape}; expected {shape}{also}")
+        raise DataError(
+            parameter=name, problem=f"has shape {array.shape}", expected=f"it must be {shape}{also}"
+        )
 
 
 def with_prompts(
@@ -78,7 +90,10 @@ def with_prompts(
     if array.ndim not in (2, 3):
         expected = "(type, prompt, response) or (type, response)"
         raise DataError(
-            f"{name} has shape {array.shape}; expected {expected}; for one type write {name}[None]"
+            parameter=name,
+            problem=f"has shape {array.shape}",
+            expected=f"it must be {expected}",
+            instead=f"{name}={name}[None] for one type",
         )
     return array if array.ndim == 3 else array[:, None]
 
@@ -89,8 +104,10 @@ def check_positive(name: str, array: np.ndarray) -> None:
         response = np.argwhere(array == 0)[0][-1]
         smooth = f"0.999 * {name} + 0.001 / {name}.shape[-1]"
         raise DataError(
-            f"{name}[..., {response}] has a 0 where its logarithm is needed; smooth it first:"
-            f" {smooth}"
+            parameter=name,
+            problem=f"has a 0 in [..., {response}], where its logarithm is needed",
+            expected="smooth it first",
+            instead=smooth,
         )
 
 
@@ -104,6 +121,8 @@ def mean_over_prompts(
     check_shape("prompt_weights", prompt_probs, values.shape[-1:])
     if prompt_probs.min() < 0 or prompt_probs.sum() == 0:
         raise DataError(
-            "prompt_weights must not be negative, nor all 0; None weighs all prompts alike"
+            parameter="prompt_weights",
+            problem="has negative entries, or is all 0",
+            expected="give weights of at least 0, or leave it out to weigh all prompts alike",
         )
     return np.asarray(np.average(values, -1, prompt_probs))

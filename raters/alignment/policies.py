@@ -86,9 +86,11 @@ def dpo_loss(
         # NumPy, since JAX would trace the comparison inside jax.jit.
         log_probs = np.asarray(value)
         if not np.all(np.isfinite(log_probs) & (log_probs <= ROUNDING)):
-            hint = f"write jnp.log({name}) if it holds probabilities, and keep those above 0"
             raise DataError(
-                f"{name} must hold logarithms of probabilities, finite and at most 0; {hint}"
+                parameter=name,
+                problem="must hold logarithms of probabilities",
+                expected="they must be finite and at most 0",
+                instead=f"jnp.log({name}) if it holds probabilities, and keep those above 0",
             )
     return -jnp.mean(
         jax.nn.log_sigmoid(beta * (values[0] - values[2]) - beta * (values[1] - values[3]))

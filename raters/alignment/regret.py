@@ -258,8 +258,10 @@ def _scaled(regret: ArrayLike) -> tuple[Float[np.ndarray, "row type"], float]:
     matrix = as_array("regret", regret)
     if matrix.ndim != 2:
         raise DataError(
-            f"regret has shape {matrix.shape}; expected (1 + type, type), such as"
-            " regret_matrix(policies)"
+            parameter="regret",
+            problem=f"has shape {matrix.shape}",
+            expected="it must be (1 + type, type)",
+            instead="regret_matrix(policies)",
         )
     scale = float(np.abs(matrix).max()) or 1.0
     return matrix / scale, scale

@@ -163,6 +163,8 @@ def _check(data: Any) -> None:
         f" rt.Labels.from_frame(...); this is {why}",
         parameter="data",
         value=data,
+        problem=f"is {why}",
+        expected="agreement is counted on judgements whose answers are names, with their answers",
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int, Shaped
 
-from raters._validation import positive, share, whole
+from raters._validation import finite, positive, share, whole
 from raters.errors import SettingError
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, check_model, draws_of, program_of
@@ -282,8 +282,9 @@ def audit(
     assert threshold is not None
     if (num_draws := result["posterior"]["chain"].size * result["posterior"]["draw"].size) < 2:
         raise SettingError(
-            f"an audit says how sure it is, and this result has {num_draws} draw; fit with more"
-            " draws"
+            parameter="result",
+            problem=f"has {num_draws} draw, and an audit says how sure it is",
+            expected="fit with more draws",
         )
     limits = AuditLimits(float(threshold), level, float(margin))
     quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
@@ -318,8 +319,10 @@ def _sites_of_judges(program: Program[Any], result: xr.DataTree, limits: AuditLi
     names = [name for name, site in program.sites.items() if site.dims == (judge,)]
     if not names:
         raise SettingError(
-            f"{program.model!r} takes every {judge} as alike, so there is nobody to tell apart; fit"
-            f" a model with parameters of {judge}s"
+            parameter="model",
+            value=program.model,
+            problem=f"takes every {judge} as alike, so there is nobody to tell apart",
+            expected=f"fit a model with parameters of {judge}s",
         )
     draws, _ = draws_of(program, result)
     return Quantities({name: draws[name] for name in names}, judged=names[0])
@@ -331,7 +334,8 @@ def check_limits(threshold: Any, level: Any, margin: Any, min_judgements: Any, c
         raise SettingError(
             parameter="costs",
             value=costs,
-            expected="write costs=rt.Costs(keep_bad=1, drop_good=1, review=0.2)",
+            expected="it must hold the costs of the verdicts",
+            instead="costs=rt.Costs(keep_bad=1, drop_good=1, review=0.2)",
         )
     share("level", level)
     positive("margin", margin)
@@ -344,16 +348,7 @@ def check_limits(threshold: Any, level: Any, margin: Any, min_judgements: Any, c
             expected="say below which value of the judged quantity nobody is worth keeping, or give"
             " the kind a threshold",
         )
-    if (
-        isinstance(threshold, bool)
-        or not isinstance(threshold, (int, float, np.number))
-        or not np.isfinite(threshold)
-    ):
-        raise SettingError(
-            parameter="threshold",
-            value=threshold,
-            expected="it must be a finite number: below it, nobody is worth keeping",
-        )
+    finite("threshold", threshold, 0.25)
 
 
 def _verdicts(
@@ -427,12 +422,14 @@ def drop(
     """
     check_audit(audit, "the third argument")
     check_model(model)
-    check_data(data, "the second argument", model)
+    check_data(data, "data", model)
     flagged = set(map(str, audit.flagged))
     if unknown := sorted(flagged - set(map(str, data.judges))):
         raise SettingError(
-            f"the audit flagged {shorten(unknown)}, who are not among these {data.judge}s; pass"
-            " the data that were audited"
+            parameter="data",
+            value=data,
+            problem=f"has no {data.judge}s {shorten(unknown)}, whom the audit flagged",
+            expected="pass the data that were audited",
         )
     names = [name for name in data.judges if str(name) in flagged]
     return fit(model, data.without_judges(names), backend, seed=seed, progress=progress)
@@ -459,4 +456,5 @@ def check_audit(audit: Any, what: str) -> None:
             f" {type(audit).__name__}",
             parameter="audit",
             value=audit,
+            expected="it must be an audit",
         )

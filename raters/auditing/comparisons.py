@@ -49,9 +49,14 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     data = program.data
     if "competence" not in program.sites:
         raise SettingError(
-            f"{program.model!r} has no competences to audit; fit ExtendedBTL(), or"
-            " ExtendedBTL(competence='signed') to find adversaries too, and pass that model and"
-            " its result"
+            parameter="model",
+            value=program.model,
+            problem="has no competences to audit",
+            expected=(
+                "fit ExtendedBTL, with signed competences to find adversaries too, and pass that"
+                " model and its result"
+            ),
+            instead="rt.ExtendedBTL(competence='signed')",
         )
     draws, _ = draws_of(program, result)
     competence, reward = draws["competence"], draws["reward"]

@@ -92,16 +92,24 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
 
 
 def _check_can_audit(program: Program[Any]) -> None:
-    name, judge = type(program.model).__name__, program.data.judge
+    judge = program.data.judge
     if judge not in program.axes:
         raise SettingError(
-            f"{name} takes all annotators as alike, so there is nobody to tell apart; fit"
-            " DawidSkene() (or OneCoin() when each gave few labels), and pass that model and its"
-            " result"
+            parameter="model",
+            value=program.model,
+            problem="takes all annotators as alike, so there is nobody to tell apart",
+            expected=(
+                "fit DawidSkene (or OneCoin when each gave few labels), and pass that model and"
+                " its result"
+            ),
+            instead="rt.DawidSkene()",
         )
     if program.latent is None:
         raise SettingError(
-            f"{name} sums no true class out, so its annotators have no confusion matrices to audit"
+            parameter="model",
+            value=program.model,
+            problem="sums no true class out, so its annotators have no confusion matrices to audit",
+            expected="fit a model that does",
         )
 
 

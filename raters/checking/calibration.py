@@ -148,10 +148,10 @@ def _replicate(
     num_draws = len(next(iter(posterior.values())))
     if num_draws < draws:
         raise SettingError(
-            f"draws={draws} is more than the {num_draws} that {backend!r} gives; ask for at most"
-            f" {num_draws}",
             parameter="draws",
             value=draws,
+            problem=f"is more than the {num_draws} that {backend!r} gives",
+            expected=f"it must be at most {num_draws}",
         )
     kept = np.linspace(0, num_draws - 1, draws).round().astype(int)
     posterior = {name: draw[kept] for name, draw in posterior.items()}
@@ -226,7 +226,10 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
     points = int(ranks.attrs.get("draws", 0)) + 1
     if points < 2:
         raise SettingError(
-            "these ranks do not say among how many draws; pass what raters.checking.sbc returned"
+            parameter="ranks",
+            problem="does not say among how many draws",
+            expected="pass the ranks of a simulation-based calibration",
+            instead="raters.checking.sbc(...)",
         )
 
     def p_value(values: Int[np.ndarray, " replicate"]) -> float:

@@ -101,9 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except _UsageError as error:
-        return _stop(error.format_message().replace("Value error, ", ""), 2)
+        return _stop(_usage(error), 2)
     except RatersError as error:
-        return _stop(error.worded("--{}".format), 2)
+        return _stop(error.worded(lambda name: f"--{name.replace('_', '-')}"), 2)
     except OSError as error:
         return _stop(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
     return 0
@@ -127,6 +127,15 @@ def keep_compiled() -> None:
     set_value: Any = jax.config.update
     set_value("jax_compilation_cache_dir", str(folder))
     set_value("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def _usage(error: Any) -> str:
+    """What is wrong with the arguments; Typer has pydantic check them, which would put the class of
+    the error first."""
+    checks: list[Any] = getattr(error.__cause__, "errors", list)()
+    for reason in (check.get("ctx", {}).get("error") for check in checks):
+        error.message = str(reason or error.message)
+    return str(error.format_message())
 
 
 def _stop(message: str, code: int) -> int:

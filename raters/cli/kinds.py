@@ -52,24 +52,35 @@ def kind_asked(text: str | None) -> Kind | None:
         )
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
-    try:
-        kind = getattr(importlib.import_module(module), name, None)
-    except ImportError as error:
-        raise SettingError(
-            parameter="kind",
-            value=text,
-            problem=f"cannot be imported ({error})",
-            expected="write MODULE:NAME of a module here or among the installed ones",
-        ) from error
-    if not isinstance(kind, Kind):
-        raise SettingError(
-            parameter="kind",
-            value=text,
-            problem=f"is {type(kind).__name__}, not raters.Kind",
-            expected=f"define {name or 'KIND'} = raters.Kind(data=..., readers=..., ...) in"
-            f" {module}",
-        )
+    kind = _imported(text, module, name)
     return kind if kind in registered_kinds() else register(kind)
+
+
+def _imported(text: str, module: str, name: str) -> Kind:
+    """The object of this name in a module of the user's, whose code may raise anything."""
+    try:
+        every = vars(importlib.import_module(module))
+    except Exception as error:
+        raise SettingError(
+            parameter="kind",
+            value=text,
+            problem=f"cannot be imported ({type(error).__name__}: {error})",
+            expected=(
+                "write MODULE:NAME of a module here or among the installed ones"
+                if isinstance(error, ModuleNotFoundError) and error.name == module
+                else f"correct the module {module}"
+            ),
+        ) from error
+    kind = every.get(name)
+    if not isinstance(kind, Kind):
+        own = [word for word, value in every.items() if isinstance(value, Kind)]
+        raise SettingError(
+            parameter="kind",
+            value=text,
+            problem="is no raters.Kind" if name in every else f"names nothing in {module}",
+            expected=f"write {module}:{own[0]}" if own else f"define a raters.Kind in {module}",
+        )
+    return kind
 
 
 # ---------------------------------------------------------------- shapes of tables

@@ -21,7 +21,8 @@ from raters.cli.generated import (
     model_names,
     model_options,
 )
-from raters.errors import RatersError
+from raters.errors import RatersError, typed
+from raters.inference import Backend
 from raters.kinds import Kind
 from raters.model import Model
 
@@ -221,6 +222,11 @@ class GeneratedOptions:
             return chosen + [one.parameter() for one in self.backend]
         return []
 
+    def flags(self, parsed: Mapping[str, Any]) -> dict[str, str]:
+        """Flags of what was given, by parameters; these may have another name among the options."""
+        every = (*self.columns, *self.model, *self.backend)
+        return {one.name: one.flag for one in every if parsed.get(one.key) not in (None, [])}
+
     def fields(self, options: type, parsed: Mapping[str, Any]) -> dict[str, Any]:
         """Generated fields of a class of options, from what was parsed."""
         every = {ColumnOptions: self.columns, ModelOptions: self.model, FitOptions: self.backend}
@@ -295,8 +301,8 @@ def with_options(
         try:
             command(**given)
         except RatersError as error:
-            every = parsed["context"].command.params
-            raise type(error)(worded(error, {one.name: one.opts[0] for one in every})) from error
+            flags = {one.name: one.opts[0] for one in parsed["context"].command.params}
+            raise type(error)(worded(error, flags | generated.flags(parsed))) from error
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -330,17 +336,25 @@ _RENAMED = {
     "review": "cost_review",
     "costs": "cost",
     "at_least": "until",
+    "stop": "until",
     "correct": "correct",
 }
 
 
 def worded(error: RatersError, flags: Mapping[str, str]) -> str:
     """An error in the words of a command, whose options are `flags` by the names of parameters."""
-    first = (error.parameter or "").partition(" ")[0]
-    for name in (_RENAMED.get(first, first), f"{first}s"):
-        if name in flags:
-            return error.worded(lambda _, flag=flags[name]: flag)  # type: ignore[misc]
-    return str(error)
+
+    def flag(parameter: str) -> str:
+        first = parameter.partition(" ")[0]
+        names = (_RENAMED.get(first, first), f"{first}s")
+        return next((flags[name] for name in names if name in flags), parameter.replace("_", " "))
+
+    return error.worded(flag, _typed)
+
+
+def _typed(value: Any) -> str:
+    """A value as an option has it; of models and back-ends the names."""
+    return dashed(type(value).__name__) if isinstance(value, (Model, Backend)) else typed(value)
 
 
 def note(*lines: str, quiet: bool) -> None:

@@ -214,8 +214,14 @@ def position_biased(
 def check_shares(**shares: float) -> None:
     """Check shares of annotators that are not competent: not negative, and with a sum below 1."""
     if min(shares.values()) < 0 or sum(shares.values()) >= 1:
-        given = " and ".join(f"{name}={share}" for name, share in shares.items())
-        raise SettingError(f"{given} must be shares that leave someone competent")
+        (name, first), *rest = shares.items()
+        others = "".join(f"and `{other}` {share:g} " for other, share in rest)
+        raise SettingError(
+            parameter=name,
+            value=first,
+            problem=f"{others}{'are' if rest else 'is'} not possible",
+            expected="shares must not be negative, and must leave someone competent",
+        )
 
 
 def draw_kinds(

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from raters._validation import share, whole
+from raters._validation import at_most, share, whole
 from raters.datasets._generators import Truth, check_shares, draw_kinds
-from raters.errors import SettingError
 from raters.judgements.labels import Labels
 
 
@@ -87,11 +86,7 @@ def label_crowd(
     whole("num_classes", num_classes, least=2)
     whole("num_features", num_features, least=0)
     share("accuracy", accuracy)
-    if labels_per_item > num_annotators:
-        raise SettingError(
-            f"labels_per_item={labels_per_item} is not possible: there are only {num_annotators}"
-            f" annotators; write labels_per_item={num_annotators} or raise num_annotators"
-        )
+    at_most("labels_per_item", labels_per_item, num_annotators, "annotators")
     check_shares(spammers=spammers, adversaries=adversaries)
     rng = np.random.default_rng(seed)
     prevalence = rng.dirichlet(np.full(num_classes, 5.0))

@@ -134,8 +134,10 @@ def preference_bandit(
     arms = len(weights)
     if arms < 2:
         raise SettingError(
-            f"weights={weights!r} is not possible; give at least two groups, such as weights=(0.6,"
-            " 0.3, 0.1)"
+            parameter="weights",
+            value=weights,
+            expected="give at least two groups",
+            instead="weights=(0.6, 0.3, 0.1)",
         )
     probs = _type_probs(weights, arms)
     rng = np.random.default_rng(seed)
@@ -203,8 +205,10 @@ def _type_probs(weights: Sequence[float] | None, num_types: int) -> Float[np.nda
     probs = np.full(num_types, 1 / num_types) if weights is None else np.asarray(weights, float)
     if probs.shape != (num_types,) or not np.all(probs > 0):
         raise SettingError(
-            f"weights={weights!r} is not possible; it must give each of {num_types} types a number"
-            f" above 0, such as weights={[round(1 / num_types, 2)] * num_types}"
+            parameter="weights",
+            value=weights,
+            expected=f"it must give each of {num_types} types a number above 0",
+            instead=f"weights={[round(1 / num_types, 2)] * num_types}",
         )
     return np.asarray(probs / probs.sum())
 

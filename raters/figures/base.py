@@ -147,8 +147,10 @@ def check_draws(result: Any) -> None:
     """Check that this is a result, or another tree of draws; not a model, data or an audit."""
     if not isinstance(result, xr.DataTree) or "posterior" not in result:
         raise SettingError(
-            "the first argument must be a result, such as rt.fit(model, votes); it is a"
-            f" {type(result).__name__}"
+            parameter="result",
+            value=result,
+            expected="it must be a result, with posterior draws",
+            instead="rt.fit(model, votes)",
         )
 
 

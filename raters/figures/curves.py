@@ -111,18 +111,22 @@ def _checked(curves: xr.Dataset, name: str, against: str) -> xr.Dataset:
     """Return the two variables, with axes ``policy`` and ``batch``."""
     if not isinstance(curves, xr.Dataset) or "batch" not in curves.dims:
         description = (
-            f"have axes {sorted(map(str, curves.dims))}"
+            f"has axes {sorted(map(str, curves.dims))}"
             if isinstance(curves, xr.Dataset)
-            else f"are {type(curves).__name__}"
+            else f"is of type {type(curves).__name__}"
         )
         raise SettingError(
-            f"curves {description}; expected a dataset with axes 'policy' and 'batch': {_NEXT}"
+            parameter="curves",
+            problem=description,
+            expected=f"it must have axes 'policy' and 'batch'; {_NEXT}",
         )
     for role, variable in (("name", name), ("against", against)):
         if variable not in curves:
             raise SettingError(
-                f"{role}={variable!r} is not among the curves; write one of"
-                f" {sorted(map(str, curves))}"
+                parameter=role,
+                value=variable,
+                problem="is not among the curves",
+                expected=f"choose one of {sorted(map(str, curves))}",
             )
     both = curves[[name, against]]
     return both if "policy" in both.dims else both.expand_dims(policy=["policy"])
@@ -272,25 +276,36 @@ def _trials(
     for name, value in (("outcome", events), ("count", trials)):
         if value.shape != probs.shape:
             raise SettingError(
-                f"{name} has shape {value.shape} and probability {probs.shape}; they must be"
-                ' equal. Of draws pass the mean, such as rt.predict(model, result).mean(("chain",'
-                ' "draw"))'
+                parameter=name,
+                problem=f"has shape {value.shape}, and `probability` {probs.shape}",
+                expected="they must be equal; of draws pass the mean",
+                instead='rt.predict(model, result).mean(("chain", "draw"))',
             )
     if not probs.size or not trials.sum() > 0:
-        raise SettingError("there are no predictions; give arrays of probabilities and of outcomes")
+        raise SettingError(
+            parameter="probability",
+            problem="holds no predictions",
+            expected="give arrays of probabilities and of outcomes",
+        )
     if wrong := probs[~((probs >= 0) & (probs <= 1))].tolist():
         raise SettingError(
-            f"probability has {wrong[0]:g}; probabilities lie between 0 and 1 (swap the arguments?)"
+            parameter="probability",
+            value=wrong[0],
+            expected="probabilities lie between 0 and 1 (are the arguments swapped?)",
         )
     if wrong := trials[~((trials >= 0) & (trials % 1 == 0))].tolist():
         raise SettingError(
-            f"count has {wrong[0]:g}; it must hold whole numbers, how often each was tried"
+            parameter="count",
+            value=wrong[0],
+            expected="it must hold whole numbers, how often each was tried",
         )
     if wrong := events[~((events >= 0) & (events <= trials) & (2 * events % 1 == 0))].tolist():
         most = "1" if count is None else "its count"
         raise SettingError(
-            f"outcome has {wrong[0]:g}; it says how often each came true, from 0 to {most}, a tie"
-            " as half. Of labels write label == truth"
+            parameter="outcome",
+            value=wrong[0],
+            expected=f"it says how often each came true, from 0 to {most}, a tie as half",
+            instead="label == truth for labels",
         )
     return probs.ravel(), events.ravel(), trials.ravel()
 

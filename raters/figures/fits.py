@@ -10,7 +10,7 @@ from matplotlib.colors import Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from raters._validation import whole
+from raters._validation import at_most, whole
 from raters.errors import SettingError
 from raters.figures.base import (
     FAINT,
@@ -92,14 +92,20 @@ def _best_first(
     posterior = result["posterior"]
     if "reward" not in posterior:
         raise SettingError(
-            f"there are no rewards to draw; this result has {sorted(map(str, posterior))}. Fit"
-            " comparisons, such as rt.fit(rt.BTL(), votes, seed=0); raters.figures.certainty and"
-            " raters.figures.confusions draw audits of labels"
+            parameter="result",
+            problem=f"has no rewards to draw; it has {sorted(map(str, posterior))}",
+            expected=(
+                "fit comparisons; raters.figures.certainty and raters.figures.confusions draw"
+                " audits of labels"
+            ),
+            instead="rt.fit(rt.BTL(), votes, seed=0)",
         )
     if "type" in posterior["reward"].dims:
         raise SettingError(
-            "this result has rewards for each type of annotator; write"
-            " raters.figures.profiles(result)"
+            parameter="result",
+            problem="has rewards for each type of annotator",
+            expected="draw the profiles of the types",
+            instead="raters.figures.profiles(result)",
         )
     reward = posterior["reward"].stack(sample=("chain", "draw")).transpose("item", "sample")
     order = np.argsort(-reward.values.mean(1), kind="stable")
@@ -148,11 +154,7 @@ def ranks(result: xr.DataTree, *, top: int | None = None, most: int = 60) -> Plo
     draws, names = _best_first(result)
     top = min(3, len(names)) if top is None else top
     whole("top", top)
-    if top > len(names):
-        raise SettingError(
-            f"top={top} is not possible; there are {len(names)} items, such as"
-            f" top={min(3, len(names))}"
-        )
+    at_most("top", top, len(names), "items")
     rank = np.argsort(np.argsort(-draws, axis=0, kind="stable"), axis=0) + 1
     order = np.argsort(rank.mean(1), kind="stable")
     rows = rows_of(names[order], most, 2 * most // 3)

@@ -69,8 +69,10 @@ def confusions(audit: Audit, *, most: int = 12) -> Plots:
     check_audit(audit, "the first argument")
     if audit.confusion is None:
         raise SettingError(
-            "there are no confusion matrices: this is an audit of comparisons;"
-            " figures.auditor(audit) draws it"
+            parameter="audit",
+            problem="has no confusion matrices: it is of comparisons",
+            expected="draw one annotator after another",
+            instead="raters.figures.auditor(audit)",
         )
     order = np.lexsort((audit.table["competence"].values, -audit.table["p_below"].values))[:most]
     mean = (
@@ -194,8 +196,10 @@ def certainty(items: xr.Dataset | None) -> Plots:
     """
     if items is None:
         raise SettingError(
-            "there are no item labels: this is an audit of comparisons; figures.rewards(result)"
-            " ranks its items"
+            parameter="items",
+            problem="is missing: this is an audit of comparisons",
+            expected="draw the rewards of its items",
+            instead="raters.figures.rewards(result)",
         )
     ordered = items[["probability"]].isel(
         item=np.argsort(-items["probability"].values, kind="stable")

@@ -249,8 +249,10 @@ def weights(history: ArrayLike, solution: ArrayLike) -> Plots:
     path, exact = np.asarray(history, float), np.asarray(solution, float)
     if path.ndim != 2 or exact.shape != path.shape[1:]:
         raise SettingError(
-            f"history has shape {path.shape} and solution {exact.shape}; expected (step, type) and"
-            " (type,), such as weights(hedge(regret).history, linear_programme(regret).weights)"
+            parameter="history",
+            problem=f"has shape {path.shape}, and `solution` {exact.shape}",
+            expected="they must be (step, type) and (type,)",
+            instead="weights(hedge(regret).history, linear_programme(regret).weights)",
         )
     figure = Figure(figsize=(6.5, 3.8), layout="constrained", dpi=150)
     axes = figure.subplots()
@@ -283,6 +285,8 @@ def _check_types(result: xr.DataTree) -> None:
     check_draws(result)
     if "types" not in result.children:
         raise SettingError(
-            "this result has no types; fit rt.MixtureBTL(num_types=...) or"
-            " rt.ContextualBTL(num_types=...)"
+            parameter="result",
+            problem="has no types",
+            expected="fit a model with types of annotators",
+            instead="rt.MixtureBTL(num_types=...), or rt.ContextualBTL(num_types=...)",
         )

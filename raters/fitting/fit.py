@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import xarray as xr
 
+from raters._validation import instance, seed_number
 from raters.errors import BackendError, ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.fitting.result import (
     as_tree,
@@ -106,8 +107,11 @@ def fit(
     check_types(model, data, backend, seed)
     if not data.has_answers:
         raise DataError(
-            f"these {type(data).__name__} have no outcomes, so there is nothing to fit; rt.simulate"
-            " draws outcomes"
+            parameter="data",
+            value=data,
+            problem="has no outcomes, so there is nothing to fit",
+            expected="give judgements with outcomes, or simulate them",
+            instead="rt.simulate(model, data, seed=0)",
         )
     if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
         raise DataError(
@@ -170,22 +174,9 @@ def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:
         When one of them is not; the message names the line to write.
     """
     check_model(model)
-    check_data(data, "the second argument", model)
-    if isinstance(backend, type) or not isinstance(backend, Backend):
-        name = backend.__name__ if isinstance(backend, type) else repr(backend)
-        also = (
-            f"; write rt.{name}()"
-            if isinstance(backend, type) and issubclass(backend, Backend)
-            else ""
-        )
-        raise SettingError(
-            f"the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is {name}{also}"
-        )
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
-        raise SettingError(
-            f"seed={seed!r} is not possible; it must be a whole number from 0 to 2**32 - 1, such as"
-            " seed=0"
-        )
+    check_data(data, "data", model)
+    instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(), or rt.NUTS()")
+    seed_number(seed)
 
 
 def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Values:
@@ -194,24 +185,29 @@ def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Value
     model, data, fitted = program.model, program.data, data_of(start)
     if (stored := start.attrs.get("model", to_json(model))) != to_json(model):
         raise SettingError(
-            f"start= is a result of {shown(stored)}, not of {model!r}; pass an earlier result of"
-            " this model, or none"
+            parameter="start",
+            problem=f"is a result of {shown(stored)}, not of {model!r}",
+            expected="pass an earlier result of this model, or none",
         )
     if type(fitted) is not type(data):
         raise DataError(
-            f"start= was fitted to {type(fitted).__name__}, and these are {type(data).__name__};"
-            " leave it out"
+            parameter="start",
+            problem=f"was fitted to {type(fitted).__name__}, and these are {type(data).__name__}",
+            expected="leave it out",
         )
     for role in dict.fromkeys(data.names.values()):
         before, now = (tuple(map(str, getattr(part, role))) for part in (fitted, data))
         if before != now:
             raise DataError(
-                f"start= was fitted to other {role.replace('_', ' ')}: {_difference(before, now)}"
+                f"start= was fitted to other {role.replace('_', ' ')}: {_difference(before, now)}",
+                parameter="start",
             )
     group = "mode" if "mode" in start.children and not backend.exact else "posterior"
     if missing := [name for name in program.sites if name not in start[group]]:
         raise SettingError(
-            f"start= has no draws of {', '.join(missing)}; pass what rt.fit returned"
+            parameter="start",
+            problem=f"has no draws of {', '.join(missing)}",
+            expected="pass an earlier result of this model, or none",
         )
     values = {name: np.asarray(start[group][name].values, np.float64) for name in program.sites}
     if group == "mode":

@@ -119,8 +119,9 @@ def _class_table(
     assert latent is not None
     if not asked.has_answers:
         raise DataError(
-            "these questions have no answers to infer the class from; units without any answer may"
-            " be among others with some"
+            parameter="questions",
+            problem="has no answers to infer the class from",
+            expected="units without any answer may be among others with some",
         )
     num_draws = sizes[0] * sizes[1]
     if (total := num_draws * asked.num_units * latent.size) > _MOST:

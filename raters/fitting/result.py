@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
+from raters._validation import instance
 from raters.errors import SettingError
 from raters.fitting.storage import from_json, imported_class, qualified_name, shown, to_json
 from raters.inference.base import Draws
@@ -39,17 +40,10 @@ def check_model(model: Any) -> None:
     SettingError
         When it is none.
     """
-    if not isinstance(model, Model):
-        name = model.__name__ if isinstance(model, type) else type(model).__name__
-        also = (
-            f"; write rt.{name}()" if isinstance(model, type) and issubclass(model, Model) else ""
-        )
-        raise SettingError(
-            f"the first argument must be a model, such as rt.BTL(); it is {name}{also}"
-        )
+    instance("model", model, Model, "a model", "rt.BTL()")
 
 
-def check_data(data: Any, what: str, model: Model[Any]) -> None:
+def check_data(data: Any, name: str, model: Model[Any]) -> None:
     """Raise unless these are judgements of the model's kind, and not the table that they are read
     from.
 
@@ -57,8 +51,8 @@ def check_data(data: Any, what: str, model: Model[Any]) -> None:
     ----------
     data : object
         Value to check.
-    what : str
-        Name of the value in messages, such as ``"questions"``.
+    name : str
+        Parameter that has the value, such as ``"questions"``.
     model : Model
 
     Raises
@@ -67,26 +61,22 @@ def check_data(data: Any, what: str, model: Model[Any]) -> None:
         When they are not.
     """
     if not isinstance(data, Judgements):
-        containers = ", ".join(kind.data.__name__ for kind in registered_kinds())
-        example = next(kind.data.__name__ for kind in registered_kinds())
+        containers = [kind.data.__name__ for kind in registered_kinds()]
         raise SettingError(
-            f"{what} must be judgements ({containers}); it is {type(data).__name__}. Read a table"
-            f" first, as with rt.{example}.from_frame(table, ...)",
-            parameter=what,
+            parameter=name,
             value=data,
+            expected=f"it must be judgements ({', '.join(containers)}); read a table first",
+            instead=f"rt.{containers[0]}.from_frame(table, ...)",
         )
     if not isinstance(data, model.data_type):
-        others = [
-            type(kind.default).__name__
-            for kind in registered_kinds()
-            if isinstance(data, kind.data)
-        ]
-        instead = f"; rt.{others[0]}() is one of {type(data).__name__}" if others else ""
+        others = [kind.default for kind in registered_kinds() if isinstance(data, kind.data)]
         raise SettingError(
-            f"{type(model).__name__} is a model of {model.data_type.__name__}; {what} is"
-            f" {type(data).__name__}{instead}",
-            parameter=what,
+            parameter=name,
             value=data,
+            problem=f"is {type(data).__name__}, and {type(model).__name__} is a model of"
+            f" {model.data_type.__name__}",
+            expected="choose a model of these judgements",
+            instead=f"rt.{type(others[0]).__name__}()" if others else None,
         )
 
 
@@ -207,11 +197,14 @@ def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
     """
     check_model(model)
     data = data_of(result)
-    check_data(data, "what the result was fitted to", model)
+    check_data(data, "result", model)
     fitted = result.attrs.get("model", "")
     if fitted and fitted != to_json(model):
         raise SettingError(
-            f"this result was fitted with {shown(fitted)}, not {model!r}; pass that model"
+            parameter="model",
+            value=model,
+            problem=f"is not the model of this result: it was fitted with {shown(fitted)}",
+            expected="pass that model",
         )
     return Program(model, data)
 
@@ -245,7 +238,9 @@ def draws_of(
     posterior = result["posterior"]
     if missing := [name for name in program.sites if name not in posterior]:
         raise SettingError(
-            f"this result has no draws of {missing}: it was not fitted with {program.model!r}"
+            parameter="result",
+            problem=f"has no draws of {missing}, so it was not fitted with {program.model!r}",
+            expected="pass the model that it was fitted with",
         )
     values = {}
     for name in program.sites:

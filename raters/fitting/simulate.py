@@ -91,34 +91,45 @@ def _held(model: Model[Any], sites: dict[str, Any], given: Values) -> Values:
     """Values of sites to hold, checked against the model."""
     if not isinstance(given, Mapping):
         raise SettingError(
-            "given= takes a mapping of site names to values, such as given={'reward': ...}, not"
-            f" {given!r}"
+            parameter="given",
+            value=given,
+            expected="it must map names of sites to values",
+            instead="given={'reward': ...}",
         )
-    held = {}
-    for name, value in given.items():
-        if name not in sites:
-            raise SettingError(
-                f"{type(model).__name__} has no site {name!r} to hold; it has {list(sites)}"
-            )
-        try:
-            held[name] = jnp.asarray(value, float)
-        except (TypeError, ValueError) as error:
-            raise SettingError(
-                f"given={{{name!r}: ...}} must hold numbers, not {value!r}"
-            ) from error
-        if np.shape(value) != sites[name].shape:
-            raise SettingError(
-                f"{name!r} has shape {np.shape(value)}; {type(model).__name__} needs"
-                f" {sites[name].shape}"
-            )
-        support = sites[name].support
-        inside = jnp.isfinite(held[name]).all(tuple(range(-support.event_dim, 0))) & support(
-            held[name]
+    if unknown := [name for name in given if name not in sites]:
+        raise SettingError(
+            parameter="given",
+            value=unknown[0],
+            problem=f"names no site of {type(model).__name__}",
+            expected=f"it has {list(sites)}",
         )
-        if not inside.all():
-            wrong = float(held[name][~inside].ravel()[0])
-            raise SettingError(
-                f"{name!r} holds {wrong:g}, which its prior rules out; it must lie in"
-                f" {sites[name].support}"
-            )
+    return {name: _of_site(name, value, sites[name]) for name, value in given.items()}
+
+
+def _of_site(name: str, value: Any, site: Any) -> jax.Array:
+    """A value as an array, checked against its site."""
+    try:
+        held = jnp.asarray(value, float)
+    except (TypeError, ValueError) as error:
+        raise SettingError(
+            parameter="given",
+            value=value,
+            problem=f"holds no numbers for {name!r}",
+            expected="give numbers",
+        ) from error
+    if np.shape(value) != site.shape:
+        raise SettingError(
+            parameter="given",
+            problem=f"has {name!r} of shape {np.shape(value)}",
+            expected=f"it must be {site.shape}",
+        )
+    support = site.support
+    inside = jnp.isfinite(held).all(tuple(range(-support.event_dim, 0))) & support(held)
+    if not inside.all():
+        raise SettingError(
+            parameter="given",
+            problem=f"has {name!r} with {float(held[~inside].ravel()[0]):g}, which its prior rules"
+            " out",
+            expected=f"it must lie in {support}",
+        )
     return held

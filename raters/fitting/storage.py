@@ -93,7 +93,8 @@ def from_json(text: str, expected: tuple[type, ...], what: str) -> Any:
     try:
         return _decoded(json.loads(text), expected)
     except SettingError as error:
-        raise SettingError(f"cannot rebuild the {what}: {error}") from error
+        parts = error.parts | {"problem": f"{error.problem}, so the {what} cannot be rebuilt"}
+        raise SettingError(f"cannot rebuild the {what}: {error}", **parts) from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise SettingError(
             f"cannot rebuild the {what} from {shown(text)}: the file was altered ({error})"
@@ -164,7 +165,11 @@ def imported_class(name: str, expected: tuple[type, ...]) -> type:
         names = ", ".join(kind.__name__ for kind in expected)
         raise SettingError(
             f"class {path!r} of module {module!r} is not there, or derives from none of {names};"
-            " import the module that defines it first, or give the object itself"
+            " import the module that defines it first, or give the object itself",
+            parameter="kind",
+            value=None,
+            problem=f"does not bring class {path!r} of module {module!r}",
+            expected=f"name a kind whose module imports it, as MODULE:NAME, such as {module}:KIND",
         )
     return named[-1]
 

@@ -22,7 +22,7 @@ from numpyro.infer.util import log_density
 from numpyro.primitives import Messenger
 
 from raters._validation import one_of, positive, whole
-from raters.errors import ConvergenceWarning
+from raters.errors import ConvergenceWarning, Reason
 from raters.inference.base import NUMPYRO, Backend, Draws, centre, progress_bar
 from raters.model import Model, Values
 from raters.program import Program, inside, log_joint
@@ -191,9 +191,16 @@ class SVI(Backend):
         if reason := model.why_not(data):
             return reason
         if self.batch_size is not None and program.unit != data.unit:
-            return (
+            return Reason(
                 f"SVI takes mini-batches of {data.unit}s, and the likelihood of"
-                f" {type(model).__name__} is a product over {program.unit}s; leave batch_size out"
+                f" {type(model).__name__} is a product over {program.unit}s; leave batch_size out",
+                parameter="batch_size",
+                value=self.batch_size,
+                problem=(
+                    f"asks for mini-batches of {data.unit}s, and the likelihood of"
+                    f" {type(model).__name__} is a product over {program.unit}s"
+                ),
+                expected="leave it out",
             )
         return None
 

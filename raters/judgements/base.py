@@ -221,9 +221,9 @@ class Judgements(Roles):
         stays = staying(self.judges, names, self.judge)
         if not self.judgements_by(self.judge)[stays].any():
             raise DataError(
-                f"dropping these {self.judge}s would leave no judgement; keep at least one who gave"
-                " some",
                 parameter="names",
+                problem=f"holds all {self.judge}s who gave judgements, so none would be left",
+                expected="keep at least one who gave some",
             )
         column, code = self.code_columns(self.judge)[0], (np.cumsum(stays) - 1).astype(np.int32)
         part = self.rows(stays[np.asarray(getattr(self, column))])

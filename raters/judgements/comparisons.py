@@ -191,7 +191,7 @@ class Comparisons(Pairs):
         columns = read_columns(frame, **roles, annotator=annotator, count=count)
         left, right = columns[left_role], columns[right_role]
         (left_code, right_code), item_names = encode_names([left, right], items, "item")
-        reading.check_items(left_code, right_code, item_names, (left.name, right.name))
+        reading.check_items(left_code, right_code, item_names, (left, right))
         who, annotator_names = reading.annotators(columns, annotators, len(left))
         wins = np.ones(len(left), np.float32)
         if outcome is not None:

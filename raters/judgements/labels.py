@@ -529,9 +529,13 @@ class Labels(Grouped):
             raise DataError(
                 f"the model was fitted with {len(like.feature_names) - 1} features"
                 f" ({shorten(like.feature_names[1:])}), and these labels have"
-                f" {max(len(self.feature_names) - 1, 0)} ({shorten(self.feature_names[1:])});"
-                " add the same ones, in the same order, with labels.with_features(...,"
-                " like=fitted_labels)"
+                f" {max(len(self.feature_names) - 1, 0)} ({shorten(self.feature_names[1:])}); add"
+                " the same ones, in the same order, with labels.with_features(...,"
+                " like=fitted_labels)",
+                parameter="features",
+                problem=f"({shorten(self.feature_names[1:])}) differ from those of the fit"
+                f" ({shorten(like.feature_names[1:])})",
+                expected="give the same ones, in the same order",
             )
         raw = np.asarray(self.features) * np.asarray(self.scale) + np.asarray(self.centre)
         scaled = (raw - np.asarray(like.centre)) / np.asarray(like.scale)

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int, Num, Shaped
 
 from raters._validation import whole
 from raters.errors import DataError, SettingError
-from raters.judgements.reading.columns import match_names, shorten
+from raters.judgements.reading.columns import match_names
 
 
 def matched_codes(
@@ -42,8 +42,10 @@ def check_padding(rows: Any, present: int) -> None:
     whole("rows", rows)
     if rows < present:
         raise SettingError(
-            f"rows={rows} is not possible; there are {present} rows already, such as"
-            f" rows={pad_to(present)}"
+            parameter="rows",
+            value=rows,
+            expected=f"there are {present} rows already, so give at least as many",
+            instead=f"rows={pad_to(present)}",
         )
 
 
@@ -57,9 +59,11 @@ def check_result(result: Any) -> None:
     """Raise unless this is a result of `raters.fit`, with the data that it was fitted to."""
     if "data" not in getattr(result, "attrs", {}) or "constant_data" not in result:
         raise DataError(
-            "expected a result of rt.fit, with the data that it was fitted to; this is a"
-            f" {type(result).__name__} without them. Pass what rt.fit returned, or what"
-            " arviz.from_netcdf read back"
+            parameter="result",
+            value=result,
+            problem="does not hold the data that it was fitted to",
+            expected="pass a result, as fitted or as read back from its file",
+            instead="rt.fit(model, votes), or arviz.from_netcdf(path)",
         )
 
 
@@ -96,11 +100,18 @@ def staying(names: Sequence[Any], dropped: Iterable[Any], role: str) -> Bool[np.
     """Mask of the names that stay when some are dropped; `DataError` for names that are not
     there."""
     if isinstance(dropped, str):
-        raise DataError(f"the names to drop must be a list; write [{dropped!r}]")
+        raise DataError(
+            parameter="names",
+            value=dropped,
+            expected="it must be a list of names",
+            instead=f"[{dropped!r}]",
+        )
     gone = set(dropped)
     if unknown := gone - set(names):
         raise DataError(
-            f"no {role} is called {shorten(sorted(map(repr, unknown)))}; nobody was dropped. "
-            f"Names are such as {', '.join(map(repr, names[:3]))}"
+            parameter="names",
+            value=sorted(map(str, unknown)),
+            problem=f"hold names of no {role}, and nobody was dropped",
+            expected=f"names are such as {', '.join(map(repr, names[:3]))}",
         )
     return np.array([name not in gone for name in names])

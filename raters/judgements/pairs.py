@@ -336,7 +336,11 @@ class Pairs(Judgements):
             raise DataError(
                 f"the model was fitted with {len(like.feature_names)} features, and these"
                 f" comparisons lack {len(missing)} of them ({shorten(missing)}); add them with"
-                " votes.with_features(...), or by from_frame(..., features={...})"
+                " votes.with_features(...), or by from_frame(..., features={...})",
+                parameter="features",
+                value=list(missing),
+                problem="of the fit are missing from these comparisons",
+                expected="add them",
             )
         order = [self.feature_names.index(name) for name in like.feature_names]
         features = np.asarray(self.features)[:, order]

@@ -215,6 +215,8 @@ def report(
             " rt.audit(model, result)",
             parameter="audit",
             value=audit,
+            problem=f"is of other {facts.plural(data.judge)} than those of the result",
+            expected="pass the audit of this result",
         )
     _check_command(command)
     table = _table(questions, data)
@@ -227,7 +229,8 @@ def _check_command(command: str) -> None:
         raise SettingError(
             parameter="command",
             value=command,
-            expected="it must be text, as of command=shlex.join(sys.argv)",
+            expected="it must be text",
+            instead="command=shlex.join(sys.argv)",
         )
     try:
         shlex.split(command)
@@ -235,8 +238,9 @@ def _check_command(command: str) -> None:
         raise SettingError(
             parameter="command",
             value=command,
-            expected=f"it is no command line ({str(error).lower()}); quote its words, as"
-            " command=shlex.join(sys.argv) does",
+            problem=f"is no command line ({str(error).lower()})",
+            expected="quote its words",
+            instead="command=shlex.join(sys.argv)",
         ) from error
 
 
@@ -252,9 +256,9 @@ def _table(questions: Any, data: Judgements) -> pd.DataFrame | None:
     roles = question_roles(data)
     if not isinstance(table, pd.DataFrame) or not set(roles) <= set(table.columns):
         raise SettingError(
-            f"questions={type(questions).__name__}(...) is not possible; it must have the columns"
-            f" {', '.join(roles)}, such as questions=rt.suggest(model, result, candidates)",
             parameter="questions",
             value=questions,
+            expected=f"it must have the columns {', '.join(roles)}",
+            instead="questions=rt.suggest(model, result, candidates)",
         )
     return table

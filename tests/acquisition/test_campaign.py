@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sqlite3
 import sys
 import tempfile
@@ -47,6 +48,7 @@ from raters.distributions import Votes
 from raters.errors import BackendError, DataError, SettingError
 from raters.fitting.storage import to_json
 from tests.acquisition import crashing
+from tests.refusals import raises_about
 
 BY_CHANCE = Policy(score=Random(), batch=Top())
 # Where syncing costs nothing.
@@ -168,11 +170,9 @@ def test_only_those_who_are_there_are_asked(start):
     assert not campaign.done
     assert campaign.outstanding(annotator="ann").sizes["id"] == 0
     assert campaign.outstanding(annotator="bob").sizes["id"] == 3
-    with pytest.raises(
-        DataError, match=r"annotator= names nobody; give a name, such as annotator=\['ann'\]"
-    ):
+    with raises_about(DataError, "annotator"):
         campaign.ask(annotator=[])
-    with pytest.raises(DataError, match=r"'bobby'.*did you mean 'bob'"):
+    with raises_about(DataError, "annotator", "bobby"):
         campaign.ask(annotator="bobby")
 
 
@@ -320,16 +320,16 @@ def test_answers_that_are_none(start, wrong):
 def test_calls_that_cannot_be_meant(start):
     campaign = start()
     (one, _), told = ids(campaign.ask()), campaign.tell
-    for action in (
-        lambda: told(3, "first"),
-        lambda: told({one: "first"}, "second"),
-        lambda: told([one]),
+    for action, *about in (
+        (lambda: told(3, "first"), "answers", 3),
+        (lambda: told({one: "first"}, "second"), "answer", "second"),
+        (lambda: told([one]), "answers", [one]),
     ):
-        with pytest.raises(DataError, match="tell takes"):
+        with raises_about(DataError, *about):
             action()
     with pytest.raises(DataError, match="comes twice"):
         told({one: "first", f" {one}": "second"})
-    with pytest.raises(SettingError, match="correct='yes'"):
+    with raises_about(SettingError, "correct", "yes"):
         told(one, "first", correct="yes")
     with pytest.raises(DataError, match="it is of another campaign"):
         told(f"zz{one[2:]}", "first")
@@ -339,10 +339,7 @@ def test_an_answer_that_contradicts_one_told_before(start, votes):
     campaign = start(rt.Candidates.pairs(votes, items=["beer", "milk"], annotators=["ann"]))
     (one,) = ids(campaign.ask())
     campaign.tell(one, "beer")
-    with pytest.raises(
-        DataError,
-        match=rf"question {one} has the answer 'beer' \(told .*\), and now 'tie'.*correct=True",
-    ):
+    with raises_about(DataError, "correct"):
         campaign.tell(one, "tie")
     assert campaign.tell(one, "tie", correct=True).corrected == (one,)
     assert campaign.data.wins.tolist() == [0.5]
@@ -567,38 +564,30 @@ def test_a_rule_is_looked_at_before_the_first_answer(start, votes):
 @pytest.mark.slow
 def test_rules_that_cannot_be(start, votes, labels, folder):
     of_labels = {"pool": rt.Candidates.labels(labels), "model": rt.DawidSkene()}
-    for wrong, says in [
-        ({"stop": ExpectedAccuracy(0.9)}, "ExpectedAccuracy .* BTL has none"),
-        ({"stop": Budget(9) | ExpectedAccuracy(0.9)}, "ExpectedAccuracy .* BTL has none"),
-        ({"stop": ExpectedTau(0.9), **of_labels}, "DawidSkene has no reward"),
-        (
-            {"stop": OrderIsRight(0.9), "model": rt.MixtureBTL(num_types=2)},
-            "MixtureBTL has several orders",
-        ),
-        ({"stop": OrderIsRight(0.999)}, r"the 500 draws of a fit show at most 0.998"),
-        (
-            {"stop": TopIsRight(1, 0.99), "backend": rt.PGEM(draws=50)},
-            r"the 50 draws of a fit show at most 0.98",
-        ),
-        ({"stop": TopIsRight(4, 0.9)}, "k=4 is not possible with 3 items"),
-        ({"stop": GainBelow(0.1, score=TruthVariance())}, "BTL has no true classes"),
-        (
-            {"stop": GainBelow(0.1, score=ErrorReduction())},
-            "needs a score of at least 0, and this one can be negative",
-        ),
+    for wrong, *about in [
+        ({"stop": ExpectedAccuracy(0.9)}, "at_least", 0.9),
+        ({"stop": Budget(9) | ExpectedAccuracy(0.9)}, "at_least", 0.9),
+        ({"stop": ExpectedTau(0.9), **of_labels}, "stop"),
+        ({"stop": OrderIsRight(0.9), "model": rt.MixtureBTL(num_types=2)}, "stop"),
+        ({"stop": OrderIsRight(0.999)}, "probability", 0.999),
+        ({"stop": TopIsRight(1, 0.99), "backend": rt.PGEM(draws=50)}, "probability", 0.99),
+        ({"stop": TopIsRight(4, 0.9)}, "k", 4),
+        ({"stop": GainBelow(0.1, score=TruthVariance())}, "target", "truth"),
+        ({"stop": GainBelow(0.1, score=ErrorReduction())}, "score", ErrorReduction()),
     ]:
-        with pytest.raises(SettingError, match=says):
+        with raises_about(SettingError, *about):
             start(**wrong)
     for rule in (
         GainBelow(0.1, costs={"zoe": 2.0}),
         ExpectedTau(0.9) & Budget(9, costs={"zoe": 2.0}),
     ):
-        with pytest.raises(DataError, match="'zoe'"):
+        with raises_about(DataError, "costs", "zoe"):
             start(stop=rule)
     assert not list(folder.iterdir())
     campaign = start()
-    with pytest.raises(SettingError, match=r"at most 0\.998"):
+    with raises_about(SettingError, "probability", 0.999) as caught:
         Campaign.open(campaign.path, stop=OrderIsRight(0.999))
+    assert "the 500 draws of a fit show at most 0.998" in str(caught.value)
     assert Campaign.open(campaign.path).stop is None
 
 
@@ -800,15 +789,16 @@ def test_another_campaign_is_refused(start, votes, labels):
         ({"data": votes.take([0])}, "its data is 9|its data is 3 rows"),
         ({"pool": rt.Candidates.labels(labels), "model": rt.DawidSkene()}, "its model is"),
     ]:
-        with pytest.raises(DataError, match=f"belongs to another campaign: {says}"):
+        with raises_about(DataError, "path") as caught:
             start(**changed)
+        assert re.search(f"belongs to another campaign: {says}", str(caught.value))
 
 
 # ---------------------------------------------------------------- bad input
 
 
 def test_an_empty_pool(start, votes, labels):
-    with pytest.raises(DataError, match=r"the pool is empty.*the Comparisons to ask about"):
+    with raises_about(DataError, "pool"):
         start(rt.Candidates.pairs(votes).take(slice(0, 0)))
     empty = rt.Labels(
         [],
@@ -825,26 +815,20 @@ def test_an_empty_pool(start, votes, labels):
         labels.annotators,
         labels.classes,
     )
-    with pytest.raises(DataError, match=r"the pool is empty.*the Labels to ask about"):
+    with raises_about(DataError, "pool"):
         start(empty, model=rt.DawidSkene())
 
 
 def test_a_pool_that_the_data_do_not_cover(start, votes, labels):
     other = rt.Comparisons([0], [1], [0], None, None, ("tea", "wine"), ("ann",))
-    with pytest.raises(
-        DataError, match=r"1 item\(s\) are not among the 3 items known, e.g. 'wine'"
-    ):
+    with raises_about(DataError, "item", "wine"):
         start(other, data=votes)
     other = rt.Comparisons([0], [1], [0], None, None, ("tea", "milk"), ("eve",))
-    with pytest.raises(
-        DataError, match=r"1 annotator\(s\) are not among the 2 annotators known, e.g. 'eve'"
-    ):
+    with raises_about(DataError, "annotator", "eve"):
         start(other, data=votes)
     table = {"page": [1, 2], "who": ["ann", "bob"], "says": ["ham", "egg"]}
     other = rt.Labels.from_frame(table, item="page", annotator="who", label="says")
-    with pytest.raises(
-        DataError, match=r"classes of data= is \('ham', 'spam'\), and of the pool \('egg', 'ham'\)"
-    ):
+    with raises_about(DataError, "data"):
         start(other, model=rt.DawidSkene(), data=labels)
     part = rt.Comparisons([0], [1], [0], None, None, ("milk", "tea"), ("bob",))
     assert triplets(start(part, data=votes).ask()) == [
@@ -855,8 +839,8 @@ def test_a_pool_that_the_data_do_not_cover(start, votes, labels):
 def test_pools_and_votes_that_cannot_be(start, votes, labels):
     pool = rt.Candidates.pairs(votes)
     for wrong, says in [
-        ({"data": labels}, "data= are Labels, and the pool is Comparisons"),
-        ({"data": pool}, "data= have no outcomes"),
+        ({"data": labels}, "is Labels, and the pool is Comparisons"),
+        ({"data": pool}, "data= has no outcomes"),
         (
             {"pool": rt.Comparisons([0], [9], [0], None, None, ("a", "b"), ("x",))},
             "have item number 9",
@@ -876,38 +860,39 @@ def test_pools_and_votes_that_cannot_be(start, votes, labels):
 
 
 def test_settings_that_cannot_be(start, folder):
-    for wrong, says in [
-        ({"model": rt.BTL}, "must be a model"),
-        ({"model": rt.DawidSkene()}, "is a model of Labels"),
-        ({"pool": {"first": [1]}}, r"the pool must be judgements \(Comparisons, Labels"),
-        ({"backend": rt.PGEM}, "backend= takes"),
-        ({"policy": "ranking"}, "policy= takes"),
-        ({"stop": 0.95}, "stop= takes"),
-        ({"batch_size": 0}, "batch_size=0"),
-        ({"budget": -1.0}, "budget=-1.0 is not possible; it must be a number above 0$"),
-        ({"budget": np.nan}, "budget=nan"),
-        ({"again": 1}, "again=1"),
-        ({"seed": -1}, "seed=-1"),
+    for wrong in [
+        {"model": rt.BTL},
+        {"pool": {"first": [1]}},
+        {"backend": rt.PGEM},
+        {"policy": "ranking"},
+        {"stop": 0.95},
+        {"batch_size": 0},
+        {"budget": -1.0},
+        {"budget": np.nan},
+        {"again": 1},
+        {"seed": -1},
     ]:
-        with pytest.raises(SettingError, match=says):
+        with raises_about(SettingError, *next(iter(wrong.items()))):
             start(**wrong)
-    with pytest.raises(SettingError, match="number=0"):
+    with raises_about(SettingError, "pool"):
+        start(model=rt.DawidSkene())
+    with raises_about(SettingError, "number", 0):
         start().ask(0)
-    with pytest.raises(SettingError, match="costs has -1"):
+    with raises_about(SettingError, "costs", -1):
         Policy(costs={"ann": -1})
-    with pytest.raises(DataError, match="'eve'"):
+    with raises_about(DataError, "costs", "eve"):
         start(policy=Policy(score=Random(), costs={"eve": 1.0}), path="other.db")
     assert sorted(file.name for file in folder.iterdir()) == ["campaign.db"]
 
 
 def test_a_policy_that_the_model_cannot_serve(start, labels, folder):
-    with pytest.raises(SettingError, match="DawidSkene has no reward"):
+    with raises_about(SettingError, "target"):
         start(rt.Candidates.labels(labels), model=rt.DawidSkene(), policy=Policy(target="ranking"))
     assert not list(folder.iterdir())
 
 
 def test_a_model_that_the_backend_cannot_run(start, votes):
-    with pytest.raises(BackendError, match="position"):
+    with raises_about(BackendError, "position_bias", True):
         start(model=rt.BTL(position_bias=True))
 
 
@@ -977,7 +962,7 @@ def test_a_journal_imports_and_calls_nothing(start, name, what):
 
     imported = set(sys.modules)
     path = rewritten(start(), what, changed)
-    with pytest.raises(SettingError, match=r"import the module|none of the classes expected"):
+    with raises_about(SettingError, "kind"):
         Campaign.open(path)
     assert set(sys.modules) == imported
 

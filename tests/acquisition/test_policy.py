@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
@@ -23,6 +21,7 @@ from raters.acquisition import (
 )
 from raters.errors import DataError, SettingError
 from tests.acquisition.crowd import ANNOTATORS, COMPETENCE, MODEL, PAIRS, POSTERIOR, RESULT
+from tests.refusals import raises_about
 
 WHO = np.asarray(PAIRS.annotator)
 
@@ -220,51 +219,44 @@ def test_the_same_seed_gives_the_same_questions():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "about"),
     [
-        ({"target": "rankings"}, "target='rankings' is unknown; choose one of 'ranking'"),
-        ({"target": "ranking", "score": Bald()}, "both say what is wanted"),
-        ({"score": Bald}, "it must be an object such as rt.acquisition.Bald()"),
-        ({"batch": "top"}, "it must be an object such as rt.acquisition.Unique()"),
-        ({"annotator": Joint}, "it must be an object such as rt.acquisition.BestMean()"),
-        ({"costs": {"ann": -1.0}}, "costs has -1.0 for 'ann'; it must be a number above 0"),
-        ({"costs": {"ann": 0}}, "costs has 0 for 'ann'; it must be a number above 0"),
-        ({"costs": {"ann": float("nan")}}, "costs has nan for 'ann'"),
-        ({"costs": 3}, "costs=3 is not possible; it must map names to numbers"),
-        ({"quota": "3"}, "such as quota={'ann': 2}, or be one whole number for all"),
-        ({"quota": -1}, "quota=-1 is not possible"),
-        ({"quota": {"ann": "two"}}, "quota has 'two' for 'ann'"),
-        ({"least_share": 2}, "least_share=2 is not possible; it must lie between 0 and 1"),
-        ({"k": 0}, "k=0 is not possible"),
-        ({"target": "ranking", "k": 3}, "k=3 belongs to target='top_k'"),
+        ({"target": "rankings"}, ("target", "rankings")),
+        ({"target": "ranking", "score": Bald()}, ("score",)),
+        ({"score": Bald}, ("score",)),
+        ({"batch": "top"}, ("batch", "top")),
+        ({"annotator": Joint}, ("annotator",)),
+        ({"costs": {"ann": -1.0}}, ("costs", -1.0)),
+        ({"costs": {"ann": 0}}, ("costs", 0)),
+        ({"costs": {"ann": float("nan")}}, ("costs", float("nan"))),
+        ({"costs": 3}, ("costs", 3)),
+        ({"quota": "3"}, ("quota", "3")),
+        ({"quota": -1}, ("quota", -1)),
+        ({"quota": {"ann": "two"}}, ("quota", "two")),
+        ({"least_share": 2}, ("least_share", 2)),
+        ({"k": 0}, ("k", 0)),
+        ({"target": "ranking", "k": 3}, ("k", 3)),
     ],
 )
-def test_settings_that_cannot_be(settings, message):
-    with pytest.raises(SettingError, match=re.escape(message)):
+def test_settings_that_cannot_be(settings, about):
+    with raises_about(SettingError, *about):
         rt.Policy(**settings)
 
 
 def test_what_only_the_crowd_can_say():
-    with pytest.raises(
-        SettingError,
-        match=re.escape(
-            "least_share=0.3 is not possible with 4 annotators to ask; it must be at most 0.25"
-        ),
-    ):
+    with raises_about(SettingError, "least_share", 0.3):
         choose(3, least_share=0.3)
-    with pytest.raises(DataError, match="are not among the 4 annotators known"):
+    with raises_about(DataError, "costs", "eve"):
         rt.suggest(MODEL, RESULT, PAIRS, policy=rt.Policy(costs={"eve": 2.0}))
-    with pytest.raises(
-        SettingError, match=re.escape("competence names 1 of 4 annotators; add 1, 2, 3")
-    ):
+    with raises_about(SettingError, "competence"):
         choose(3, annotator=Oracle({0: 1.0}))
-    with pytest.raises(SettingError, match="k=6 is not possible with 6 items"):
+    with raises_about(SettingError, "k", 6):
         choose(3, target="top_k", k=6)
-    with pytest.raises(SettingError, match="ExtendedBTL has no true classes"):
+    with raises_about(SettingError, "target", "truth"):
         choose(3, target="truth")
-    with pytest.raises(SettingError, match="costs need scores of at least 0"):
+    with raises_about(SettingError, "costs"):
         choose(3, score=rt.acquisition.ErrorReduction(), costs={0: 2.0})
-    with pytest.raises(DataError, match="no candidates to choose from"):
+    with raises_about(DataError, "candidates"):
         rt.Policy().choose(POSTERIOR, PAIRS.take(slice(0, 0)), 3, seed=0)
-    with pytest.raises(SettingError, match="both say what is wanted"):
+    with raises_about(SettingError, "target", "ranking"):
         rt.suggest(MODEL, RESULT, PAIRS, target="ranking", policy=rt.Policy())

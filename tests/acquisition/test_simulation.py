@@ -3,7 +3,6 @@ up once."""
 
 from __future__ import annotations
 
-import re
 import warnings
 
 import numpy as np
@@ -22,6 +21,7 @@ from raters.acquisition import (
 )
 from raters.acquisition.simulation import simulation
 from raters.errors import DataError, SettingError
+from tests.refusals import raises_about
 
 TRUTH = {"reward": np.array([-1.5, -0.5, 0.0, 0.5, 1.5]), "competence": np.array([0.9, 0.2, 0.0])}
 MODEL = rt.ExtendedBTL(competence_spread=10.0)
@@ -64,7 +64,7 @@ def test_labels_and_types_are_answered_by_their_class():
     found = simulation._answer_probs(model, truth, pool)
     expected = truth["confusion"][pool.annotator, truth["true_class"][pool.item]]
     np.testing.assert_allclose(found.T, expected, atol=1e-6)
-    with pytest.raises(SettingError, match="truth needs 'true_class'"):
+    with raises_about(SettingError, "truth"):
         simulation._answer_probs(model, {"confusion": truth["confusion"]}, pool)
     votes = rt.datasets.preference_types(4, 5, 6, 2, seed=0).votes
     types = rt.MixtureBTL(num_types=2)
@@ -121,7 +121,7 @@ def test_costs_and_quotas_hold_to_the_end():
 
 
 def test_a_curve_that_is_not_there():
-    with pytest.raises(SettingError, match="there is no curve of 'accuracy'"):
+    with raises_about(SettingError, "name", "accuracy"):
         area_under_curve(simulate(RANDOM, batches=1), "accuracy")
 
 
@@ -187,39 +187,30 @@ def test_ties_and_turned_rows_in_a_record():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "about"),
     [
-        (
-            {"truth": TRUTH | {"skill": 1}},
-            "truth has ['skill']; it maps sites of ExtendedBTL to values",
-        ),
-        ({"truth": [1, 2]}, "truth is [1, 2]; it maps sites of ExtendedBTL to values"),
-        ({"truth": {"reward": np.zeros(5)}}, "truth has no 'competence', which answers depend on"),
-        (
-            {"truth": {"reward": np.full(5, np.nan), "competence": np.ones(3)}},
-            "truth has 'reward' with values that are no numbers",
-        ),
-        ({"policy": rt.Policy(quota=0)}, "there is nothing to ask under"),
-        (
-            {"truth": {"reward": np.zeros(3), "competence": np.ones(3)}},
-            "truth has 'reward' of shape (3,); the model needs (5,)",
-        ),
-        ({"policy": {}}, "there is no policy to try"),
-        ({"policy": {"a": "random"}}, "policy 'a' must be one such as rt.Policy"),
-        ({"batches": 0}, "batches=0 is not possible"),
-        ({"batch_size": 0}, "batch_size=0 is not possible"),
+        ({"truth": TRUTH | {"skill": 1}}, ("truth",)),
+        ({"truth": [1, 2]}, ("truth",)),
+        ({"truth": {"reward": np.zeros(5)}}, ("truth",)),
+        ({"truth": {"reward": np.full(5, np.nan), "competence": np.ones(3)}}, ("truth",)),
+        ({"policy": rt.Policy(quota=0)}, ("policy",)),
+        ({"truth": {"reward": np.zeros(3), "competence": np.ones(3)}}, ("truth",)),
+        ({"policy": {}}, ("policy",)),
+        ({"policy": {"a": "random"}}, ("policy", "random")),
+        ({"batches": 0}, ("batches", 0)),
+        ({"batch_size": 0}, ("batch_size", 0)),
     ],
 )
-def test_what_cannot_be_simulated(change, message):
-    with pytest.raises(SettingError, match=re.escape(message)):
+def test_what_cannot_be_simulated(change, about):
+    with raises_about(SettingError, *about):
         simulate(**({"policy": RANDOM} | change))
 
 
 @pytest.mark.slow
 def test_what_cannot_be_replayed():
-    with pytest.raises(DataError, match="there are no answers to replay"):
+    with raises_about(DataError, "votes"):
         replay_campaign(MODEL, POOL, RANDOM, progress=False)
-    with pytest.raises(DataError, match="are not among the 3 annotators known"):
+    with raises_about(DataError, "costs", "zoe"):
         simulate(rt.Policy(costs={"zoe": 2.0}))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 
 import numpy as np
@@ -13,6 +12,7 @@ from raters.acquisition import Bald, Top
 from raters.errors import DataError, DataWarning, SettingError
 from tests import hand
 from tests.acquisition.crowd import DRAWS, MODEL, PAIRS, POSTERIOR, RESULT, RNG, VOTES, wins
+from tests.refusals import raises_about
 
 EVERY = rt.Policy(target="everything", batch=Top())
 
@@ -127,26 +127,24 @@ def test_the_same_seed_gives_the_same_questions():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "about"),
     [
-        ({"batch_size": 0}, "batch_size=0 is not possible"),
-        ({"batch_size": 2.5}, "batch_size=2.5 is not possible"),
-        ({"draws": 1}, "draws=1 is not possible; it must be a whole number, at least 2"),
-        ({"candidates": [(0, 1)]}, "candidates must be judgements"),
+        ({"batch_size": 0}, ("batch_size", 0)),
+        ({"batch_size": 2.5}, ("batch_size", 2.5)),
+        ({"draws": 1}, ("draws", 1)),
+        ({"candidates": [(0, 1)]}, ("candidates", [(0, 1)])),
     ],
 )
-def test_options_out_of_range(options, message):
-    with pytest.raises(SettingError, match=re.escape(message)):
+def test_options_out_of_range(options, about):
+    with raises_about(SettingError, *about):
         rt.suggest(MODEL, RESULT, **({"candidates": PAIRS} | options))
 
 
 def test_unknown_names_in_candidates():
-    with pytest.raises(
-        DataError, match=r"1 item\(s\) are not among the 6 items known, e.g. 'zebra'"
-    ):
+    with raises_about(DataError, "item", "zebra"):
         ask(candidates=hand.votes((0, "zebra", 1)).unanswered())
 
 
 def test_what_is_no_result():
-    with pytest.raises(DataError, match=r"expected a result of rt\.fit"):
+    with raises_about(DataError, "result"):
         rt.suggest(MODEL, None, PAIRS)

@@ -14,6 +14,7 @@ from scipy import stats
 import raters as rt
 from raters.auditing.agreement import agreement
 from raters.errors import DataError, DataWarning, SettingError
+from tests.refusals import raises_about
 
 # One text per annotator, one character per item; "." where the annotator gave no label.
 # Krippendorff (2011), four observers, and the three of his Wikipedia example: only items with two
@@ -312,10 +313,10 @@ def test_no_item_with_two_annotators():
 def test_refusals(tiny):
     labels = labels_of(rows_of(FOUR))
     for wrong in (tiny, labels.unanswered(), labels.to_frame()):
-        with pytest.raises(DataError, match=r"rt\.Labels\.from_frame") as refusal:
+        with raises_about(DataError, "data") as refusal:
             agreement(wrong)
         assert refusal.value.parameter == "data"
-    with pytest.raises(SettingError, match=r"^level="):
+    with raises_about(SettingError, "level", 90):
         agreement(labels, level=90)
 
 

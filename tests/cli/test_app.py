@@ -382,11 +382,14 @@ def test_an_error_of_the_library_speaks_of_options():
     error = DataError("in Python", parameter="ties", value="error", expected="write drop or half")
     flags = {"ties": "--ties", "cost_keep_bad": "--cost-keep-bad", "places": "--place"}
     assert worded(error, flags) == "--ties error is not possible; write drop or half"
-    assert worded(error, {}) == "in Python"
+    assert worded(error, {}) == "ties error is not possible; write drop or half"
+    assert worded(DataError("in words"), flags) == "in words"
     error = DataError("", parameter="keep_bad", value=-1, expected="it must be positive")
     assert worded(error, flags).startswith("--cost-keep-bad -1 is not possible")
     error = DataError("", parameter="place 2", value="x", problem="is no column", expected="look")
     assert worded(error, flags) == "--place x is no column; look"
+    error = DataError(parameter="model", value=rt.ExtendedBTL(), expected="fit `places` first")
+    assert worded(error, flags) == "model extended-btl is not possible; fit --place first"
 
 
 def test_a_failed_second_fit_is_a_warning(audited, monkeypatch, capsys):

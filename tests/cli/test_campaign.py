@@ -495,8 +495,8 @@ def test_tables_that_are_wrong(journal, asked, capsys):
         (("start", "--items", "a,a", "--annotators", "x"), "--items a comes twice"),
         (("start", *STARTED, "--cost", "ann"), "write --cost NAME=NUMBER"),
         (("start", *STARTED, "--cost", "ann=much"), "write --cost ann=2.5"),
-        (("start", *STARTED, "--cost", "ann=-1"), "has -1.0 for 'ann'"),
-        (("start", *STARTED, "--cost", "eve=1"), "'eve'"),
+        (("start", *STARTED, "--cost", "ann=-1"), "--cost -1.0 is not possible for 'ann'"),
+        (("start", *STARTED, "--cost", "eve=1"), "--cost eve is not among"),
         (("start", *STARTED, "--budget", 0), "--budget 0.0 is not possible"),
         (("start", *STARTED, "--least-share", 2), "--least-share 2"),
         (("start", *STARTED, "--until", 2), "--until 2.0 is not possible"),
@@ -512,7 +512,7 @@ def test_tables_that_are_wrong(journal, asked, capsys):
         ),
         (
             ("start", *STARTED[:4], "--classes", "a,b", "--target", "ranking"),
-            "DawidSkene has no reward",
+            "--target needs draws of reward, and DawidSkene has none",
         ),
         (("start", "none.csv"), "there is no file 'none.csv'"),
         (("ask", "none.db"), "there is no journal 'none.db'; write it with raters campaign start"),
@@ -528,7 +528,7 @@ def test_mistakes_cost_one_line(tmp_path, capsys, monkeypatch, arguments, says):
     ("arguments", "says"),
     [
         (("start", *STARTED, "--out", "{journal}"), "is there already"),
-        (("ask", "{journal}", "--annotator", "eve"), "'eve'"),
+        (("ask", "{journal}", "--annotator", "eve"), "--annotator eve is not among"),
         (("ask", "{journal}", "--out", "questions.txt"), "cannot tell the format"),
         (("ask", "{journal}", "--budget", "-1"), "--budget -1.0"),
         (("tell", "{journal}", "--id", "a"), "--id and --answer go together"),

@@ -203,7 +203,7 @@ def test_a_kind_that_cannot_be_had_costs_one_line(school, capsys):
         ("nowhere:KIND", "--kind nowhere:KIND cannot be imported"),
         (":KIND", "--kind :KIND is not possible; write MODULE:NAME"),
         ("school:", "--kind school: is not possible; write MODULE:NAME"),
-        ("school:read", "--kind school:read is function, not raters.Kind"),
+        ("school:read", "--kind school:read is no raters.Kind; write school:KIND"),
         ("votes", "--kind votes is not possible; choose one of 'comparisons', 'labels'"),
     ):
         assert problem in refused(capsys, folder, "audit", school, "--kind", text)

@@ -380,7 +380,7 @@ def test_options_of_one_design_are_refused_for_the_other(tmp_path, capsys):
     said = refused(capsys, tmp_path, "simulate", "--design", "crowd", "--classes", 3, *out)
     assert "--classes belongs to --design label-crowd" in said
     said = refused(capsys, tmp_path, "simulate", "--design", "label-crowd", "--annotators", 2, *out)
-    assert "there are only 2 annotators" in said
+    assert "--labels-per-item 5 is not possible with 2 annotators" in said
 
 
 def test_again_is_for_labels_only(audited, tmp_path, capsys):

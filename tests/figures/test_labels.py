@@ -16,6 +16,7 @@ from raters.errors import SettingError
 from raters.figures import labels as label_figures
 from raters.figures.base import VERDICTS
 from tests.figures import test_fits as test_figures
+from tests.refusals import raises_about
 
 LONG = [
     f"{word} of some very long class"
@@ -119,14 +120,16 @@ def test_labels_are_called_labels():
     assert "0: guesser" in figures.competences(test_figures.judged(5)).get_viz("plot").get_xlabel()
 
 
-@pytest.mark.parametrize("draw", [label_figures.confusions, certainty])
-def test_an_audit_of_comparisons_is_refused(draw):
-    with pytest.raises(SettingError, match="this is an audit of comparisons"):
+@pytest.mark.parametrize(
+    ("draw", "parameter"), [(label_figures.confusions, "audit"), (certainty, "items")]
+)
+def test_an_audit_of_comparisons_is_refused(draw, parameter):
+    with raises_about(SettingError, parameter):
         draw(test_figures.judged(3))
 
 
 def test_what_is_no_audit_is_refused():
-    with pytest.raises(SettingError, match=r"must be an audit, such as .*; it is a BTL$"):
+    with raises_about(SettingError, "audit"):
         label_figures.confusions(rt.BTL())
 
 

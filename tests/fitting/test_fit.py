@@ -17,6 +17,7 @@ import raters as rt
 from raters.errors import BackendError, DataError, DataWarning, SettingError
 from raters.fitting.storage import shown
 from tests import hand
+from tests.refusals import raises_about
 
 EM = rt.PGEM(draws=100, starts=1)
 SIGNED = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=0.5)
@@ -39,42 +40,25 @@ def fitted() -> xr.DataTree:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "about"),
     [
-        (
-            (rt.BTL, VOTES, EM),
-            "the first argument must be a model, such as rt.BTL(); it is BTL; write rt.BTL()",
-        ),
-        (("BTL", VOTES, EM), "the first argument must be a model, such as rt.BTL(); it is str"),
-        (
-            (VOTES, rt.BTL(), EM),
-            "the first argument must be a model, such as rt.BTL(); it is Comparisons",
-        ),
-        ((rt.BTL(), {"w": [1]}, EM), "the second argument must be judgements"),
-        (
-            (rt.BTL(), VOTES, rt.PGEM),
-            (
-                "the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is PGEM; write"
-                " rt.PGEM()"
-            ),
-        ),
-        (
-            (rt.BTL(), VOTES, "nuts"),
-            "the back-end must be one such as rt.PGGibbs() or rt.NUTS(); it is 'nuts'",
-        ),
+        ((rt.BTL, VOTES, EM), ("model",)),
+        (("BTL", VOTES, EM), ("model", "BTL")),
+        ((VOTES, rt.BTL(), EM), ("model",)),
+        ((rt.BTL(), {"w": [1]}, EM), ("data",)),
+        ((rt.BTL(), VOTES, rt.PGEM), (("backend",))),
+        ((rt.BTL(), VOTES, "nuts"), ("backend", "nuts")),
     ],
 )
-def test_wrong_arguments_are_named(arguments, message):
-    with pytest.raises(SettingError, match=re.escape(message)):
+def test_wrong_arguments_are_named(arguments, about):
+    with raises_about(SettingError, *about):
         rt.fit(*arguments, seed=0, progress=False)
 
 
 @pytest.mark.parametrize("seed", [None, 1.5, "0", True])
 @pytest.mark.parametrize("verb", ["fit", "simulate"])
 def test_a_seed_is_a_whole_number(verb, seed):
-    with pytest.raises(
-        SettingError, match=re.escape(f"seed={seed!r} is not possible; it must be a whole number")
-    ):
+    with raises_about(SettingError, "seed"):
         (
             rt.fit(rt.BTL(), VOTES, EM, seed=seed)
             if verb == "fit"
@@ -88,40 +72,22 @@ def test_a_seed_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "about"),
     [
-        (
-            lambda: rt.ExtendedBTL(competence="sign"),
-            (
-                "competence='sign' is unknown; choose one of 'unit', 'positive', 'signed'; did you"
-                " mean competence='signed'?"
-            ),
-        ),
-        (lambda: rt.SVI(guide="lowrank"), "did you mean guide='low_rank'?"),
-        (lambda: rt.PGEM(update="blocks"), "did you mean update='block'?"),
-        (
-            lambda: rt.BTL(reward_scale=0),
-            "reward_scale=0 is not possible; it must be a number above 0 or None, to learn it",
-        ),
-        (lambda: rt.BTL(reward_scale=float("nan")), "reward_scale=nan is not possible"),
-        (
-            lambda: rt.PGGibbs(draws=0),
-            "draws=0 is not possible; it must be a whole number, at least 1",
-        ),
-        (lambda: rt.PGGibbs(draws=1e3), "draws=1000.0 is not possible"),
-        (lambda: rt.NUTS(chains=-1), "chains=-1 is not possible"),
-        (
-            lambda: rt.datasets.paper(num_items=1, seed=0),
-            "num_items=1 is not possible; it must be a whole number, at least 2",
-        ),
-        (
-            lambda: rt.datasets.crowd(guessers=0.9, adversaries=0.2, seed=0),
-            "must be shares that leave someone competent",
-        ),
+        (lambda: rt.ExtendedBTL(competence="sign"), (("competence", "sign"))),
+        (lambda: rt.SVI(guide="lowrank"), ("guide", "lowrank")),
+        (lambda: rt.PGEM(update="blocks"), ("update", "blocks")),
+        (lambda: rt.BTL(reward_scale=0), ("reward_scale", 0)),
+        (lambda: rt.BTL(reward_scale=float("nan")), ("reward_scale", float("nan"))),
+        (lambda: rt.PGGibbs(draws=0), ("draws", 0)),
+        (lambda: rt.PGGibbs(draws=1e3), ("draws", 1000.0)),
+        (lambda: rt.NUTS(chains=-1), ("chains", -1)),
+        (lambda: rt.datasets.paper(num_items=1, seed=0), ("num_items", 1)),
+        (lambda: rt.datasets.crowd(guessers=0.9, adversaries=0.2, seed=0), ("guessers", 0.9)),
     ],
 )
-def test_settings_out_of_range(make, message):
-    with pytest.raises(SettingError, match=re.escape(message)):
+def test_settings_out_of_range(make, about):
+    with raises_about(SettingError, *about):
         make()
 
 
@@ -133,15 +99,12 @@ def test_an_option_that_does_not_exist():
 
 
 def test_questions_without_answers_cannot_be_fitted():
-    with pytest.raises(DataError, match="have no outcomes, so there is nothing to fit"):
+    with raises_about(DataError, "data"):
         rt.fit(rt.BTL(), VOTES.unanswered(), EM, seed=0)
 
 
 def test_a_position_bias_needs_an_order():
-    with pytest.raises(
-        BackendError,
-        match=r"position_bias=True needs to know.*first=\.\.\., second=\.\.\., outcome=",
-    ):
+    with raises_about(BackendError, "position_bias", True):
         rt.fit(rt.BTL(position_bias=True), VOTES, EM, seed=0, progress=False)
 
 
@@ -297,31 +260,27 @@ def test_predict_needs_no_draws_of_unused_names():
 
 
 @pytest.mark.parametrize(
-    ("question", "message"),
+    ("question", "about"),
     [
-        (("cofee", "tea", "ann"), "1 item(s) are not among the 2 items known, e.g. 'cofee'"),
-        (("cofee", "tea", "ann"), "did you mean 'coffee'?"),
-        (
-            ("coffee", "tea", "bob"),
-            "1 annotator(s) are not among the 1 annotators known, e.g. 'bob'",
-        ),
+        (("cofee", "tea", "ann"), ("item", "cofee")),
+        (("coffee", "tea", "bob"), ("annotator", "bob")),
     ],
 )
-def test_predict_refuses_unknown_names(question, message):
+def test_predict_refuses_unknown_names(question, about):
     votes = hand.votes(("coffee", "tea", "ann"))
     result = hand.result(votes, reward=REWARD[:, :2], competence=COMPETENCE[:, :1])
-    with pytest.raises(DataError, match=re.escape(message)):
+    with raises_about(DataError, *about):
         rt.predict(SIGNED, result, hand.votes(question))
 
 
 def test_predict_refuses_a_table_a_class_and_another_model():
-    with pytest.raises(SettingError, match="questions must be judgements"):
+    with raises_about(SettingError, "questions"):
         rt.predict(SIGNED, signed_result(), {"w": ["a"]})
-    with pytest.raises(SettingError, match=r"it is ExtendedBTL; write rt.ExtendedBTL\(\)"):
+    with raises_about(SettingError, "model"):
         rt.predict(rt.ExtendedBTL, signed_result())
-    with pytest.raises(SettingError, match=r"no draws of \['position_bias'\]"):
+    with raises_about(SettingError, "result"):
         rt.predict(rt.BTL(reward_scale=1.0, position_bias=True), signed_result())
-    with pytest.raises(DataError, match=r"expected a result of rt.fit.*this is a Dataset without"):
+    with raises_about(DataError, "result"):
         rt.predict(SIGNED, signed_result()["posterior"].to_dataset())
 
 
@@ -369,18 +328,18 @@ def test_simulate_depends_on_the_seed_only():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "about"),
     [
-        ({"rewards": [1]}, "BTL has no site 'rewards' to hold; it has ['reward_scale', 'reward']"),
-        ({"reward": [1.0, 2.0]}, "'reward' has shape (2,); BTL needs (5,)"),
-        ({"reward": "abcde"}, "given={'reward': ...} must hold numbers, not 'abcde'"),
-        ({"reward_scale": -1.0}, "'reward_scale' holds -1, which its prior rules out"),
-        ({"reward": [0, 0, 0, 0, np.nan]}, "'reward' holds nan, which its prior rules out"),
-        ([1, 2], "given= takes a mapping of site names to values"),
+        ({"rewards": [1]}, ("given", "rewards")),
+        ({"reward": [1.0, 2.0]}, ("given",)),
+        ({"reward": "abcde"}, ("given", "abcde")),
+        ({"reward_scale": -1.0}, ("given",)),
+        ({"reward": [0, 0, 0, 0, np.nan]}, ("given",)),
+        ([1, 2], ("given", [1, 2])),
     ],
 )
-def test_simulate_refuses_what_cannot_be_held(given, message):
-    with pytest.raises(SettingError, match=re.escape(message)):
+def test_simulate_refuses_what_cannot_be_held(given, about):
+    with raises_about(SettingError, *about):
         rt.simulate(rt.BTL(), VOTES, seed=0, given=given)
 
 
@@ -413,20 +372,10 @@ def test_log_likelihood_by_annotator_sums_their_comparisons():
 
 
 @pytest.mark.parametrize(
-    ("by", "words"),
-    [
-        ("annotater", "choose one of 'comparison', 'annotator'"),
-        (
-            "item",
-            (
-                "by='item' is not possible: the likelihood of ExtendedBTL is a product over the"
-                " axis 'comparison'"
-            ),
-        ),
-    ],
+    ("by", "about"), [("annotater", ("by", "annotater")), ("item", (("by", "item")))]
 )
-def test_log_likelihood_by_something_else(by, words):
-    with pytest.raises(SettingError, match=re.escape(words)):
+def test_log_likelihood_by_something_else(by, about):
+    with raises_about(SettingError, *about):
         rt.log_likelihood(SIGNED, signed_result(), by=by)
 
 

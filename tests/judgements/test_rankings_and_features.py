@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import raters as rt
 from raters.errors import BackendError, DataError
 from raters.program import likelihood_of
+from tests.refusals import raises_about
 
 PLACES = ["best", "next", "last"]
 RANKINGS = {"best": ["a", "b"], "next": ["b", "c"], "last": ["c", None]}
@@ -674,14 +675,9 @@ def test_features_of_items_that_cannot_be_read(plain, features, options, parts):
 
 
 def test_a_model_of_features_says_how_to_add_them(plain):
-    with pytest.raises(
-        BackendError,
-        match=(
-            r"(?s)these votes have none.*votes\.with_features\(\.\.\.\).*from_frame\(\.\.\.,"
-            r" features="
-        ),
-    ):
+    with raises_about(BackendError, "features") as caught:
         rt.fit(rt.ContextualBTL(), plain, rt.PGEM(), seed=0, progress=False)
+    assert "votes.with_features(...)" in str(caught.value)
 
 
 # ------------------------------------------------------------------ equal rows put together

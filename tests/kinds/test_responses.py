@@ -9,6 +9,7 @@ import raters as rt
 from raters.errors import DataError
 from raters.testing import check_backend
 from tests.kinds.responses import Responses, TwoPL, table
+from tests.refusals import raises_about
 
 MODEL = TwoPL()
 GIBBS = rt.PGGibbs(draws=100, warmup=50, chains=2)
@@ -59,7 +60,7 @@ def test_prediction_and_scores(result, responses):
 def test_unknown_names_are_refused(result):
     stranger = {"who": ["nobody"], "question": ["q2"], "right": [1]}
     asked = Responses.from_frame(stranger, person="who", item="question", correct="right")
-    with pytest.raises(DataError, match="person"):
+    with raises_about(DataError, "person", "nobody"):
         rt.predict(MODEL, result, asked)
 
 
@@ -76,7 +77,7 @@ def test_the_audit_judges_persons_by_their_ability(result):
 
 
 def test_questions_are_what_nobody_answered(responses):
-    with pytest.raises(DataError, match="again=True"):
+    with raises_about(DataError, "again", False):
         rt.Candidates.of(responses)
     assert rt.Candidates.of(responses.rows(slice(0, 100))).num_rows == 140
     assert rt.Candidates.of(responses, again=True, limit=50).num_rows == 50

@@ -17,6 +17,7 @@ from raters.fitting.result import fit_warnings
 from raters.fitting.storage import from_json, to_json
 from raters.model import Model
 from raters.program import Program
+from tests.refusals import raises_about
 
 EM = rt.PGEM(draws=40)
 CROWD, TRUTH = rt.datasets.label_crowd(60, 6, 5, 3, spammers=0.0, num_features=2, seed=0)
@@ -91,9 +92,7 @@ def test_fit_warns_of_what_the_model_says_of_it(monkeypatch):
 @pytest.mark.parametrize("model", [rt.Raykar(), rt.Yan()])
 def test_a_classifier_needs_features(model):
     plain = dataclasses.replace(CROWD, features=None, centre=None, scale=None, feature_names=())
-    with pytest.raises(
-        BackendError, match=r"these labels have no features; add them with labels.with_features"
-    ):
+    with raises_about(BackendError, "features"):
         rt.fit(model, plain, EM, seed=0)
 
 
@@ -128,20 +127,17 @@ def test_a_record_is_worth_its_labels():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"),
+    ("wrong", "about"),
     [
-        (lambda: rt.DawidSkene(diagonal=0), "diagonal=0 is not possible"),
-        (lambda: rt.DawidSkene(off_diagonal=-1.0), "off_diagonal=-1.0 is not possible"),
-        (lambda: rt.OneCoin(right="2"), "right='2' is not possible"),
-        (lambda: rt.Raykar(hidden=-1), "hidden=-1 is not possible"),
-        (
-            lambda: rt.Raykar(coefficient_scale=float("nan")),
-            "coefficient_scale=nan is not possible",
-        ),
+        (lambda: rt.DawidSkene(diagonal=0), ("diagonal", 0)),
+        (lambda: rt.DawidSkene(off_diagonal=-1.0), ("off_diagonal", -1.0)),
+        (lambda: rt.OneCoin(right="2"), ("right", "2")),
+        (lambda: rt.Raykar(hidden=-1), ("hidden", -1)),
+        (lambda: rt.Raykar(coefficient_scale=float("nan")), ("coefficient_scale", float("nan"))),
     ],
 )
-def test_settings_are_checked(wrong, words):
-    with pytest.raises(SettingError, match=words):
+def test_settings_are_checked(wrong, about):
+    with raises_about(SettingError, *about):
         wrong()
 
 
@@ -152,13 +148,9 @@ def test_numpy_settings_are_written_as_numbers():
 
 def test_models_and_data_of_different_kinds_are_told_apart():
     votes = rt.datasets.anesthesia_votes()
-    with pytest.raises(
-        SettingError, match="DawidSkene is a model of Labels; the second argument is Comparisons"
-    ):
+    with raises_about(SettingError, "data"):
         rt.fit(rt.DawidSkene(), votes, EM, seed=0)
-    with pytest.raises(
-        SettingError, match="BTL is a model of Comparisons; the second argument is Labels"
-    ):
+    with raises_about(SettingError, "data"):
         rt.fit(rt.BTL(), CROWD, EM, seed=0)
 
 
@@ -203,7 +195,7 @@ def test_predict_reads_features_in_the_units_of_the_fit(fit_quietly):
     ).with_features(raw[some])
     one, other = (rt.predict(model, result, data) for data in (CROWD, part))
     np.testing.assert_allclose(one.sel(item=some), other, atol=2e-4)
-    with pytest.raises(DataError, match="the model was fitted with 2 features"):
+    with raises_about(DataError, "features"):
         rt.predict(model, result, dataclasses.replace(part, feature_names=("intercept",)))
 
 
@@ -225,9 +217,9 @@ def test_unlabelled_items_get_what_the_classifier_says(fit_quietly):
     table = {"x2": raw[[2, 0, 1], 1], "name": ["c", "a", "b"], "x1": raw[[2, 0, 1], 0]}
     again = rt.predict(model, result, CROWD.unlabelled(table, item="name"))
     np.testing.assert_allclose(again.sel(item=["a", "b", "c"]), found, atol=1e-5)
-    with pytest.raises(DataError, match=r"feature 'x2' of item 1 is nan"):
+    with raises_about(DataError, "features", "x2"):
         CROWD.unlabelled([[1.0, 2.0], [1.0, np.nan]])
-    with pytest.raises(DataError, match="names= has 2 name"):
+    with raises_about(DataError, "names", ("x1", "x2")):
         CROWD.unlabelled([[1.0], [2.0]])
 
 
@@ -238,7 +230,7 @@ def test_items_of_a_model_with_items_must_be_known(fit_quietly, labelled):
     new = rt.Labels.from_frame(
         answer, item="i", annotator="who", label="says", classes=labelled.classes
     )
-    with pytest.raises(DataError, match="'x'"):
+    with raises_about(DataError, "item", "x"):
         rt.predict(rt.ItemDifficulty(), result, new)
 
 
@@ -248,7 +240,7 @@ def test_labels_are_left_out_by_item_only(fitted):
         "draw",
         "item",
     )
-    with pytest.raises(SettingError, match="whose judgements share a true class"):
+    with raises_about(SettingError, "by", "annotator"):
         rt.log_likelihood(rt.DawidSkene(), fitted, by="annotator")
 
 
@@ -312,7 +304,7 @@ def test_candidates_of_the_other_kind_are_refused():
         rt.Candidates.pairs(CROWD)
     with pytest.raises(DataError, match=r"write rt.Candidates.pairs\(votes\)"):
         rt.Candidates.labels(rt.datasets.anesthesia_votes())
-    with pytest.raises(DataError, match="every annotator has labelled every item"):
+    with raises_about(DataError, "again", False):
         rt.Candidates.labels(rt.datasets.anesthesia_labels())
 
 
@@ -369,11 +361,9 @@ def test_label_crowd_is_what_it_says():
 
 
 def test_label_crowd_checks_its_settings():
-    with pytest.raises(
-        SettingError, match="labels_per_item=5 is not possible: there are only 3 annotators"
-    ):
+    with raises_about(SettingError, "labels_per_item", 5):
         rt.datasets.label_crowd(10, 3, 5, seed=0)
-    with pytest.raises(SettingError, match="leave someone competent"):
+    with raises_about(SettingError, "spammers", 0.6):
         rt.datasets.label_crowd(10, 5, 3, spammers=0.6, adversaries=0.4, seed=0)
 
 
@@ -381,9 +371,7 @@ def test_label_crowd_checks_its_settings():
 
 
 def test_another_model_of_the_same_sites_is_refused(fitted) -> None:
-    with pytest.raises(
-        SettingError, match=r"was fitted with DawidSkene\(.*not DawidSkene\(diagonal=3"
-    ):
+    with raises_about(SettingError, "model"):
         rt.predict(rt.DawidSkene(diagonal=3.0), fitted)
 
 
@@ -458,13 +446,13 @@ def test_a_single_new_item_is_scaled_like_those_fitted(fit_quietly) -> None:
     np.testing.assert_allclose(
         scaled[1:] * np.asarray(labels.scale)[1:] + np.asarray(labels.centre)[1:], raw[0], rtol=1e-5
     )
-    with pytest.raises(DataError, match=r"like= must have the same features \(x1\); it has x1, x2"):
+    with raises_about(DataError, "like"):
         one.with_features(raw[:, :1], like=labels)
 
 
 def test_an_audit_needs_draws(fit_quietly) -> None:
     result = fit_quietly(rt.DawidSkene(), CROWD, rt.PGEM(draws=0))
-    with pytest.raises(SettingError, match=r"fit with more draws"):
+    with raises_about(SettingError, "result"):
         rt.audit(rt.DawidSkene(), result)
 
 
@@ -472,5 +460,5 @@ def test_dropping_strangers_is_refused(fitted) -> None:
     found = rt.audit(rt.DawidSkene(), fitted, threshold=0.99)
     other = rt.datasets.label_crowd(20, 3, 2, 3, seed=0).labels
     named = dataclasses.replace(other, annotators=("x", "y", "z"))
-    with pytest.raises(SettingError, match="are not among these annotators"):
+    with raises_about(SettingError, "data"):
         rt.drop(rt.DawidSkene(), named, found, rt.PGEM(), seed=0, progress=False)

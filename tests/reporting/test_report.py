@@ -19,6 +19,7 @@ from raters.inference import Backend
 from raters.reporting import convergence, render, sentences
 from raters.reporting import page as report_page
 from tests import hand
+from tests.refusals import raises_about
 
 SIGNED = rt.ExtendedBTL(competence="signed")
 HOSTILE = ('<b>&"x"', "a|b", "`c`", "d\n_e_", "{{ 7 * 7 }}")
@@ -733,7 +734,7 @@ def test_what_does_not_belong_together_is_refused(of_votes):
         with pytest.raises(SettingError) as refusal:
             rt.report(model, result, wrong)
         assert refusal.value.parameter == "audit"
-    with pytest.raises(SettingError, match="this result was fitted with"):
+    with raises_about(SettingError, "model"):
         rt.report(rt.BTL(), result, audit)
     for command in ("raters audit it's.csv", ["raters", "audit"]):
         with pytest.raises(SettingError) as refusal:

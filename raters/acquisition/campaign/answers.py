@@ -21,13 +21,19 @@ def as_mapping(answers: Any, answer: Any) -> Mapping[Any, Any]:
     if isinstance(answers, Mapping):
         if answer is not None:
             raise DataError(
-                "tell takes a mapping alone, or an id and an answer", parameter="answer"
+                "tell takes a mapping alone, or an id and an answer",
+                parameter="answer",
+                value=answer,
+                problem="is given beside a mapping",
+                expected="give an id and an answer, or a mapping from ids to answers",
             )
         return answers
     if not isinstance(answers, str) or answer is None:
         raise DataError(
             "tell takes an id and an answer, or a mapping: campaign.tell({'a3f1-1': 'first'})",
             parameter="answers",
+            value=answers,
+            expected="give an id and an answer, or a mapping from ids to answers",
         )
     return {answers: answer}
 

@@ -417,8 +417,8 @@ class Campaign:
                 data = self._data(snapshot)
                 if not data.num_rows:
                     raise DataError(
-                        "there is no answer yet, so there is nothing to fit; campaign.ask() hands"
-                        " out questions"
+                        "there is no answer yet, so there is nothing to fit; hand out questions"
+                        " first"
                     )
                 result = fit(self.model, data.aggregate(), backend, seed=self.seed, progress=False)
                 self._result = snapshot.value, result

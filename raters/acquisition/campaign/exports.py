@@ -64,9 +64,10 @@ def question_rows(
     roles = roles_of(questions)
     if "id" not in questions.coords or "by" not in questions or not roles:
         raise DataError(
-            "questions= takes what campaign.ask() or campaign.outstanding() gave, with id, by and"
-            " the names that each question is about",
             parameter="questions",
+            value=questions,
+            expected="it must have id, by and the names that each question is about, as a campaign"
+            " gives them",
         )
     lookup = None if texts is None else {name_text(name): shown for name, shown in texts.items()}
     answers = questions["answers"].values if "answers" in questions else None
@@ -153,9 +154,10 @@ def all_answers(questions: xr.Dataset, answers: Sequence[Any] | None) -> list[st
     names = questions.attrs.get("answers") if answers is None else answers
     if not names or isinstance(names, str):
         raise DataError(
-            "the possible answers are not known; write answers=['no', 'yes'], with all that one"
-            " may choose",
             parameter="answers",
+            problem="is not given, and the questions do not name the possible answers",
+            expected="name all that one may choose",
+            instead="answers=['no', 'yes']",
         )
     return [name_text(name) for name in names]
 
@@ -172,12 +174,20 @@ def listed(export: Any, key: str, what: str) -> Sequence[Mapping[str, Any]]:
     ):
         raise DataError(
             f"expected a list of {what}; these are records of Argilla: read them with"
-            " formats.from_argilla(records)"
+            " formats.from_argilla(records)",
+            parameter="source",
+            value="label-studio",
+            problem=f"has a list of {what}, and these are records of Argilla",
+            expected="read them as 'argilla'",
         )
     if key == "id" and any("annotations" in entry for entry in entries):
         raise DataError(
             f"expected a list of {what}; these are tasks of Label Studio: read them with"
-            " formats.from_label_studio"
+            " formats.from_label_studio",
+            parameter="source",
+            value="argilla",
+            problem=f"has a list of {what}, and these are tasks of Label Studio",
+            expected="read them as 'label-studio'",
         )
     if (
         not isinstance(export, (list, tuple))

@@ -118,8 +118,11 @@ class Journal:
             raise DataError(f"{str(path)!r} is a folder; name a file in it")
         if not self.path.exists():
             raise DataError(
-                f"there is no journal {str(path)!r}; start one with rt.Campaign({str(path)!r},"
-                " model, pool)"
+                parameter="path",
+                value=str(path),
+                problem="is no file, so there is no journal",
+                expected="start a campaign first",
+                instead=f"rt.Campaign({str(path)!r}, model, pool)",
             )
         if self.path.stat().st_size == 0:
             raise DataError(
@@ -171,9 +174,11 @@ class Journal:
         for name, value in identity.items():
             if (theirs := journal.identity.get(name)) != value:
                 raise DataError(
-                    f"the journal {str(path)!r} belongs to another campaign:"
-                    f" {_difference(name, theirs, value)}. Name another file, or go on with that"
-                    f" campaign by rt.Campaign.open({str(path)!r})"
+                    parameter="path",
+                    value=str(path),
+                    problem=f"belongs to another campaign: {_difference(name, theirs, value)}",
+                    expected="name another file, or go on with that campaign",
+                    instead=f"rt.Campaign.open({str(path)!r})",
                 )
         journal.change(settings)
         return journal

@@ -233,7 +233,7 @@ def _of_annotation(result: Any, question: Any) -> Any:
         kinds = ", ".join(sorted({repr(region.get("type")) for region in regions}))
         raise DataError(
             f"the annotation of question {question!r} holds {kinds}; expected 'pairwise' or"
-            " 'choices', as the interface of formats.label_studio_config(questions) gives them"
+            " 'choices', as the interface gives them that raters writes for the questions"
         )
     return None
 

@@ -96,9 +96,10 @@ class Ledger:
         names = tuple(annotator) if several else (annotator,)
         if not names:
             raise DataError(
-                "annotator= names nobody; give a name, such as annotator=['ann'], or leave it out"
-                " for all",
                 parameter="annotator",
+                problem="names nobody",
+                expected="give a name, or leave it out for all",
+                instead="annotator=['ann']",
             )
         return match_names(np.arange(len(names)), names, self.pool.judges, self.pool.judge)
 

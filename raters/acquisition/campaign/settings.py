@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
-from raters._validation import boolean, positive, whole
+from raters._validation import boolean, instance, positive, seed_number, whole
 from raters.acquisition.campaign.journal import Journal
 from raters.acquisition.campaign.refits import most_draws, prior
 from raters.acquisition.campaign.stopping import Stop
@@ -94,25 +94,10 @@ class Setup(NamedTuple):
 def _check_types(model: Any, pool: Any, backend: Any, policy: Any, seed: Any) -> None:
     """Raise `SettingError` unless each argument of a campaign is of its type."""
     check_model(model)
-    check_data(pool, "the pool", model)
-    if not isinstance(backend, Backend):
-        raise SettingError(
-            f"backend= takes a back-end such as rt.PGGibbs(draws=250), not {backend!r}",
-            parameter="backend",
-            value=backend,
-        )
-    if not isinstance(policy, Policy):
-        raise SettingError(
-            f"policy= takes a policy such as rt.Policy(target='ranking'), not {policy!r}",
-            parameter="policy",
-            value=policy,
-        )
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise SettingError(
-            parameter="seed",
-            value=seed,
-            expected="it must be a whole number from 0 to 2**32 - 1, such as seed=0",
-        )
+    check_data(pool, "pool", model)
+    instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(draws=250)")
+    instance("policy", policy, Policy, "a policy", "rt.Policy(target='ranking')")
+    seed_number(seed)
 
 
 def plain_int(value: Any) -> Any:
@@ -137,10 +122,10 @@ def stored_settings(
     if stop is not None:
         if stop is not False and (isinstance(stop, type) or not callable(stop)):
             raise SettingError(
-                "stop= takes a rule that is called with a posterior, such as ExpectedTau(0.9), not"
-                f" {stop!r}",
                 parameter="stop",
                 value=stop,
+                expected="it must be a rule that is called with a posterior",
+                instead="stop=rt.acquisition.ExpectedTau(0.9)",
             )
         settings["stop"] = "" if stop is False else _stored_rule(stop)
     return settings
@@ -168,13 +153,27 @@ def rebuilt(text: str, what: str) -> Any:
     try:
         thing = from_json(text, expected, f"{what} of the journal")
     except SettingError as error:
-        raise SettingError(f"{error}; give what the campaign started with: {instead}") from error
+        parts = error.parts if error.expected else _altered(what, error)
+        raise SettingError(
+            f"{error}; give what the campaign started with: {instead}", **parts
+        ) from error
     if not isinstance(thing, _EXPECTED[what]):
         raise SettingError(
             f"cannot rebuild the {what} of the journal from {thing!r}; give what the campaign"
-            f" started with: {instead}"
+            f" started with: {instead}",
+            **_altered(what, f"it is {thing!r}"),
         )
     return thing
+
+
+def _altered(what: str, reason: object) -> dict[str, Any]:
+    """Parts of an error about a text of the journal that is none of raters."""
+    return {
+        "parameter": what,
+        "value": None,
+        "problem": f"of the journal does not come back ({reason})",
+        "expected": "open the campaign in Python, with what it started with",
+    }
 
 
 def rule_of(journal: Journal, stop: Rule | Literal[False] | None) -> Rule | None:

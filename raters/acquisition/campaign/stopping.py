@@ -323,8 +323,13 @@ class ExpectedAccuracy(Stop):
         if not posterior.has_truth:
             kind = type(posterior.model).__name__
             raise SettingError(
-                "ExpectedAccuracy looks at the classes of items that a likelihood sums out, and"
-                f" {kind} has none; use ExpectedTau(at_least=...), or GainBelow(0.01)"
+                parameter="at_least",
+                value=self.at_least,
+                problem=(
+                    f"is an accuracy of classes that a likelihood sums out, and {kind} has none"
+                ),
+                expected="choose another rule to stop by, or another model",
+                instead="rt.acquisition.ExpectedTau(0.9), or rt.acquisition.GainBelow(0.01)",
             )
 
     def describe(self, posterior: Posterior) -> str:
@@ -401,8 +406,11 @@ class GainBelow(Stop):
         check_names(Policy(costs=self.costs), posterior.data.judges)
         if self.value(posterior) < 0:
             raise SettingError(
-                f"{self!r} needs a score of at least 0, and this one can be negative; use"
-                " score=Epig()"
+                parameter="score",
+                value=self.score,
+                problem="can be negative",
+                expected="it must be at least 0",
+                instead="score=rt.acquisition.Epig()",
             )
 
     def _questions(self, posterior: Posterior) -> Any:
@@ -536,21 +544,34 @@ def _check_rules(given: _Several) -> None:
     rules = given.rules if isinstance(given.rules, tuple) else tuple(given.rules)
     if wrong := [rule for rule in rules if not isinstance(rule, Stop)]:
         raise SettingError(
-            f"{wrong[0]!r} is no rule to stop by; give such as rt.acquisition.ExpectedTau(0.9)"
+            parameter="rules",
+            value=wrong[0],
+            expected="it must be a rule to stop by",
+            instead="rt.acquisition.ExpectedTau(0.9)",
         )
     if not rules:
-        raise SettingError(f"{type(given).__name__} needs a rule, such as Budget(1000)")
+        raise SettingError(
+            parameter="rules",
+            problem="is empty",
+            expected="give at least one rule",
+            instead=f"{type(given).__name__}(rt.acquisition.Budget(1000))",
+        )
     parts = [rule.rules if isinstance(rule, type(given)) else (rule,) for rule in rules]
     object.__setattr__(given, "rules", tuple(itertools.chain.from_iterable(parts)))
 
 
 def _rewards(posterior: Posterior) -> Float[np.ndarray, "chain draw item"]:
     """Draws of the rewards, shape (chain, draw, item)."""
-    reward = np.asarray(posterior.site("reward", "whose order to be sure of"))
+    reward = np.asarray(posterior.site("reward", "whose order to be sure of", "stop"))
     if reward.ndim != 3:
         raise SettingError(
-            f"{type(posterior.model).__name__} has several orders, of axes {reward.shape[2:]};"
-            " these rules know one"
+            parameter="stop",
+            problem=(
+                f"needs one order of the items, and {type(posterior.model).__name__} has several,"
+                f" of axes {reward.shape[2:]}"
+            ),
+            expected="choose a rule that reads no order",
+            instead="stop=rt.acquisition.GainBelow(0.01)",
         )
     return reward
 
@@ -561,9 +582,16 @@ def _check_shown(rule: OrderIsRight | TopIsRight, probability: float, draws: int
     most = 1 - 1 / (draws + 1)
     if probability > most:
         raise SettingError(
-            f"{rule!r} would never be met: the {draws} draws of a fit show at most"
-            f" {np.floor(1e3 * most) / 1e3:g}; ask for probability={np.floor(1e2 * most) / 1e2:g},"
-            " or use ExpectedTau(0.99)"
+            parameter="probability",
+            value=probability,
+            problem=(
+                f"would never be met: the {draws} draws of a fit show at most"
+                f" {np.floor(1e3 * most) / 1e3:g}"
+            ),
+            expected=("ask for less, or stop by an expected tau"),
+            instead=(
+                f"probability={np.floor(1e2 * most) / 1e2:g}, or rt.acquisition.ExpectedTau(0.99)"
+            ),
         )
 
 

@@ -165,14 +165,16 @@ def by_annotator(
     """
     names = [name for name, _ in pairs]
     codes = (
-        match_names(np.arange(len(names)), tuple(names), annotators, "annotator")
+        match_names(np.arange(len(names)), tuple(names), annotators, "annotator", what)
         if names
         else np.zeros(0, int)
     )
     if default is None and len(set(codes.tolist())) < len(annotators):
         missing = [name for code, name in enumerate(annotators) if code not in codes]
         raise SettingError(
-            f"{what} names {len(names)} of {len(annotators)} annotators; add {shorten(missing)}"
+            parameter=what,
+            problem=f"names {len(names)} of {len(annotators)} annotators",
+            expected=f"add {shorten(missing)}",
         )
     values = np.full(len(annotators), np.nan if default is None else default, float)
     values[codes] = [value for _, value in pairs]

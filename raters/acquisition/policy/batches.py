@@ -119,8 +119,11 @@ class Power(Batch):
         """
         if (score < 0).any():
             raise SettingError(
-                "Power() needs scores of at least 0, and this criterion gives negative ones; use"
-                " Unique()"
+                parameter="batch",
+                value=self,
+                problem="needs scores of at least 0, and this criterion gives negative ones",
+                expected="choose a batch rule for any score",
+                instead="batch=rt.acquisition.Unique()",
             )
         noisy = self.exponent * np.log(np.maximum(score, 1e-30)) + rng.gumbel(size=len(score))
         return Chooser(noisy, questions.about())
@@ -148,8 +151,14 @@ class SpanningTree(Batch):
         """
         if questions.pair is None:
             raise SettingError(
-                "SpanningTree() connects items by comparisons, and these questions are"
-                f" {type(questions).__name__}; use Unique()"
+                parameter="batch",
+                value=self,
+                problem=(
+                    "connects items by comparisons, and these questions are"
+                    f" {type(questions).__name__}"
+                ),
+                expected="choose a batch rule for any question",
+                instead="batch=rt.acquisition.Unique()",
             )
         return Tree(score, questions)
 
@@ -194,10 +203,16 @@ class Sequential(Batch):
         """
         if not isinstance(criterion, OfVariance) or questions.pair is None:
             raise SettingError(
-                "Sequential() needs comparisons and the score of a variance, such as"
-                f" OrderVariance() or VarianceReduction(); with {criterion!r} use Unique()"
+                parameter="batch",
+                value=self,
+                problem=(
+                    "needs comparisons and the score of a variance, such as OrderVariance or"
+                    f" VarianceReduction, not {criterion!r}"
+                ),
+                expected="choose a batch rule for any score",
+                instead="batch=rt.acquisition.Unique()",
             )
-        without_types(posterior, "Sequential()")
+        without_types(posterior, self)
         return InTurn(criterion, score, posterior, questions, self.once)
 
 
@@ -245,7 +260,7 @@ class BatchBald(Batch):
         SettingError
             When the model has types of annotators.
         """
-        without_types(posterior, "BatchBald()")
+        without_types(posterior, self)
         return JointInformation(score, posterior, questions, self.configurations, rng)
 
 
@@ -276,11 +291,17 @@ class SparseSubset(Batch):
         return FrankWolfe(score, posterior, questions)
 
 
-def without_types(posterior: Posterior, what: str) -> None:
+def without_types(posterior: Posterior, batch: Batch) -> None:
     """Raise `SettingError` for models whose annotators are of types: two answers of one annotator
     depend on the same type."""
     if posterior.program.latent is not None and not posterior.has_truth:
         raise SettingError(
-            f"{what} takes answers as independent given a draw, and those of one annotator share a"
-            f" type in {type(posterior.model).__name__}; use Unique()"
+            parameter="batch",
+            value=batch,
+            problem=(
+                "takes answers as independent given a draw, and those of one annotator share a"
+                f" type in {type(posterior.model).__name__}"
+            ),
+            expected="choose a batch rule for any model",
+            instead="batch=rt.acquisition.Unique()",
         )

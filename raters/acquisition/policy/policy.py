@@ -116,18 +116,25 @@ class Policy:
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
                 raise SettingError(
-                    parameter=name, value=value, expected=f"it must be an object such as {such}"
+                    parameter=name,
+                    value=value,
+                    expected="it must be an object that says how, or left out",
+                    instead=f"{name}={such}",
                 )
         if self.target is not None and self.score is not None:
             raise SettingError(
-                f"target={self.target!r} and score={self.score!r} both say what is wanted; give one"
-                " of them"
+                parameter="score",
+                value=self.score,
+                problem=f"and `target` {self.target!r} both say what is wanted",
+                expected="give one of them",
             )
         whole("k", self.k)
         if self.k != 1 and self.target != "top_k":
             raise SettingError(
-                f"k={self.k} belongs to target='top_k', and target={self.target!r} does not read"
-                " it; leave it out"
+                parameter="k",
+                value=self.k,
+                problem="has a meaning with `target` 'top_k' alone",
+                expected="leave it out",
             )
         object.__setattr__(self, "costs", _pairs("costs", self.costs, positive=True))
         if isinstance(self.quota, (int, np.integer)) and not isinstance(self.quota, bool):
@@ -219,7 +226,9 @@ class Policy:
             When the policy has no meaning for the model or the questions.
         """
         if not candidates.num_rows:
-            raise DataError("there are no candidates to choose from; give at least one question")
+            raise DataError(
+                parameter="candidates", problem="holds no question", expected="give at least one"
+            )
         rng = np.random.default_rng(seed)
         data = posterior.data
         asked = np.array(data.judgements_by(data.judge) if asked is None else asked, float)
@@ -231,8 +240,10 @@ class Policy:
         score = criterion(posterior, candidates, seed=seed)
         if np.isnan(score).any():
             raise SettingError(
-                f"{criterion!r} gave {np.isnan(score).sum()} of {len(score)} questions no score;"
-                " are all draws finite?"
+                parameter="score",
+                value=criterion,
+                problem=f"gives {np.isnan(score).sum()} of {len(score)} questions no number",
+                expected="all draws must be finite",
             )
         price = None if self.costs is None else self.cost_of(data.judges)[judge]
         value = score if price is None else self._per_cost(score, price)
@@ -312,8 +323,9 @@ class Policy:
     ) -> Float[np.ndarray, " question"]:
         if (score < 0).any():
             raise SettingError(
-                f"costs need scores of at least 0, and {self.score!r} gives negative ones; leave"
-                " the costs out"
+                parameter="costs",
+                problem=f"needs scores of at least 0, and {self.score!r} gives negative ones",
+                expected="leave it out",
             )
         return np.asarray(score / cost)
 
@@ -355,10 +367,10 @@ class Policy:
             num_judges = int((np.bincount(judge, minlength=len(asked)) > 0).sum())
             if self.least_share * num_judges > 1:
                 raise SettingError(
-                    f"least_share={self.least_share:g} is not possible with {num_judges}"
-                    f" annotators to ask; it must be at most {1 / num_judges:.3g}",
                     parameter="least_share",
                     value=self.least_share,
+                    problem=f"is not possible with {num_judges} annotators to ask",
+                    expected=f"it must be at most {1 / num_judges:.3g}",
                 )
             can = np.bincount(judge[is_open], minlength=len(asked)) > 0
             short = free & can & (asked < self.least_share * (asked.sum() + 1))
@@ -374,8 +386,10 @@ def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ..
     if not isinstance(given, (Mapping, tuple)):
         also = ", or be one whole number for all" if what == "quota" else ""
         raise SettingError(
-            f"{what}={given!r} is not possible; it must map names to numbers, such as"
-            f" {what}={{'ann': 2}}{also}"
+            parameter=what,
+            value=given,
+            expected=f"it must map names to numbers{also}",
+            instead=f"{what}={{'ann': 2}}",
         )
     pairs = tuple((plain(name), value) for name, value in dict(given).items())
     for name, value in pairs:
@@ -384,9 +398,10 @@ def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ..
         )
         if not real or not np.isfinite(value) or value < 0 or (positive and value == 0):
             raise SettingError(
-                f"{what} has {value!r} for {name!r}; it must be a number"
-                f" {'above' if positive else 'of at least'} 0",
                 parameter=what,
+                value=value,
+                problem=f"is not possible for {name!r}",
+                expected=f"it must be a number {'above' if positive else 'of at least'} 0",
             )
     return tuple((name, float(value)) for name, value in pairs)
 
@@ -405,7 +420,8 @@ def check_names(policy: Policy, annotators: tuple[Any, ...]) -> None:
     DataError
         When its costs or quotas do.
     """
-    for given in (policy.costs, policy.quota if not isinstance(policy.quota, int) else None):
-        if given:
+    for what in ("costs", "quota"):
+        given = getattr(policy, what)
+        if given and not isinstance(given, int):
             names = tuple(name for name, _ in given)
-            match_names(np.arange(len(names)), names, annotators, "annotator")
+            match_names(np.arange(len(names)), names, annotators, "annotator", what)

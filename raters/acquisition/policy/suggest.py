@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Shaped
 
-from raters._validation import whole
+from raters._validation import instance, whole
 from raters.acquisition.policy.policy import Policy, Target, check_names
 from raters.acquisition.scoring import scores
 from raters.acquisition.scoring.posterior import Posterior
@@ -110,14 +110,15 @@ def suggest(
     whole("draws", draws, least=2)
     check_model(model)
     check_data(candidates, "candidates", model)
-    if policy is not None and not isinstance(policy, Policy):
-        raise SettingError(
-            f"policy={policy!r} is not possible; it must be one such as rt.Policy(target='ranking')"
-        )
+    if policy is not None:
+        instance("policy", policy, Policy, "a policy", "rt.Policy(target='ranking')")
     if target is not None and policy is not None:
         raise SettingError(
-            f"target={target!r} and policy= both say what is wanted; write"
-            f" policy=rt.Policy(target={target!r}, ...)"
+            parameter="target",
+            value=target,
+            problem="and `policy` both say what is wanted",
+            expected="give one of them",
+            instead=f"policy=rt.Policy(target={target!r}, ...)",
         )
     policy = policy or Policy(target=target)
     posterior = Posterior.of(model, result, draws=draws, seed=seed)

@@ -28,22 +28,38 @@ Allowed = Callable[
 def names_given(names: Iterable[Any] | None, role: str, verb: str) -> tuple[Any, ...]:
     """Return the names where there are no judgements to take them from."""
     if names is None:
-        plural = f"{role}es" if role == "class" else f"{role}s"
-        raise DataError(f"without judgements, name the {plural}: rt.{verb}({plural}=[...], ...)")
+        plural = _plural(role)
+        raise DataError(
+            parameter=plural,
+            problem="is not given, and there are no judgements to take names from",
+            expected="give a list of names",
+            instead=f"rt.{verb}({plural}=[...], ...)",
+        )
     _, encoded = encode_names([], _some(names, role), role)
     return encoded
+
+
+def _plural(role: str) -> str:
+    """Return the parameter for names of a role."""
+    return f"{role}es" if role == "class" else f"{role}s"
 
 
 def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
     """Return a list of names, at least one."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
         raise DataError(
-            f"{role}s= takes a list of names, such as {role}s=[{names!r}], not {names!r} alone"
+            parameter=_plural(role),
+            value=names,
+            problem="is no list of names",
+            expected="give a list of names",
+            instead=f"{_plural(role)}=[{names!r}]",
         )
     names = tuple(names)
     if not names:
         raise DataError(
-            f"{role}s= names nobody and nothing; give at least one {role}, or leave it out for all"
+            parameter=_plural(role),
+            problem="names nobody and nothing",
+            expected=f"give at least one {role}, or leave it out for all",
         )
     if missing := [
         name
@@ -51,8 +67,10 @@ def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
         if name is None or (isinstance(name, (float, np.floating)) and np.isnan(name))
     ]:
         raise DataError(
-            f"{role}s= has {missing[0]!r} among the names; leave out what has no name, such as by"
-            " table.dropna()"
+            parameter=_plural(role),
+            problem=f"has {missing[0]!r} among the names",
+            expected="leave out what has no name",
+            instead="table.dropna()",
         )
     return names
 
@@ -64,7 +82,9 @@ def codes_given(
     if names is None:
         return np.arange(len(known))
     names = _some(names, role)
-    return np.asarray(match_names(np.arange(len(names)), names, known, role), np.int64)
+    return np.asarray(
+        match_names(np.arange(len(names)), names, known, role, _plural(role)), np.int64
+    )
 
 
 def abilities_given(
@@ -79,15 +99,19 @@ def abilities_given(
         return Abilities.of(items, judges, {}, len(names))
     if not isinstance(available, Mapping):
         raise DataError(
-            "available= maps names of annotators to lists of items, such as {'ann': [...]}; it"
-            f" is {available!r}"
+            parameter="available",
+            value=available,
+            expected="it must map names of annotators to lists of items",
+            instead="available={'ann': [...]}",
         )
     given = tuple(name for name in available if available[name] is not None)
     judged = [_judged(name, available[name]) for name in given]
     flat = tuple(name for part in judged for name in part)
-    codes = np.asarray(match_names(np.arange(len(flat)), flat, names, "item"), np.int64)
+    codes = np.asarray(
+        match_names(np.arange(len(flat)), flat, names, "item", "available"), np.int64
+    )
     parts = np.split(codes, np.cumsum([len(part) for part in judged])[:-1]) if judged else []
-    whose = match_names(np.arange(len(given)), given, annotators, "annotator")
+    whose = match_names(np.arange(len(given)), given, annotators, "annotator", "available")
     lists = {
         int(code): np.intersect1d(part, items) for code, part in zip(whose, parts, strict=True)
     }
@@ -98,8 +122,11 @@ def _judged(name: Any, items: Any) -> tuple[Any, ...]:
     """Return the items that an annotator can judge, as they are given."""
     if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
         raise DataError(
-            f"available= takes a list of items for {name!r}, such as [{items!r}], not {items!r}"
-            " alone"
+            parameter="available",
+            value=items,
+            problem=f"is no list of items for {name!r}",
+            expected="give a list of items",
+            instead=f"available={{{name!r}: [{items!r}]}}",
         )
     return tuple(items)
 
@@ -120,8 +147,12 @@ def mask_function(mask: Any, listed: Int[np.ndarray, " item"], num_items: int) -
     if not callable(mask):
         if mask.shape != (len(listed), len(listed)):
             raise DataError(
-                f"mask= has shape {mask.shape}, and there are {len(listed)} items; give a row and a"
-                " column for each, in the order of items= (else of votes.items)"
+                parameter="mask",
+                problem=f"has shape {mask.shape}, and there are {len(listed)} items",
+                expected=(
+                    "give a row and a column for each, in the order of `items`, or else of the"
+                    " judgements"
+                ),
             )
         place = np.zeros(num_items, np.int64)
         place[listed] = np.arange(len(listed))
@@ -145,9 +176,10 @@ def mask_function(mask: Any, listed: Int[np.ndarray, " item"], num_items: int) -
         allowed = np.asarray(mask(first, second))
         if allowed.shape != first.shape or allowed.dtype != bool:
             raise DataError(
-                f"mask= gave {allowed.dtype} of shape {allowed.shape} for {len(first)} pairs; it"
-                " must give True or False for each, such as mask=lambda first, second: abs(first -"
-                " second) < 10"
+                parameter="mask",
+                problem=f"gave {allowed.dtype} of shape {allowed.shape} for {len(first)} pairs",
+                expected="it must give True or False for each",
+                instead="mask=lambda first, second: abs(first - second) < 10",
             )
         return allowed
 
@@ -165,24 +197,31 @@ def listed_pairs(
     )
     if wrong := [pair for pair in pairs if len(pair) != 2]:
         raise DataError(
-            "mask= takes a boolean array, pairs of item names such as [('a', 'b')], or a function;"
-            f" it has {wrong[0] or mask!r}"
+            parameter="mask",
+            value=wrong[0] or mask,
+            expected="it must be a boolean array, pairs of item names, or a function",
+            instead="mask=[('a', 'b')]",
         )
     flat = tuple(name for pair in pairs for name in pair)
     codes = np.sort(
-        np.asarray(match_names(np.arange(len(flat)), flat, names, "item"), np.int64).reshape(-1, 2),
+        np.asarray(
+            match_names(np.arange(len(flat)), flat, names, "item", "mask"), np.int64
+        ).reshape(-1, 2),
         axis=1,
     )
     if (same := np.flatnonzero(codes[:, 0] == codes[:, 1])).size:
-        raise DataError(f"a question needs two different items; mask= has {pairs[same[0]]!r}")
+        raise DataError(
+            parameter="mask", value=pairs[same[0]], expected="a question needs two different items"
+        )
     codes = np.unique(codes[np.isin(codes, chosen).all(1)], axis=0)
     return codes[:, 0], codes[:, 1]
 
 
-def nothing_left(mask: Any, available: Any, what: str) -> str:
-    """Message for an empty pool."""
-    by = [name for name, given in (("mask=", mask), ("available=", available)) if given is not None]
-    return (
-        f"no question is left to ask: {' and '.join(by)} let no {what} pass to any annotator; allow"
-        " more"
+def nothing_left(mask: Any, available: Any, what: str) -> DataError:
+    """Error for an empty pool."""
+    also = "" if mask is None or available is None else "and `available` "
+    return DataError(
+        parameter="available" if mask is None else "mask",
+        problem=f"{also}let no {what} pass to any annotator, so no question is left to ask",
+        expected="allow more",
     )

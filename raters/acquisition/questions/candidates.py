@@ -150,7 +150,11 @@ class Candidates:
         chosen = np.unique(listed)
         judges = np.unique(codes_given(annotators, votes.annotators, "annotator"))
         if len(chosen) < 2:
-            raise DataError("a question needs two items; give at least two")
+            raise DataError(
+                parameter="items",
+                value=[votes.items[code] for code in chosen],
+                expected="a question needs two items; give at least two",
+            )
         abilities = abilities_given(available, chosen, judges, votes.items, votes.annotators)
         mask = as_boolean(mask, len(listed))
         if mask is None or callable(mask) or (isinstance(mask, np.ndarray) and mask.dtype == bool):
@@ -163,7 +167,7 @@ class Candidates:
         keep = None if allowed is None else lambda number: allowed(*pool.of_numbers(number // ways))
         number = sample(np.random.default_rng(seed), ways * pool.total, limit, keep)
         if not len(number):
-            raise DataError(nothing_left(mask, available, "pair"))
+            raise nothing_left(mask, available, "pair")
         first, second, by = pool.of_numbers(number // ways)
         turned = number % ways == 1
         return _questions(
@@ -203,7 +207,9 @@ class Candidates:
             codes_given([second], votes.items, "item"),
         )
         if one[0] == other[0]:
-            raise DataError(f"a question needs two different items; both are {first!r}")
+            raise DataError(
+                parameter="second", value=second, expected="a question needs two different items"
+            )
         judges = np.arange(votes.num_annotators)
         return _questions(votes, np.repeat(one, len(judges)), np.repeat(other, len(judges)), judges)
 
@@ -264,8 +270,10 @@ class Candidates:
             labels = _unlabelled(items, annotators, classes)
         elif classes is not None:
             raise DataError(
-                "classes= is for questions before there are labels; these labels have classes, so"
-                " leave it out"
+                parameter="classes",
+                value=classes,
+                problem="is for questions before there are labels, and these labels have classes",
+                expected="leave it out",
             )
         _check_kind(labels, Labels, "Candidates.pairs(votes)")
         whole("limit", limit)
@@ -275,11 +283,15 @@ class Candidates:
         labelled = np.zeros(0, np.int64) if again else abilities.answered(labels.unpadded())
         left = abilities.total - len(labelled)
         if abilities.total == 0:
-            raise DataError(nothing_left(None, available, "item"))
+            raise nothing_left(None, available, "item")
         if left == 0:
             those = "every item" if available is None else "every item that they can judge"
             raise DataError(
-                f"every annotator has labelled {those}; write again=True to ask them again"
+                f"every annotator has labelled {those}; write again=True to ask them again",
+                parameter="again",
+                value=False,
+                problem=f"is not given, and every annotator has labelled {those}",
+                expected="give it to ask them again",
             )
         place = sample(np.random.default_rng(seed), left, limit, None)
         # Number n of the questions left is at place n + how many before it were answered.
@@ -309,7 +321,13 @@ def _combinations[Data: Judgements](
     pool: Data = dataclasses.replace(asked, **columns, count=None)
     rows = np.arange(pool.num_rows) if again else np.flatnonzero(pool.without(asked))
     if not len(rows):
-        raise DataError("everything was answered by everybody; write again=True to ask again")
+        raise DataError(
+            "everything was answered by everybody; write again=True to ask again",
+            parameter="again",
+            value=False,
+            problem="is not given, and everything was answered by everybody",
+            expected="give it to ask again",
+        )
     if len(rows) > limit:
         rows = np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
     return pool.rows(rows)
@@ -362,7 +380,9 @@ def _unlabelled(
     )
     if len(class_names) < 2:
         raise DataError(
-            f"a label needs two classes to choose from; classes= has {class_names[0]!r} alone"
+            parameter="classes",
+            value=list(class_names),
+            expected="a label is a choice between two classes or more",
         )
     none, unit = np.zeros(0, np.int32), np.arange(len(item), dtype=np.int32)
     return Labels(
@@ -374,6 +394,8 @@ def _check_kind(data: Any, container: type, instead: str) -> None:
     """Raise `DataError` unless the data are of the kind of this container."""
     if kind_of(data).data is not container:
         raise DataError(
-            f"these candidates are made from {container.__name__}, not {type(data).__name__}; write"
-            f" rt.{instead}"
+            f"these candidates are made from {container.__name__}, not {type(data).__name__};"
+            f" write rt.{instead}",
+            parameter="data",
+            value=data,
         )

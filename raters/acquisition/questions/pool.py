@@ -35,15 +35,24 @@ def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
     what = type(pool).__name__
     if data is not None and type(data) is not type(pool):
         raise DataError(
-            f"data= are {type(data).__name__}, and the pool is {what}; give two of a kind"
+            parameter="data",
+            value=data,
+            problem=f"is {type(data).__name__}, and the pool is {what}",
+            expected="give two of a kind",
         )
     if data is not None and not data.has_answers:
-        raise DataError("data= have no outcomes; leave data= out when there is no judgement yet")
+        raise DataError(
+            parameter="data",
+            problem="has no outcomes",
+            expected="leave it out when there is no judgement yet",
+        )
     pool = _plain_names(pool)
     if pool.num_rows == 0:
         raise DataError(
-            "the pool is empty: there is no question to ask. Make one with"
-            f" rt.Candidates, or give the {what} to ask about"
+            parameter="pool",
+            problem="is empty: there is no question to ask",
+            expected=f"give the {what} to ask about",
+            instead="rt.Candidates.of(votes)",
         )
     pool.check_questions()
     _check_judges(pool)
@@ -76,9 +85,12 @@ def _check_alike(pool: Judgements, data: Judgements) -> None:
     units."""
     if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
         raise DataError(
-            f"data= are {data.num_units} of {len(data.coords[data.unit])} {data.unit}s, as"
-            " take(...) gives them, and a campaign needs them all; choose rows of the table, and"
-            " read it again"
+            parameter="data",
+            problem=(
+                f"has {data.num_units} of {len(data.coords[data.unit])} {data.unit}s, as a part"
+                " of judgements has, and a campaign needs them all"
+            ),
+            expected="choose rows of the table, and read it again",
         )
     # The classes of known truths are those of the answers, which are not recoded.
     of_truth = None if pool.known is None else pool.axes[pool.known]
@@ -90,8 +102,10 @@ def _check_alike(pool: Judgements, data: Judgements) -> None:
         of_data, of_pool = getattr(data, name), getattr(pool, name)
         if of_data != of_pool:
             raise DataError(
-                f"{name} of data= is {of_data!r}, and of the pool {of_pool!r}; make the pool from"
-                " these data: rt.Candidates"
+                parameter="data",
+                problem=f"has the {name} {of_data!r}, and the pool {of_pool!r}",
+                expected="make the pool from these data",
+                instead="rt.Candidates.of(data)",
             )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from raters._validation import one_of, whole
+from raters._validation import at_most, one_of, whole
 from raters.errors import SettingError
 
 # With more pairs of items than this a random sample of so many stands for all.
@@ -108,10 +108,7 @@ def probability_of_top(reward: Any, weight: Any = None, *, k: int, of: Of = "mea
     """
     reward, weight = _flat(reward, weight)
     whole("k", k)
-    if k > reward.shape[1]:
-        raise SettingError(
-            f"k={k} is not possible with {reward.shape[1]} items; it must be at most that"
-        )
+    at_most("k", k, reward.shape[1], "items")
     best, estimate = (np.sort(_order(values)[..., :k], -1) for values in (reward, weight @ reward))
     return _certainty(best, estimate, weight, of)
 
@@ -151,7 +148,9 @@ def expected_share_of_right_pairs(reward: Any, weight: Any = None, *, seed: int 
     reward, weight = _flat(reward, weight)
     mean, num_items = weight @ reward, reward.shape[1]
     if num_items < 2:
-        raise SettingError("an order needs two items; these draws have one")
+        raise SettingError(
+            parameter="reward", problem="holds one item", expected="an order needs two items"
+        )
     if num_items * (num_items - 1) // 2 <= _MOST_PAIRS:
         first, second = np.triu_indices(num_items, 1)
     else:
@@ -175,8 +174,9 @@ def _flat(
     reward = np.asarray(reward, np.float64)
     if reward.ndim < 2 or reward.size == 0:
         raise SettingError(
-            "draws of rewards have shape (draw, item) or (chain, draw, item); these have"
-            f" {reward.shape}"
+            parameter="reward",
+            problem=f"has shape {reward.shape}",
+            expected="draws have shape (draw, item) or (chain, draw, item)",
         )
     flat = reward.reshape(-1, reward.shape[-1])
     if weight is None:
@@ -188,8 +188,9 @@ def _flat(
         or not 0 < weight.sum() < np.inf
     ):
         raise SettingError(
-            f"weight= has shape {weight.shape}, and the draws {reward.shape}; give each draw a"
-            " weight of at least 0, not all 0"
+            parameter="weight",
+            problem=f"has shape {weight.shape}, and the draws {reward.shape}",
+            expected="give each draw a weight of at least 0, not all 0",
         )
     return flat, weight.ravel() / weight.sum()
 

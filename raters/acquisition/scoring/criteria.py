@@ -182,11 +182,11 @@ class About(Criterion):
         SettingError
             When no parameter is named, or one that the model does not have.
         """
-        if not self.sites or (unknown := sorted(set(self.sites) - set(posterior.draws))):
+        if not self.sites or set(self.sites) - set(posterior.draws):
             raise SettingError(
-                f"{self!r} names"
-                f" {f'{unknown}, which are none of its sites' if self.sites else 'nothing'};"
-                f" {type(posterior.model).__name__} has {sorted(posterior.draws)}"
+                parameter="sites",
+                value=self.sites,
+                expected=f"{type(posterior.model).__name__} has {sorted(posterior.draws)}",
             )
         values = _on_one_scale(posterior)
         weight = flat_weight(posterior)
@@ -361,8 +361,10 @@ class VarianceReduction(OfVariance):
             return (reward - reward.mean(2, keepdims=True)).reshape(*reward.shape[:2], -1)
         if self.of == "top_k" and self.k >= reward.shape[2]:
             raise SettingError(
-                f"k={self.k} is not possible with {reward.shape[2]} items; it must be less than"
-                " that"
+                parameter="k",
+                value=self.k,
+                problem=f"is not possible with {reward.shape[2]} items",
+                expected="it must be less than that",
             )
         rank = reward.argsort(2).argsort(2).reshape(*reward.shape[:2], -1)
         return (rank if self.of == "rank" else rank >= reward.shape[2] - self.k).astype(jnp.float32)
@@ -383,7 +385,10 @@ class TruthVariance(Criterion):
         """
         if not posterior.has_truth:
             raise SettingError(
-                f"{type(posterior.model).__name__} has no true classes; write target='ranking'"
+                parameter="target",
+                value="truth",
+                problem=f"needs true classes, and {type(posterior.model).__name__} has none",
+                expected="choose another, such as 'ranking'",
             )
 
         def score(piece: Any) -> Any:

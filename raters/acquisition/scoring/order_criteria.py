@@ -213,7 +213,13 @@ def check_pairs(questions: Any, criterion: Criterion) -> None:
     if questions.pair is None:
         raise SettingError(
             f"{criterion!r} is about the order of two items, and these questions are"
-            f" {type(questions).__name__}; write target='everything'"
+            f" {type(questions).__name__}; write target='everything'",
+            parameter="target",
+            problem=(
+                "is about the order of two items, and these questions are"
+                f" {type(questions).__name__}"
+            ),
+            expected="choose another, such as 'everything'",
         )
 
 
@@ -233,6 +239,12 @@ def _one_order(
     if reward.ndim > 3:
         raise SettingError(
             f"{criterion!r} needs one order of the items, and {type(posterior.model).__name__} has"
-            " one for each type; write target='ranking'"
+            " one for each type; write target='ranking'",
+            parameter="target",
+            problem=(
+                f"needs one order of the items, and {type(posterior.model).__name__} has one for"
+                " each type"
+            ),
+            expected="choose another, such as 'ranking'",
         )
     return reward

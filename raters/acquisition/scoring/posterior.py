@@ -225,9 +225,10 @@ class Posterior:
         num_draws, num_units = self.weight.size, self.program.num_units
         if num_draws * num_units > _MOST_UNITS:
             raise SettingError(
-                f"{num_draws} draws of the classes of {num_units:,} {latent.unit}s do not fit in"
-                f" memory; write draws={max(2, _MOST_UNITS // num_units)}",
                 parameter="draws",
+                value=num_draws,
+                problem=f"of the classes of {num_units:,} {latent.unit}s do not fit in memory",
+                expected=f"it must be at most {max(2, _MOST_UNITS // num_units)}",
             )
         probs: jax.Array = class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self._flat)
         return probs
@@ -245,7 +246,12 @@ class Posterior:
             When the model has no classes.
         """
         if self._responsibilities is None:
-            raise SettingError(f"{type(self.model).__name__} sums out no classes")
+            raise SettingError(
+                parameter="model",
+                value=self.model,
+                problem="sums out no classes",
+                expected="choose a model that does",
+            )
         share: np.ndarray = np.tensordot(self.weight.ravel(), np.asarray(self._responsibilities), 1)
         return share
 
@@ -255,7 +261,9 @@ class Posterior:
         annotator."""
         return self.program.latent is not None and self.program.unit != self.data.judge
 
-    def site(self, name: str, why: str) -> Float[Array, "chain draw ..."]:
+    def site(
+        self, name: str, why: str, parameter: str = "target"
+    ) -> Float[Array, "chain draw ..."]:
         """Draws of a site.
 
         Parameters
@@ -263,6 +271,8 @@ class Posterior:
         name : str
         why : str
             End of the message for a model without that site.
+        parameter : str
+            Parameter that asks for the site: a target or a rule to stop by.
 
         Returns
         -------
@@ -275,10 +285,17 @@ class Posterior:
         """
         if name not in self.draws:
             kind = type(self.model).__name__
-            instead = "truth" if self.has_truth else "everything"
+            instead = {
+                "target": "'truth'" if self.has_truth else "'everything'",
+                "stop": "ExpectedAccuracy(0.95)" if self.has_truth else "GainBelow(0.01)",
+            }
             raise SettingError(
                 f"{kind} has no {name}, {why}; it has {sorted(self.draws)}. Write"
-                f" target={instead!r}"
+                f" {parameter}={instead[parameter]}",
+                parameter=parameter,
+                problem=f"needs draws of {name}, and {kind} has none, {why}",
+                expected="choose another"
+                + (f", such as {instead[parameter]}" if parameter == "target" else ""),
             )
         return jnp.asarray(self.draws[name])
 

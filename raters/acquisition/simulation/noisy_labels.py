@@ -143,10 +143,19 @@ def simulate_labelling(
     ways = {"way": way} if isinstance(way, TruthPolicy) else dict(way)
     if wrong := [name for name, one in ways.items() if not isinstance(one, TruthPolicy)]:
         raise SettingError(
-            f"way {wrong[0]!r} must be one such as ReinferredTruth(), not {ways[wrong[0]]!r}"
+            parameter="way",
+            value=ways[wrong[0]],
+            problem=f"is not possible for {wrong[0]!r}",
+            expected="it must be a way to infer the true classes",
+            instead="way=ReinferredTruth()",
         )
     if not ways:
-        raise SettingError("there is no way to try; give one, such as ReinferredTruth()")
+        raise SettingError(
+            parameter="way",
+            problem="is empty",
+            expected="give at least one",
+            instead="way=ReinferredTruth()",
+        )
     for name, value in (
         ("labels_per_item", labels_per_item),
         ("first_items", first_items),
@@ -158,8 +167,10 @@ def simulate_labelling(
     simulated = _Crowd.of(crowd, held_out, labels_per_item, seed)
     if acquire == "least_confident" and simulated.empty.features is None:
         raise SettingError(
-            "acquire='least_confident' needs a classifier; draw a crowd with num_features=..., or"
-            " write 'random'"
+            parameter="acquire",
+            value=acquire,
+            problem="needs a classifier, and these items have no features",
+            expected="draw a crowd with `num_features` above 0, or choose 'random'",
         )
     most = simulated.num_pool * labels_per_item
     if budget is not None:
@@ -202,17 +213,24 @@ class _Crowd(NamedTuple):
         is_labels = isinstance(labels, Judgements) and kind_of(labels).data is Labels
         if not is_labels or not {"true_class", "confusion"} <= set(truth):
             raise DataError(
-                "a crowd has labels and a truth with 'true_class' and 'confusion', as label_crowd"
-                " gives them"
+                parameter="crowd",
+                value=crowd,
+                expected="it must be labels and a truth with 'true_class' and 'confusion'",
+                instead="crowd=rt.datasets.label_crowd(seed=0)",
             )
         if labels_per_item > labels.num_annotators:
             raise SettingError(
-                f"labels_per_item={labels_per_item} is not possible with {labels.num_annotators}"
-                " annotators; write at most that"
+                parameter="labels_per_item",
+                value=labels_per_item,
+                problem=f"is not possible with {labels.num_annotators} annotators",
+                expected="it must be at most that",
             )
         if held_out >= labels.num_items:
             raise SettingError(
-                f"held_out={held_out} leaves none of {labels.num_items} items to label"
+                parameter="held_out",
+                value=held_out,
+                problem=f"leaves none of {labels.num_items} items to label",
+                expected="it must be less than that",
             )
         rng = np.random.default_rng(seed)
         true_class, confusion = np.asarray(truth["true_class"]), np.asarray(truth["confusion"])

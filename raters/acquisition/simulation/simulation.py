@@ -99,7 +99,7 @@ def simulate_campaign(
     ['answers', 'competence_asked', 'competence_correlation', 'cost', 'coverage', 'tau']
     """
     check_model(model)
-    check_data(pool, "the pool", model)
+    check_data(pool, "pool", model)
     pool, _ = pools.prepared(pool, None)
     answers = Simulated(pool, _answer_probs(model, truth, pool), seed)
     settings = _Settings(
@@ -163,11 +163,13 @@ def replay_campaign(
     30
     """
     check_model(model)
-    check_data(votes, "the record", model)
+    check_data(votes, "votes", model)
     if not votes.has_answers:
         raise DataError(
-            "there are no answers to replay; give judgements with outcomes, or use"
-            " simulate_campaign"
+            parameter="votes",
+            problem="has no answers to replay",
+            expected="give judgements with outcomes, or simulate the answers",
+            instead="simulate_campaign(model, truth, pool, policy)",
         )
     answers = Recorded(votes, seed)
     num_batches = answers.total if batches is None else batches
@@ -265,7 +267,9 @@ def _answer_probs(
     ):
         what = f"has {unknown}" if isinstance(truth, Mapping) else f"is {truth!r}"
         raise SettingError(
-            f"truth {what}; it maps sites of {type(model).__name__} to values: {sorted(sites)}"
+            parameter="truth",
+            problem=what,
+            expected=f"it maps sites of {type(model).__name__} to values: {sorted(sites)}",
         )
     values = {}
     for name, drawn in prior.draws.items():
@@ -273,17 +277,22 @@ def _answer_probs(
         # known.
         if name not in truth and (set(pool.question_axes()) - classes) & set(sites[name].dims):
             raise SettingError(
-                f"truth has no {name!r}, which answers depend on; add it, shape {drawn.shape[2:]}"
+                parameter="truth",
+                problem=f"has no {name!r}, which answers depend on",
+                expected=f"add it, shape {drawn.shape[2:]}",
             )
         values[name] = np.asarray(truth.get(name, drawn[0, 0]), np.float32)[None, None]
         if values[name].shape != drawn.shape:
             raise SettingError(
-                f"truth has {name!r} of shape {values[name].shape[2:]}; the model needs"
-                f" {drawn.shape[2:]}"
+                parameter="truth",
+                problem=f"has {name!r} of shape {values[name].shape[2:]}",
+                expected=f"the model needs {drawn.shape[2:]}",
             )
         if not np.isfinite(values[name]).all():
             raise SettingError(
-                f"truth has {name!r} with values that are no numbers; all must be finite"
+                parameter="truth",
+                problem=f"has {name!r} with values that are no numbers",
+                expected="all must be finite",
             )
     known = Posterior(model, prior.data, values, np.ones((1, 1), np.float32))
     parts = []
@@ -294,8 +303,12 @@ def _answer_probs(
         if latent is not None:
             if latent.name not in truth:
                 raise SettingError(
-                    f"truth needs {latent.name!r}, which rt.simulate gives, to answer as"
-                    f" {type(model).__name__} does"
+                    parameter="truth",
+                    problem=f"has no {latent.name!r}",
+                    expected=(
+                        f"{type(model).__name__} answers by it; add it, as a simulation of the"
+                        " model gives it"
+                    ),
                 )
             of = np.asarray(truth[latent.name])[np.asarray(piece.codes(latent.unit))]
         parts.append(table[of, :, np.arange(len(of))].T[:, :size])
@@ -316,13 +329,18 @@ def _compared(
     policies = {"policy": policy} if isinstance(policy, Policy) else dict(policy)
     if not policies:
         raise SettingError(
-            "there is no policy to try; give one, such as rt.Policy(), or a mapping from names to"
-            " policies"
+            parameter="policy",
+            problem="is empty",
+            expected="give one, or a mapping from names to policies",
         )
     for name, one in policies.items():
         if not isinstance(one, Policy):
             raise SettingError(
-                f"policy {name!r} must be one such as rt.Policy(target='ranking'), not {one!r}"
+                parameter="policy",
+                value=one,
+                problem=f"is not possible for {name!r}",
+                expected="it must be a policy",
+                instead="rt.Policy(target='ranking')",
             )
         check_names(one, answers.pool.judges)
     if reason := settings.backend.why_not(Program(model, answers.pool)):
@@ -380,7 +398,10 @@ def _campaign(
         bar.update()
     if not measured:
         raise SettingError(
-            f"there is nothing to ask under {policy!r}: no question is left, or nobody may be asked"
+            parameter="policy",
+            value=policy,
+            problem="leaves nothing to ask: no question is left, or nobody may be asked",
+            expected="give more questions, or a larger quota",
         )
     table = {name: ("batch", [row[name] for row in measured]) for name in measured[0]}
     return xr.Dataset(table, {"batch": np.arange(1, len(measured) + 1)})
@@ -472,5 +493,10 @@ def area_under_curve(curves: xr.Dataset, name: str = "tau") -> xr.DataArray:
     0.6
     """
     if name not in curves:
-        raise SettingError(f"there is no curve of {name!r}; there are {sorted(map(str, curves))}")
+        raise SettingError(
+            parameter="name",
+            value=name,
+            problem="is the name of no curve",
+            expected=f"choose one of {sorted(map(str, curves))}",
+        )
     return curves[name].mean("batch")

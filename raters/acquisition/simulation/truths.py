@@ -85,10 +85,12 @@ class TruthPolicy(abc.ABC):
             raise SettingError(reason)
         sites = {name: np.ndim(value) for name, value in self.model.start(labels).items()}
         if sites.get("confusion") != 3 and sites.get("accuracy") != 1:
-            kind = type(self.model).__name__
             raise SettingError(
-                f"{kind} does not say how often each annotator is right; write"
-                " model=rt.DawidSkene()"
+                parameter="model",
+                value=self.model,
+                problem="does not say how often each annotator is right",
+                expected="choose a model with the accuracy or the confusion matrix of each",
+                instead="model=rt.DawidSkene()",
             )
         earlier = (
             None

@@ -198,7 +198,13 @@ def _array(values: Any, name: str) -> Any:
 
 def _column(values: Any, name: str, role: str) -> Column:
     if len(values) == 0:
-        raise DataError(f"the table is empty: column {name!r} has no rows; give at least one")
+        raise DataError(
+            f"the table is empty: column {name!r} has no rows; give at least one",
+            parameter=role,
+            value=name,
+            problem="has no rows, as the table is empty",
+            expected="give at least one",
+        )
     try:
         code, distinct_values = pd.factorize(values)
     except (TypeError, ValueError) as error:  # values that cannot be told apart by hashing
@@ -449,7 +455,11 @@ def _is_number(value: Any) -> bool:
 
 
 def match_names(
-    codes: Int[np.ndarray, " ..."], names: Names, known: Names, role: str
+    codes: Int[np.ndarray, " ..."],
+    names: Names,
+    known: Names,
+    role: str,
+    parameter: str | None = None,
 ) -> Int[np.ndarray, " ..."]:
     """Codes into `names` as codes into `known`, matched by name.
 
@@ -460,6 +470,8 @@ def match_names(
         Names in code order, before and after.
     role : str
         Word for a name in messages, such as ``"item"``.
+    parameter : str, optional
+        Parameter that the names come from, for errors; by default that of the role.
 
     Returns
     -------
@@ -481,10 +493,12 @@ def match_names(
         unknown = [names[code] for code in np.unique(codes[matched < 0])]
         near = difflib.get_close_matches(name_text(unknown[0]), lookup, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
+        more = f", and {len(unknown) - 1} more are not" if len(unknown) > 1 else ""
         raise DataError(
-            f"{len(unknown)} {role}(s) are not among the {len(known)} {role}s known, e.g."
-            f" {unknown[0]!r}; use names such as"
-            f" {', '.join(repr(name) for name in known[:3])}{hint}"
+            parameter=parameter or role,
+            value=unknown[0],
+            problem=f"is not among the {len(known)} {role}s known{more}",
+            expected=f"use names such as {', '.join(repr(name) for name in known[:3])}{hint}",
         )
     return matched
 

@@ -66,23 +66,49 @@ def check_items(
     left: Int[np.ndarray, " row"],
     right: Int[np.ndarray, " row"],
     names: Names,
-    columns: tuple[str, str],
+    columns: tuple[Column, Column],
 ) -> None:
     """`DataError` for rows that compare an item with itself, and for columns that do not name
     items."""
+    one, other = columns
+    _check_two(left, right, names, columns)
+    if len(names) > max(1000, len(left)):
+        raise DataError(
+            f"columns {one.name!r} and {other.name!r} hold {len(names):,} different items in"
+            f" {len(left):,} rows, so most are compared once; are these row numbers or texts, not"
+            f" items? First values: {shorten(names, 3)}. Give the columns that name the items",
+            parameter=one.role,
+            value=one.name,
+            problem=(
+                f"and `{other.role}` hold {len(names):,} different items in {len(left):,} rows"
+                f" ({shorten(names, 3)}), so most are compared once"
+            ),
+            expected="name the columns of the items, not of row numbers or texts",
+        )
+
+
+def _check_two(
+    left: Int[np.ndarray, " row"],
+    right: Int[np.ndarray, " row"],
+    names: Names,
+    columns: tuple[Column, Column],
+) -> None:
+    """`DataError` for rows that compare an item with itself."""
+    one, other = columns
     same = left == right
     if same.any():
         row = int(np.flatnonzero(same)[0])
         raise DataError(
             f"row {row} (counted from 0) compares {names[left[row]]!r} with itself"
             f" ({int(same.sum())} such row(s)); a vote needs two items. Leave those rows out first:"
-            f" frame = frame[frame[{columns[0]!r}] != frame[{columns[1]!r}]]"
-        )
-    if len(names) > max(1000, len(left)):
-        raise DataError(
-            f"columns {columns[0]!r} and {columns[1]!r} hold {len(names):,} different items in"
-            f" {len(left):,} rows, so most are compared once; are these row numbers or texts, not"
-            f" items? First values: {shorten(names, 3)}. Give the columns that name the items"
+            f" frame = frame[frame[{one.name!r}] != frame[{other.name!r}]]",
+            parameter=one.role,
+            value=one.name,
+            problem=(
+                f"names {names[left[row]]!r} in row {row} (counted from 0), and so does"
+                f" `{other.role}` ({int(same.sum())} such row(s))"
+            ),
+            expected="a vote needs two items; leave those rows out",
         )
 
 

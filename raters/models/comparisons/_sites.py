@@ -11,6 +11,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import Votes
+from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.model import Values
 
@@ -55,10 +56,14 @@ def why_not_ordered(data: Comparisons) -> str | None:
     """Explain why a position bias cannot be learned from these votes, or return None."""
     if data.ordered:
         return None
-    return (
-        "position_bias=True needs to know which item was shown first, and these votes have no order"
-        " of presentation; read them with Comparisons.from_frame(table, first=..., second=...,"
-        " outcome=...), or write position_bias=False"
+    return Reason(
+        "position_bias=True needs to know which item was shown first, and these votes have no"
+        " order of presentation; read them with Comparisons.from_frame(table, first=...,"
+        " second=..., outcome=...), or write position_bias=False",
+        parameter="position_bias",
+        value=True,
+        problem="needs to know which item was shown first, and these votes do not say",
+        expected="name the columns by `first`, `second` and `outcome`, or leave it out",
     )
 
 

@@ -16,6 +16,7 @@ from scipy.special import entr
 
 from raters._validation import one_of, plain_positive, whole
 from raters.distributions import GroupedMixture, StickBreaking, Votes
+from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.model import Permute
 
@@ -149,14 +150,16 @@ def why_not(model: Any, data: Comparisons) -> str | None:
     voted = int(np.count_nonzero(data.judgements_by("annotator")))
     if model.num_types <= voted:
         return None
-    return (
+    fewer, named = max(1, min(voted - 1, 2)), data.num_annotators > 1
+    return Reason(
         f"{type(model).__name__} looks for {model.num_types} types among {voted} annotator(s) with"
-        f" votes; a type needs at least one. Write num_types={max(1, min(voted - 1, 2))}"
-        + (
-            ""
-            if data.num_annotators > 1
-            else ", and name the column that says who voted (annotator=...)"
-        )
+        f" votes; a type needs at least one. Write num_types={fewer}"
+        + ("" if named else ", and name the column that says who voted (annotator=...)"),
+        parameter="num_types",
+        value=model.num_types,
+        problem=f"is not possible with {voted} annotator(s) with votes",
+        expected=f"a type needs at least one, so write {fewer}"
+        + ("" if named else ", and name the column that says who voted by `annotator`"),
     )
 
 

@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 from jaxtyping import Float
 
 from raters._validation import plain_positive
+from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Symmetry, Values
 from raters.models.comparisons import _types
@@ -159,10 +160,13 @@ class ContextualBTL(Model[Comparisons]):
     def why_not(self, data: Comparisons) -> str | None:
         """Refuse votes without features, and more types than annotators."""
         if data.features is None:
-            return (
+            return Reason(
                 "ContextualBTL learns from features of the two sides, and these votes have none;"
                 " add those of items with votes.with_features(...), or read those of each"
-                " comparison with from_frame(..., features={...})"
+                " comparison with from_frame(..., features={...})",
+                parameter="features",
+                problem="is not given, and ContextualBTL learns from features of the two sides",
+                expected="name the columns of the features",
             )
         return _types.why_not(self, data)
 

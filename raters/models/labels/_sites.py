@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 
 from raters._validation import plain_positive
 from raters.distributions import GroupedMixture
+from raters.errors import Reason
 from raters.judgements.labels import Labels
 from raters.model import Values
 
@@ -188,9 +189,12 @@ def why_not_features(data: Labels, name: str) -> str | None:
     """Explain that a classifier needs features, or return None where there are any."""
     if data.features is not None:
         return None
-    return (
+    return Reason(
         f"{name} learns a classifier, and these labels have no features; add them with"
-        " labels.with_features(...)"
+        " labels.with_features(...)",
+        parameter="features",
+        problem=f"is not given, and {name} learns a classifier",
+        expected="name the columns of the features",
     )
 
 
