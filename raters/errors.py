@@ -97,7 +97,7 @@ class RatersError(Exception):
         return self._sentence(f"{name_of(self.parameter)} {text}".rstrip(), name_of)
 
     def _sentence(self, subject: str, name_of: Callable[[str], str]) -> str:
-        """What is wrong with the subject, and what is expected; with the names of a front end."""
+        """Problem and expectation, with the names of a front end."""
         problem, expected = (
             re.sub(r"`(\w+)`", lambda match: name_of(match[1]), text or "")
             for text in (self.problem, self.expected)

@@ -1,4 +1,4 @@
-"""What a model says about itself, and how it is told apart and rebuilt."""
+"""Facts of a model, its equality and its storage."""
 
 from __future__ import annotations
 

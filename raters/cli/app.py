@@ -130,7 +130,7 @@ def keep_compiled() -> None:
 
 
 def _usage(error: Any) -> str:
-    """What is wrong with the arguments; Typer has pydantic check them, which would put the class of
+    """Problem with the arguments; Typer has pydantic check them, which would put the class of
     the error first."""
     checks: list[Any] = getattr(error.__cause__, "errors", list)()
     for reason in (check.get("ctx", {}).get("error") for check in checks):

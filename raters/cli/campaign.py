@@ -26,7 +26,7 @@ from raters.cli.options import KindName, QuietOption, note
 from raters.errors import DataError, SettingError
 from raters.judgements.reading.columns import name_text, shorten
 
-JOURNAL = "What `raters campaign start` wrote."
+JOURNAL = "Journal written by `raters campaign start`."
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from raters.kinds import Kind, kind_of, registered_kinds
 from raters.model import Model
 
 _PANEL = "Campaign"
-WANTED = "What the answers are for. (default: the ranking, or the true classes)"
-COST = "What an answer of this annotator costs (1 where nothing is said); may be given again."
+WANTED = "Aim of the answers. (default: the ranking, or the true classes)"
+COST = "Cost of an answer by this annotator (1 for the others); may be given again."
 UNTIL = (
     "Stop when the order is expected to have this tau with the true one; of classes, when this"
     " share is expected to be right."

@@ -119,7 +119,7 @@ def fit(
 
 # ---------------------------------------------------------------- questions
 
-SAVED = "What `raters fit` or `raters audit` saved."
+SAVED = "Result saved by `raters fit` or `raters audit`."
 
 
 def suggest(
@@ -182,7 +182,7 @@ def simulate(
     ],
     design: Annotated[
         Literal[tuple(simulating.DESIGNS)],  # type: ignore[valid-type]
-        option("Design", help="Who judges, and how."),
+        option("Design", help="Kind of crowd and of judgements."),
     ] = "crowd",
     seed: SeedOption = 0,
     quiet: QuietOption = False,
@@ -322,13 +322,15 @@ def campaign_export(
 
 def campaign_import(
     options: campaigns.JournalOptions,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What the tool exported.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Export of the tool.")],
     source: Annotated[
         Literal["csv", "label-studio", "argilla"], typer.Option("--from", help="The tool.")
     ],
     people: Annotated[
         list[str] | None,
-        typer.Option(help="Who a user of that tool is; may be given again.", metavar="USER=NAME"),
+        typer.Option(
+            help="Annotator behind a user of that tool; may be given again.", metavar="USER=NAME"
+        ),
     ] = None,
     correct: Annotated[
         bool, typer.Option("--correct", help="Let an answer take the place of another.")

@@ -139,7 +139,7 @@ def auditor(audit: Audit, *, most: int = 18) -> Plots:
     _trouble_probs(right, table.isel(annotator=slice(most)), audit.threshold)
     count = table.sizes["annotator"]
     few = f"the {most} least trusted" if count > most else "all, least trusted first"
-    right.set_title(f"What is wrong: {few}", loc="left", fontsize=11)
+    right.set_title(f"Probability of each trouble: {few}", loc="left", fontsize=11)
     figure.suptitle(f"Audit of {count} annotators", x=0.01, ha="left", fontsize=12)
     legend(figure, audit)
     return collected_over(

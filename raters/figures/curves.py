@@ -101,7 +101,7 @@ def learning_curves(
         if num_replicates > 1
         else ""
     )
-    figure.suptitle(f"What is learned from so many {against}{band}", x=0.01, ha="left", fontsize=11)
+    figure.suptitle(f"Quality by number of {against}{band}", x=0.01, ha="left", fontsize=11)
     plain(axes)
     _name_lines(axes, data[name])
     return collected(data, figure, axes)

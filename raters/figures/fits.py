@@ -163,9 +163,7 @@ def ranks(result: xr.DataTree, *, top: int | None = None, most: int = 60) -> Plo
     left, right = figure.subplots(1, 2, width_ratios=(2.2, 1), sharey=True)
     _rank_cells(figure, left, data, rows)
     _rank_bars(right, data, rows)
-    left.set_title(
-        "Who stands where: the probability of each rank", loc="left", fontsize=11, pad=_ABOVE
-    )
+    left.set_title("Probability of each rank", loc="left", fontsize=11, pad=_ABOVE)
     return collected_over(data, figure, [left, right], "column", ["ranks", "best"], 2)
 
 

@@ -101,7 +101,7 @@ def confusions(audit: Audit, *, most: int = 12) -> Plots:
         if num_annotators > len(order)
         else f"all {num_annotators}, least trusted first"
     )
-    title = f"What annotators say (columns) of each true class (rows): {which}"
+    title = f"Labels (columns) given to items of each true class (rows): {which}"
     figure.suptitle(
         title, x=0.01, y=1 - 0.1 / figure.get_figheight(), ha="left", va="top", fontsize=11
     )

@@ -101,7 +101,7 @@ def profiles(
         else ""
     )
     figure.suptitle(
-        f"What each type prefers: posterior mean and {level:.0%} interval{which}",
+        f"Rewards of each type: posterior mean and {level:.0%} interval{which}",
         x=0.01,
         ha="left",
         fontsize=11,
@@ -210,10 +210,7 @@ def responsibilities(result: xr.DataTree, *, most_types: int = 8) -> Plots:
         title_fontsize=9,
         loc="outside right upper",
     )
-    title = (
-        f"Who is of which type: {count} annotators, of their likeliest with probability"
-        f" {certainty.mean():.2f} on average"
-    )
+    title = f"Types of {count} annotators; probability of the likeliest {certainty.mean():.2f} on average"
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return collected(data, figure, axes)
 

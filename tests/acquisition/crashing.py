@@ -29,7 +29,7 @@ def campaign(path: Path) -> Campaign:
 
 
 def answer_to(question: str) -> str:
-    """What everybody answers to it, so that anybody may."""
+    """The answer that everybody gives to it, so that anybody may."""
     return ("first", "second", "tie")[int(question.partition("-")[2]) % 3]
 
 

@@ -1,4 +1,4 @@
-"""What the label models say of data and of fits, what they predict, and the network classifier."""
+"""Warnings and predictions of the models of labels, and the network classifier."""
 
 import dataclasses
 import itertools

@@ -1,4 +1,4 @@
-"""What must hold for any table of votes."""
+"""Properties of any table of votes."""
 
 from __future__ import annotations
 

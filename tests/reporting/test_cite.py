@@ -1,4 +1,4 @@
-"""What to cite: BibTeX that everybody's tools read, each work once."""
+"""Citations: BibTeX that everybody's tools read, each work once."""
 
 from __future__ import annotations
 

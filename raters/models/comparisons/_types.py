@@ -175,7 +175,7 @@ def data_warnings(model: Any, data: Comparisons) -> tuple[str, ...]:
             (
                 "every annotator has a single vote, which says next to nothing of who is of which"
                 " type, and of the types only what one set of rewards cannot fit, such as a cycle."
-                " Ask each annotator several questions, or fit num_types=1"
+                " Ask each annotator several questions, or fit a single type"
             ),
         )
     return (

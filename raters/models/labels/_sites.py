@@ -270,8 +270,8 @@ def switched(
         return (
             (
                 f"classes seem to be switched (chain {chain}: {listing}); do not trust labels and"
-                " confusion matrices. Put more prior mass on the diagonal (diagonal=...), add"
-                " labels, or give known truths with labels.with_truth(...)"
+                " confusion matrices. Put more prior mass on the diagonal, add labels, or"
+                " give the true classes of some items"
             ),
         )
     return ()
