@@ -24,6 +24,7 @@ from raters.judgements.base import Judgements
 from raters.judgements.reading.columns import name_text
 from raters.kinds import Kind, kind_of, registered_kinds
 from raters.model import Model
+from raters.program import Program
 
 _PANEL = "Campaign"
 WANTED = "Aim of the answers. (default: the ranking, or the true classes)"
@@ -101,7 +102,7 @@ def start(request: StartCommand) -> None:
             data=parts.data,
             backend=backend,
             policy=policy,
-            stop=_rule(options, parts.pool),
+            stop=_rule(options, parts),
             batch_size=options.batch_size,
             budget=options.budget,
             again=options.again,
@@ -212,11 +213,13 @@ def _kind_of_names(columns: ColumnOptions) -> tuple[Kind, list[str]]:
 # ---------------------------------------------------------------- policy and rule
 
 
-def _rule(options: CampaignOptions, pool: Judgements) -> Any:
-    """When to stop: by the classes that are known, or by the order."""
+def _rule(options: CampaignOptions, parts: _Parts) -> Any:
+    """When to stop: by the classes of the items, or by their order."""
     if options.until is None:
         return None
-    return (ExpectedTau if pool.known is None else ExpectedAccuracy)(options.until)
+    program = Program(parts.model, parts.pool)
+    of_classes = program.latent is not None and program.unit != parts.pool.judge
+    return (ExpectedAccuracy if of_classes else ExpectedTau)(options.until)
 
 
 def _policy(options: CampaignOptions) -> Policy:

@@ -210,7 +210,8 @@ def responsibilities(result: xr.DataTree, *, most_types: int = 8) -> Plots:
         title_fontsize=9,
         loc="outside right upper",
     )
-    title = f"Types of {count} annotators; probability of the likeliest {certainty.mean():.2f} on average"
+    mean = f"{certainty.mean():.2f} on average"
+    title = f"Types of {count} annotators; probability of the likeliest {mean}"
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return collected(data, figure, axes)
 

@@ -187,6 +187,7 @@ class ExtendedBTL(Model[Comparisons]):
         return (
             (
                 "all votes are by one annotator, whose competence cannot be told from the scale of"
-                " the rewards; name the column that says who voted, or fit a model without competences"
+                " the rewards; name the column that says who voted, or fit a model without"
+                " competences"
             ),
         )
