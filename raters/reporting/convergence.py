@@ -306,26 +306,20 @@ def _better(
         longer = dataclasses.replace(
             used, draws=max(4 * used.draws, _FEWEST), chains=max(used.chains, 4)
         )
+    if diverged and isinstance(longer, NUTS):
+        # Nine tenths nearer to 1, in whose neighbourhood steps are small.
+        longer = dataclasses.replace(
+            longer, target_accept=max(0.99, round(1 - (1 - longer.target_accept) / 10, 6))
+        )
     if not command:
-        if diverged and isinstance(longer, NUTS):
-            # Nine tenths nearer to 1, in whose neighbourhood steps are small.
-            longer = dataclasses.replace(
-                longer, target_accept=max(0.99, round(1 - (1 - longer.target_accept) / 10, 6))
-            )
         return f"result = rt.fit(model, {_variable(program.data)}, rt.{longer!r}, seed=0)"
-    if diverged:
-        # The command line has no target_accept: take the sampler that cannot diverge, or adapt
-        # for longer.
-        if _sampler(program) is PGGibbs:
-            return _exact(program, command)
-        longer = dataclasses.replace(longer, warmup=4 * longer.warmup)
-    changed = [
-        name
-        for name in ("draws", "warmup", "chains")
-        if getattr(longer, name) != getattr(used, name)
-    ]
-    options = [word for name in changed for word in (f"--{name}", str(getattr(longer, name)))]
-    return _command(command, {f"--{name}": 1 for name in changed}, *options)
+    changed = {
+        f"--{field.name.replace('_', '-')}": str(getattr(longer, field.name))
+        for field in dataclasses.fields(longer)
+        if getattr(longer, field.name) != getattr(used, field.name)
+    }
+    options = [word for flag, value in changed.items() for word in (flag, value)]
+    return _command(command, dict.fromkeys(changed, 1), *options)
 
 
 def _exact(program: Program[Any], command: str) -> str | None:

@@ -436,7 +436,12 @@ def test_a_better_fit_keeps_the_other_settings(backend, attrs, better):
             "--draws=1000 --warmup 9",
             "--warmup 9 --draws 4000",
         ),
-        (rt.NUTS(warmup=50), {"divergences": 2}, "--backend nuts --warmup 50 --seed 3", "--seed 3"),
+        (
+            rt.NUTS(warmup=50),
+            {"divergences": 2},
+            "--backend nuts --warmup 50 --seed 3",
+            "--backend nuts --warmup 50 --seed 3 --target-accept 0.99",
+        ),
         (rt.PGEM(draws=50), {"converged": 0}, "--backend em --draws 50", ""),
         (
             rt.PGEM(starts=3, accelerate=False),
@@ -476,7 +481,7 @@ def test_a_check_is_by_a_sampler_that_can_do_it(monkeypatch):
     line = rt.report(
         model, astray, audit, command="raters audit v.csv --backend nuts --warmup 50"
     ).facts["convergence"]["line"]
-    assert line == "raters audit v.csv --backend nuts --warmup 200"
+    assert line == "raters audit v.csv --backend nuts --warmup 50 --target-accept 0.99"
     monkeypatch.setattr(rt.NUTS, "why_not", lambda *_: "nor this one")
     assert checks() == checks(command) == []
 
