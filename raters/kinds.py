@@ -196,6 +196,14 @@ class Section:
 
     def __post_init__(self) -> None:
         _check_key(self.key)
+        own = {"title", "sentence", "counts", "tables", "matrices"}
+        if taken := sorted(own & set(self.facts)):
+            raise SettingError(
+                parameter="facts",
+                value=taken,
+                problem="are names of a section's other parts",
+                expected="take other names",
+            )
 
 
 def _check_key(key: str) -> None:
@@ -346,7 +354,7 @@ _KINDS: dict[str, Kind] = {}
 
 
 def register(kind: Kind) -> Kind:
-    """Make a kind of judgement known to every verb; a later kind of the same name replaces it.
+    """Make a kind of judgement known to every verb; a later kind of the same container replaces it.
 
     Parameters
     ----------
@@ -360,7 +368,7 @@ def register(kind: Kind) -> Kind:
     Raises
     ------
     SettingError
-        When it is not a `Kind`.
+        When it is not a `Kind`, or another container has its name.
     """
     if not isinstance(kind, Kind):
         raise SettingError(
@@ -369,8 +377,46 @@ def register(kind: Kind) -> Kind:
             expected="it must be a raters.Kind",
             instead="rt.register(rt.Kind(data=..., readers=..., ...))",
         )
+    known = _KINDS.get(kind.name, kind).data
+    if (known.__module__, known.__qualname__) != (kind.data.__module__, kind.data.__qualname__):
+        raise SettingError(
+            parameter="name",
+            value=kind.name,
+            problem=f"is the name of the kind of {known.__module__}.{known.__qualname__}",
+            expected="give this kind another name",
+            instead="rt.Kind(name='my_kind', ...)",
+        )
     _KINDS[kind.name] = kind
     return kind
+
+
+def sections_of(context: AuditContext) -> tuple[Section, ...]:
+    """Sections that the kind of the data contributes to a report.
+
+    Parameters
+    ----------
+    context : AuditContext
+
+    Returns
+    -------
+    tuple of Section
+
+    Raises
+    ------
+    SettingError
+        When two of them have the same key.
+    """
+    kind = kind_of(context.program.data)
+    sections = tuple(one for make in kind.sections if (one := make(context)) is not None)
+    keys = [section.key for section in sections]
+    if twice := sorted({key for key in keys if keys.count(key) > 1}):
+        raise SettingError(
+            parameter="sections",
+            value=twice,
+            problem="are keys of several sections",
+            expected="give each section a key of its own",
+        )
+    return sections
 
 
 def registered_kinds() -> tuple[Kind, ...]:

@@ -7,6 +7,7 @@ import pytest
 import raters as rt
 from raters import kinds
 from raters.errors import SettingError
+from tests.refusals import raises_about
 
 
 class Timed(rt.Comparisons):
@@ -40,3 +41,24 @@ def test_a_kind_that_cannot_be_is_refused(parameter, value):
     with pytest.raises(SettingError) as caught:
         kind(**{parameter: value})
     assert caught.value.parameter == parameter
+
+
+def test_a_name_belongs_to_one_container(monkeypatch):
+    monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
+    own = rt.register(kind())
+    assert rt.register(kind(words=rt.Words("one", "more"))) is not own
+    with raises_about(SettingError, "name", "labels"):
+        rt.register(kind(name="labels"))
+    assert kinds.kind_named("labels").data is rt.Labels
+
+
+def test_sections_keep_apart(monkeypatch, tiny):
+    with raises_about(SettingError, "facts", ["title"]):
+        kinds.Section("items", "Items", "None.", facts={"title": "x", "best": 1})
+    monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
+    made = kinds.Section("items", "Items", "None.")
+    rt.register(kind(sections=(lambda context: made, lambda context: None, lambda context: made)))
+    data = Timed(**vars(tiny))
+    context = kinds.AuditContext(rt.Program(rt.BTL(), data), None, None, 0.9)
+    with raises_about(SettingError, "sections", ["items"]):
+        kinds.sections_of(context)

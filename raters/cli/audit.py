@@ -42,7 +42,7 @@ from raters.fitting.result import data_of
 from raters.fitting.result import model_of as fitted_model
 from raters.inference import Backend
 from raters.judgements.base import Judgements
-from raters.kinds import AuditContext, Section, kind_of
+from raters.kinds import AuditContext, Section, kind_of, sections_of
 from raters.program import Program
 from raters.reporting import facts
 from raters.reporting.page import columns, judges, section_facts
@@ -156,8 +156,7 @@ def _audited(
 def _findings(request: AuditCommand, context: AuditContext) -> Findings:
     """Sections of the kind, agreement, and questions to ask next."""
     program, audited = context.program, context.audit
-    kind, data = kind_of(program.data), program.data
-    sections = tuple(one for section in kind.sections if (one := section(context)) is not None)
+    data, sections = program.data, sections_of(context)
     flagged = [] if audited is None else audited.flagged
     asked = next_questions(
         program, context.result, flagged, request.audit.batch_size, request.fit.seed

@@ -15,7 +15,7 @@ from raters.auditing.audit import Audit
 from raters.auditing.pairwise import pairwise
 from raters.errors import DataWarning
 from raters.judgements.base import Judgements
-from raters.kinds import AuditContext, Column, Kind, Section, Table, kind_of
+from raters.kinds import AuditContext, Column, Kind, Section, Table, kind_of, sections_of
 from raters.program import Program
 from raters.reporting import convergence, facts, sentences
 from raters.reporting.cite import known_entries
@@ -41,7 +41,7 @@ def facts_of(
     """Facts of a report, in the order in which they are read."""
     data, kind = program.data.unpadded(), kind_of(program.data)
     real = AuditContext(Program(program.model, data), result, audit, audit.level, dropped)
-    sections = [section for make in kind.sections if (section := make(real)) is not None]
+    sections = list(sections_of(real))
     people = judges(audit, kind)
     fitted = convergence.convergence(real.program, result, command)
     page = {

@@ -208,7 +208,7 @@ def test_a_kind_that_cannot_be_had_costs_one_line(school, capsys):
     ):
         assert problem in refused(capsys, folder, "audit", school, "--kind", text)
     assert "--pupil needs" not in refused(capsys, folder, "audit", school, *NAMED[:2])
-    text = (folder / "school.py").read_text().replace("    threshold=-1.0,\n", "")
+    text = (folder / "school.py").read_text().replace("threshold=-1.0", 'name="lower"')
     (folder / "lower.py").write_text(text)
     line = refused(capsys, folder, "audit", school, "--kind", "lower:KIND", *NAMED[2:])
     assert "--threshold is missing; say below which value" in line
