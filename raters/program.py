@@ -18,6 +18,7 @@ from numpyro.distributions import constraints
 from raters.distributions import GroupedMixture
 from raters.errors import SettingError
 from raters.judgements.base import Judgements
+from raters.judgements.names import plural
 from raters.model import Model, Values
 
 # How far a start in unconstrained coordinates is kept from the edge of a support, as a share of its
@@ -122,8 +123,7 @@ class LatentClass(NamedTuple):
     @property
     def group(self) -> str:
         """Group of a result that holds the responsibilities: the plural of the class axis."""
-        noun = self.name.rsplit("_", 1)[-1]
-        return f"{noun}es" if noun.endswith("s") else f"{noun}s"
+        return plural(self.name.rsplit("_", 1)[-1])
 
     @property
     def axes(self) -> tuple[str, str]:

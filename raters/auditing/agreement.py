@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float, Int
 from raters._validation import share
 from raters.errors import DataError, DataWarning
 from raters.judgements.base import Judgements
+from raters.judgements.names import plural
 
 # Sums in double precision are 0 or 1 within this.
 _ROUNDING = 1e-12
@@ -132,9 +133,9 @@ def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
     used = num_raters >= 2
     if not used.any():
         raise DataError(
-            f"no {_noun(data)} has answers by two {data.judge}s, so there is no agreement to"
-            f" measure. Put a random part of the questions to two {data.judge}s or more; if some"
-            " were already, check the columns that the table was read by"
+            f"no {_noun(data)} has answers by two {plural(data.judge)}, so there is no agreement to"
+            f" measure. Put a random part of the questions to two {plural(data.judge)} or more; if"
+            " some were already, check the columns that the table was read by"
         )
     rows = rows.of_items(used)
     statistics = _statistics(rows, num_raters[used], len(classes))
@@ -175,7 +176,7 @@ def _noun(data: Judgements) -> str:
 
 def _warn(table: pd.DataFrame, classes: list[Any], num_used: int, data: Judgements) -> None:
     """Explain each NaN in the table."""
-    noun, judges = _noun(data), f"{data.judge}s"
+    noun, judges = _noun(data), plural(data.judge)
     if undefined := list(table.index[table["estimate"].isna()]):
         warnings.warn(
             f"all answers to the {num_used} {noun}(s) with two {judges} or more are {classes[0]!r}:"

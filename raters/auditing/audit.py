@@ -16,8 +16,7 @@ from raters.fitting.fit import fit
 from raters.fitting.result import check_data, check_model, draws_of, program_of
 from raters.inference import Backend
 from raters.judgements.base import Judgements
-from raters.judgements.names import names_array
-from raters.judgements.reading.columns import shorten
+from raters.judgements.names import names_array, plural, shorten
 from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.model import Model
 from raters.program import Program
@@ -322,7 +321,7 @@ def _sites_of_judges(program: Program[Any], result: xr.DataTree, limits: AuditLi
             parameter="model",
             value=program.model,
             problem=f"takes every {judge} as alike, so there is nobody to tell apart",
-            expected=f"fit a model with parameters of {judge}s",
+            expected=f"fit a model with parameters of {plural(judge)}",
         )
     draws, _ = draws_of(program, result)
     return Quantities({name: draws[name] for name in names}, judged=names[0])
@@ -428,7 +427,7 @@ def drop(
         raise SettingError(
             parameter="data",
             value=data,
-            problem=f"has no {data.judge}s {shorten(unknown)}, whom the audit flagged",
+            problem=f"has no {plural(data.judge)} {shorten(unknown)}, whom the audit flagged",
             expected="pass the data that were audited",
         )
     names = [name for name in data.judges if str(name) in flagged]

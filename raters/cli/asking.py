@@ -14,7 +14,7 @@ from raters.acquisition import Candidates, Policy
 from raters.cli.generated import keywords
 from raters.errors import DataError, SettingError
 from raters.judgements.base import Judgements
-from raters.judgements.reading.columns import match_names, name_text
+from raters.judgements.names import match_names, name_text
 from raters.kinds import kind_of
 from raters.model import Model
 from raters.program import Program

@@ -42,6 +42,7 @@ from raters.fitting.result import data_of
 from raters.fitting.result import model_of as fitted_model
 from raters.inference import Backend
 from raters.judgements.base import Judgements
+from raters.judgements.names import plural
 from raters.kinds import AuditContext, Section, kind_of, sections_of
 from raters.program import Program
 from raters.reporting import facts
@@ -135,7 +136,7 @@ def _check_judged(request: AuditCommand, program: Program[Any]) -> None:
         if given and not _judged(program):
             default = type(kind_of(program.data).default)
             raise SettingError(
-                f"{flag} needs {program.data.judge}s told apart, which"
+                f"{flag} needs {plural(program.data.judge)} told apart, which"
                 f" {model_flag(type(program.model))} does not; write {model_flag(default)}"
             )
 
@@ -226,7 +227,7 @@ def _print(request: AuditCommand, findings: Findings) -> None:
         page.print_section(out, section, context.level, rows)
     if audited is None:
         flag, instead = map(model_flag, (type(context.program.model), type(kind.default)))
-        who = facts.plural(context.program.data.judge)
+        who = facts.plural_noun(context.program.data.judge)
         out.print(
             f"No audit of {who}: {flag} takes them all as alike; use {instead}.\n", highlight=False
         )

@@ -24,7 +24,7 @@ from raters.cli.campaign_start import pairs
 from raters.cli.kinds import kind_asked
 from raters.cli.options import KindName, QuietOption, note
 from raters.errors import DataError, SettingError
-from raters.judgements.reading.columns import name_text, shorten
+from raters.judgements.names import name_text, shorten
 
 JOURNAL = "Journal written by `raters campaign start`."
 

@@ -16,7 +16,7 @@ from raters.acquisition.campaign.campaign import Campaign
 from raters.acquisition.campaign.exports import roles_of
 from raters.cli import tables
 from raters.errors import DataError
-from raters.judgements.reading.columns import name_text
+from raters.judgements.names import name_text
 
 _MARK = {"label-studio": "-config.xml", "argilla": "-settings.json"}
 

@@ -21,7 +21,7 @@ from raters.cli.options import ColumnOptions, FitOptions, ModelOptions, option
 from raters.cli.reading import read, source_of
 from raters.errors import DataError, SettingError
 from raters.judgements.base import Judgements
-from raters.judgements.reading.columns import name_text
+from raters.judgements.names import name_text, plural
 from raters.kinds import Kind, kind_of, registered_kinds
 from raters.model import Model
 from raters.program import Program
@@ -110,7 +110,7 @@ def start(request: StartCommand) -> None:
         )
     pool = campaign.pool
     axes = [axis for axis in pool.question_axes() if axis in pool.names]
-    sizes = [f"{len(pool.coords[axis]):,} {axis}s" for axis in axes]
+    sizes = [f"{len(pool.coords[axis]):,} {plural(axis)}" for axis in axes]
     size = ", ".join([f"{pool.num_rows:,} questions", *sizes])
     ask = files.command("ask", out, request.columns.kind)
     request.fit.note(f"wrote {out} ({size}; {parts.model!r}); ask with: {ask}")

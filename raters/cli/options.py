@@ -23,6 +23,7 @@ from raters.cli.generated import (
 )
 from raters.errors import RatersError, typed
 from raters.inference import Backend
+from raters.judgements.names import plural
 from raters.kinds import Kind
 from raters.model import Model
 
@@ -346,7 +347,7 @@ def worded(error: RatersError, flags: Mapping[str, str]) -> str:
 
     def flag(parameter: str) -> str:
         first = parameter.partition(" ")[0]
-        names = (_RENAMED.get(first, first), f"{first}s")
+        names = (_RENAMED.get(first, first), plural(first))
         return next((flags[name] for name in names if name in flags), parameter.replace("_", " "))
 
     return error.worded(flag, _typed)

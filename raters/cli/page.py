@@ -13,7 +13,7 @@ import raters as rt
 from raters.cli import console
 from raters.judgements.base import Judgements
 from raters.kinds import Column, Kind, Section, Table
-from raters.reporting.facts import STATISTICS, percent, plural, span
+from raters.reporting.facts import STATISTICS, percent, plural_noun, span
 from raters.reporting.page import question_columns, question_roles
 
 # Least width of a name, and width of the ends of an interval.
@@ -147,7 +147,7 @@ def print_judges(
     )
     shown = [one for column in others[:num_shown] for one in column]
     printed = [name, count, *first, *shown, *last]
-    grid = console.new_grid(f"{plural(audit.judge).capitalize()}, least trusted first")
+    grid = console.new_grid(f"{plural_noun(audit.judge).capitalize()}, least trusted first")
     for one in printed:
         add_column(grid, one)
     dropped = sum(row["verdict"] == "drop" for row in judges)
@@ -182,7 +182,7 @@ def print_agreement(
     if table is None:
         out.print(why_not + "\n", highlight=False)
         return
-    grid = console.new_grid(f"Agreement between {plural(judge)}")
+    grid = console.new_grid(f"Agreement between {plural_noun(judge)}")
     grid.add_column("statistic")
     grid.add_column("estimate", justify="right")
     grid.add_column(f"{level:.0%} interval", justify="right")
@@ -193,7 +193,7 @@ def print_agreement(
     if left_out:
         out.print(
             f"From {items:,} questions; {left_out:,} have answers by fewer than two"
-            f" {plural(judge)}.",
+            f" {plural_noun(judge)}.",
             highlight=False,
         )
     out.print()

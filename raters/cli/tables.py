@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from raters.errors import DataError, SettingError
-from raters.judgements.reading.columns import alike
+from raters.judgements.names import alike
 
 _FORMATS = {
     ".csv": "CSV",

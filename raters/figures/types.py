@@ -21,6 +21,7 @@ from raters.figures.base import (
     plain,
     short,
 )
+from raters.judgements.names import plural
 
 # Up to so many annotators, their names fit below the bars.
 _NAMED = 60
@@ -96,7 +97,7 @@ def profiles(
     figure.supxlabel(f"{site} ({unit}); grey: mean over annotators", fontsize=9)
     which = f", the {len(types)} largest of {len(weight)} types" if len(types) < len(weight) else ""
     which += (
-        f", the {len(shown)} of {len(common)} {axis}s that differ most"
+        f", the {len(shown)} of {len(common)} {plural(axis)} that differ most"
         if len(shown) < len(common)
         else ""
     )

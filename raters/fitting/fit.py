@@ -27,7 +27,7 @@ from raters.inference import Backend, PGGibbs
 from raters.inference.base import warn_unless_converged
 from raters.inference.identification import identified
 from raters.judgements.base import Judgements
-from raters.judgements.reading.columns import shorten
+from raters.judgements.names import plural, shorten
 from raters.model import Model, Values
 from raters.program import Program
 
@@ -115,7 +115,7 @@ def fit(
         )
     if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
         raise DataError(
-            f"these are {data.num_units} of {len(data.coords[data.unit])} {data.unit}s, as"
+            f"these are {data.num_units} of {len(data.coords[data.unit])} {plural(data.unit)}, as"
             " take(...) gives them, and a fit names all; choose rows of the table, and read it"
             " again"
         )

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Shaped
 from raters.errors import DataError, SettingError
 from raters.fitting.result import check_data, draws_of, program_of
 from raters.judgements.base import Judgements
-from raters.judgements.names import names_array
+from raters.judgements.names import names_array, plural
 from raters.model import Model, Values
 from raters.program import Program, answer_probs, class_probs, responsibility
 
@@ -126,8 +126,8 @@ def _class_table(
     num_draws = sizes[0] * sizes[1]
     if (total := num_draws * asked.num_units * latent.size) > _MOST:
         raise SettingError(
-            f"probabilities of {latent.size} classes of {asked.num_units} {latent.unit}s under"
-            f" {num_draws} draws are {total:.2g} numbers; thin the draws first, as in"
+            f"probabilities of {latent.size} classes of {asked.num_units} {plural(latent.unit)}"
+            f" under {num_draws} draws are {total:.2g} numbers; thin the draws first, as in"
             " result.sel(draw=result['posterior']['draw'][::10]), or read the mean over draws from"
             f" result['{latent.group}']['responsibility']"
         )

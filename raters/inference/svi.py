@@ -24,6 +24,7 @@ from numpyro.primitives import Messenger
 from raters._validation import one_of, positive, whole
 from raters.errors import ConvergenceWarning, Reason
 from raters.inference.base import NUMPYRO, Backend, Draws, centre, progress_bar
+from raters.judgements.names import plural
 from raters.model import Model, Values
 from raters.program import Program, inside, log_joint
 
@@ -192,13 +193,14 @@ class SVI(Backend):
             return reason
         if self.batch_size is not None and program.unit != data.unit:
             return Reason(
-                f"SVI takes mini-batches of {data.unit}s, and the likelihood of"
-                f" {type(model).__name__} is a product over {program.unit}s; leave batch_size out",
+                f"SVI takes mini-batches of {plural(data.unit)}, and the likelihood of"
+                f" {type(model).__name__} is a product over {plural(program.unit)}; leave"
+                " batch_size out",
                 parameter="batch_size",
                 value=self.batch_size,
                 problem=(
-                    f"asks for mini-batches of {data.unit}s, and the likelihood of"
-                    f" {type(model).__name__} is a product over {program.unit}s"
+                    f"asks for mini-batches of {plural(data.unit)}, and the likelihood of"
+                    f" {type(model).__name__} is a product over {plural(program.unit)}"
                 ),
                 expected="leave it out",
             )

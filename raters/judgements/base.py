@@ -15,7 +15,14 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int, Num, Shaped
 
 from raters.errors import DataError
-from raters.judgements.names import check_padding, matched_codes, names_to_json, ranks, staying
+from raters.judgements.names import (
+    check_padding,
+    matched_codes,
+    names_to_json,
+    plural,
+    ranks,
+    staying,
+)
 from raters.judgements.roles import Roles
 
 # Rows at a time where a pass over all of them would need arrays as large as the data.
@@ -222,7 +229,9 @@ class Judgements(Roles):
         if not self.judgements_by(self.judge)[stays].any():
             raise DataError(
                 parameter="names",
-                problem=f"holds all {self.judge}s who gave judgements, so none would be left",
+                problem=(
+                    f"holds all {plural(self.judge)} who gave judgements, so none would be left"
+                ),
                 expected="keep at least one who gave some",
             )
         column, code = self.code_columns(self.judge)[0], (np.cumsum(stays) - 1).astype(np.int32)
@@ -553,8 +562,8 @@ class Judgements(Roles):
                 if wrong.size:
                     raise DataError(
                         f"the questions have {axis} number {wrong.flat[0]} (counted from 0), and"
-                        f" there are {num_names} {axis}s; make them with rt.Candidates, which takes"
-                        " names"
+                        f" there are {num_names} {plural(axis)}; make them with rt.Candidates,"
+                        " which takes names"
                     )
 
     def features_of(self, like: Self) -> Self:

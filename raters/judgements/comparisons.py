@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 
 from raters.errors import DataError
+from raters.judgements.names import encode_names
 from raters.judgements.pairs import Pairs
 from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading import outcomes as outcome_reading
-from raters.judgements.reading.columns import encode_names, read_columns, read_counts, read_numbers
+from raters.judgements.reading.columns import read_columns, read_counts, read_numbers
 from raters.judgements.roles import of_axes, static
 
 

@@ -14,9 +14,8 @@ from jaxtyping import Int, Shaped
 
 from raters.errors import DataError
 from raters.judgements.base import Judgements
-from raters.judgements.names import names_array, names_from_json, pad_to
+from raters.judgements.names import match_names, names_array, names_from_json, pad_to
 from raters.judgements.reading import comparisons as reading
-from raters.judgements.reading.columns import match_names
 
 
 class Grouped(Judgements):

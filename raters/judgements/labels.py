@@ -16,9 +16,10 @@ from jaxtyping import Float, Int
 
 from raters.errors import DataError, DataWarning
 from raters.judgements.grouped import Grouped
+from raters.judgements.names import encode_names, shorten
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading import labels as label_reading
-from raters.judgements.reading.columns import encode_names, read_counts, shorten
+from raters.judgements.reading.columns import read_counts
 from raters.judgements.roles import of_axes, static
 
 

@@ -1,18 +1,188 @@
-"""Names behind codes: matched, stored as text, and told from those to drop; numbers for equal
-rows."""
+"""Names behind codes: encoded, matched, shortened, stored as text, and told from those to drop;
+numbers for equal rows."""
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Int, Num, Shaped
 
 from raters._validation import whole
 from raters.errors import DataError, SettingError
-from raters.judgements.reading.columns import match_names
+
+if TYPE_CHECKING:
+    from raters.judgements.reading.columns import Column
+
+Names = tuple[Any, ...]
+
+
+def encode_names(
+    columns: Sequence[Column], known: Iterable[Any] | None, role: str
+) -> tuple[list[Int[np.ndarray, " row"]], Names]:
+    """Shared integer codes of one or several columns that name the same things, and the names in
+    code order.
+
+    Names are whole numbers when all of them are, and text otherwise.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    known : iterable, optional
+        All names in the order wanted. Without it, those of the columns, sorted.
+    role : str
+        Word for a name in messages, such as ``"item"``.
+
+    Returns
+    -------
+    codes : list of int array, shape (row,)
+        Codes of each column.
+    names : tuple
+
+    Raises
+    ------
+    DataError
+        When `known` is no list of names, has a name twice, or lacks one of the columns'.
+    """
+    many = plural(role)
+    given = None if known is None else _given(known, many)
+    lists = alike([column.values for column in columns] + ([] if given is None else [given]))
+    names = tuple(sorted(set().union(*lists))) if given is None else tuple(lists.pop())
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(
+            f"{twice!r} comes twice in {many}=; give each name once",
+            parameter=many,
+            value=twice,
+            problem="comes twice",
+            expected="give each name once",
+        )
+    lookup = {name: code for code, name in enumerate(names)}
+    if unknown := [
+        name
+        for name in dict.fromkeys(name for group in lists for name in group)
+        if name not in lookup
+    ]:
+        raise DataError(
+            f"{len(unknown)} {role}(s) in the table are not in the list {many}=, e.g."
+            f" {unknown[0]!r}; add them, or leave {many}= out to take the names from the table",
+            parameter=many,
+            problem=f"lacks {len(unknown)} of the {role}(s) in the table, e.g. {unknown[0]!r}",
+            expected="add them, or leave it out to take the names from the table",
+        )
+    codes = [np.array([lookup[name] for name in group], np.int32) for group in lists]
+    return [code[column.code] for code, column in zip(codes, columns, strict=True)], names
+
+
+def _given(known: Iterable[Any], many: str) -> list[Any]:
+    if isinstance(known, (str, bytes)) or not isinstance(known, Iterable):
+        raise DataError(
+            f"{many}= takes a list of names, such as {many}=['a', 'b'], not {shown(known)}",
+            parameter=many,
+            value=shown(known),
+            problem="is no list of names",
+            expected="give a list of names",
+        )
+    return list(known)
+
+
+def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Names as whole numbers when those of all groups are, else all as text, so that 1 and "1" are
+    one name.
+
+    Parameters
+    ----------
+    groups : sequence of sequence
+
+    Returns
+    -------
+    list of list
+        The names of each group.
+    """
+    if all(_is_whole(value) for group in groups for value in group):
+        return [[int(value) for value in group] for group in groups]
+    return [[name_text(value) for value in group] for group in groups]
+
+
+def name_text(value: Any) -> str:
+    """A name as text: a whole number (also one that a missing value had turned into a float)
+    without its decimal point.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    str
+    """
+    return (
+        str(int(value))
+        if _is_whole(value)
+        else value.decode()
+        if isinstance(value, bytes)
+        else str(value)
+    )
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, (bool, np.bool_)):
+        return False
+    if isinstance(value, (float, np.floating)):
+        return float(value).is_integer() and abs(float(value)) < 2**53
+    return isinstance(value, (int, np.integer)) and abs(int(value)) < 2**63
+
+
+def match_names(
+    codes: Int[np.ndarray, " ..."],
+    names: Names,
+    known: Names,
+    role: str,
+    parameter: str | None = None,
+) -> Int[np.ndarray, " ..."]:
+    """Codes into `names` as codes into `known`, matched by name.
+
+    Parameters
+    ----------
+    codes : int array
+    names, known : tuple
+        Names in code order, before and after.
+    role : str
+        Word for a name in messages, such as ``"item"``.
+    parameter : str, optional
+        Parameter that the names come from, for errors; by default that of the role.
+
+    Returns
+    -------
+    int array
+        In the shape of `codes`.
+
+    Raises
+    ------
+    DataError
+        When a name that is used is not known; the nearest one is offered.
+    """
+    codes = np.asarray(codes)
+    if names == known:
+        return codes
+    lookup = {name_text(name): code for code, name in enumerate(known)}
+    table = np.array([lookup.get(name_text(name), -1) for name in names], np.int32)
+    matched: np.ndarray = table[codes]
+    if (matched < 0).any():
+        unknown = [names[code] for code in np.unique(codes[matched < 0])]
+        near = difflib.get_close_matches(name_text(unknown[0]), lookup, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        more = f", and {len(unknown) - 1} more are not" if len(unknown) > 1 else ""
+        raise DataError(
+            parameter=parameter or role,
+            value=unknown[0],
+            problem=f"is not among the {len(known)} {plural(role)} known{more}",
+            expected=f"use names such as {', '.join(repr(name) for name in known[:3])}{hint}",
+        )
+    return matched
 
 
 def matched_codes(
@@ -115,3 +285,44 @@ def staying(names: Sequence[Any], dropped: Iterable[Any], role: str) -> Bool[np.
             expected=f"names are such as {', '.join(map(repr, names[:3]))}",
         )
     return np.array([name not in gone for name in names])
+
+
+def shorten(names: Iterable[Any], most: int = 5) -> str:
+    """The first of many names, and how many there are.
+
+    Parameters
+    ----------
+    names : iterable
+    most : int
+        Number of names shown.
+
+    Returns
+    -------
+    str
+    """
+    names = list(names)
+    return ", ".join(map(str, names[:most])) + (
+        f", … ({len(names):,} in all)" if len(names) > most else ""
+    )
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """A value for a message, cut when it is long."""
+    shown = repr(value)
+    return shown if len(shown) <= most else shown[:most] + "…"
+
+
+def plural(word: str) -> str:
+    """Plural of the name of an axis or of a judge.
+
+    Parameters
+    ----------
+    word : str
+        Such as ``"item"``, or ``"true_class"``.
+
+    Returns
+    -------
+    str
+        Such as ``"items"``, or ``"true_classes"``.
+    """
+    return f"{word}es" if word.endswith("s") else f"{word}s"

@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 
 from raters.errors import DataError, DataWarning
 from raters.judgements.base import PIECE, Judgements
+from raters.judgements.names import name_text, shorten
 from raters.judgements.reading import comparisons as reading
-from raters.judgements.reading.columns import name_text, shorten
 
 #: Words for an answer, and votes for the first item that each stands for.
 _WORDS = {"first": 1.0, "left": 1.0, "second": 0.0, "right": 0.0, "tie": 0.5}

@@ -12,8 +12,7 @@ import numpy as np
 from jaxtyping import Num, Shaped
 
 from raters.errors import DataError
-from raters.judgements.names import names_array
-from raters.judgements.reading.columns import name_text
+from raters.judgements.names import name_text, names_array
 
 
 def of_axes(*axes: str, default: Any = dataclasses.MISSING) -> Any:

@@ -18,7 +18,7 @@ from raters.inference.svi import still_rising
 from raters.judgements.base import Judgements
 from raters.kinds import AuditContext, kind_of
 from raters.program import Program
-from raters.reporting.facts import plural
+from raters.reporting.facts import plural_noun
 from raters.reporting.sentences import CLEAR, counted, listing
 
 # How the command line calls the exact samplers, the one that is taken first at the front.
@@ -359,7 +359,7 @@ def _given(command: str, option: str) -> str | None:
 
 def ask(data: Judgements, command: str, dropped: list[Any]) -> Step:
     """The questions that tell most about the judges, once those `dropped` are gone."""
-    judges = plural(data.judge)
+    judges = plural_noun(data.judge)
     if not data.again and not _left_to_ask(data, dropped):
         return (
             f"To be surer of the {judges}, put new questions to them: whoever stays has answered"

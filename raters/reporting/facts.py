@@ -18,6 +18,7 @@ from raters.auditing.audit import Audit
 from raters.errors import DataError
 from raters.fitting.storage import imported_class, shown
 from raters.judgements.base import Judgements
+from raters.judgements.names import plural
 from raters.kinds import kind_of
 
 STATISTICS = {
@@ -28,10 +29,9 @@ STATISTICS = {
 }
 
 
-def plural(noun: str) -> str:
-    """Plural of the name of an axis."""
-    word = noun.replace("_", " ")
-    return f"{word}es" if word.endswith("s") else f"{word}s"
+def plural_noun(axis: str) -> str:
+    """Plural of the name of an axis, as a sentence has it."""
+    return plural(axis).replace("_", " ")
 
 
 def data_facts(data: Judgements) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def data_facts(data: Judgements) -> dict[str, Any]:
     """
     latent = None if data.known is None else data.axes[data.known]
     axes = [axis for axis in data.question_axes() if axis != latent]
-    sizes: dict[str, Any] = {plural(axis): len(data.coords[axis]) for axis in axes}
+    sizes: dict[str, Any] = {plural_noun(axis): len(data.coords[axis]) for axis in axes}
     sizes[kind_of(data).words.many] = data.num_judgements
     if data.answer in data.axes:
         sizes["classes"] = list(data.coords[data.axes[data.answer]])
@@ -114,7 +114,7 @@ def audit_summary(audit: Audit) -> dict[str, Any]:
         "rule": audit.rule,
         "flagged": audit.flagged,
         "expected_share_of_wrong_drops": audit.wrong_drops,
-        plural(audit.judge): audit_frame(audit),
+        plural_noun(audit.judge): audit_frame(audit),
     }
 
 
@@ -130,7 +130,7 @@ def agreement_or_why_not(data: Judgements, level: float) -> tuple[pd.DataFrame |
         return agreement(data, level=level), ""
     except DataError:
         kind = kind_of(data)
-        text = f"no question has {kind.words.many} by two {plural(data.judge)}"
+        text = f"no question has {kind.words.many} by two {plural_noun(data.judge)}"
         return None, f"Agreement cannot be measured: {text}."
 
 

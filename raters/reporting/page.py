@@ -75,7 +75,7 @@ def facts_of(
 
 
 def _judges(data: Judgements) -> str:
-    return facts.plural(data.judge)
+    return facts.plural_noun(data.judge)
 
 
 # ---------------------------------------------------------------- the audit's table

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from raters.reporting.facts import percent, plural
+from raters.reporting.facts import percent, plural_noun
 from raters.reporting.page import VERDICTS
 from raters.reporting.sentences import counted
 
@@ -73,7 +73,7 @@ def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
             if len(annotators) <= _OPEN
             else {verdict: groups[verdict] for verdict in VERDICTS[2:] if groups[verdict]}
         ),
-        "judges": plural(facts["judge"]),
+        "judges": plural_noun(facts["judge"]),
         "scale": scale_of(annotators, judged["name"], *judged["marks"], threshold),
         # Places on the axis, in the upper row of numbers or the lower.
         "marks": [(mark, 0) for mark in judged["marks"] if mark != threshold] + [(threshold, 1)],

@@ -211,11 +211,11 @@ def report(
         map(str, data.judges)
     ):
         raise SettingError(
-            f"this is an audit of other {facts.plural(data.judge)} than those of the result; pass"
-            " rt.audit(model, result)",
+            f"this is an audit of other {facts.plural_noun(data.judge)} than those of the result;"
+            " pass rt.audit(model, result)",
             parameter="audit",
             value=audit,
-            problem=f"is of other {facts.plural(data.judge)} than those of the result",
+            problem=f"is of other {facts.plural_noun(data.judge)} than those of the result",
             expected="pass the audit of this result",
         )
     _check_command(command)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from raters.judgements.names import plural
 from raters.kinds import Words
-from raters.reporting.facts import percent, plural
+from raters.reporting.facts import percent, plural_noun
 
 if TYPE_CHECKING:
     from raters.auditing.audit import Audit
@@ -25,8 +26,8 @@ def listing(names: Sequence[Any], most: int = 6) -> str:
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """Format a count with its noun, whose plural takes an s by default."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    """Format a count with its noun, by default with its regular plural."""
+    return f"{count:,} {one if count == 1 else many or plural(one)}"
 
 
 def about(value: float) -> str:
@@ -51,7 +52,7 @@ def answer(numbers: Mapping[str, Any], audit: Audit, words: Words) -> str:
             f"The only {audit.judge}{named}"
             f" {f'cannot be judged: there are fewer than {enough}' if unjudged else verdict}."
         )
-    crowd = counted(total, audit.judge, plural(audit.judge))
+    crowd = counted(total, audit.judge, plural_noun(audit.judge))
     if unjudged == total:
         return f"Nobody can be judged: none of {crowd} has {enough} or more."
     few = (
@@ -179,7 +180,7 @@ def too_few(row: Mapping[str, Any], audit: Audit, words: Words) -> str:
 
 def matrix(numbers: Mapping[str, Any], judge: str) -> str:
     """Describe the agreement matrix, and which judges are in it."""
-    shown, many = len(numbers["annotators"]), plural(judge)
+    shown, many = len(numbers["annotators"]), plural_noun(judge)
     if shown == 1:
         return f"There is a single {judge} with answers, so there is no agreement to show."
     if numbers["mean"] is None:
@@ -206,16 +207,16 @@ def matrix(numbers: Mapping[str, Any], judge: str) -> str:
 def chance(data: Judgements) -> str:
     """Define agreement by chance."""
     if data.pair is not None:
-        return f"Two {plural(data.judge)} who guess agree half of the time by chance."
+        return f"Two {plural_noun(data.judge)} who guess agree half of the time by chance."
     return (
-        f"Agreement by chance is that of two {plural(data.judge)} who answer without looking at the"
-        f" question, each answer as often as all {plural(data.judge)} together give it."
+        f"Agreement by chance is that of two {plural_noun(data.judge)} who answer without looking"
+        f" at the question, each answer as often as all {plural_noun(data.judge)} together give it."
     )
 
 
 def data_sentence(sizes: Mapping[str, Any], data: Judgements, words: Words) -> str:
     """Give the sizes of the data in one sentence."""
-    judges = plural(data.judge)
+    judges = plural_noun(data.judge)
     # Axes of the question come before the judgements; see `data_facts`.
     names = list(sizes)
     others = [name for name in names[: names.index(words.many)] if name != judges]
@@ -225,19 +226,19 @@ def data_sentence(sizes: Mapping[str, Any], data: Judgements, words: Words) -> s
             [counted(sizes[name], _singular(name, data), name) for name in others]
         )
     if "classes" in sizes:
-        text += f", of {counted(len(sizes['classes']), 'class', 'classes')}"
+        text += f", of {counted(len(sizes['classes']), 'class')}"
     if known := sizes.get("known_truths", 0):
-        text += f"; the true class of {counted(known, data.unit, plural(data.unit))} was given"
+        text += f"; the true class of {counted(known, data.unit, plural_noun(data.unit))} was given"
     return f"{text}."
 
 
 def _singular(many: str, data: Judgements) -> str:
-    return next(axis for axis in data.names if plural(axis) == many)
+    return next(axis for axis in data.names if plural_noun(axis) == many)
 
 
 def limits(data: Judgements, words: Words) -> list[str]:
     """List what a verdict does not say, for any kind of judgement."""
-    judges = plural(data.judge)
+    judges = plural_noun(data.judge)
     where = "Where no true class was given, " if data.known is not None else ""
     measured = f"{where}{judges}" if where else judges.capitalize()
     return [

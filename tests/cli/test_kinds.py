@@ -29,7 +29,8 @@ import numpyro.distributions as dist
 import raters as rt
 from raters.judgements.base import Judgements
 from raters.judgements.roles import static
-from raters.judgements.reading.columns import encode_names, read_columns, read_numbers
+from raters.judgements.names import encode_names
+from raters.judgements.reading.columns import read_columns, read_numbers
 from raters.kinds import Column, Section, Table
 
 

@@ -18,7 +18,8 @@ from numpyro.distributions import constraints
 import raters as rt
 from raters.errors import DataError
 from raters.judgements import of_axes, static
-from raters.judgements.reading.columns import encode_names, name_text, read_columns
+from raters.judgements.names import encode_names, name_text
+from raters.judgements.reading.columns import read_columns
 
 
 @jax.tree_util.register_dataclass

@@ -15,7 +15,8 @@ import numpyro.distributions as dist
 import raters as rt
 from raters.distributions import Votes
 from raters.judgements import static
-from raters.judgements.reading.columns import encode_names, read_columns, read_numbers
+from raters.judgements.names import encode_names
+from raters.judgements.reading.columns import read_columns, read_numbers
 
 
 @jax.tree_util.register_dataclass

@@ -7,7 +7,7 @@ from typing import Any
 
 from raters.errors import DataError
 from raters.judgements.base import Judgements
-from raters.judgements.reading.columns import shorten
+from raters.judgements.names import shorten
 
 
 def as_mapping(answers: Any, answer: Any) -> Mapping[Any, Any]:

@@ -21,7 +21,7 @@ from raters.acquisition.campaign.exports import (
     title_of,
 )
 from raters.errors import DataError
-from raters.judgements.reading.columns import name_text
+from raters.judgements.names import name_text
 
 
 def to_argilla(

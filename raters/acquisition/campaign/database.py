@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from raters.errors import DataError
-from raters.judgements.reading.columns import shorten
+from raters.judgements.names import shorten
 
 # Written into the header of the file, so that no other database passes for a journal: "RTRS".
 _APPLICATION = 0x52545253

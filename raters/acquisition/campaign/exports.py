@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from raters.errors import DataError, SettingError
-from raters.judgements.reading.columns import name_text, shorten
+from raters.judgements.names import name_text, shorten
 
 # Columns of questions that are not names of what is asked about.
 _BESIDE = {"by", "score", "answers", "batch", "state", "answer"}

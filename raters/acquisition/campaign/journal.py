@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from raters.acquisition.campaign.database import Database, create, insert, unpacked
 from raters.errors import DataError
 from raters.fitting.storage import shown
-from raters.judgements.reading.columns import shorten
+from raters.judgements.names import shorten
 
 
 class Question(NamedTuple):

@@ -13,7 +13,7 @@ from raters.acquisition.campaign.journal import Snapshot
 from raters.acquisition.policy.policy import Policy
 from raters.errors import DataError
 from raters.judgements.base import Judgements
-from raters.judgements.reading.columns import match_names
+from raters.judgements.names import match_names
 
 
 class Ledger:

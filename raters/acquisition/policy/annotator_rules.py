@@ -14,7 +14,7 @@ from raters._validation import share
 from raters.acquisition.scoring.criteria import competence_site
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import SettingError
-from raters.judgements.reading.columns import match_names, shorten
+from raters.judgements.names import match_names, shorten
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from raters.acquisition.scoring.criteria import (
 from raters.acquisition.scoring.order_criteria import OrderVariance
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import DataError, SettingError
-from raters.judgements.reading.columns import match_names
+from raters.judgements.names import match_names
 
 Target = Literal["ranking", "reward", "top_k", "truth", "competence", "predictive", "everything"]
 _TARGETS = ("ranking", "reward", "top_k", "truth", "competence", "predictive", "everything")

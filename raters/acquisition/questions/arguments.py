@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int, Shaped
 
 from raters.acquisition.questions.numbered import Abilities
 from raters.errors import DataError
-from raters.judgements.reading.columns import encode_names, match_names
+from raters.judgements.names import encode_names, match_names, plural
 
 Mask = (
     Shaped[np.ndarray, "item item"]
@@ -28,36 +28,31 @@ Allowed = Callable[
 def names_given(names: Iterable[Any] | None, role: str, verb: str) -> tuple[Any, ...]:
     """Return the names where there are no judgements to take them from."""
     if names is None:
-        plural = _plural(role)
+        many = plural(role)
         raise DataError(
-            parameter=plural,
+            parameter=many,
             problem="is not given, and there are no judgements to take names from",
             expected="give a list of names",
-            instead=f"rt.{verb}({plural}=[...], ...)",
+            instead=f"rt.{verb}({many}=[...], ...)",
         )
     _, encoded = encode_names([], _some(names, role), role)
     return encoded
-
-
-def _plural(role: str) -> str:
-    """Return the parameter for names of a role."""
-    return f"{role}es" if role == "class" else f"{role}s"
 
 
 def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
     """Return a list of names, at least one."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
         raise DataError(
-            parameter=_plural(role),
+            parameter=plural(role),
             value=names,
             problem="is no list of names",
             expected="give a list of names",
-            instead=f"{_plural(role)}=[{names!r}]",
+            instead=f"{plural(role)}=[{names!r}]",
         )
     names = tuple(names)
     if not names:
         raise DataError(
-            parameter=_plural(role),
+            parameter=plural(role),
             problem="names nobody and nothing",
             expected=f"give at least one {role}, or leave it out for all",
         )
@@ -67,7 +62,7 @@ def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
         if name is None or (isinstance(name, (float, np.floating)) and np.isnan(name))
     ]:
         raise DataError(
-            parameter=_plural(role),
+            parameter=plural(role),
             problem=f"has {missing[0]!r} among the names",
             expected="leave out what has no name",
             instead="table.dropna()",
@@ -83,7 +78,7 @@ def codes_given(
         return np.arange(len(known))
     names = _some(names, role)
     return np.asarray(
-        match_names(np.arange(len(names)), names, known, role, _plural(role)), np.int64
+        match_names(np.arange(len(names)), names, known, role, plural(role)), np.int64
     )
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from raters.errors import DataError
 from raters.fitting.storage import imported_class, qualified_name
 from raters.judgements.base import Judgements
-from raters.judgements.names import names_from_json, names_to_json
+from raters.judgements.names import names_from_json, names_to_json, plural
 
 
 def seed_of(*numbers: int) -> int:
@@ -87,8 +87,8 @@ def _check_alike(pool: Judgements, data: Judgements) -> None:
         raise DataError(
             parameter="data",
             problem=(
-                f"has {data.num_units} of {len(data.coords[data.unit])} {data.unit}s, as a part"
-                " of judgements has, and a campaign needs them all"
+                f"has {data.num_units} of {len(data.coords[data.unit])} {plural(data.unit)}, as a"
+                " part of judgements has, and a campaign needs them all"
             ),
             expected="choose rows of the table, and read it again",
         )

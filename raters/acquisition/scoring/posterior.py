@@ -20,6 +20,7 @@ from raters.acquisition.scoring.averages import Weight
 from raters.errors import DataError, SettingError
 from raters.fitting.result import check_model, draws_of, program_of
 from raters.judgements.base import Judgements
+from raters.judgements.names import plural
 from raters.model import Model, Values
 from raters.program import Program, answer_probs, class_probs, pointwise_log_likelihood
 
@@ -227,7 +228,9 @@ class Posterior:
             raise SettingError(
                 parameter="draws",
                 value=num_draws,
-                problem=f"of the classes of {num_units:,} {latent.unit}s do not fit in memory",
+                problem=(
+                    f"of the classes of {num_units:,} {plural(latent.unit)} do not fit in memory"
+                ),
                 expected=f"it must be at most {max(2, _MOST_UNITS // num_units)}",
             )
         probs: jax.Array = class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self._flat)

@@ -1,4 +1,4 @@
-"""Columns of any table to integer codes. Every error about a column is raised here."""
+"""Columns of any table to integer codes and numbers, with the errors about a column."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from raters.errors import DataError
-
-Names = tuple[Any, ...]
+from raters.judgements.names import shown
 
 
 class Column(NamedTuple):
@@ -68,9 +67,9 @@ def _arrays(table: Any, wanted: Mapping[str, str]) -> dict[str, Any]:
     for role, name in wanted.items():
         if not isinstance(name, str):
             raise DataError(
-                f"{role}= takes the name of a column, such as {role}='{role}', not {_shown(name)}",
+                f"{role}= takes the name of a column, such as {role}='{role}', not {shown(name)}",
                 parameter=role,
-                value=_shown(name),
+                value=shown(name),
                 problem="is no name of a column",
                 expected="name one column",
             )
@@ -209,11 +208,11 @@ def _column(values: Any, name: str, role: str) -> Column:
         code, distinct_values = pd.factorize(values)
     except (TypeError, ValueError) as error:  # values that cannot be told apart by hashing
         raise DataError(
-            f"column {name!r} (for {role}=) holds values such as {_shown(values[0])}; expected a"
+            f"column {name!r} (for {role}=) holds values such as {shown(values[0])}; expected a"
             " name or a number in each row",
             parameter=role,
             value=name,
-            problem=f"holds values such as {_shown(values[0])}",
+            problem=f"holds values such as {shown(values[0])}",
             expected="it must hold a name or a number in each row",
         ) from error
     distinct = pd.Index(distinct_values).tolist()
@@ -258,10 +257,10 @@ def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
         wrong = next(value for value in column.values if not _is_number(value))
         raise DataError(
             f"column {column.name!r} (for {column.role}=) must hold numbers; it holds"
-            f" {_shown(wrong)}, first in row {first_row(column, [wrong])}",
+            f" {shown(wrong)}, first in row {first_row(column, [wrong])}",
             parameter=column.role,
             value=column.name,
-            problem=f"holds {_shown(wrong)}, first in row {first_row(column, [wrong])}",
+            problem=f"holds {shown(wrong)}, first in row {first_row(column, [wrong])}",
             expected="it must hold numbers",
         ) from error
     if not np.isfinite(numbers).all():
@@ -331,176 +330,12 @@ def first_row(column: Column, values: Sequence[Any]) -> int:
     return int(np.flatnonzero(np.isin(column.code, codes))[0])
 
 
-def encode_names(
-    columns: Sequence[Column], known: Iterable[Any] | None, role: str
-) -> tuple[list[Int[np.ndarray, " row"]], Names]:
-    """Shared integer codes of one or several columns that name the same things, and the names in
-    code order.
-
-    Names are whole numbers when all of them are, and text otherwise.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-    known : iterable, optional
-        All names in the order wanted. Without it, those of the columns, sorted.
-    role : str
-        Word for a name in messages, such as ``"item"``.
-
-    Returns
-    -------
-    codes : list of int array, shape (row,)
-        Codes of each column.
-    names : tuple
-
-    Raises
-    ------
-    DataError
-        When `known` is no list of names, has a name twice, or lacks one of the columns'.
-    """
-    given = None if known is None else _given(known, role)
-    lists = alike([column.values for column in columns] + ([] if given is None else [given]))
-    names = tuple(sorted(set().union(*lists))) if given is None else tuple(lists.pop())
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(
-            f"{twice!r} comes twice in {role}s=; give each name once",
-            parameter=f"{role}s",
-            value=twice,
-            problem="comes twice",
-            expected="give each name once",
-        )
-    lookup = {name: code for code, name in enumerate(names)}
-    if unknown := [
-        name
-        for name in dict.fromkeys(name for group in lists for name in group)
-        if name not in lookup
-    ]:
-        raise DataError(
-            f"{len(unknown)} {role}(s) in the table are not in the list {role}s=, e.g."
-            f" {unknown[0]!r}; add them, or leave {role}s= out to take the names from the table",
-            parameter=f"{role}s",
-            problem=f"lacks {len(unknown)} of the {role}(s) in the table, e.g. {unknown[0]!r}",
-            expected="add them, or leave it out to take the names from the table",
-        )
-    codes = [np.array([lookup[name] for name in group], np.int32) for group in lists]
-    return [code[column.code] for code, column in zip(codes, columns, strict=True)], names
-
-
-def _given(known: Iterable[Any], role: str) -> list[Any]:
-    if isinstance(known, (str, bytes)) or not isinstance(known, Iterable):
-        raise DataError(
-            f"{role}s= takes a list of names, such as {role}s=['a', 'b'], not {_shown(known)}",
-            parameter=f"{role}s",
-            value=_shown(known),
-            problem="is no list of names",
-            expected="give a list of names",
-        )
-    return list(known)
-
-
-def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """Names as whole numbers when those of all groups are, else all as text, so that 1 and "1" are
-    one name.
-
-    Parameters
-    ----------
-    groups : sequence of sequence
-
-    Returns
-    -------
-    list of list
-        The names of each group.
-    """
-    if all(_is_whole(value) for group in groups for value in group):
-        return [[int(value) for value in group] for group in groups]
-    return [[name_text(value) for value in group] for group in groups]
-
-
-def name_text(value: Any) -> str:
-    """A name as text: a whole number (also one that a missing value had turned into a float)
-    without its decimal point.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    str
-    """
-    return (
-        str(int(value))
-        if _is_whole(value)
-        else value.decode()
-        if isinstance(value, bytes)
-        else str(value)
-    )
-
-
-def _is_whole(value: Any) -> bool:
-    if isinstance(value, (bool, np.bool_)):
-        return False
-    if isinstance(value, (float, np.floating)):
-        return float(value).is_integer() and abs(float(value)) < 2**53
-    return isinstance(value, (int, np.integer)) and abs(int(value)) < 2**63
-
-
 def _is_number(value: Any) -> bool:
     try:
         float(value)
     except (TypeError, ValueError):
         return False
     return True
-
-
-def match_names(
-    codes: Int[np.ndarray, " ..."],
-    names: Names,
-    known: Names,
-    role: str,
-    parameter: str | None = None,
-) -> Int[np.ndarray, " ..."]:
-    """Codes into `names` as codes into `known`, matched by name.
-
-    Parameters
-    ----------
-    codes : int array
-    names, known : tuple
-        Names in code order, before and after.
-    role : str
-        Word for a name in messages, such as ``"item"``.
-    parameter : str, optional
-        Parameter that the names come from, for errors; by default that of the role.
-
-    Returns
-    -------
-    int array
-        In the shape of `codes`.
-
-    Raises
-    ------
-    DataError
-        When a name that is used is not known; the nearest one is offered.
-    """
-    codes = np.asarray(codes)
-    if names == known:
-        return codes
-    lookup = {name_text(name): code for code, name in enumerate(known)}
-    table = np.array([lookup.get(name_text(name), -1) for name in names], np.int32)
-    matched: np.ndarray = table[codes]
-    if (matched < 0).any():
-        unknown = [names[code] for code in np.unique(codes[matched < 0])]
-        near = difflib.get_close_matches(name_text(unknown[0]), lookup, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        more = f", and {len(unknown) - 1} more are not" if len(unknown) > 1 else ""
-        raise DataError(
-            parameter=parameter or role,
-            value=unknown[0],
-            problem=f"is not among the {len(known)} {role}s known{more}",
-            expected=f"use names such as {', '.join(repr(name) for name in known[:3])}{hint}",
-        )
-    return matched
 
 
 def _nearest(name: str, names: Iterable[str], role: str) -> str:
@@ -512,29 +347,4 @@ def _nearest(name: str, names: Iterable[str], role: str) -> str:
 def _listed(names: Sequence[str], most: int = 20) -> str:
     return f"{sorted(names)[:most]}" + (
         f" and {len(names) - most} more" if len(names) > most else ""
-    )
-
-
-def _shown(value: Any, most: int = 60) -> str:
-    """A value for a message, cut when it is long."""
-    shown = repr(value)
-    return shown if len(shown) <= most else shown[:most] + "…"
-
-
-def shorten(names: Iterable[Any], most: int = 5) -> str:
-    """The first of many names, and how many there are.
-
-    Parameters
-    ----------
-    names : iterable
-    most : int
-        Number of names shown.
-
-    Returns
-    -------
-    str
-    """
-    names = list(names)
-    return ", ".join(map(str, names[:most])) + (
-        f", … ({len(names):,} in all)" if len(names) > most else ""
     )

@@ -11,14 +11,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from raters.errors import DataError, DataWarning
-from raters.judgements.reading.columns import (
-    Column,
-    Names,
-    encode_names,
-    read_columns,
-    read_places,
-    shorten,
-)
+from raters.judgements.names import Names, encode_names, shorten
+from raters.judgements.reading.columns import Column, read_columns, read_places
 
 _MAX_PAIRS = 50_000_000
 

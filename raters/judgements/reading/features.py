@@ -10,16 +10,8 @@ import pandas as pd
 from jaxtyping import Float, Num, Shaped
 
 from raters.errors import DataError
-from raters.judgements.reading.columns import (
-    Names,
-    _array,
-    _opened,
-    _shown,
-    encode_names,
-    read_columns,
-    read_numbers,
-    shorten,
-)
+from raters.judgements.names import Names, encode_names, shorten, shown
+from raters.judgements.reading.columns import _array, _opened, read_columns, read_numbers
 from raters.judgements.reading.labels import place
 
 _NUMERIC = {"integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty"}
@@ -193,11 +185,11 @@ def _numbers(values: Any, name: str) -> Float[np.ndarray, " row"]:
         held = series.dropna()
         raise DataError(
             f"feature {name!r} must hold numbers; it holds {kind} values such as"
-            f" {_shown(held.iloc[0])}. Leave it out with names=[...], or turn categories into"
+            f" {shown(held.iloc[0])}. Leave it out with names=[...], or turn categories into"
             f" numbers first: table = pandas.get_dummies(table, columns=[{name!r}])",
             parameter="features",
             value=name,
-            problem=f"holds {kind} values such as {_shown(held.iloc[0])}",
+            problem=f"holds {kind} values such as {shown(held.iloc[0])}",
             expected="it must hold numbers",
         )
     numbers: np.ndarray = series.to_numpy(dtype=np.float64, na_value=np.nan)

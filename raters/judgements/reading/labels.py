@@ -13,18 +13,14 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.errors import DataError, DataWarning
+from raters.judgements.names import Names, alike, encode_names, name_text, shorten
 from raters.judgements.reading.columns import (
     Column,
-    Names,
     _array,
     _column,
     _opened,
-    alike,
-    encode_names,
-    name_text,
     read_columns,
     read_counts,
-    shorten,
 )
 
 Repeats = Literal["keep", "drop", "error"]

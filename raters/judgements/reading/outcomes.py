@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from raters.errors import DataError
-from raters.judgements.reading.columns import Column, name_text
+from raters.judgements.names import name_text
+from raters.judgements.reading.columns import Column
 
 Ties = Literal["error", "drop", "half"]
 
