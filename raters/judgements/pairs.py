@@ -11,8 +11,9 @@ import scipy.sparse
 from jaxtyping import Float, Int
 
 from raters.errors import DataError, DataWarning
-from raters.judgements.base import PIECE, Judgements
+from raters.judgements.base import Judgements
 from raters.judgements.names import name_text, shorten
+from raters.judgements.parts import PIECE
 from raters.judgements.reading import comparisons as reading
 
 #: Words for an answer, and votes for the first item that each stands for.

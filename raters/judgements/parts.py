@@ -1,0 +1,208 @@
+"""Parts of judgements: some rows, units or judges, and the questions without what is known of their
+answers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Any, Self
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Int
+
+from raters.errors import DataError
+from raters.judgements.names import plural, staying
+from raters.judgements.roles import Roles
+
+# Rows at a time where a pass over all of them would need arrays as large as the data.
+PIECE = 1 << 18
+
+
+class Parts(Roles):
+    """Judgements in part, as a mixin of `Judgements`."""
+
+    def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
+        """Number of judgements in which each name of an axis takes part.
+
+        Parameters
+        ----------
+        axis : str
+
+        Returns
+        -------
+        int array, shape (axis,)
+            Counts included; in the order of the names.
+        """
+        total = np.zeros(len(self.coords[axis]))
+        for piece in self.chunks(PIECE):
+            weights = None if piece.count is None else np.asarray(piece.count)
+            for column in self.code_columns(axis):
+                codes = np.asarray(getattr(piece, column))
+                each = (
+                    weights
+                    if weights is None or codes.ndim == 1
+                    else np.repeat(weights, codes.shape[1])
+                )
+                codes = codes.ravel()
+                named = codes >= 0
+                total += np.bincount(
+                    codes[named], None if each is None else each[named], len(total)
+                )
+        return total.astype(np.int64)
+
+    def rows(self, index: Any) -> Self:
+        """The given rows, with all names kept.
+
+        Parameters
+        ----------
+        index : slice, int array or bool array
+            Rows to take, in the order of the result.
+
+        Returns
+        -------
+        Judgements
+        """
+        return dataclasses.replace(self, **self._at_rows(index))
+
+    def _at_rows(self, index: Any) -> dict[str, Any]:
+        columns = [name for name, axes in self.arrays().items() if axes[0] == self.row]
+        arrays = {name: getattr(self, name) for name in columns}
+        return {name: None if column is None else column[index] for name, column in arrays.items()}
+
+    def take(self, units: Any) -> Self:
+        """The given units, with all names kept.
+
+        Parameters
+        ----------
+        units : slice, int array or bool array
+            Units to take, in the order of the result.
+
+        Returns
+        -------
+        Judgements
+        """
+        return self.rows(units)
+
+    def chunks(self, size: int) -> Iterator[Self]:
+        """The units in pieces, in order.
+
+        Parameters
+        ----------
+        size : int
+            Largest number of units of a piece.
+
+        Yields
+        ------
+        Judgements
+        """
+        for start in range(0, max(self.num_rows, 1), size):
+            yield self if self.num_rows <= size else self.take(slice(start, start + size))
+
+    def shuffled(self, seed: int) -> Self:
+        """The questions as they are shown, where the order of what is shown is drawn by chance.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of ``numpy.random.default_rng``.
+
+        Returns
+        -------
+        Judgements
+            These questions as they are, for a kind in which nothing is shown in an order.
+        """
+        return self
+
+    def unanswered(self) -> Self:
+        """The questions without the answers, as `raters.simulate` and `raters.predict` take
+        them."""
+        return dataclasses.replace(self, **{self.answer: None})
+
+    def answered(self, outcomes: Any) -> Self:
+        """These questions with outcomes.
+
+        Parameters
+        ----------
+        outcomes : array, shape (row,)
+            Outcome of each row: a code where answers have names, otherwise a number. Where the kind
+            is `summed`, the sum over the judgements of a row.
+
+        Returns
+        -------
+        Judgements
+        """
+        column = np.asarray(outcomes, np.int32 if self.answer in self.axes else np.float32)
+        return dataclasses.replace(self, **{self.answer: column})
+
+    def without_truth(self) -> Self:
+        """Without the latent classes that are known."""
+        return self if self.known is None else dataclasses.replace(self, **{self.known: None})
+
+    def with_truth_of(self, like: Self, classes: Any) -> Self:
+        """With the latent class known of the units of which `like` knows it; also within a compiled
+        function.
+
+        Parameters
+        ----------
+        like : Judgements
+            Data of the same units.
+        classes : int array, shape (unit,)
+            Class of each unit; read where `like` knows one.
+
+        Returns
+        -------
+        Judgements
+            These judgements as they are where the kind, or `like`, has no known classes.
+        """
+        if self.known is None or (places := getattr(like, self.known)) is None:
+            return self
+        known = jnp.where(jnp.asarray(places) >= 0, classes, -1).astype(jnp.int32)
+        return dataclasses.replace(self, **{self.known: known})
+
+    def without_judges(self, names: Iterable[Any]) -> Self:
+        """The judgements of everybody else. The other axes keep their names.
+
+        Parameters
+        ----------
+        names : iterable
+            Names of the judges to leave out.
+
+        Returns
+        -------
+        Judgements
+
+        Raises
+        ------
+        DataError
+            When a name is not that of a judge, or no judgement would be left.
+        """
+        stays = staying(self.judges, names, self.judge)
+        if not self.judgements_by(self.judge)[stays].any():
+            raise DataError(
+                parameter="names",
+                problem=(
+                    f"holds all {plural(self.judge)} who gave judgements, so none would be left"
+                ),
+                expected="keep at least one who gave some",
+            )
+        column, code = self.code_columns(self.judge)[0], (np.cumsum(stays) - 1).astype(np.int32)
+        part = self.rows(stays[np.asarray(getattr(self, column))])
+        kept = tuple(name for name, stay in zip(self.judges, stays, strict=True) if stay)
+        return dataclasses.replace(
+            part,
+            **{column: code[np.asarray(getattr(part, column))], self.names[self.judge]: kept},
+            **self._of_judges(stays),
+        )
+
+    def _of_judges(self, stays: Bool[np.ndarray, " judge"]) -> dict[str, Any]:
+        """Arrays with an axis of judges, for those who stay."""
+        arrays = {
+            name: getattr(self, name)
+            for name, axes in self.arrays().items()
+            if axes[0] == self.judge
+        }
+        return {
+            name: None if array is None else np.asarray(array)[stays]
+            for name, array in arrays.items()
+        }

@@ -1,0 +1,132 @@
+"""Judgements as tables, and as the arrays and text that files hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Shaped
+
+from raters.judgements.names import names_to_json
+from raters.judgements.roles import Roles
+
+
+class Storing(Roles):
+    """Writing judgements and reading them back, as a mixin of `Judgements`."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """The judgements as a table by name, with a column of answers where there are some, and
+        ``count``; rows of count 0 are left out.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        columns: dict[str, Any] = {
+            (self.judge if name == "by" else name): names
+            for name, names in self.question_names().items()
+        }
+        if self.has_answers:
+            outcomes = np.asarray(getattr(self, self.answer), float).tolist()
+            columns[self.answer] = [self.words_of(*one) for one in enumerate(outcomes)]
+        count = np.asarray(self.weight).astype(np.int64)
+        return pd.DataFrame(columns | {"count": count})[count > 0].reset_index(drop=True)
+
+    def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
+        """Copies of the arrays, which `unpack` puts together.
+
+        Returns
+        -------
+        dict of str to array
+            By field; fields that are None are left out.
+        """
+        arrays = {name: getattr(self, name) for name in self.arrays()}
+        return {name: np.array(array) for name, array in arrays.items() if array is not None}
+
+    def flags(self) -> dict[str, str]:
+        """Names and flags as text, which `unpack` reads.
+
+        Returns
+        -------
+        dict of str to str
+            JSON by field.
+        """
+        values = {name: getattr(self, name) for name in self.statics()}
+        return {
+            name: names_to_json(value) if isinstance(value, tuple) else json.dumps(value)
+            for name, value in values.items()
+        }
+
+    @classmethod
+    def unpack(
+        cls, arrays: Mapping[str, Shaped[np.ndarray, " ..."]], flags: Mapping[str, Any]
+    ) -> Self:
+        """The judgements that `packed` and `flags` took apart.
+
+        Parameters
+        ----------
+        arrays : mapping of str to array
+            By field; a field that is missing becomes None.
+        flags : mapping of str to str
+            JSON by field. Other entries are left alone, so the attributes of a result will do.
+
+        Returns
+        -------
+        Judgements
+        """
+        columns: dict[str, Any] = {name: arrays.get(name) for name in cls.arrays()}
+        names = {name: json.loads(flags[name]) for name in cls.statics() if name in flags}
+        names = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in names.items()
+        }
+        return cls(**columns, **names)
+
+    def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]:
+        """Arrays as a result stores them.
+
+        Returns
+        -------
+        dict
+            By group (``observed_data`` and ``constant_data``) and by name, the axes and a copy of
+            each array.
+        """
+        own = self.arrays()
+        constant = {}
+        for name, array in self.packed().items():
+            constant[self._stored(name)] = own[name], array
+        observed = constant.pop(self._stored(self.answer))
+        return {"observed_data": {self._stored(self.answer): observed}, "constant_data": constant}
+
+    @classmethod
+    def _stored(cls, name: str) -> str:
+        """Name of a column in a result."""
+        return f"{name}_code" if name in cls.axes else cls.observed if name == cls.answer else name
+
+    @classmethod
+    def from_result(cls, result: Any) -> Self:
+        """The data that a result was fitted to.
+
+        Parameters
+        ----------
+        result : xarray.DataTree
+            From `raters.fit`.
+
+        Returns
+        -------
+        Judgements
+        """
+        return cls.unpack(cls._arrays_in(result), result.attrs)
+
+    @classmethod
+    def _arrays_in(cls, result: Any) -> dict[str, Shaped[np.ndarray, " ..."]]:
+        """Arrays of the fields that a result holds."""
+        arrays = {}
+        for name in cls.arrays():
+            group = result["observed_data" if name == cls.answer else "constant_data"]
+            if (stored := cls._stored(name)) in group:
+                arrays[name] = np.asarray(group[stored].values)
+        return arrays
