@@ -8,14 +8,13 @@ much smaller errors in the same time.
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 from scipy.stats import binom
 
 from raters._validation import share, whole
@@ -26,8 +25,8 @@ from raters.fitting.simulate import simulate
 from raters.inference import Backend
 from raters.inference.base import progress_bar
 from raters.judgements.base import Judgements
-from raters.model import Model, Values, identify
-from raters.program import Program, pointwise_log_likelihood
+from raters.model import Model, identify
+from raters.program import Program, log_likelihoods
 
 if TYPE_CHECKING:
     from raters.figures.base import Plots
@@ -161,19 +160,11 @@ def _replicate(
             for name in posterior
         }
         both["log_likelihood"] = np.asarray(
-            _log_likelihoods(model, jax.tree.map(jnp.asarray, data), both)
+            log_likelihoods(model, jax.tree.map(jnp.asarray, data), both)
         )
     return {name: _rank(values, rng) for name, values in identify(model, both, 1).items()}, bool(
         caught
     )
-
-
-@partial(jax.jit, static_argnums=0)
-def _log_likelihoods(model: Model[Any], data: Any, draws: Values) -> Float[Array, " draw"]:
-    total: jax.Array = jax.lax.map(
-        lambda values: pointwise_log_likelihood(model, data, values).sum(), draws
-    )
-    return total
 
 
 def _rank(

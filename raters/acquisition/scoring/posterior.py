@@ -22,7 +22,7 @@ from raters.fitting.result import check_model, draws_of, program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.model import Model, Values
-from raters.program import Program, answer_probs, class_probs, pointwise_log_likelihood
+from raters.program import Program, answer_probs, class_probs, log_likelihoods
 
 # Probabilities are computed for so many questions at once that a table stays below this many
 # numbers (16 MB, which caches hold).
@@ -195,7 +195,7 @@ class Posterior:
 
     def _log_likelihood(self, data: Judgements) -> Float[np.ndarray, " draw"]:
         return np.asarray(
-            _log_likelihoods(self.model, jax.tree.map(jnp.asarray, data), self._flat), np.float64
+            log_likelihoods(self.model, jax.tree.map(jnp.asarray, data), self._flat), np.float64
         )
 
     def _check_names(self, data: Judgements) -> None:
@@ -374,14 +374,6 @@ def _prior_draws(
 
     values: Values = jax.lax.map(draw, keys)
     return values
-
-
-@partial(jax.jit, static_argnums=0)
-def _log_likelihoods(model: Model[Any], data: Any, draws: Values) -> Float[Array, " draw"]:
-    total: jax.Array = jax.lax.map(
-        lambda values: pointwise_log_likelihood(model, data, values).sum(), draws
-    )
-    return total
 
 
 @partial(jax.jit, static_argnums=(0, 1))

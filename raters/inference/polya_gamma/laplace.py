@@ -17,8 +17,8 @@ from raters.inference.polya_gamma import augmentation, sweep
 from raters.inference.polya_gamma.conditionals import Conditional, Dense
 from raters.inference.polya_gamma.laplace_classes import around_classes
 from raters.inference.polya_gamma.rows import Block
-from raters.model import Model, Scale, Values
-from raters.program import log_prior, pointwise_log_likelihood
+from raters.model import Scale, Values
+from raters.program import log_likelihoods, log_prior
 
 
 def laplace(
@@ -137,16 +137,8 @@ def _log_density_of_orbits(
     draws = {name: jnp.asarray(value) for name, value in draws.items()}
     total = np.asarray(_log_prior_of_orbits(plan, data.take(slice(0, 1)), draws))
     return total + sum(
-        np.asarray(_log_likelihoods(plan.model, piece, draws)) for piece in data.chunks(sweep.CHUNK)
+        np.asarray(log_likelihoods(plan.model, piece, draws)) for piece in data.chunks(sweep.CHUNK)
     )
-
-
-@partial(jax.jit, static_argnums=0)
-def _log_likelihoods(model: Model[Any], data: Any, draws: Values) -> jax.Array:
-    log_likelihoods: jax.Array = jax.lax.map(
-        lambda values: pointwise_log_likelihood(model, data, values).sum(), draws
-    )
-    return log_likelihoods
 
 
 @partial(jax.jit, static_argnums=0)

@@ -1,0 +1,8 @@
+"""Distributions that NumPyro lacks."""
+
+from raters.distributions.labels import ConfusedLabel, RightOrWrongLabel
+from raters.distributions.mixture import GroupedMixture
+from raters.distributions.stick_breaking import StickBreaking
+from raters.distributions.votes import Votes
+
+__all__ = ["ConfusedLabel", "GroupedMixture", "RightOrWrongLabel", "StickBreaking", "Votes"]

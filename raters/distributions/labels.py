@@ -1,0 +1,202 @@
+"""Labels given a true class, which `GroupedMixture` sums out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jaxtyping import Array, Float, Int
+from numpyro.distributions import constraints
+
+
+class ConfusedLabel(dist.Distribution):
+    r"""Label drawn from the row of a confusion matrix that the true class selects.
+
+    .. math:: p(y = j \mid t = k, a) = \pi_{akj}
+
+    Batch shape (row, true class): `GroupedMixture` sums the true class out.
+
+    Parameters
+    ----------
+    probs : array, shape (annotator, true class, label)
+        Confusion matrices, each row of which is a distribution over labels.
+    annotator : int array, shape (row,)
+        Code of the annotator who gave each label.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.distributions import ConfusedLabel
+    >>> label = ConfusedLabel(jnp.array([[[0.9, 0.1], [0.2, 0.8]]]), jnp.zeros(1, int))
+    >>> jnp.exp(label.log_prob(jnp.array([[1]]))).tolist()
+    [[0.100, 0.800]]
+    """
+
+    pytree_data_fields = ("probs", "annotator")
+
+    def __init__(
+        self,
+        probs: Float[Array, "annotator true_class label"],
+        annotator: Int[Array, " row"],
+        *,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.probs, self.annotator = probs, annotator
+        super().__init__((annotator.shape[0], probs.shape[-2]), (), validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> constraints.Constraint:
+        """Codes of the labels, from 0."""
+        return constraints.integer_interval(0, self.probs.shape[-1] - 1)
+
+    def log_prob(
+        self, value: Int[Array, "row 1"], intermediates: Any = None
+    ) -> Float[Array, "row true_class"]:
+        """Return the log-probability of each label under each true class.
+
+        Parameters
+        ----------
+        value : int array, shape (row, 1)
+            Codes of the labels.
+        intermediates : object
+            Not used.
+
+        Returns
+        -------
+        array, shape (row, true class)
+        """
+        by_label = jnp.swapaxes(jnp.log(self.probs), -1, -2)
+        return by_label[self.annotator, value[..., 0]]
+
+    def sample(
+        self, key: Array, sample_shape: tuple[int, ...] = ()
+    ) -> Int[Array, "*sample row true_class"]:
+        """Draw a label for each row and each true class that it might have.
+
+        Parameters
+        ----------
+        key : jax.Array
+        sample_shape : tuple of int
+
+        Returns
+        -------
+        int array, shape (..., row, true class)
+        """
+        return jax.random.categorical(
+            key, jnp.log(self.probs)[self.annotator], shape=sample_shape + self.batch_shape
+        )
+
+
+class RightOrWrongLabel(dist.Distribution):
+    r"""Label that is right with given log-odds, and otherwise one of the wrong labels.
+
+    .. math::
+
+        p(y = j \mid t = k)
+        = \begin{cases}
+            \sigma(\psi_k) & j = k \\
+            (1 - \sigma(\psi_k)) \, m_{kj} & j \ne k
+          \end{cases}
+
+    Batch shape (row, true class): `GroupedMixture` sums the true class out.
+
+    Parameters
+    ----------
+    logits : array, shape (row, 1) or (row, true class)
+        Log-odds ψ of a right label.
+    num_classes : int
+        Number of classes, at least 2.
+    wrong : array, shape (annotator, true class, wrong label), optional
+        Probabilities m of the wrong labels, in the order of the classes without the true one;
+        uniform unless given.
+    annotator : int array, shape (row,), optional
+        Code of the annotator who gave each label, needed with `wrong`.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.distributions import RightOrWrongLabel
+    >>> label = RightOrWrongLabel(jnp.zeros((1, 1)), num_classes=3)
+    >>> jnp.exp(label.log_prob(jnp.array([[2]]))).tolist()
+    [[0.250, 0.250, 0.500]]
+    """
+
+    pytree_data_fields = ("logits", "wrong", "annotator")
+    pytree_aux_fields = ("num_classes",)
+
+    def __init__(
+        self,
+        logits: Float[Array, "row 1"] | Float[Array, "row true_class"],
+        num_classes: int,
+        wrong: Float[Array, "annotator true_class wrong_label"] | None = None,
+        annotator: Int[Array, " row"] | None = None,
+        *,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.logits, self.num_classes = logits, num_classes
+        self.wrong, self.annotator = wrong, annotator
+        super().__init__((logits.shape[0], num_classes), (), validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> constraints.Constraint:
+        """Codes of the labels, from 0."""
+        return constraints.integer_interval(0, self.num_classes - 1)
+
+    def log_prob(
+        self, value: Int[Array, "row 1"], intermediates: Any = None
+    ) -> Float[Array, "row true_class"]:
+        """Return the log-probability of each label under each true class.
+
+        Parameters
+        ----------
+        value : int array, shape (row, 1)
+            Codes of the labels.
+        intermediates : object
+            Not used.
+
+        Returns
+        -------
+        array, shape (row, true class)
+        """
+        classes = jnp.arange(self.num_classes)
+        if self.wrong is None:
+            log_wrong = -jnp.log(self.num_classes - 1.0)
+        else:
+            assert self.annotator is not None
+            wrong_label = jnp.clip(value - (value > classes), 0, self.num_classes - 2)
+            log_wrong = jnp.log(self.wrong)[self.annotator[:, None], classes, wrong_label]
+        return jnp.where(
+            value == classes,
+            jax.nn.log_sigmoid(self.logits),
+            jax.nn.log_sigmoid(-self.logits) + log_wrong,
+        )
+
+    def sample(
+        self, key: Array, sample_shape: tuple[int, ...] = ()
+    ) -> Int[Array, "*sample row true_class"]:
+        """Draw a label for each row and each true class that it might have.
+
+        Parameters
+        ----------
+        key : jax.Array
+        sample_shape : tuple of int
+
+        Returns
+        -------
+        int array, shape (..., row, true class)
+        """
+        right_key, wrong_key = jax.random.split(key)
+        shape = sample_shape + self.batch_shape
+        right = jax.random.bernoulli(
+            right_key, jax.nn.sigmoid(jnp.broadcast_to(self.logits, self.batch_shape)), shape
+        )
+        log_wrong = (
+            jnp.zeros((self.num_classes - 1,))
+            if self.wrong is None
+            else jnp.log(self.wrong)[self.annotator]
+        )
+        wrong_label = jax.random.categorical(wrong_key, log_wrong, shape=shape)
+        classes = jnp.arange(self.num_classes)
+        return jnp.where(right, classes, wrong_label + (wrong_label >= classes))

@@ -1,0 +1,217 @@
+"""Rows whose groups each have a latent class, which is summed out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jaxtyping import Array, Bool, Float, Int
+from numpyro.distributions import constraints
+
+
+class GroupedMixture(dist.Distribution):
+    r"""Rows whose groups each have a latent class, which is summed out.
+
+    .. math::
+
+        p(y_g) = \sum_k w_{gk} \prod_{m \in g} p(y_m \mid k)^{c_m}
+
+    Groups may have any number of rows. `log_prob` has one entry per group, the unit that
+    cross-validation leaves out. Where the class is known, the sum has one term.
+
+    Parameters
+    ----------
+    mixing_distribution : numpyro Categorical
+        The class of each group; batch shape () or (group,).
+    component_distribution : numpyro distribution, batch shape (row, class)
+        Each row's value, given each class.
+    group : int array, shape (row,)
+        Code of each row's group.
+    num_groups : int
+        Number of groups.
+    count : float array, shape (row,), optional
+        Number of times that each row was seen; 0 for padding. 1 unless given.
+    known : int array, shape (group,), optional
+        The class of each group where it is known, −1 elsewhere.
+
+    Examples
+    --------
+    Two labels of one item by an annotator who is right nine times in ten:
+
+    >>> import jax.numpy as jnp, numpyro.distributions as dist
+    >>> from raters.distributions import ConfusedLabel, GroupedMixture
+    >>> confusion = jnp.array([[[0.9, 0.1], [0.1, 0.9]]])
+    >>> labels = GroupedMixture(
+    ...     dist.Categorical(probs=jnp.array([0.5, 0.5])),
+    ...     ConfusedLabel(confusion, jnp.zeros(2, int)), jnp.zeros(2, int), 1)
+    >>> labels.responsibilities(jnp.array([1, 1])).tolist()
+    [[0.012, 0.988]]
+    """
+
+    pytree_data_fields = (
+        "mixing_distribution",
+        "component_distribution",
+        "group",
+        "count",
+        "known",
+    )
+    pytree_aux_fields = ("num_groups",)
+
+    def __init__(
+        self,
+        mixing_distribution: dist.Distribution,
+        component_distribution: dist.Distribution,
+        group: Int[Array, " row"],
+        num_groups: int,
+        count: Float[Array, " row"] | None = None,
+        known: Int[Array, " group"] | None = None,
+        *,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.mixing_distribution = mixing_distribution
+        self.component_distribution = component_distribution
+        self.group, self.num_groups, self.count, self.known = group, num_groups, count, known
+        # The event is all rows, since groups differ in how many they have.
+        super().__init__((num_groups,), tuple(group.shape), validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> constraints.Constraint:
+        """Support of the rows."""
+        return constraints.independent(self.component_distribution.support, 1)
+
+    def log_weights(self) -> Float[Array, "group class"]:
+        """Return the prior log-probability of each class.
+
+        Returns
+        -------
+        array, shape (group, class)
+        """
+        mixing = self.mixing_distribution
+        # Not normalised: the support has sum 1, and Fisher's identity needs the gradient as it is.
+        log_probs = (
+            jax.nn.log_softmax(mixing.logits)
+            if isinstance(mixing, dist.CategoricalLogits)
+            else jnp.log(mixing.probs)
+        )
+        return jnp.broadcast_to(log_probs, (self.num_groups, log_probs.shape[-1]))
+
+    def _log_rows(self, value: Array) -> Float[Array, "row class"]:
+        log_probs: Array = self.component_distribution.log_prob(value[:, None])
+        return log_probs if self.count is None else self.count[:, None] * log_probs
+
+    def _allowed(self, num_classes: int) -> Bool[Array, "group class"] | bool:
+        """Return the mask of the classes that each group may have: all, or the known one."""
+        if self.known is None:
+            return True
+        return (self.known[:, None] < 0) | (self.known[:, None] == jnp.arange(num_classes))
+
+    def log_joint(self, value: Array) -> Float[Array, "group class"]:
+        """Return the log-probability of each class together with the group's rows.
+
+        Parameters
+        ----------
+        value : array, shape (row,)
+
+        Returns
+        -------
+        array, shape (group, class)
+            −∞ for classes other than a known one.
+        """
+        weights = self.log_weights()
+        rows = jax.ops.segment_sum(self._log_rows(value), self.group, self.num_groups)
+        return jnp.where(self._allowed(weights.shape[-1]), weights + rows, -jnp.inf)
+
+    def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, " group"]:
+        """Return the log-probability of each group's rows.
+
+        Parameters
+        ----------
+        value : array, shape (row,)
+        intermediates : object
+            Not used.
+
+        Returns
+        -------
+        array, shape (group,)
+        """
+        return jax.nn.logsumexp(self.log_joint(value), axis=-1)
+
+    def responsibilities(self, value: Array) -> Float[Array, "group class"]:
+        """Return the probability of each class given the group's rows.
+
+        Parameters
+        ----------
+        value : array, shape (row,)
+
+        Returns
+        -------
+        array, shape (group, class)
+        """
+        return jax.nn.softmax(self.log_joint(value), axis=-1)
+
+    def expected_log_prob(
+        self, value: Array, class_probs: Float[Array, "group class"]
+    ) -> Float[Array, ""]:
+        """Return the expected log-probability of rows and classes together.
+
+        Parameters
+        ----------
+        value : array, shape (row,)
+        class_probs : array, shape (group, class)
+            Probabilities that the expectation is over, or classes that were drawn, as one-hot rows.
+
+        Returns
+        -------
+        array, shape ()
+        """
+        row_probs = class_probs[self.group]
+        return _weighted_sum(class_probs, self.log_weights()) + _weighted_sum(
+            row_probs, self._log_rows(value)
+        )
+
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Draw a value for each row.
+
+        Parameters
+        ----------
+        key : jax.Array
+        sample_shape : tuple of int
+
+        Returns
+        -------
+        array, shape (..., row)
+        """
+        return self.sample_with_intermediates(key, sample_shape)[0]
+
+    def sample_with_intermediates(
+        self, key: Array, sample_shape: tuple[int, ...] = ()
+    ) -> tuple[Array, list[Array]]:
+        """Draw a value for each row, and the class of each group.
+
+        Parameters
+        ----------
+        key : jax.Array
+        sample_shape : tuple of int
+
+        Returns
+        -------
+        value : array, shape (..., row)
+        intermediates : list of one int array, shape (..., group)
+            Codes of the classes.
+        """
+        class_key, row_key = jax.random.split(key)
+        weights = self.log_weights()
+        allowed = jnp.where(self._allowed(weights.shape[-1]), weights, -jnp.inf)
+        classes = jax.random.categorical(class_key, allowed, shape=(*sample_shape, self.num_groups))
+        rows = self.component_distribution.sample(row_key, sample_shape)
+        return jnp.take_along_axis(rows, classes[..., self.group][..., None], axis=-1)[..., 0], [
+            classes
+        ]
+
+
+def _weighted_sum(weight: Array, log_probs: Array) -> Float[Array, ""]:
+    """Return Σ weight · log_probs, in which 0 · −∞ is 0."""
+    # Both where: the inner one keeps NaN out of the gradient.
+    return jnp.where(weight > 0, weight * jnp.where(weight > 0, log_probs, 0.0), 0.0).sum()

@@ -1,0 +1,39 @@
+"""A model read on its data: its sites, the unit of its likelihood, its latent class, and its
+densities."""
+
+from raters.program.densities import (
+    answer_probs,
+    class_probs,
+    likelihood_of,
+    log_joint,
+    log_likelihoods,
+    log_prior,
+    pointwise_log_likelihood,
+    prior_of,
+    responsibility,
+    row_log_probs,
+)
+from raters.program.program import LatentClass, Program, Site, Supports
+from raters.program.traces import skeleton, trace
+from raters.program.values import inside, scattered
+
+__all__ = [
+    "LatentClass",
+    "Program",
+    "Site",
+    "Supports",
+    "answer_probs",
+    "class_probs",
+    "inside",
+    "likelihood_of",
+    "log_joint",
+    "log_likelihoods",
+    "log_prior",
+    "pointwise_log_likelihood",
+    "prior_of",
+    "responsibility",
+    "row_log_probs",
+    "scattered",
+    "skeleton",
+    "trace",
+]

@@ -1,0 +1,230 @@
+"""Densities of a model at given values of its sites, and probabilities of answers and classes."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial, singledispatch
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+
+from raters.distributions import GroupedMixture
+from raters.model import Model, Values
+from raters.program.traces import trace
+
+
+def log_prior(
+    model: Model[Any], data: Any, values: Values, without: tuple[str, ...] = ()
+) -> jax.Array:
+    """Log prior density of the latent sites; −∞ outside their support.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        Value of each latent site.
+    without : tuple of str
+        Sites to leave out.
+
+    Returns
+    -------
+    array, shape ()
+    """
+    total = jnp.zeros(())
+    for name, site in trace(model, data, values).items():
+        if site["type"] == "sample" and name != model.observed and name not in without:
+            fn, value = site["fn"], site["value"]
+            total += jnp.where(fn.support(value), fn.log_prob(value), -jnp.inf).sum()
+    return total
+
+
+def pointwise_log_likelihood(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Log-likelihood of each unit (`Program.unit`).
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        Value of each latent site.
+
+    Returns
+    -------
+    array, shape (unit,)
+    """
+    site = trace(model, data, values)[model.observed]
+    log_probs: jax.Array = site["fn"].log_prob(site["value"])
+    return log_probs
+
+
+def log_joint(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Log density of parameters and outcomes together, in the coordinates in which the model is
+    written.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        Value of each latent site.
+
+    Returns
+    -------
+    array, shape ()
+    """
+    return log_prior(model, data, values) + pointwise_log_likelihood(model, data, values).sum()
+
+
+@partial(jax.jit, static_argnums=0)
+def prior_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Compiled `log_prior`.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        Value of each latent site.
+
+    Returns
+    -------
+    array, shape ()
+    """
+    return log_prior(model, data, values)
+
+
+@partial(jax.jit, static_argnums=0)
+def likelihood_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Compiled sum of `pointwise_log_likelihood`.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        Value of each latent site.
+
+    Returns
+    -------
+    array, shape ()
+    """
+    return pointwise_log_likelihood(model, data, values).sum()
+
+
+@partial(jax.jit, static_argnums=0)
+def log_likelihoods(model: Model[Any], data: Any, draws: Values) -> jax.Array:
+    """Sum of `pointwise_log_likelihood` under each draw, compiled.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    draws : dict of str to array, shape (draw, ...)
+
+    Returns
+    -------
+    array, shape (draw,)
+    """
+    totals: jax.Array = jax.lax.map(
+        lambda values: pointwise_log_likelihood(model, data, values).sum(), draws
+    )
+    return totals
+
+
+def responsibility(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Probability of each class of each unit given its judgements, under one draw.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        One draw of each latent site.
+
+    Returns
+    -------
+    array, shape (unit, class)
+    """
+    site = trace(model, data, values)[model.observed]
+    probs: jax.Array = site["fn"].responsibilities(site["value"])
+    return probs
+
+
+@partial(jax.jit, static_argnums=0)
+def class_probs(model: Model[Any], data: Any, draws: Values) -> jax.Array:
+    """Probability of each class of each unit given its judgements, under each draw.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    draws : dict of str to array, shape (draw, ...)
+
+    Returns
+    -------
+    array, shape (draw, unit, class)
+    """
+    probs: jax.Array = jax.lax.map(
+        lambda values: responsibility(model, data, values).astype(jnp.float32), draws
+    )
+    return probs
+
+
+def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array:
+    r"""Probability of each answer to each question under one draw, given each class that the
+    likelihood sums out.
+
+    .. math:: p(a \mid \theta, q) = \exp \log p(y_q = a \mid \theta)
+
+    by the observed distribution of each row.
+
+    Parameters
+    ----------
+    model : Model
+    questions : Judgements
+        Outcomes and counts in it are ignored.
+    values : mapping
+        One draw of each site.
+
+    Returns
+    -------
+    array, shape (class, answer, row)
+        One class where the likelihood sums none out.
+    """
+    rows, is_code = questions.num_rows, questions.answer in questions.axes
+    outcomes = jnp.asarray(questions.answers(), jnp.int32 if is_code else jnp.result_type(float))
+
+    def of(outcome: jax.Array) -> jax.Array:
+        answered = {questions.answer: jnp.broadcast_to(outcome, (rows,)), "count": None}
+        site = trace(model, dataclasses.replace(questions, **answered), values)[model.observed]
+        return row_log_probs(site["fn"], site["value"])
+
+    return jnp.exp(jax.vmap(of)(outcomes)).transpose(2, 0, 1)
+
+
+@singledispatch
+def row_log_probs(fn: dist.Distribution, value: jax.Array) -> jax.Array:
+    """Log-probability of each row's value given each class that is summed out.
+
+    Parameters
+    ----------
+    fn : numpyro distribution
+        Distribution of the observed site. Others than `GroupedMixture` sum out no class.
+    value : array, shape (row,)
+
+    Returns
+    -------
+    array, shape (row, class)
+        One class where none is summed out.
+    """
+    log_probs: jax.Array = fn.log_prob(value)[:, None]
+    return log_probs
+
+
+@row_log_probs.register
+def _(fn: GroupedMixture, value: jax.Array) -> jax.Array:
+    log_probs: jax.Array = fn.component_distribution.log_prob(value[:, None])
+    return log_probs

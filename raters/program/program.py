@@ -1,0 +1,262 @@
+"""A model read on its data: its sites, the unit of its likelihood, and its latent class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from numpyro.distributions import constraints
+
+from raters.distributions import GroupedMixture
+from raters.errors import SettingError
+from raters.judgements.base import Judgements
+from raters.judgements.names import plural
+from raters.model import Model
+from raters.program.traces import skeleton
+
+
+class Site(NamedTuple):
+    """One ``sample`` statement.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dims : tuple of str
+        Names of its axes: its plates, then those that it declares for its events.
+    support : numpyro constraint
+        Support of one event.
+    distribution : str
+        Name of the distribution, such as ``"Normal"``.
+    """
+
+    shape: tuple[int, ...]
+    dims: tuple[str, ...]
+    support: constraints.Constraint
+    distribution: str
+
+
+class Supports(dict[str, constraints.Constraint]):
+    """Support of each latent site by name; hashable, so that compiled functions can depend on
+    it."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple((name, type(support)) for name, support in self.items()))
+
+
+class LatentClass(NamedTuple):
+    """The class that a likelihood sums out for each of its units.
+
+    Attributes
+    ----------
+    unit, name : str
+        Axis of the units, and axis of the classes.
+    size : int
+        Number of classes.
+    """
+
+    unit: str
+    name: str
+    size: int
+
+    @property
+    def group(self) -> str:
+        """Group of a result that holds the responsibilities: the plural of the class axis."""
+        return plural(self.name.rsplit("_", 1)[-1])
+
+    @property
+    def axes(self) -> tuple[str, str]:
+        """Axes of the responsibilities."""
+        return self.unit, self.name
+
+
+@dataclass(frozen=True, eq=False)
+class Program[Data: Judgements]:
+    """A model read once on its data. `raters.fit` makes it and hands it on.
+
+    The program runs when the first fact is asked for, on one unit of the data, and draws nothing.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels = rt.datasets.anesthesia_labels()
+    >>> program = rt.Program(rt.DawidSkene(), labels)
+    >>> program.sites["confusion"].dims, program.unit, program.latent.name
+    (('annotator', 'true_class', 'label'), 'item', 'true_class')
+    """
+
+    model: Model[Data]
+    data: Data
+
+    @cached_property
+    def _read(self) -> _Reading:
+        # Plates are not empty, and a campaign may begin without any judgement.
+        data = self.data if self.data.num_units else self.data.padded(1)
+        data, readings = data.take(slice(0, 1)), []
+        # Traced, nothing of the program is computed or compiled.
+        jax.eval_shape(lambda: readings.append(_reading(self.model, data)))
+        bounds = jax.tree.leaves([site.support for site in readings[0].sites.values()])
+        if any(isinstance(bound, jax.core.Tracer) for bound in bounds):
+            return _reading(self.model, data)  # A bound that the program computes is a number.
+        return readings[0]
+
+    @property
+    def sites(self) -> dict[str, Site]:
+        """Latent sites by name, in the order of the program."""
+        return self._read.sites
+
+    @cached_property
+    def supports(self) -> Supports:
+        """Support of each latent site."""
+        return Supports({name: site.support for name, site in self.sites.items()})
+
+    @cached_property
+    def observed(self) -> Site:
+        """The observed site: its axis is the unit of the likelihood."""
+        return self._read.observed._replace(shape=(self.num_units,), dims=(self.unit,))
+
+    @cached_property
+    def unit(self) -> str:
+        """Axis that the likelihood is a product over: declared as ``infer={"unit": ...}`` of the
+        observed site, otherwise its innermost plate."""
+        return self._read.unit or self.data.unit
+
+    @property
+    def num_units(self) -> int:
+        """Length of that axis."""
+        if self.unit == self.data.unit:
+            return self.data.num_units
+        return len(self.data.coords[self.unit])
+
+    @cached_property
+    def latent(self) -> LatentClass | None:
+        """The class that the likelihood sums out, or None.
+
+        It is declared as ``infer={"latent_class": ...}`` of the observed site, whose distribution
+        is then a `raters.distributions.GroupedMixture`.
+
+        Raises
+        ------
+        SettingError
+            When the distribution sums out a class that is not declared.
+        """
+        if (name := self._read.latent_class) is None:
+            if self._read.num_classes is not None:
+                raise SettingError(
+                    f"{type(self.model).__name__} sums a class out of {self.model.observed!r} and"
+                    " does not name it; pass infer={'unit': axis of the groups, 'latent_class':"
+                    " axis of the classes} to numpyro.sample"
+                )
+            return None
+        assert self._read.num_classes is not None
+        return LatentClass(self.unit, name, self._read.num_classes)
+
+    @cached_property
+    def axes(self) -> frozenset[str]:
+        """Axes of the parameters: their names are those that were fitted."""
+        return frozenset(axis for site in self.sites.values() for axis in site.dims)
+
+
+class _Reading(NamedTuple):
+    """Facts of a program.
+
+    Attributes
+    ----------
+    sites : dict
+        Latent sites.
+    observed : Site
+    unit, latent_class : str or None
+        Axis of the units, and name of the class, of the observed site.
+    num_classes : int or None
+        Number of classes of a mixture.
+    """
+
+    sites: dict[str, Site]
+    observed: Site
+    unit: str | None
+    latent_class: str | None
+    num_classes: int | None
+
+
+def _reading(model: Model[Any], data: Any) -> _Reading:
+    """Run the program and collect its facts."""
+    full, sites = skeleton(model, data), {}
+    _check_sites(model, full)
+    for name, site in full.items():
+        if site["type"] == "sample":
+            shape = jnp.shape(site["value"])
+            support, fn = _of_one(site["fn"].support), _name(site["fn"])
+            sites[name] = Site(shape, _dims(name, site, len(shape)), support, fn)
+    site, observed = full[model.observed], sites.pop(model.observed)
+    plates = sorted(site["cond_indep_stack"], key=lambda frame: frame.dim)
+    unit = site["infer"].get("unit") or (plates[-1].name if plates else None)
+    named, fn, num_classes = site["infer"].get("latent_class"), site["fn"], None
+    if named is not None or isinstance(fn, GroupedMixture):
+        num_classes = int(fn.component_distribution.batch_shape[-1])
+    return _Reading(
+        sites,
+        observed,
+        None if unit is None else str(unit),
+        None if named is None else str(named),
+        num_classes,
+    )
+
+
+def _check_sites(model: Model[Any], sites: dict[str, Any]) -> None:
+    """Raise unless the site that the data call observed is there, no other one is observed, and
+    none is discrete."""
+    name = type(model).__name__
+    if model.observed not in sites:
+        raise SettingError(
+            f"{name} has no site {model.observed!r}, which its data call observed; it has"
+            f" {list(sites)}"
+        )
+    others = [site["name"] for site in sites.values() if site.get("is_observed")]
+    if others := [other for other in others if other != model.observed]:
+        raise SettingError(
+            f"{name} has observed sites or factors {others} besides {model.observed!r}, which no"
+            " back-end would see; let the distribution of that site have their density"
+        )
+    latent = [site for site in sites.values() if site["type"] == "sample"]
+    latent = [site for site in latent if site["name"] != model.observed]
+    if discrete := [site["name"] for site in latent if site["fn"].support.is_discrete]:
+        raise SettingError(
+            f"{name} has discrete latent sites {discrete}, which no back-end draws; sum them out"
+            " with raters.distributions.GroupedMixture"
+        )
+
+
+def _of_one(support: constraints.Constraint) -> constraints.Constraint:
+    """The support of one event, of many that `to_event` or a plate has put together."""
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    return support
+
+
+def _dims(name: str, site: dict[str, Any], number: int) -> tuple[str, ...]:
+    """Names of a site's axes: its plates', then those that it declares for its events."""
+    event = site["fn"].event_dim
+    by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
+    batch = tuple(
+        by_axis.get(axis, f"{name}_dim_{axis - event}") for axis in range(event - number, 0)
+    )
+    declared = tuple(site["infer"].get("event_dims", ()))
+    return batch + (declared or tuple(f"{name}_dim_{axis}" for axis in range(-event, 0)))
+
+
+def _name(fn: dist.Distribution) -> str:
+    """A distribution's name as a reader knows it."""
+    if isinstance(fn, (dist.ExpandedDistribution, dist.Independent)):
+        return _name(fn.base_dist)
+    name = type(fn).__name__
+    if "Truncated" in name and hasattr(fn, "base_dist"):
+        return f"Truncated{_name(fn.base_dist)}"
+    return name.removesuffix("Logits").removesuffix("Probs")

@@ -1,0 +1,63 @@
+"""Runs of a model's program that record its sites."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from numpyro import handlers
+
+from raters.model import Model, Values
+
+
+def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
+    """The program's trace with some sites set to values; the others are drawn.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        Values of sites.
+
+    Returns
+    -------
+    dict of str to dict
+        NumPyro's record of each site.
+    """
+    seeded = handlers.seed(handlers.substitute(model.generate, values), jax.random.key(0))
+    sites: dict[str, Any] = handlers.trace(seeded).get_trace(data)
+    return sites
+
+
+def skeleton(model: Model[Any], data: Any) -> dict[str, Any]:
+    """The program's trace at any values inside the supports: nothing is drawn, which would take
+    long to compile.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+
+    Returns
+    -------
+    dict of str to dict
+        NumPyro's record of each site.
+    """
+    program = handlers.substitute(model.generate, substitute_fn=partial(_feasible, model.observed))
+    sites: dict[str, Any] = handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(
+        data
+    )
+    return sites
+
+
+def _feasible(observed: str, site: dict[str, Any]) -> Any:
+    """Any value in a site's support."""
+    if site["type"] != "sample" or site["is_observed"]:
+        return None
+    fn = site["fn"]
+    if site["name"] == observed:
+        return jnp.zeros(fn.shape())
+    return fn.support.feasible_like(jnp.zeros(fn.shape()))

@@ -1,0 +1,86 @@
+"""Values of the latent sites moved within their supports."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpyro.distributions import constraints
+
+from raters.model import Values
+
+# How far a start in unconstrained coordinates is kept from the edge of a support, as a share of its
+# width.
+_EDGE = 1e-6
+
+
+def scattered(
+    values: Values,
+    supports: dict[str, constraints.Constraint],
+    rng: np.random.Generator,
+    least: float = 0.6,
+) -> Values:
+    """Values that differ from these at random, each in its support.
+
+    Parameters
+    ----------
+    values : dict of str to array
+        Value of each latent site.
+    supports : dict
+        Support of each site.
+    rng : numpy.random.Generator
+    least : float
+        Values are multiplied by factors from `least` to 1.1, or, in the unit interval, from (1 +
+        `least`) / 2 to 1. Probabilities of classes are mixed with others, which get a share of up
+        to half of 1 − `least`.
+
+    Returns
+    -------
+    dict of str to array
+    """
+    scattered_values = {}
+    for name, value in values.items():
+        if supports[name] is constraints.simplex:
+            share = (1 - least) * rng.uniform(0.2, 0.5)
+            scattered_values[name] = (1 - share) * value + share * rng.dirichlet(
+                np.ones(np.shape(value)[-1]), np.shape(value)[:-1]
+            )
+        else:
+            # An accuracy stays above chance.
+            low, high = (
+                ((1 + least) / 2, 1.0)
+                if supports[name] is constraints.unit_interval
+                else (least, 1.1)
+            )
+            scattered_values[name] = value * rng.uniform(low, high, np.shape(value))
+    return scattered_values
+
+
+def inside(values: Values, supports: dict[str, constraints.Constraint]) -> Values:
+    """Values a little inside their supports, so that unconstrained coordinates are finite: draws
+    may lie on an edge.
+
+    Parameters
+    ----------
+    values : dict of str to array
+    supports : dict
+        Support of each site.
+
+    Returns
+    -------
+    dict of str to array
+        In float64.
+    """
+    inner = {}
+    for name, value in values.items():
+        value, support = np.asarray(value, np.float64), supports[name]
+        if support is constraints.simplex:
+            inner[name] = (1 - _EDGE) * value + _EDGE / value.shape[-1]
+            continue
+        low, high = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))
+        if low is not None:
+            value = np.maximum(value, low + _EDGE * (1.0 if high is None else high - low))
+        inner[name] = (
+            value
+            if high is None
+            else np.minimum(value, high - _EDGE * (1.0 if low is None else high - low))
+        )
+    return inner
