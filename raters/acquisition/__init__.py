@@ -2,18 +2,15 @@
 
 from raters.acquisition.campaign import formats
 from raters.acquisition.campaign.campaign import Campaign
-from raters.acquisition.campaign.status import Status
-from raters.acquisition.campaign.stopping import (
-    AllOf,
-    AnyOf,
-    Budget,
+from raters.acquisition.campaign.certainty_rules import (
     ExpectedAccuracy,
     ExpectedTau,
-    GainBelow,
     OrderIsRight,
-    Stop,
     TopIsRight,
 )
+from raters.acquisition.campaign.cost_rules import Budget, GainBelow
+from raters.acquisition.campaign.status import Status
+from raters.acquisition.campaign.stopping import AllOf, AnyOf, Stop
 from raters.acquisition.policy.annotator_rules import (
     AnnotatorRule,
     BestMean,
@@ -52,8 +49,6 @@ from raters.acquisition.scoring.criteria import (
     LeastConfidence,
     Margin,
     Random,
-    TruthVariance,
-    VarianceReduction,
     VoteEntropy,
 )
 from raters.acquisition.scoring.order_criteria import (
@@ -64,6 +59,7 @@ from raters.acquisition.scoring.order_criteria import (
     Thompson,
 )
 from raters.acquisition.scoring.posterior import Posterior
+from raters.acquisition.scoring.variance_criteria import TruthVariance, VarianceReduction
 from raters.acquisition.simulation import noisy_labels
 from raters.acquisition.simulation.simulation import (
     area_under_curve,

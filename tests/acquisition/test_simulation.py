@@ -19,7 +19,8 @@ from raters.acquisition import (
     replay_campaign,
     simulate_campaign,
 )
-from raters.acquisition.simulation import simulation
+from raters.acquisition.simulation.answers import Recorded, Simulated, probs_under
+from raters.acquisition.simulation.simulation import measures
 from raters.errors import DataError, SettingError
 from tests.refusals import raises_about
 
@@ -46,11 +47,11 @@ def simulate(policy, truth=TRUTH, model=MODEL, pool=POOL, **options):
 def test_answers_follow_the_truth():
     """3,000 answers to one question: the share is off by 5 standard errors with probability
     6e-7."""
-    chances = simulation._answer_probs(MODEL, TRUTH, POOL)
+    chances = probs_under(MODEL, TRUTH, POOL)
     gap = TRUTH["reward"][POOL.first] - TRUTH["reward"][POOL.second]
     expected = expit(TRUTH["competence"][POOL.annotator] * gap)
     np.testing.assert_allclose(chances, [expected, 1 - expected], atol=1e-6)
-    answers = simulation.Simulated(POOL, chances, seed=0)
+    answers = Simulated(POOL, chances, seed=0)
     row = int(np.abs(gap * (POOL.annotator == 0)).argmax())
     share = np.mean([answers.answer(row, number) for number in range(3000)])
     assert abs(share - expected[row]) < 5 * np.sqrt(expected[row] * (1 - expected[row]) / 3000)
@@ -61,26 +62,23 @@ def test_labels_and_types_are_answered_by_their_class():
     model = rt.DawidSkene()
     truth = rt.simulate(model, questions, seed=1).truth
     pool = rt.Candidates.labels(questions, again=True)
-    found = simulation._answer_probs(model, truth, pool)
+    found = probs_under(model, truth, pool)
     expected = truth["confusion"][pool.annotator, truth["true_class"][pool.item]]
     np.testing.assert_allclose(found.T, expected, atol=1e-6)
     with raises_about(SettingError, "truth"):
-        simulation._answer_probs(model, {"confusion": truth["confusion"]}, pool)
+        probs_under(model, {"confusion": truth["confusion"]}, pool)
     votes = rt.datasets.preference_types(4, 5, 6, 2, seed=0).votes
     types = rt.MixtureBTL(num_types=2)
     truth = rt.simulate(types, votes, seed=1).truth
     pool = rt.Candidates.pairs(votes)
     reward = truth["reward"][:, truth["type"]]
     expected = expit(reward[pool.first, pool.annotator] - reward[pool.second, pool.annotator])
-    np.testing.assert_allclose(simulation._answer_probs(types, truth, pool)[0], expected, atol=1e-6)
+    np.testing.assert_allclose(probs_under(types, truth, pool)[0], expected, atol=1e-6)
 
 
 def test_every_policy_gets_the_same_answers():
     """The n-th answer to a question does not depend on when it was asked, nor on what else was."""
-    answers = [
-        simulation.Simulated(POOL, simulation._answer_probs(MODEL, TRUTH, POOL), seed)
-        for seed in (0, 0, 1)
-    ]
+    answers = [Simulated(POOL, probs_under(MODEL, TRUTH, POOL), seed) for seed in (0, 0, 1)]
     rng = np.random.default_rng(0)
     asked = rng.permutation([(row, number) for row in range(30) for number in range(4)]).tolist()
     one, other, third = (
@@ -127,7 +125,7 @@ def test_a_curve_that_is_not_there():
 
 def test_measures_by_hand():
     posterior = rt.acquisition.Posterior.prior(MODEL, POOL, draws=300)
-    found = simulation.measures(posterior, TRUTH)
+    found = measures(posterior, TRUTH)
     mean = posterior.draws["reward"].mean((0, 1))
     assert found["tau"] == pytest.approx(kendalltau(mean, TRUTH["reward"]).statistic)
     gap = posterior.draws["reward"][0][:, :, None] - posterior.draws["reward"][0][:, None]
@@ -139,7 +137,7 @@ def test_measures_by_hand():
 
 def test_a_replay_uses_every_answer_once():
     votes = rt.datasets.paper(5, 3, 60, seed=0).votes
-    record = simulation.Recorded(votes, seed=0)
+    record = Recorded(votes, seed=0)
     assert record.total == 60
     total = dict.fromkeys(range(len(record.queues)), 0.0)
     for row, queue in enumerate(record.queues):
@@ -182,7 +180,7 @@ def test_ties_and_turned_rows_in_a_record():
         "abc",
         "k",
     )
-    record = simulation.Recorded(votes, seed=0)
+    record = Recorded(votes, seed=0)
     assert sorted(map(sorted, record.queues)) == [[0.0, 1.0, 1.0], [0.5, 1.0]]
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from raters.acquisition.campaign.certainty_rules import ExpectedAccuracy, ExpectedTau, OrderIsRight
 from raters.acquisition.campaign.journal import Snapshot
 from raters.acquisition.campaign.refits import Refits
-from raters.acquisition.campaign.stopping import ExpectedAccuracy, ExpectedTau, OrderIsRight, Stop
+from raters.acquisition.campaign.stopping import Stop
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import SettingError
 

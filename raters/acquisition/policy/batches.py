@@ -11,8 +11,9 @@ from jaxtyping import Float
 
 from raters._validation import boolean, positive, whole
 from raters.acquisition.policy.choosers import Chooser, FrankWolfe, InTurn, JointInformation, Tree
-from raters.acquisition.scoring.criteria import Criterion, OfVariance
+from raters.acquisition.scoring.criteria import Criterion
 from raters.acquisition.scoring.posterior import Posterior
+from raters.acquisition.scoring.variance_criteria import OfVariance
 from raters.errors import SettingError
 
 

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from raters.acquisition.scoring.criteria import OfVariance
 from raters.acquisition.scoring.posterior import Posterior
+from raters.acquisition.scoring.variance_criteria import OfVariance
 
 # Number of candidates, the best by score, whose answers are considered together.
 _SHORTLIST = 20_000

@@ -13,17 +13,15 @@ from raters._validation import one_of, whole
 from raters.acquisition.policy.annotator_rules import AnnotatorRule, Joint, by_annotator, plain
 from raters.acquisition.policy.batches import Batch, Sequential, Unique
 from raters.acquisition.policy.choosers import Chooser
-from raters.acquisition.scoring.criteria import (
-    Bald,
-    Criterion,
-    Epig,
+from raters.acquisition.scoring.criteria import Bald, Criterion, Epig
+from raters.acquisition.scoring.order_criteria import OrderVariance
+from raters.acquisition.scoring.posterior import Posterior
+from raters.acquisition.scoring.variance_criteria import (
     OfVariance,
     Quantity,
     TruthVariance,
     VarianceReduction,
 )
-from raters.acquisition.scoring.order_criteria import OrderVariance
-from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import DataError, SettingError
 from raters.judgements.names import match_names
 

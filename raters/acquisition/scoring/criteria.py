@@ -5,14 +5,14 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Shaped
 
-from raters._validation import one_of, whole
+from raters._validation import whole
 from raters.acquisition.scoring import scores
 from raters.acquisition.scoring.posterior import AnswerProbs, Posterior, sample_of
 from raters.errors import SettingError
@@ -267,135 +267,6 @@ class ErrorReduction(_Predictive):
     """Expected log-loss on other questions, drawn as in `Epig`: see `scores.error_reduction`."""
 
     function = staticmethod(scores.error_reduction)
-
-
-@dataclass(frozen=True)
-class OfVariance(Criterion):
-    """Criteria that are the expected reduction of the variance of some quantities."""
-
-    @abc.abstractmethod
-    def quantity(
-        self, posterior: Posterior, questions: Any
-    ) -> Float[np.ndarray, "draw quantity 1"] | Float[np.ndarray, "draw quantity question"]:
-        """Quantities whose variance is reduced, under each draw.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        questions : Judgements
-
-        Returns
-        -------
-        array, shape (draw, quantity, question) or (draw, quantity, 1)
-            The latter where they are the same for all questions.
-        """
-
-
-Quantity = Literal["rank", "reward", "competence", "top_k"]
-
-
-@dataclass(frozen=True)
-class VarianceReduction(OfVariance):
-    r"""Expected reduction of the posterior variance of some quantities by an answer: see
-    `scores.variance_reduction`.
-
-    Parameters
-    ----------
-    of : {"rank", "reward", "competence", "top_k"}
-        The rank of each item, its reward, the competence (or confusion matrix) of each annotator,
-        or membership of each item in the `k` best.
-    k : int
-        Number of best items, with ``of="top_k"``.
-    """
-
-    of: Quantity = "rank"
-    k: int = 1
-
-    def __post_init__(self) -> None:
-        one_of("of", self.of, ("rank", "reward", "competence", "top_k"))
-        whole("k", self.k)
-
-    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the quantities: see `Criterion.reader`.
-
-        Raises
-        ------
-        SettingError
-            When the model does not have them, or has no more than `k` items.
-        """
-        quantity = self._by_draw(posterior)
-
-        def score(piece: Any) -> Any:
-            probs = posterior.answer_probs(piece)
-            return scores.variance_reduction(probs.table, quantity, probs.weight)
-
-        return score
-
-    def quantity(
-        self, posterior: Posterior, questions: Any
-    ) -> Float[np.ndarray, "draw quantity 1"]:
-        """Quantities under each draw.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        questions : Judgements
-            Not used: the quantities are the same for all questions.
-
-        Returns
-        -------
-        array, shape (draw, quantity, 1)
-        """
-        quantity = self._by_draw(posterior)
-        return np.asarray(quantity, np.float32).reshape(-1, quantity.shape[-1], 1)
-
-    def _by_draw(self, posterior: Posterior) -> Float[Array, "chain draw quantity"]:
-        """Quantities under each draw, shape (chain, draw, quantity)."""
-        if self.of == "competence":
-            of = posterior.site(
-                competence_site(posterior), "so nothing is to be learned of annotators"
-            )
-            return of.reshape(*of.shape[:2], -1)
-        reward = rewards(posterior)
-        if self.of == "reward":
-            return (reward - reward.mean(2, keepdims=True)).reshape(*reward.shape[:2], -1)
-        if self.of == "top_k" and self.k >= reward.shape[2]:
-            raise SettingError(
-                parameter="k",
-                value=self.k,
-                problem=f"is not possible with {reward.shape[2]} items",
-                expected="it must be less than that",
-            )
-        rank = reward.argsort(2).argsort(2).reshape(*reward.shape[:2], -1)
-        return (rank if self.of == "rank" else rank >= reward.shape[2] - self.k).astype(jnp.float32)
-
-
-@dataclass(frozen=True)
-class TruthVariance(Criterion):
-    """Expected reduction of the posterior variance (the Gini index) of an item's true class by a
-    label."""
-
-    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the probabilities by class: see `Criterion.reader`.
-
-        Raises
-        ------
-        SettingError
-            When the model has no true classes.
-        """
-        if not posterior.has_truth:
-            raise SettingError(
-                parameter="target",
-                value="truth",
-                problem=f"needs true classes, and {type(posterior.model).__name__} has none",
-                expected="choose another, such as 'ranking'",
-            )
-
-        def score(piece: Any) -> Any:
-            probs = posterior.answer_probs(piece, by_class=True)
-            return scores.class_variance_reduction(probs.table, probs.weight, probs.table.shape[2])
-
-        return score
 
 
 @dataclass(frozen=True)

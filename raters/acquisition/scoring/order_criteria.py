@@ -11,15 +11,9 @@ from jaxtyping import Array, Float, Int
 
 from raters._validation import whole
 from raters.acquisition.scoring import scores
-from raters.acquisition.scoring.criteria import (
-    Criterion,
-    OfVariance,
-    Scorer,
-    against,
-    flat_weight,
-    rewards,
-)
+from raters.acquisition.scoring.criteria import Criterion, Scorer, against, flat_weight, rewards
 from raters.acquisition.scoring.posterior import Posterior
+from raters.acquisition.scoring.variance_criteria import OfVariance
 from raters.errors import SettingError
 
 # With more items, the order of a random sample of their pairs stands for that of all.
