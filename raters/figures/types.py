@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -185,20 +186,7 @@ def responsibilities(result: xr.DataTree, *, most_types: int = 8) -> Plots:
     below = 0.075 * max(map(len, names), default=4)
     figure = Figure(figsize=(10.0, 3.2 + below), layout="constrained", dpi=150)
     axes = figure.subplots()
-    edges, top = np.arange(count + 1) - 0.5, np.zeros(count + 1)
-    for index, column in enumerate(table[order].T):
-        above = top + np.append(column, column[-1])
-        axes.fill_between(
-            edges, top, above, step="post", color=COLOURS[index % len(COLOURS)], linewidth=0
-        )
-        top = above
-    if names:
-        axes.set_xticks(np.arange(count), names, rotation=90, fontsize=8)
-        axes.vlines(edges[1:-1], 0, 1, color="white", linewidth=0.6)
-    else:
-        axes.set_xlabel("annotators, by likeliest type and certainty", fontsize=9)
-    axes.set(xlim=(edges[0], edges[-1]), ylim=(0, 1), ylabel="probability")
-    axes.spines[:].set_visible(False)
+    _stack(axes, table[order], names)
     members = np.bincount(np.minimum(likeliest, len(labels) - 1), minlength=len(labels))
     handles = [
         Patch(color=COLOURS[index % len(COLOURS)], label=f"{label} ({members[index]})")
@@ -215,6 +203,25 @@ def responsibilities(result: xr.DataTree, *, most_types: int = 8) -> Plots:
     title = f"Types of {count} annotators; probability of the likeliest {mean}"
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return collected(data, figure, axes)
+
+
+def _stack(axes: Axes, table: Float[np.ndarray, "annotator type"], names: list[str]) -> None:
+    """Draw the rows of a table as stacked bars, with names below them where there are some."""
+    count = len(table)
+    edges, top = np.arange(count + 1) - 0.5, np.zeros(count + 1)
+    for index, column in enumerate(table.T):
+        above = top + np.append(column, column[-1])
+        axes.fill_between(
+            edges, top, above, step="post", color=COLOURS[index % len(COLOURS)], linewidth=0
+        )
+        top = above
+    if names:
+        axes.set_xticks(np.arange(count), names, rotation=90, fontsize=8)
+        axes.vlines(edges[1:-1], 0, 1, color="white", linewidth=0.6)
+    else:
+        axes.set_xlabel("annotators, by likeliest type and certainty", fontsize=9)
+    axes.set(xlim=(edges[0], edges[-1]), ylim=(0, 1), ylabel="probability")
+    axes.spines[:].set_visible(False)
 
 
 def weights(history: ArrayLike, solution: ArrayLike) -> Plots:

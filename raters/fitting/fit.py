@@ -105,20 +105,7 @@ def fit(
     """
     backend = PGGibbs() if backend is None else backend
     check_types(model, data, backend, seed)
-    if not data.has_answers:
-        raise DataError(
-            parameter="data",
-            value=data,
-            problem="has no outcomes, so there is nothing to fit",
-            expected="give judgements with outcomes, or simulate them",
-            instead="rt.simulate(model, data, seed=0)",
-        )
-    if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
-        raise DataError(
-            f"these are {data.num_units} of {len(data.coords[data.unit])} {plural(data.unit)}, as"
-            " take(...) gives them, and a fit names all; choose rows of the table, and read it"
-            " again"
-        )
+    _check_whole(data)
     program = Program(model, data)
     if reason := backend.why_not(program):
         raise BackendError(reason)
@@ -158,6 +145,24 @@ def fit(
     for sentence in fit_warnings(program, result):
         warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
     return result
+
+
+def _check_whole(data: Judgements) -> None:
+    """Raise unless the judgements have outcomes, and all their units."""
+    if not data.has_answers:
+        raise DataError(
+            parameter="data",
+            value=data,
+            problem="has no outcomes, so there is nothing to fit",
+            expected="give judgements with outcomes, or simulate them",
+            instead="rt.simulate(model, data, seed=0)",
+        )
+    if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
+        raise DataError(
+            f"these are {data.num_units} of {len(data.coords[data.unit])} {plural(data.unit)}, as"
+            " take(...) gives them, and a fit names all; choose rows of the table, and read it"
+            " again"
+        )
 
 
 def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:

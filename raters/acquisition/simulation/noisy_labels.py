@@ -210,28 +210,7 @@ class _Crowd(NamedTuple):
     def of(cls, crowd: GeneratedLabels, held_out: int, labels_per_item: int, seed: int) -> _Crowd:
         """Crowd with the random numbers of a seed."""
         labels, truth = crowd
-        is_labels = isinstance(labels, Judgements) and kind_of(labels).data is Labels
-        if not is_labels or not {"true_class", "confusion"} <= set(truth):
-            raise DataError(
-                parameter="crowd",
-                value=crowd,
-                expected="it must be labels and a truth with 'true_class' and 'confusion'",
-                instead="crowd=rt.datasets.label_crowd(seed=0)",
-            )
-        if labels_per_item > labels.num_annotators:
-            raise SettingError(
-                parameter="labels_per_item",
-                value=labels_per_item,
-                problem=f"is not possible with {labels.num_annotators} annotators",
-                expected="it must be at most that",
-            )
-        if held_out >= labels.num_items:
-            raise SettingError(
-                parameter="held_out",
-                value=held_out,
-                problem=f"leaves none of {labels.num_items} items to label",
-                expected="it must be less than that",
-            )
+        _check_crowd(crowd, held_out, labels_per_item)
         rng = np.random.default_rng(seed)
         true_class, confusion = np.asarray(truth["true_class"]), np.asarray(truth["confusion"])
         cumulative = confusion[:, true_class].cumsum(-1).swapaxes(0, 1)  # (item, annotator, label)
@@ -271,6 +250,33 @@ class _Crowd(NamedTuple):
         label = self.label[group, code].astype(np.int32)
         labels = dataclasses.replace(self.empty, group=group, annotator=code, label=label)
         return labels.padded(pad_to(rows))
+
+
+def _check_crowd(crowd: GeneratedLabels, held_out: int, labels_per_item: int) -> None:
+    """Raise unless this is a crowd with enough annotators and items."""
+    labels, truth = crowd
+    is_labels = isinstance(labels, Judgements) and kind_of(labels).data is Labels
+    if not is_labels or not {"true_class", "confusion"} <= set(truth):
+        raise DataError(
+            parameter="crowd",
+            value=crowd,
+            expected="it must be labels and a truth with 'true_class' and 'confusion'",
+            instead="crowd=rt.datasets.label_crowd(seed=0)",
+        )
+    if labels_per_item > labels.num_annotators:
+        raise SettingError(
+            parameter="labels_per_item",
+            value=labels_per_item,
+            problem=f"is not possible with {labels.num_annotators} annotators",
+            expected="it must be at most that",
+        )
+    if held_out >= labels.num_items:
+        raise SettingError(
+            parameter="held_out",
+            value=held_out,
+            problem=f"leaves none of {labels.num_items} items to label",
+            expected="it must be less than that",
+        )
 
 
 def _labelled(

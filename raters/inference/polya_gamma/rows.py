@@ -355,19 +355,7 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
     rng = np.random.default_rng(seed)
     model, sample = program.model, program.data.take(slice(0, 1000))
     name = f"block {block.sites} of {type(model).__name__}"
-    supports = program.supports
-
-    def elsewhere() -> Values:
-        # Moving towards 0 stays inside the supports that conjugate blocks can have. The jitter
-        # makes entries differ.
-        moved = scattered(values, supports, rng, least=0.3)
-        jitter = {name for name in block.sites if supports[name] is not constraints.simplex}
-        return moved | {
-            name: 0.85 * moved[name] + 0.01 * rng.uniform(size=np.shape(moved[name]))
-            for name in jitter
-        }
-
-    point = elsewhere()
+    point = _elsewhere(program, values, block, rng)
     slope = _prior_slope(model, sample.take(slice(0, 1)), point, block.sites)
     if any(np.any(np.asarray(part) != 0) for part in slope.values()):
         raise NotConjugateError(
@@ -393,7 +381,7 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
             rows = rows_of(model, sample, point, block, classes)
         except NotImplementedError as reason:
             raise NotConjugateError(f"{name} is not conjugate: {reason}") from reason
-        other = block.put(point, block.current(elsewhere()))
+        other = block.put(point, block.current(_elsewhere(program, values, block, rng)))
         flat, weight = block.current(other), np.asarray(rows.weight)
         parts = (
             weight @ flat if rows.entry is None else (weight * flat[np.asarray(rows.entry)]).sum(0)
@@ -409,3 +397,17 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
             f"{name} is declared conjugate, but {claim} differ by {error:.3g} (relative; at most"
             f" {_TOLERANCE:g}). Take it out of `blocks`"
         )
+
+
+def _elsewhere(
+    program: Program[Any], values: Values, block: Block, rng: np.random.Generator
+) -> Values:
+    """Random values of all sites, in their supports."""
+    # Moving towards 0 stays inside the supports that conjugate blocks can have. The jitter makes
+    # entries differ.
+    supports = program.supports
+    moved = scattered(values, supports, rng, least=0.3)
+    jitter = {name for name in block.sites if supports[name] is not constraints.simplex}
+    return moved | {
+        name: 0.85 * moved[name] + 0.01 * rng.uniform(size=np.shape(moved[name])) for name in jitter
+    }

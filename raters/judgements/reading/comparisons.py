@@ -248,20 +248,48 @@ def rankings(
     Names,
 ]:
     """Winners, losers and annotators of the comparisons that rankings make, and the names."""
-    given, places = (
-        places,
-        list(places) if isinstance(places, Iterable) and not isinstance(places, str) else [],
+    listed = _places(places)
+    place, item_names = _ranked(frame, listed, known_items)
+    if len(place) * math.comb(len(listed), 2) > _MAX_PAIRS:
+        raise DataError(
+            f"{len(place):,} rankings of {len(listed)} places make more than {_MAX_PAIRS:,}"
+            " comparisons; take a sample of annotators, or fewer places"
+        )
+    who, names = _rankers(frame, annotator, known_annotators, listed[0], len(place))
+    before, after = np.triu_indices(len(listed), 1)
+    winner, loser = place[:, before], place[:, after]
+    both = (winner >= 0) & (loser >= 0)
+    if not both.any():
+        raise DataError(
+            "no ranking has two items, so there is nothing to compare; give the columns of all"
+            " places in places=",
+            parameter="places",
+            value=listed,
+            problem="holds no ranking of two items, so there is nothing to compare",
+            expected="give the columns of all places",
+        )
+    return (
+        winner[both],
+        loser[both],
+        np.broadcast_to(who[:, None], both.shape)[both],
+        item_names,
+        names,
     )
-    if len(places) < 2:
+
+
+def _places(places: Any) -> list[str]:
+    """The columns of a ranking, in order: two or more, each once."""
+    listed = list(places) if isinstance(places, Iterable) and not isinstance(places, str) else []
+    if len(listed) < 2:
         raise DataError(
             "places= lists the columns of a ranking in order, such as places=['first', 'second'],"
-            f" not {given!r}",
+            f" not {places!r}",
             parameter="places",
-            value=given,
+            value=places,
             problem="does not list the columns of a ranking",
             expected="give two or more, in the order of the places",
         )
-    if twice := [name for name in places if places.count(name) > 1]:
+    if twice := [name for name in listed if listed.count(name) > 1]:
         raise DataError(
             f"{twice[0]!r} comes twice in places=; every place of a ranking has a column of"
             " its own",
@@ -270,8 +298,15 @@ def rankings(
             problem="comes twice",
             expected="every place of a ranking has a column of its own",
         )
+    return listed
+
+
+def _ranked(
+    frame: Any, places: list[str], known: Iterable[Any] | None
+) -> tuple[Int[np.ndarray, "ranking place"], Names]:
+    """Code of the item in each place of each ranking, −1 for none, and the names of the items."""
     item, name = read_places(frame, places)
-    (code,), item_names = encode_names([name], known_items, "item")
+    (code,), item_names = encode_names([name], known, "item")
     place = np.full(item.shape, -1, np.int32)
     place[item] = code
     ordered = np.sort(place, axis=1)
@@ -288,49 +323,32 @@ def rankings(
             ),
             expected="a ranking names an item once; leave those rows out",
         )
-    if len(place) * math.comb(len(places), 2) > _MAX_PAIRS:
-        raise DataError(
-            f"{len(place):,} rankings of {len(places)} places make more than {_MAX_PAIRS:,}"
-            " comparisons; take a sample of annotators, or fewer places"
-        )
+    return place, item_names
+
+
+def _rankers(
+    frame: Any, annotator: str | None, known: Iterable[Any] | None, first_place: str, rows: int
+) -> tuple[Int[np.ndarray, " ranking"], Names]:
+    """Code of who gave each ranking, and the names; without a column each is its own."""
     if annotator is None:
-        if known_annotators is not None:
+        if known is not None:
             raise DataError(
                 "annotators= lists the names in a column; say which column that is with annotator=",
                 parameter="annotator",
                 problem="is not given, and a list of annotators is",
                 expected="say which column holds those names",
             )
-        who, names = np.arange(len(place), dtype=np.int32), tuple(range(len(place)))
-    else:
-        (who,), names = encode_names(
-            [read_columns(frame, annotator=annotator)["annotator"]], known_annotators, "annotator"
-        )
-        if len(who) != len(place):
-            raise DataError(
-                f"column {annotator!r} has {len(who)} rows and column {places[0]!r} has"
-                f" {len(place)}; every column needs one value per row",
-                parameter="annotator",
-                value=annotator,
-                problem=f"has {len(who)} rows, and column {places[0]!r} has {len(place)}",
-                expected="every column needs one value per row",
-            )
-    before, after = np.triu_indices(len(places), 1)
-    winner, loser = place[:, before], place[:, after]
-    both = (winner >= 0) & (loser >= 0)
-    if not both.any():
-        raise DataError(
-            "no ranking has two items, so there is nothing to compare; give the columns of all"
-            " places in places=",
-            parameter="places",
-            value=places,
-            problem="holds no ranking of two items, so there is nothing to compare",
-            expected="give the columns of all places",
-        )
-    return (
-        winner[both],
-        loser[both],
-        np.broadcast_to(who[:, None], both.shape)[both],
-        item_names,
-        names,
+        return np.arange(rows, dtype=np.int32), tuple(range(rows))
+    (who,), names = encode_names(
+        [read_columns(frame, annotator=annotator)["annotator"]], known, "annotator"
     )
+    if len(who) != rows:
+        raise DataError(
+            f"column {annotator!r} has {len(who)} rows and column {first_place!r} has"
+            f" {rows}; every column needs one value per row",
+            parameter="annotator",
+            value=annotator,
+            problem=f"has {len(who)} rows, and column {first_place!r} has {rows}",
+            expected="every column needs one value per row",
+        )
+    return who, names

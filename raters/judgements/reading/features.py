@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Num, Shaped
+from jaxtyping import Float, Int, Num, Shaped
 
 from raters.errors import DataError
 from raters.judgements.names import Names, encode_names, shorten, shown
-from raters.judgements.reading.columns import _array, _opened, read_columns, read_numbers
+from raters.judgements.reading.columns import Column, _array, _opened, read_columns, read_numbers
 from raters.judgements.reading.labels import place
 
+_SIDES = "features={'length': ('length_a', 'length_b')}"
 _NUMERIC = {"integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty"}
 
 
@@ -29,6 +30,30 @@ def feature_array(
             problem="is not given, and the features are a table",
             expected="name the column with the items",
         )
+    values = _values(features, items)
+    chosen = (
+        tuple(f"x{place + 1}" for place in range(values.shape[1]))
+        if names is None
+        else _feature_names(names)
+    )
+    if len(chosen) != values.shape[1]:
+        raise DataError(
+            f"names= has {len(chosen)} name(s) for {values.shape[1]} feature(s); give one for each"
+            " column",
+            parameter="names",
+            value=chosen,
+            problem=f"has {len(chosen)} name(s) for {values.shape[1]} feature(s)",
+            expected="give one for each column",
+        )
+    if values.dtype.kind not in "biuf" and chosen:
+        values = np.column_stack(
+            [_numbers(column, name) for column, name in zip(values.T, chosen, strict=True)]
+        )
+    return values, chosen
+
+
+def _values(features: Any, items: Names) -> Shaped[np.ndarray, "item feature"]:
+    """An array of features, with a row for each item."""
     if isinstance(features, np.ma.MaskedArray):
         features = np.ma.filled(features.astype(float), np.nan)
     try:
@@ -58,25 +83,7 @@ def feature_array(
             problem=f"has {len(values)} row(s), and there are {len(items)} items",
             expected="there must be one row for each item, in their order",
         )
-    chosen = (
-        tuple(f"x{place + 1}" for place in range(values.shape[1]))
-        if names is None
-        else _feature_names(names)
-    )
-    if len(chosen) != values.shape[1]:
-        raise DataError(
-            f"names= has {len(chosen)} name(s) for {values.shape[1]} feature(s); give one for each"
-            " column",
-            parameter="names",
-            value=chosen,
-            problem=f"has {len(chosen)} name(s) for {values.shape[1]} feature(s)",
-            expected="give one for each column",
-        )
-    if values.dtype.kind not in "biuf" and chosen:
-        values = np.column_stack(
-            [_numbers(column, name) for column, name in zip(values.T, chosen, strict=True)]
-        )
-    return values, chosen
+    return values
 
 
 def feature_table(
@@ -86,6 +93,33 @@ def feature_table(
     if isinstance(table, pd.DataFrame):
         table = table.rename(columns=str)
     column = read_columns(table, item=item)["item"]
+    code = _item_of_each_row(column, items)
+    there, _ = _opened(table, [])
+    chosen = (
+        tuple(name for name in there if name != item) if names is None else _feature_names(names)
+    )
+    if unknown := [name for name in chosen if name not in there]:
+        read_columns(table, names=unknown[0])  # says which columns there are
+    _, fetch = _opened(table, list(chosen))
+    values = [_numbers(_array(fetch(name), name), name) for name in chosen]
+    if wrong := [
+        name
+        for name, column_values in zip(chosen, values, strict=True)
+        if len(column_values) != len(column)
+    ]:
+        raise DataError(
+            f"column {wrong[0]!r} and column {item!r} differ in length; every column needs one"
+            " value per row",
+            parameter="features",
+            value=wrong[0],
+            problem=f"differs in length from column {item!r}",
+            expected="every column needs one value per row",
+        )
+    return np.column_stack([code, *values])[np.argsort(code), 1:], chosen
+
+
+def _item_of_each_row(column: Column, items: Names) -> Int[np.ndarray, " row"]:
+    """Code of the item of each row of features, of which every item has one."""
     code = place(
         column,
         items,
@@ -116,28 +150,7 @@ def feature_table(
             problem=f"has no row for {len(lacking)} of the {len(items)} items: {shorten(lacking)}",
             expected="add a row for each",
         )
-    there, _ = _opened(table, [])
-    chosen = (
-        tuple(name for name in there if name != item) if names is None else _feature_names(names)
-    )
-    if unknown := [name for name in chosen if name not in there]:
-        read_columns(table, names=unknown[0])  # says which columns there are
-    _, fetch = _opened(table, list(chosen))
-    values = [_numbers(_array(fetch(name), name), name) for name in chosen]
-    if wrong := [
-        name
-        for name, column_values in zip(chosen, values, strict=True)
-        if len(column_values) != len(column)
-    ]:
-        raise DataError(
-            f"column {wrong[0]!r} and column {item!r} differ in length; every column needs one"
-            " value per row",
-            parameter="features",
-            value=wrong[0],
-            problem=f"differs in length from column {item!r}",
-            expected="every column needs one value per row",
-        )
-    return np.column_stack([code, *values])[np.argsort(code), 1:], chosen
+    return code
 
 
 def new_items(
@@ -308,11 +321,10 @@ def differences(
     """Features of one side less those of the other, shape (row, feature), and their names."""
     if sides is None:
         return None, ()
-    line = "features={'length': ('length_a', 'length_b')}"
     if not isinstance(sides, Mapping) or not sides:
         raise DataError(
             "features= maps the name of each feature to the columns of its two sides, such as"
-            f" {line}, not {sides!r}",
+            f" {_SIDES}, not {sides!r}",
             parameter="features",
             value=sides,
             problem="is no mapping of names to two columns",
@@ -320,21 +332,7 @@ def differences(
         )
     gaps = []
     for name, pair in sides.items():
-        two = not isinstance(pair, str) and isinstance(pair, Sequence) and len(pair) == 2
-        if not two or not all(isinstance(side, str) for side in pair):
-            raise DataError(
-                f"feature {name!r} needs the columns of its two sides, such as {line}, not"
-                f" {pair!r}",
-                parameter="features",
-                value=name,
-                problem=f"stands for {pair!r}",
-                expected="it needs the columns of its two sides",
-            )
-        columns = read_columns(
-            frame, **{f"{name}, one side": pair[0], f"{name}, other side": pair[1]}
-        )
-        one, other = (read_numbers(column) for column in columns.values())
-        gaps.append(one - other)
+        gaps.append(_difference(frame, name, pair))
     if wrong := {
         str(name): len(values)
         for name, values in zip(sides, gaps, strict=True)
@@ -359,6 +357,22 @@ def differences(
             expected="name each feature once",
         )
     return single(np.column_stack(gaps), names), names
+
+
+def _difference(frame: Any, name: Any, pair: Any) -> Float[np.ndarray, " row"]:
+    """One side of a feature less the other."""
+    two = not isinstance(pair, str) and isinstance(pair, Sequence) and len(pair) == 2
+    if not two or not all(isinstance(side, str) for side in pair):
+        raise DataError(
+            f"feature {name!r} needs the columns of its two sides, such as {_SIDES}, not {pair!r}",
+            parameter="features",
+            value=name,
+            problem=f"stands for {pair!r}",
+            expected="it needs the columns of its two sides",
+        )
+    columns = read_columns(frame, **{f"{name}, one side": pair[0], f"{name}, other side": pair[1]})
+    one, other = (read_numbers(column) for column in columns.values())
+    return np.asarray(one - other)
 
 
 def single(

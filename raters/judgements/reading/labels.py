@@ -119,6 +119,14 @@ def classes(
     label: Column, truth: Column | None, known: Iterable[Any] | None
 ) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"] | None, Names]:
     """The codes of the labels and of the truths, and the names of all classes."""
+    names = _class_names(label, truth, known)
+    advice = "Correct it, or name it in classes=[...] as well"
+    label_codes = place(label, names, "classes", advice)
+    return label_codes, None if truth is None else place(truth, names, "classes", advice), names
+
+
+def _class_names(label: Column, truth: Column | None, known: Iterable[Any] | None) -> Names:
+    """The names of all classes, two or more, each once."""
     groups = [label.values] + ([] if truth is None else [truth.values])
     if known is None:
         names = tuple(sorted(set().union(*alike(groups))))
@@ -167,9 +175,7 @@ def classes(
             problem="comes twice",
             expected="name each once",
         )
-    advice = "Correct it, or name it in classes=[...] as well"
-    label_codes = place(label, names, "classes", advice)
-    return label_codes, None if truth is None else place(truth, names, "classes", advice), names
+    return names
 
 
 # ------------------------------------------------------------------ what rows say together
