@@ -3,7 +3,6 @@ names beside them."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -274,53 +273,6 @@ class Comparisons(Pairs):
         )
         ones = np.ones(len(winner), np.float32)
         return cls(winner, loser, who, ones, ones, item_names, annotator_names).aggregate()
-
-    def with_features(
-        self, features: Any, *, names: Sequence[str] | None = None, item: str | None = None
-    ) -> Comparisons:
-        """The votes with features of the items; a comparison carries those of its first item less
-        those of its second.
-
-        Parameters
-        ----------
-        features : array, shape (item, feature), or table
-            An array has its rows in the order of `items`. A table names its items, and has a row
-            for each. They are not scaled: one prior serves all coefficients, so put features on
-            like scales.
-        names : sequence of str, optional
-            Names of the features of an array (``x1``, ``x2``, … without it); of a table, the
-            columns to use (all others without it).
-        item : str, optional
-            Column of the table that names the items.
-
-        Returns
-        -------
-        Comparisons
-
-        Raises
-        ------
-        DataError
-            When rows and items do not match, or a feature is not a number everywhere.
-
-        Examples
-        --------
-        >>> import raters as rt
-        >>> votes = rt.Comparisons.from_frame({"w": ["tea", "milk"], "l": ["milk", "beer"]},
-        ...                                   winner="w", loser="l")
-        >>> votes = votes.with_features({"drink": ["beer", "milk", "tea"],
-        ...                              "warmth": [0.0, 0.5, 1.0]}, item="drink")
-        >>> votes.feature_names, votes.features.tolist()
-        (('warmth',), [[-0.5], [-0.5]])
-        """
-        if item is None:
-            values, chosen = feature_reading.feature_array(features, names, self.items)
-        else:
-            values, chosen = feature_reading.feature_table(features, item, names, self.items)
-        values = values.astype(np.float64)
-        feature_reading.check_finite(values, chosen, self.items)
-        differences = values[np.asarray(self.first)] - values[np.asarray(self.second)]
-        differences = feature_reading.single(differences, chosen)
-        return dataclasses.replace(self, features=differences, feature_names=tuple(chosen))
 
     @classmethod
     def from_ratings(
