@@ -85,11 +85,12 @@ def instance(name: str, value: Any, base: type, what: str, such: str) -> None:
     if isinstance(value, base):
         return
     own = isinstance(value, type) and issubclass(value, base)
+    package = "rt." if own and value.__module__.startswith("raters.") else ""
     raise SettingError(
         parameter=name,
         value=value,
         expected=f"it must be {what}" + (", not its class" if own else ""),
-        instead=f"rt.{value.__name__}()" if own else such,
+        instead=f"{package}{value.__name__}()" if own else such,
     )
 
 

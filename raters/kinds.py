@@ -285,7 +285,8 @@ class Kind:
     questions : callable, optional
         Everything that can be asked, from judgements:
         ``questions(data, items=..., annotators=..., ...)``. Without it each combination of names
-        along the axes of the question that nobody has answered.
+        along the axes of the question that nobody has answered, where each axis has one column; of
+        other questions, those that the data ask, put to each judge.
     quantities : callable, optional
         Quantities of an audit: ``quantities(program, result, limits)``. Without it every site that
         has one entry for each judge is a quantity, and the first of them is judged.
@@ -333,6 +334,7 @@ class Kind:
                 value=self.data,
                 expected="it must be a subclass of raters.judgements.Judgements",
             )
+        _check_fields(self.data)
         if not (self.readers and all(isinstance(one, Reader) for one in self.readers)):
             raise SettingError(
                 parameter="readers",
@@ -348,6 +350,23 @@ class Kind:
             )
         if not self.name:
             object.__setattr__(self, "name", self.data.__name__.lower())
+
+
+def _check_fields(data: type[Judgements]) -> None:
+    """Raise unless a container has the fields that its declarations name, and counts."""
+    declared = [name for name in ("axes", "names", "answer", "row") if not hasattr(data, name)]
+    fields = getattr(data, "__dataclass_fields__", {})
+    if not declared:
+        wanted = (*data.axes, data.answer, "count", *data.names.values())
+        declared = [name for name in dict.fromkeys(wanted) if name not in fields]
+    if declared:
+        raise SettingError(
+            parameter="data",
+            value=data,
+            problem=f"lacks {', '.join(declared)}",
+            expected="a frozen dataclass of judgements declares axes, names, answer and row, and"
+            " has a field for each column, for each axis' names, and `count`",
+        )
 
 
 _KINDS: dict[str, Kind] = {}
@@ -476,6 +495,9 @@ def kind_named(name: str) -> Kind:
     """
     if name not in _KINDS:
         raise SettingError(
-            parameter="kind", value=name, expected=f"choose one of {', '.join(map(repr, _KINDS))}"
+            parameter="kind",
+            value=name,
+            expected=f"choose one of {', '.join(map(repr, _KINDS))}; a kind of your own is"
+            " MODULE:NAME on the command line",
         )
     return _KINDS[name]

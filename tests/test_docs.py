@@ -106,10 +106,8 @@ def test_snippets_run(page: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     # Where a page uses the default back-end, its chains are short here: the code is tested, not
     # the draws.
-    for module in ("raters.fitting.fit", "raters.acquisition.campaign.campaign"):
-        monkeypatch.setattr(
-            sys.modules[module], "PGGibbs", partial(rt.PGGibbs, draws=100, warmup=50, chains=2)
-        )
+    short = partial(rt.PGGibbs, draws=100, warmup=50, chains=2)
+    monkeypatch.setattr(sys.modules["raters.inference.defaults"], "PGGibbs", short)
     module = types.ModuleType("page")
     monkeypatch.setitem(
         sys.modules, "page", module

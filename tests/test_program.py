@@ -15,8 +15,11 @@ import pytest
 from numpyro.distributions import constraints
 
 import raters as rt
+from raters.distributions import Repeated
 from raters.errors import SettingError
+from raters.inference.defaults import default_backend
 from raters.models.comparisons import _sites
+from tests import hand
 
 
 @contextmanager
@@ -129,3 +132,66 @@ def test_a_model_without_a_start_sets_out_from_medians_of_the_prior(tiny):
     assert 2 < abs(start["lead"]) < 8
     np.testing.assert_array_equal(start["worth"], Base().start(tiny.unanswered())["worth"])
     assert len(set(start["worth"].tolist())) == tiny.num_items
+
+
+class Scaled(Base):
+    def more(self, worth):
+        with numpyro.handlers.scale(scale=2.0):
+            numpyro.sample("extra", dist.Normal(0.0, 1.0))
+
+
+class OfRows(rt.BTL):
+    def generate(self, data):
+        with numpyro.plate("item", data.num_items):
+            reward = numpyro.sample("reward", dist.Normal(0.0, 1.0))
+        with numpyro.plate("comparison", data.num_comparisons):
+            noise = numpyro.sample("noise", dist.Normal(0.0, 1.0))
+            _sites.observe(reward[data.first] - reward[data.second] + noise, data)
+
+
+class Uncounted(Base):
+    def generate(self, data):
+        with numpyro.plate("item", data.num_items):
+            worth = numpyro.sample("worth", dist.Normal(2.0, 1.0))
+        won = None if data.wins is None else data.wins > 0
+        with numpyro.plate("comparison", data.num_comparisons):
+            logits = worth[data.first] - worth[data.second]
+            numpyro.sample("outcome", dist.Bernoulli(logits=logits), obs=won)
+
+
+class Negative(Base):
+    def more(self, worth):
+        numpyro.sample("width", dist.Normal(0.0, -1.0))
+
+
+@pytest.mark.parametrize(
+    ("model", "word"),
+    [
+        (Scaled(), "scales the density"),
+        (OfRows(), "plate 'comparison'"),
+        (Uncounted(), "does not use `count`"),
+        (Negative(), "invalid scale"),
+    ],
+)
+def test_densities_that_back_ends_would_see_differently_are_refused(model, word, tiny):
+    counted = tiny.padded(tiny.num_rows + 1)
+    with pytest.raises(SettingError, match=word):
+        _ = rt.Program(model, counted).sites
+
+
+def test_one_judgement_each_needs_no_counts():
+    single = hand.votes(("a", "b", "ann"), ("c", "b", "ann"))
+    assert list(rt.Program(Uncounted(), single).sites) == ["worth"]
+
+
+def test_a_model_without_blocks_is_fitted_by_nuts():
+    assert isinstance(default_backend(Base()), rt.NUTS)
+    assert default_backend(rt.BTL()) == rt.PGGibbs()
+    assert default_backend(rt.BTL(), quick=True).draws < default_backend(rt.BTL()).draws
+
+
+def test_repeats_multiply_the_density():
+    one = dist.Categorical(probs=jnp.array([[0.25, 0.75], [0.5, 0.5], [0.1, 0.9]]))
+    log = Repeated(one, jnp.array([2.0, 1.0, 0.0])).log_prob(jnp.array([0, 1, 0]))
+    np.testing.assert_allclose(log, [2 * np.log(0.25), np.log(0.5), 0.0], rtol=1e-5)
+    assert Repeated(one, None).sample(jax.random.key(0), (4,)).shape == (4, 3)

@@ -103,9 +103,9 @@ class Findings:
 def audit(request: AuditCommand) -> None:
     """Fit, judge, suggest; write everything, then print it."""
     check_reports(request.output)
-    backend = backend_of(request.fit)
     source = source_of(request.file, request.columns)
     model = model_of(request.model, source.kind, source.described)
+    backend = backend_of(request.fit, model)
     limits = limits_of(request.audit, source.kind)
     check_needs(model, source.kind, source.options)
     tables.check_writable(request.output.out, folder=True)
@@ -290,8 +290,9 @@ def fit(
     file: Path, columns: ColumnOptions, model: ModelOptions, fitting: FitOptions, out: Path
 ) -> None:
     """Fit and save."""
-    backend, source = backend_of(fitting), source_of(file, columns)
+    source = source_of(file, columns)
     fitted = model_of(model, source.kind, source.described)
+    backend = backend_of(fitting, fitted)
     check_needs(fitted, source.kind, columns)
     tables.check_writable(out, folder=False)
     with collected_warnings():

@@ -91,8 +91,7 @@ def start(request: StartCommand) -> None:
             f" ask {out}"
         )
     policy = _policy(options)
-    quick = request.fit.backend == "gibbs" and not request.fit.given
-    backend = None if quick else backend_of(request.fit)
+    quick = request.fit.backend is None and not request.fit.given
     with collected_warnings():
         parts = _from_names(request) if request.file is None else _from_table(request, request.file)
         campaign = rt.Campaign(
@@ -100,7 +99,7 @@ def start(request: StartCommand) -> None:
             parts.model,
             parts.pool,
             data=parts.data,
-            backend=backend,
+            backend=None if quick else backend_of(request.fit, parts.model),
             policy=policy,
             stop=_rule(options, parts),
             batch_size=options.batch_size,

@@ -27,6 +27,7 @@ from raters.cli.kinds import model_flag
 from raters.cli.options import AuditOptions, ColumnOptions, FitOptions, ModelOptions
 from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference import Backend
+from raters.inference.defaults import default_backend
 from raters.judgements.base import Judgements
 from raters.kinds import Kind, registered_kinds
 from raters.model import Model
@@ -97,10 +98,14 @@ def _belongs(option: GeneratedOption, instead: str) -> str:
     )
 
 
-def backend_of(options: FitOptions) -> Backend:
-    """The back-end that the options describe."""
-    flag = f"--backend {options.backend}"
-    backend: Backend = built(backend_names()[options.backend], None, options, flag)
+def backend_of(options: FitOptions, model: Model[Any]) -> Backend:
+    """The back-end that the options describe, or one that suits the model."""
+    default = default_backend(model)
+    if options.backend is None and not options.given:
+        return default
+    names = backend_names()
+    name = options.backend or next(name for name in names if names[name] is type(default))
+    backend: Backend = built(names[name], None, options, f"--backend {name}")
     return backend
 
 

@@ -99,7 +99,7 @@ class ModelOptions:
 class FitOptions:
     """Back-end, its settings, and how to run it."""
 
-    backend: str = "gibbs"
+    backend: str | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
     options: tuple[GeneratedOption, ...] = field(default=(), repr=False)
     seed: SeedOption = 0
@@ -185,11 +185,11 @@ class GeneratedOptions:
     model: tuple[GeneratedOption, ...] = ()
     backend: tuple[GeneratedOption, ...] = ()
     models: tuple[str, ...] = ()
-    backend_default: str = "gibbs"
+    backend_default: str | None = None
 
     @classmethod
     def of(
-        cls, kinds: tuple[Kind, ...], only: Model[Any] | None = None, backend: str = "gibbs"
+        cls, kinds: tuple[Kind, ...], only: Model[Any] | None = None, backend: str | None = None
     ) -> GeneratedOptions:
         """Options of these kinds, and of all their models or of one."""
         models: dict[str, Any] = {}
@@ -219,6 +219,8 @@ class GeneratedOptions:
             return chosen + [one.parameter() for one in self.model]
         if options is FitOptions:
             names, text = tuple(backend_names()), "gibbs and nuts are exact."
+            if self.backend_default is None:
+                text += " (default: gibbs, or nuts for a model without conjugate blocks)"
             chosen = [_choice("backend", names, self.backend_default, "Fit", text)]
             return chosen + [one.parameter() for one in self.backend]
         return []

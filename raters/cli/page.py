@@ -139,6 +139,7 @@ def print_judges(
     name = PrintedColumn(audit.judge, lambda row: _escaped(row[audit.judge]), text=True)
     count = PrintedColumn(kind.words.many, lambda row: f"{row['judgements']:,.0f}")
     verdict = PrintedColumn("verdict", lambda row: _verdict(row["verdict"]), text=True)
+    columns = [column for column in columns if column.name != below.name]
     first, *others = (printed_columns(column, audit.level) for column in columns)
     last = [*printed_columns(below, audit.level), verdict]
     room = out.width - _NAME - sum(map(_width, [count, *first, *last]))

@@ -62,7 +62,7 @@ def types(request: TypesCommand) -> None:
     options = request.types
     _validation.share("level", options.level)
     model: rt.MixtureBTL = built(rt.MixtureBTL, MODEL, request.model, "--model mixture-btl")
-    backend, numbers = backend_of(request.fit), compared(options.compare, model.num_types)
+    backend, numbers = backend_of(request.fit, model), compared(options.compare, model.num_types)
     source = _source(request)
     tables.check_writable(options.out, folder=True)
     with collected_warnings() as cautions:

@@ -2,7 +2,15 @@
 
 from raters.distributions.labels import ConfusedLabel, RightOrWrongLabel
 from raters.distributions.mixture import GroupedMixture
+from raters.distributions.repeated import Repeated
 from raters.distributions.stick_breaking import StickBreaking
 from raters.distributions.votes import Votes
 
-__all__ = ["ConfusedLabel", "GroupedMixture", "RightOrWrongLabel", "StickBreaking", "Votes"]
+__all__ = [
+    "ConfusedLabel",
+    "GroupedMixture",
+    "Repeated",
+    "RightOrWrongLabel",
+    "StickBreaking",
+    "Votes",
+]

@@ -26,6 +26,7 @@ from raters.figures.base import (
     rows_of,
     short,
 )
+from raters.judgements.names import plural
 
 # Columns that the figure of an auditor shows.
 AUDITED = frozenset({"competence", "accuracy", "accuracy_low", "accuracy_high", "p_adversarial"})
@@ -266,7 +267,7 @@ def legend(
     audit: Audit,
     location: Literal["lower center", "outside lower center"] = "outside lower center",
 ) -> None:
-    """Draw a legend of the verdicts, each with its number of annotators."""
+    """Draw a legend of the verdicts, each with its number of judges."""
     count = Counter(map(str, audit.table["verdict"].values))
     handles = [
         Line2D(
@@ -282,7 +283,7 @@ def legend(
     ]
     figure.legend(
         handles=handles,
-        title="verdict (number of annotators)",
+        title=f"verdict (number of {plural(audit.judge)})",
         fontsize=9,
         title_fontsize=9,
         ncols=4,

@@ -23,8 +23,9 @@ from raters.fitting.result import (
     responsibilities,
 )
 from raters.fitting.storage import shown, to_json
-from raters.inference import Backend, PGGibbs
+from raters.inference import Backend
 from raters.inference.base import warn_unless_converged
+from raters.inference.defaults import default_backend
 from raters.inference.identification import identified
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
@@ -54,7 +55,8 @@ def fit(
     data : Judgements
         Judgements of the model's kind, such as `Comparisons` or `Labels`.
     backend : Backend, optional
-        ``rt.PGGibbs()`` by default; or ``rt.NUTS()``, ``rt.SVI()``, ``rt.PGEM()``.
+        ``rt.PGGibbs()``, ``rt.NUTS()``, ``rt.SVI()`` or ``rt.PGEM()``; by default the first, or
+        ``rt.NUTS()`` for a model that declares no conjugate blocks.
     seed : int
         The same seed gives the same draws.
     start : xarray.DataTree, optional
@@ -103,7 +105,7 @@ def fit(
 
     >>> again = rt.fit(rt.BTL(), votes, rt.PGGibbs(warmup=20), seed=1, start=result, progress=False)
     """
-    backend = PGGibbs() if backend is None else backend
+    backend = default_backend(model) if backend is None else backend
     check_types(model, data, backend, seed)
     _check_whole(data)
     program = Program(model, data)

@@ -61,12 +61,14 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
         When they are not.
     """
     if not isinstance(data, Judgements):
-        containers = [kind.data.__name__ for kind in registered_kinds()]
+        kinds = [kind for kind in registered_kinds() if kind.data is model.data_type]
+        read = kinds[0].readers[0].read.__qualname__ if kinds else "Comparisons.from_frame"
+        package = "rt." if model.data_type.__module__.startswith("raters.") else ""
         raise SettingError(
             parameter=name,
             value=data,
-            expected=f"it must be judgements ({', '.join(containers)}); read a table first",
-            instead=f"rt.{containers[0]}.from_frame(table, ...)",
+            expected=f"it must be judgements ({model.data_type.__name__}); read a table first",
+            instead=f"{package}{read}(table, ...)",
         )
     if not isinstance(data, model.data_type):
         others = [kind.default for kind in registered_kinds() if isinstance(data, kind.data)]

@@ -132,7 +132,7 @@ class Parts(Roles):
         -------
         Judgements
         """
-        column = np.asarray(outcomes, np.int32 if self.answer in self.axes else np.float32)
+        column = np.asarray(outcomes, self.answer_dtype)
         return dataclasses.replace(self, **{self.answer: column})
 
     def without_truth(self) -> Self:

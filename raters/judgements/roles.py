@@ -236,6 +236,13 @@ class Roles(abc.ABC):
         return getattr(self, self.answer) is not None
 
     @property
+    def answer_dtype(self) -> Any:
+        """Type of the column of outcomes: int32 for codes and other whole numbers, unless sums of
+        them may be halves, and float32 otherwise."""
+        whole = np.asarray(self.answers()).dtype.kind in "biu" and not self.summed
+        return np.int32 if whole else np.float32
+
+    @property
     def num_rows(self) -> int:
         """Number of rows; see `num_judgements` for the judgements that they stand for."""
         return int(getattr(self, self.code_columns(self.judge)[0]).shape[0])

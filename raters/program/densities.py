@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 
 from raters.distributions import GroupedMixture
@@ -194,8 +195,8 @@ def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array
     array, shape (class, answer, row)
         One class where the likelihood sums none out.
     """
-    rows, is_code = questions.num_rows, questions.answer in questions.axes
-    outcomes = jnp.asarray(questions.answers(), jnp.int32 if is_code else jnp.result_type(float))
+    rows, is_whole = questions.num_rows, questions.answer_dtype is np.int32
+    outcomes = jnp.asarray(questions.answers(), jnp.int32 if is_whole else jnp.result_type(float))
 
     def of(outcome: jax.Array) -> jax.Array:
         answered = {questions.answer: jnp.broadcast_to(outcome, (rows,)), "count": None}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
 from raters.distributions import GroupedMixture
-from raters.errors import SettingError
+from raters.errors import RatersError, SettingError
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.model import Model
@@ -102,8 +104,20 @@ class Program[Data: Judgements]:
         data = self.data if self.data.num_units else self.data.padded(1)
         data, readings = data.take(slice(0, 1)), []
         # Traced, nothing of the program is computed or compiled.
-        jax.eval_shape(lambda: readings.append(_reading(self.model, data)))
+        try:
+            jax.eval_shape(lambda: readings.append(_reading(self.model, data)))
+        except ValueError as error:  # such as a scale below 0
+            if isinstance(error, RatersError):
+                raise
+            raise SettingError(f"the program of {self.model!r} cannot be run: {error}") from error
         bounds = jax.tree.leaves([site.support for site in readings[0].sites.values()])
+        counted = data.count is not None and data.has_answers
+        if counted and _ignores_count(self.model, data):
+            raise SettingError(
+                f"{type(self.model).__name__} does not use `count`, the number of judgements that"
+                " each row stands for; let the log density be `count` times that of one judgement,"
+                " as raters.distributions.Repeated(distribution, data.count) does"
+            )
         if any(isinstance(bound, jax.core.Tracer) for bound in bounds):
             return _reading(self.model, data)  # A bound that the program computes is a number.
         return readings[0]
@@ -189,7 +203,7 @@ class _Reading(NamedTuple):
 def _reading(model: Model[Any], data: Any) -> _Reading:
     """Run the program and collect its facts."""
     full, sites = skeleton(model, data), {}
-    _check_sites(model, full)
+    _check_sites(model, full, None if data.row in data.names else data.row)
     for name, site in full.items():
         if site["type"] == "sample":
             shape = jnp.shape(site["value"])
@@ -210,9 +224,25 @@ def _reading(model: Model[Any], data: Any) -> _Reading:
     )
 
 
-def _check_sites(model: Model[Any], sites: dict[str, Any]) -> None:
-    """Raise unless the site that the data call observed is there, no other one is observed, and
-    none is discrete."""
+def _ignores_count(model: Model[Any], data: Any) -> bool:
+    """True if the density of the observed site does not depend on the number of judgements."""
+
+    def density(count: Any) -> Any:
+        one = dataclasses.replace(jax.tree.map(jnp.asarray, data), count=count)
+        site = skeleton(model, one)[model.observed]
+        return site["fn"].log_prob(site["value"])
+
+    traced = jax.make_jaxpr(density)(np.asarray(data.count, np.float32)).jaxpr
+    needed = {id(variable) for variable in traced.outvars}
+    for equation in reversed(traced.eqns):
+        if any(id(variable) in needed for variable in equation.outvars):
+            needed |= {id(variable) for variable in equation.invars}
+    return id(traced.invars[0]) not in needed
+
+
+def _check_sites(model: Model[Any], sites: dict[str, Any], rows: str | None) -> None:
+    """Raise unless every back-end sees the same density: the site that the data call observed is
+    there, no other one is observed, none is scaled, discrete, or in the plate of the rows."""
     name = type(model).__name__
     if model.observed not in sites:
         raise SettingError(
@@ -226,11 +256,26 @@ def _check_sites(model: Model[Any], sites: dict[str, Any]) -> None:
             " back-end would see; let the distribution of that site have their density"
         )
     latent = [site for site in sites.values() if site["type"] == "sample"]
+    if scaled := [site["name"] for site in latent if site["scale"] is not None]:
+        raise SettingError(
+            f"{name} scales the density of {scaled}, which not every back-end would see; let the"
+            " distribution have it, as raters.distributions.Repeated(distribution, count) does"
+        )
     latent = [site for site in latent if site["name"] != model.observed]
     if discrete := [site["name"] for site in latent if site["fn"].support.is_discrete]:
         raise SettingError(
             f"{name} has discrete latent sites {discrete}, which no back-end draws; sum them out"
             " with raters.distributions.GroupedMixture"
+        )
+    of_rows = [
+        site["name"]
+        for site in latent
+        if any(frame.name == rows for frame in site["cond_indep_stack"])
+    ]
+    if of_rows:
+        raise SettingError(
+            f"{name} has latent sites {of_rows} in the plate {rows!r} of the judgements, which has"
+            " no names; sum them out of the distribution of the answer"
         )
 
 

@@ -217,7 +217,7 @@ def test_a_sound_label_model_passes(labelled) -> None:
     ("model", "sentence"),
     [
         (Mistyped(), "called 'anotator', and the data name"),
-        (SeesNoCounts(), "repeated row is not the same as count=2"),
+        (SeesNoCounts(), "does not use `count`"),
         (SeesNoTruths(), "summed over the classes, differ by"),
         (ClaimsTheCrowd(), r"block \('typical',\) .* the prior of another site depends on it"),
     ],

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from numpyro.distributions import constraints
 
 import raters as rt
+from raters.distributions import Repeated
 from raters.errors import DataError
 from raters.judgements import of_axes, static
 from raters.judgements.names import encode_names, name_text
@@ -94,28 +94,6 @@ class Choices(rt.Judgements):
         return {name_text(self.alternatives[code]): float(code) for code in offered[offered >= 0]}
 
 
-class ChoiceOf(dist.Distribution):
-    """A choice among the alternatives that are not ruled out, `count` times the same."""
-
-    pytree_data_fields = ("logits", "count")
-
-    def __init__(self, logits: Any, count: Any, *, validate_args: bool | None = None) -> None:
-        self.logits, self.count = logits, count
-        super().__init__(logits.shape[:-1], (), validate_args=validate_args)
-
-    @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self) -> constraints.Constraint:
-        return constraints.integer_interval(0, self.logits.shape[-1] - 1)
-
-    def log_prob(self, value: Any) -> Any:
-        log = jax.nn.log_softmax(self.logits)
-        one = jnp.take_along_axis(log, value[..., None].astype(int), -1)[..., 0]
-        return one if self.count is None else jnp.where(self.count > 0, self.count * one, 0.0)
-
-    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
-        return jax.random.categorical(key, self.logits, shape=sample_shape + self.batch_shape)
-
-
 @dataclass(frozen=True)
 class MultinomialLogit(rt.Model[Choices]):
     r"""Multinomial logit with a consistency of each chooser: :math:`P(j) \propto \exp(\beta_k
@@ -135,9 +113,11 @@ class MultinomialLogit(rt.Model[Choices]):
         with numpyro.plate("chooser", len(data.choosers)):
             consistency = numpyro.sample("consistency", dist.LogNormal(0.0, 0.5))
         offered = (data.offered[:, :, None] == jnp.arange(len(data.alternatives))).any(1)
-        logits = jnp.where(offered, consistency[data.chooser][:, None] * utility, -jnp.inf)
+        logits = jnp.where(offered, consistency[data.chooser][:, None] * utility, -1e9)
         with numpyro.plate("choice", data.num_rows):
-            numpyro.sample("chosen", ChoiceOf(logits, data.count), obs=data.chosen)
+            numpyro.sample(
+                "chosen", Repeated(dist.Categorical(logits=logits), data.count), obs=data.chosen
+            )
 
 
 CHOICES = rt.register(

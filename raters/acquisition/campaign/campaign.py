@@ -36,12 +36,12 @@ from raters.acquisition.questions import pool as pools
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import DataError
 from raters.fitting.fit import fit
-from raters.inference import Backend, PGGibbs
+from raters.inference import Backend
+from raters.inference.defaults import default_backend
 from raters.judgements.base import Judgements
 from raters.model import Model
 
 # Short fits between batches, which only choose questions; `Campaign.result` is the one to report.
-_QUICK = PGGibbs(draws=250, warmup=100, chains=2)
 
 
 class Campaign:
@@ -68,8 +68,8 @@ class Campaign:
         ``rt.Candidates.labels(labels)``. Which item of a pair comes first is drawn by the seed,
         unless the pairs are ordered.
     backend : Backend, optional
-        For the fits between batches, and for `result`. By default short Gibbs runs between batches,
-        and ``rt.PGGibbs()`` for `result`.
+        For the fits between batches, and for `result`. By default that of `raters.fit`, with short
+        runs between batches.
     policy : Policy, optional
         Choice of questions and annotators, with the costs and quotas of annotators.
     batch_size : int, optional
@@ -134,7 +134,7 @@ class Campaign:
             model,
             pool,
             data,
-            _QUICK if backend is None else backend,
+            default_backend(model, quick=True) if backend is None else backend,
             Policy() if policy is None else policy,
             again,
             plain_int(seed),
@@ -400,7 +400,7 @@ class Campaign:
 
     @property
     def result(self) -> xr.DataTree:
-        """Fit of all judgements so far, by `rt.PGGibbs()` or the back-end that was given; kept
+        """Fit of all judgements so far, by the default back-end or the one that was given; kept
         until another answer comes.
 
         Raises
@@ -413,7 +413,8 @@ class Campaign:
             if self._result is None or not np.array_equal(
                 self._result[0], snapshot.value, equal_nan=True
             ):
-                backend = PGGibbs() if self.backend == _QUICK else self.backend
+                quick = self.backend == default_backend(self.model, quick=True)
+                backend = default_backend(self.model) if quick else self.backend
                 data = self._data(snapshot)
                 if not data.num_rows:
                     raise DataError(

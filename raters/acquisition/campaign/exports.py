@@ -98,10 +98,9 @@ def _text_of(
     missing = [answer for answer in answers if answer not in lookup] or [name] * (not answers)
     if missing:
         raise DataError(
-            f"texts= has none for {missing[0]!r}, which question {question} is about; give one for"
-            " every item",
             parameter="texts",
-            value=missing[0],
+            problem=f"has none for {missing[0]!r}, which question {question} is about",
+            expected="give one for every name",
         )
     return "\n\n".join(f"{answer}: {lookup[answer]}" for answer in answers)
 

@@ -184,7 +184,7 @@ class Policy:
             return self.target
         if posterior.has_truth:
             return "truth"
-        return "ranking" if "reward" in posterior.draws else "everything"
+        return "ranking" if "reward" in posterior.draws and posterior.data.pair else "everything"
 
     def choose(
         self,
