@@ -354,19 +354,17 @@ class Kind:
 
 def _check_fields(data: type[Judgements]) -> None:
     """Raise unless a container has the fields that its declarations name, and counts."""
-    declared = [name for name in ("axes", "names", "answer", "row") if not hasattr(data, name)]
-    fields = getattr(data, "__dataclass_fields__", {})
-    if not declared:
-        wanted = (*data.axes, data.answer, "count", *data.names.values())
-        declared = [name for name in dict.fromkeys(wanted) if name not in fields]
-    if declared:
-        raise SettingError(
-            parameter="data",
-            value=data,
-            problem=f"lacks {', '.join(declared)}",
-            expected="a frozen dataclass of judgements declares axes, names, answer and row, and"
-            " has a field for each column, for each axis' names, and `count`",
+    lacking = [name for name in ("axes", "names", "answer", "row") if not hasattr(data, name)]
+    if not lacking:
+        wanted = dict.fromkeys((*data.axes, data.answer, "count", *data.names.values()))
+        lacking = [name for name in wanted if name not in getattr(data, "__dataclass_fields__", ())]
+    if lacking:
+        expected = (
+            "a frozen dataclass of judgements declares axes, names, answer and row, and has a field"
+            " for each column, for each axis' names, and for counts"
         )
+        problem = f"lacks {', '.join(lacking)}"
+        raise SettingError(parameter="data", value=data, problem=problem, expected=expected)
 
 
 _KINDS: dict[str, Kind] = {}
@@ -494,10 +492,7 @@ def kind_named(name: str) -> Kind:
         When no kind of this name is registered.
     """
     if name not in _KINDS:
-        raise SettingError(
-            parameter="kind",
-            value=name,
-            expected=f"choose one of {', '.join(map(repr, _KINDS))}; a kind of your own is"
-            " MODULE:NAME on the command line",
-        )
+        own = "a kind of your own is MODULE:NAME on the command line"
+        expected = f"choose one of {', '.join(map(repr, _KINDS))}; {own}"
+        raise SettingError(parameter="kind", value=name, expected=expected)
     return _KINDS[name]
