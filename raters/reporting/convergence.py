@@ -209,8 +209,9 @@ def steps(
     todo, better = _about_the_fit(context.program, names, fitted, command)
     if names["drop"]:
         # After a better fit, that one is to be repeated.
-        line = _dropped(context.program, command and (better or command))
-        todo.append((_about_drops(names["drop"], fitted["relied_on"]), line))
+        done = context.dropped is not None and fitted["relied_on"]
+        line = None if done else _dropped(context.program, command and (better or command))
+        todo.append((_about_drops(names["drop"], fitted["relied_on"], done), line))
     adversaries = [
         row[data.judge]
         for row in rows["drop"] + rows["review"]
@@ -253,14 +254,14 @@ def _about_the_fit(
     return [], None
 
 
-def _about_drops(names: list[Any], relied_on: bool) -> str:
-    """Advice on dropping these judges."""
+def _about_drops(names: list[Any], relied_on: bool, done: bool) -> str:
+    """Advice on dropping these judges; `done` where the fit without them is in the report."""
     them = "this one" if len(names) == 1 else "them"
     begin = "Put" if relied_on else "If they then still should go, put"
+    again = "" if done else f", and fit again without {them} to see what changes"
     return (
-        f"{begin} no more questions to {listing(names)}, and fit again without {them} to see what"
-        " changes. Look at some of the answers yourself first, and hear the person: the posterior"
-        " is as good as the model."
+        f"{begin} no more questions to {listing(names)}{again}. Look at some of the answers"
+        " yourself first, and hear the person: the posterior is as good as the model."
     )
 
 

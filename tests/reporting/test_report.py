@@ -762,3 +762,15 @@ def test_files_by_their_endings(of_votes, tmp_path):
     with pytest.raises(SettingError, match="cannot be written: No such file"):
         report.save(tmp_path / "none" / "report.html")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.html", "b.md", "c.JSON"]
+
+
+def test_a_fit_without_those_flagged_is_not_advised_again(fit_quietly):
+    model, result, audit = judged(["guess", "good", "new"])
+    dropped = rt.drop(
+        model, model.data_type.from_result(result), audit, rt.PGEM(draws=20), seed=0, progress=False
+    )
+    for given, again in ((None, True), (dropped, False)):
+        relied = recorded(model, result, 2, rt.NUTS(), **MIXED)
+        steps = rt.report(model, relied, audit, dropped=given).facts["next"]["steps"]
+        step = next(step for step in steps if "no more questions" in step["what"])
+        assert ("fit again without" in step["what"], step["line"] is not None) == (again, again)
