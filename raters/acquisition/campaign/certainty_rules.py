@@ -251,7 +251,7 @@ class ExpectedAccuracy(Stop):
 
 def _rewards(posterior: Posterior) -> Float[np.ndarray, "chain draw item"]:
     """Draws of the rewards, shape (chain, draw, item)."""
-    reward = np.asarray(posterior.site("reward", "whose order to be sure of", "stop"))
+    reward = np.asarray(posterior.site("reward", "so there is no order to be sure of", "stop"))
     if reward.ndim != 3:
         raise SettingError(
             parameter="stop",

@@ -297,8 +297,9 @@ class Posterior:
                 f" {parameter}={instead[parameter]}",
                 parameter=parameter,
                 problem=f"needs draws of {name}, and {kind} has none, {why}",
-                expected="choose another"
-                + (f", such as {instead[parameter]}" if parameter == "target" else ""),
+                expected=f"choose another, such as {instead[parameter]}"
+                if parameter == "target"
+                else "leave it out",
             )
         return jnp.asarray(self.draws[name])
 
