@@ -26,7 +26,7 @@ from raters.cli.fitting import (
     remove_stale,
 )
 from raters.cli.generated import dashed
-from raters.cli.kinds import kind_asked, model_flag
+from raters.cli.kinds import check_asked, kind_asked, model_flag
 from raters.cli.options import (
     AuditOptions,
     ColumnOptions,
@@ -337,10 +337,11 @@ def suggest(request: SuggestCommand) -> None:
     if request.out is not None:
         tables.check_writable(request.out, folder=False)
         tables.table_format(request.out)
-    kind_asked(request.kind)
+    asked = kind_asked(request.kind)
     result = read_result(request.result)
     program: Program[Any] = Program(fitted_model(result), data_of(result))
     data = program.data
+    check_asked(asked, data)
     names = {
         axis: own_names(some, data.coords[axis]) for axis, some in _axes(request, data).items()
     }

@@ -21,7 +21,7 @@ from raters.cli import campaign_files as files
 from raters.cli import console, tables
 from raters.cli.asking import own_names
 from raters.cli.campaign_start import pairs
-from raters.cli.kinds import kind_asked
+from raters.cli.kinds import check_asked, kind_asked
 from raters.cli.options import KindName, QuietOption, note
 from raters.errors import DataError, SettingError
 from raters.judgements.names import name_text, shorten
@@ -45,13 +45,15 @@ class JournalOptions:
         DataError
             When there is no such journal, or a damaged one.
         """
-        kind_asked(self.kind)
+        asked = kind_asked(self.kind)
         if not self.journal.exists():
             raise DataError(
                 f"there is no journal {str(self.journal)!r}; write it with raters campaign start"
                 f" --out {self.journal}"
             )
-        return Campaign.open(self.journal, budget=budget)
+        campaign = Campaign.open(self.journal, budget=budget)
+        check_asked(asked, campaign.pool)
+        return campaign
 
     def command(self, name: str) -> str:
         """A further command on this journal, as one would type it."""

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from raters.cli.generated import NOTHING, dashed, is_column, keywords, shape_of
 from raters.cli.options import ColumnOptions
 from raters.errors import DataError, SettingError
-from raters.kinds import Kind, Reader, kind_named, register, registered_kinds
+from raters.judgements.base import Judgements
+from raters.kinds import Kind, Reader, kind_named, kind_of, register, registered_kinds
 
 # Usual names of the column of those who judge.
 _JUDGES = ("annotator", "worker", "judge", "rater")
@@ -81,6 +82,17 @@ def _imported(text: str, module: str, name: str) -> Kind:
             expected=f"write {module}:{own[0]}" if own else f"define a raters.Kind in {module}",
         )
     return kind
+
+
+def check_asked(asked: Kind | None, data: Judgements) -> None:
+    """`SettingError` when stored judgements are not of the kind that was asked for."""
+    if asked is not None and (own := kind_of(data)) is not asked:
+        raise SettingError(
+            parameter="kind",
+            value=asked.name,
+            problem=f"is not the kind of what is stored, which is {own.name}",
+            expected="leave it out",
+        )
 
 
 # ---------------------------------------------------------------- shapes of tables

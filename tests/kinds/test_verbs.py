@@ -295,6 +295,8 @@ def test_the_command_line_audits_and_suggests(case, file, capsys):
     code, printed, err = run(capsys, "suggest", out / "result.nc", *asked, *again)
     assert code == 0, err
     assert printed.count(f" {name} ") == 2
+    code, _, err = run(capsys, "suggest", out / "result.nc", "--kind", "labels")
+    assert (code, err.startswith("raters: --kind labels is not the kind of")) == (2, True)
 
 
 def test_a_campaign_on_the_command_line(case, file, capsys, monkeypatch):
