@@ -111,8 +111,9 @@ class Program[Data: Judgements]:
                 raise
             raise SettingError(f"the program of {self.model!r} cannot be run: {error}") from error
         bounds = jax.tree.leaves([site.support for site in readings[0].sites.values()])
-        counted = data.count is not None and data.has_answers
-        if counted and _ignores_count(self.model, data):
+        # Within a compiled function, this was seen before.
+        known = data.count is not None and not isinstance(data.count, jax.core.Tracer)
+        if known and data.has_answers and _ignores_count(self.model, data):
             raise SettingError(
                 f"{type(self.model).__name__} does not use `count`, the number of judgements that"
                 " each row stands for; let the log density be `count` times that of one judgement,"
