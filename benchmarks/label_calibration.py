@@ -129,9 +129,9 @@ def does_not_pay(seed: int) -> list[list[Any]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             unsure = float((az.loo(fits[name], pointwise=True).pareto_k > 0.7).mean())
-        cautions = (
+        warned = (
             "yes"
-            if models[[type(model).__name__ for model in models].index(name)].cautions(labels)
+            if models[[type(model).__name__ for model in models].index(name)].data_warnings(labels)
             else ""
         )
         rows.append(
@@ -140,7 +140,7 @@ def does_not_pay(seed: int) -> list[list[Any]]:
                 *(float(compared.loc[name, column]) for column in ("elpd", "dse")),
                 unsure,
                 right,
-                cautions,
+                warned,
             ]
         )
     return rows
@@ -156,7 +156,7 @@ def main() -> None:
         "standard error",
         "share of k > 0.7",
         "accuracy",
-        "raters cautions",
+        "raters warns",
     ]
     error = np.std(inside) / np.sqrt(len(inside))
     parts = [
