@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from raters.errors import SettingError
+from raters.errors import SettingError, public_name
 
 
 def positive(name: str, value: float | None, *, optional: bool = False) -> None:
@@ -85,12 +85,11 @@ def instance(name: str, value: Any, base: type, what: str, such: str) -> None:
     if isinstance(value, base):
         return
     own = isinstance(value, type) and issubclass(value, base)
-    package = "rt." if own and value.__module__.startswith("raters.") else ""
     raise SettingError(
         parameter=name,
         value=value,
         expected=f"it must be {what}" + (", not its class" if own else ""),
-        instead=f"{package}{value.__name__}()" if own else such,
+        instead=f"{public_name(value)}()" if own else such,
     )
 
 

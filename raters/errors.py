@@ -129,6 +129,12 @@ def _written(value: Any) -> str:
     return value.__name__ if isinstance(value, type) else _shortened(repr(value), value)
 
 
+def public_name(thing: Any) -> str:
+    """Name of a class or a function as one writes it after ``import raters as rt``."""
+    package = "rt." if thing.__module__.startswith("raters.") else ""
+    return f"{package}{thing.__qualname__}"
+
+
 def typed(value: Any) -> str:
     """A value as it would be typed: nothing for none and for a flag, names by commas."""
     if value is None or isinstance(value, bool):

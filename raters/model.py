@@ -162,12 +162,11 @@ class Model[Data: Judgements](abc.ABC):
                 return None if site["is_observed"] else np.zeros(site["fn"].shape())
             return init_to_median(site)
 
-        part = (data if data.num_units else data.padded(1)).take(slice(0, 1))
         seeded = handlers.seed(self.generate, jax.random.key(0))
         program = handlers.substitute(seeded, substitute_fn=median)
         values = {
             name: np.asarray(site["value"])
-            for name, site in handlers.trace(program).get_trace(part).items()
+            for name, site in handlers.trace(program).get_trace(data.first_unit()).items()
             if site["type"] == "sample" and name != self.observed
         }
         return identify(self, values, 0)

@@ -15,6 +15,7 @@ from raters.acquisition import Policy
 from raters.cli import console, page, tables
 from raters.cli.asking import next_questions, own_names, questions
 from raters.cli.fitting import (
+    backend_name,
     backend_of,
     check_features,
     check_needs,
@@ -171,10 +172,18 @@ def _summary(request: AuditCommand, source: Source, findings: Findings) -> dict[
     """Everything that the audit says, as one dictionary."""
     context = findings.context
     audited, agreement = context.audit, findings.agreement
+    # Options that were left out have values that suit the kind and the model.
+    chosen: dict[str, Any] = {
+        "kind": source.kind.name,
+        "model": dashed(type(context.program.model).__name__),
+        "backend": backend_name(request.fit, context.program.model),
+    }
+    if audited is not None:
+        chosen["threshold"] = audited.threshold
     return {
         "settings": {"file": request.file}
         | settings(request.columns, request.model, request.fit, request.audit, request.output)
-        | {"kind": source.kind.name, "model": dashed(type(context.program.model).__name__)},
+        | chosen,
         "model": repr(context.program.model),
         "data": facts.data_facts(context.program.data),
         "versions": facts.versions(),

@@ -216,9 +216,8 @@ def _rule(options: CampaignOptions, parts: _Parts) -> Any:
     """When to stop: by the classes of the items, or by their order."""
     if options.until is None:
         return None
-    program = Program(parts.model, parts.pool)
-    of_classes = program.latent is not None and program.unit != parts.pool.judge
-    return (ExpectedAccuracy if of_classes else ExpectedTau)(options.until)
+    has_truth = Program(parts.model, parts.pool).has_truth
+    return (ExpectedAccuracy if has_truth else ExpectedTau)(options.until)
 
 
 def _policy(options: CampaignOptions) -> Policy:

@@ -100,13 +100,16 @@ def _belongs(option: GeneratedOption, instead: str) -> str:
 
 def backend_of(options: FitOptions, model: Model[Any]) -> Backend:
     """The back-end that the options describe, or one that suits the model."""
-    default = default_backend(model)
-    if options.backend is None and not options.given:
-        return default
-    names = backend_names()
-    name = options.backend or next(name for name in names if names[name] is type(default))
-    backend: Backend = built(names[name], None, options, f"--backend {name}")
+    name = backend_name(options, model)
+    backend: Backend = built(backend_names()[name], None, options, f"--backend {name}")
     return backend
+
+
+def backend_name(options: FitOptions, model: Model[Any]) -> str:
+    """Name of the back-end that the options ask for, or of one that suits the model."""
+    default = type(default_backend(model))
+    own = (name for name, backend in backend_names().items() if backend is default)
+    return options.backend or next(own)
 
 
 def limits_of(options: AuditOptions, kind: Kind) -> dict[str, Any]:

@@ -70,9 +70,9 @@ def confusions(audit: Audit, *, most: int = 12) -> Plots:
     if audit.confusion is None:
         raise SettingError(
             parameter="audit",
-            problem="has no confusion matrices: it is of comparisons",
-            expected="draw one annotator after another",
-            instead="raters.figures.auditor(audit)",
+            problem="has no confusion matrices",
+            expected="draw the quantity that the verdicts are about",
+            instead="raters.figures.competences(audit)",
         )
     order = np.lexsort((audit.table["competence"].values, -audit.table["p_below"].values))[:most]
     mean = (
@@ -197,8 +197,8 @@ def certainty(items: xr.Dataset | None) -> Plots:
     if items is None:
         raise SettingError(
             parameter="items",
-            problem="is missing: this is an audit of comparisons",
-            expected="draw the rewards of its items",
+            problem="is missing: this audit labels no items",
+            expected="give an audit of labels; of comparisons draw the rewards",
             instead="raters.figures.rewards(result)",
         )
     ordered = items[["probability"]].isel(

@@ -13,7 +13,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from raters._validation import instance
-from raters.errors import SettingError
+from raters.errors import SettingError, public_name
 from raters.fitting.storage import from_json, imported_class, qualified_name, shown, to_json
 from raters.inference.base import Draws
 from raters.judgements.base import Judgements
@@ -62,13 +62,12 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
     """
     if not isinstance(data, Judgements):
         kinds = [kind for kind in registered_kinds() if kind.data is model.data_type]
-        read = kinds[0].readers[0].read.__qualname__ if kinds else "Comparisons.from_frame"
-        package = "rt." if model.data_type.__module__.startswith("raters.") else ""
+        read = public_name(kinds[0].readers[0].read) if kinds else model.data_type.__name__
         raise SettingError(
             parameter=name,
             value=data,
             expected=f"it must be judgements ({model.data_type.__name__}); read a table first",
-            instead=f"{package}{read}(table, ...)",
+            instead=f"{read}(table, ...)",
         )
     if not isinstance(data, model.data_type):
         others = [kind.default for kind in registered_kinds() if isinstance(data, kind.data)]
@@ -78,7 +77,7 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
             problem=f"is {type(data).__name__}, and {type(model).__name__} is a model of"
             f" {model.data_type.__name__}",
             expected="choose a model of these judgements",
-            instead=f"rt.{type(others[0]).__name__}()" if others else None,
+            instead=f"{public_name(type(others[0]))}()" if others else None,
         )
 
 

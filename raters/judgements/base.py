@@ -96,6 +96,11 @@ class Judgements(Parts, Storing):
             columns[self.answer] = np.where(real, answers, 0.0).astype(np.float32)
         return dataclasses.replace(self, **columns)
 
+    def first_unit(self) -> Self:
+        """The first unit, to read a program on; without any, one of count 0: plates are not
+        empty, and a campaign may begin without a judgement."""
+        return (self if self.num_units else self.padded(1)).take(slice(0, 1))
+
     def _empty_rows(self, rows: int) -> dict[str, Any]:
         """Rows of code 0 where there is none to copy."""
         columns: dict[str, Any] = {}

@@ -1,5 +1,4 @@
-"""What is known of items and annotators beside the labels: true classes, features, earlier
-records."""
+"""True classes, features of items, and earlier records of annotators, beside the labels."""
 
 from __future__ import annotations
 

@@ -100,9 +100,7 @@ class Program[Data: Judgements]:
 
     @cached_property
     def _read(self) -> _Reading:
-        # Plates are not empty, and a campaign may begin without any judgement.
-        data = self.data if self.data.num_units else self.data.padded(1)
-        data, readings = data.take(slice(0, 1)), []
+        data, readings = self.data.first_unit(), []
         # Traced, nothing of the program is computed or compiled.
         try:
             jax.eval_shape(lambda: readings.append(_reading(self.model, data)))
@@ -111,14 +109,7 @@ class Program[Data: Judgements]:
                 raise
             raise SettingError(f"the program of {self.model!r} cannot be run: {error}") from error
         bounds = jax.tree.leaves([site.support for site in readings[0].sites.values()])
-        # Within a compiled function, this was seen before.
-        known = data.count is not None and not isinstance(data.count, jax.core.Tracer)
-        if known and data.has_answers and _ignores_count(self.model, data):
-            raise SettingError(
-                f"{type(self.model).__name__} does not use `count`, the number of judgements that"
-                " each row stands for; let the log density be `count` times that of one judgement,"
-                " as raters.distributions.Repeated(distribution, data.count) does"
-            )
+        _check_count(self.model, data)
         if any(isinstance(bound, jax.core.Tracer) for bound in bounds):
             return _reading(self.model, data)  # A bound that the program computes is a number.
         return readings[0]
@@ -174,6 +165,11 @@ class Program[Data: Judgements]:
         assert self._read.num_classes is not None
         return LatentClass(self.unit, name, self._read.num_classes)
 
+    @property
+    def has_truth(self) -> bool:
+        """True if the likelihood sums out a class of what is asked about, and not of the judge."""
+        return self.latent is not None and self.unit != self.data.judge
+
     @cached_property
     def axes(self) -> frozenset[str]:
         """Axes of the parameters: their names are those that were fitted."""
@@ -225,8 +221,12 @@ def _reading(model: Model[Any], data: Any) -> _Reading:
     )
 
 
-def _ignores_count(model: Model[Any], data: Any) -> bool:
-    """True if the density of the observed site does not depend on the number of judgements."""
+def _check_count(model: Model[Any], data: Any) -> None:
+    """Raise when rows stand for several judgements or none, and the density of the observed site
+    does not depend on how many."""
+    # Within a compiled function, this was seen before.
+    if data.count is None or isinstance(data.count, jax.core.Tracer) or not data.has_answers:
+        return
 
     def density(count: Any) -> Any:
         one = dataclasses.replace(jax.tree.map(jnp.asarray, data), count=count)
@@ -238,7 +238,12 @@ def _ignores_count(model: Model[Any], data: Any) -> bool:
     for equation in reversed(traced.eqns):
         if any(id(variable) in needed for variable in equation.outvars):
             needed |= {id(variable) for variable in equation.invars}
-    return id(traced.invars[0]) not in needed
+    if id(traced.invars[0]) not in needed:
+        raise SettingError(
+            f"{type(model).__name__} does not use `count`, the number of judgements that each row"
+            " stands for; let the log density be `count` times that of one judgement, as"
+            " raters.distributions.Repeated(distribution, data.count) does"
+        )
 
 
 def _check_sites(model: Model[Any], sites: dict[str, Any], rows: str | None) -> None:

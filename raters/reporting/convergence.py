@@ -287,7 +287,8 @@ def _fitting() -> dict[str, int]:
     options = {"--backend": 1}
     for backend in (PGGibbs, PGEM, NUTS, SVI):
         for field in dataclasses.fields(backend):
-            name = field.name.replace("_", "-")
+            # `--batch-size` is a number of questions.
+            name = {"batch_size": "svi-batch-size"}.get(field.name, field.name.replace("_", "-"))
             if isinstance(field.default, bool):
                 options |= {f"--{name}": 0, f"--no-{name}": 0}
             else:

@@ -1,4 +1,4 @@
-"""What follows from the roles of columns, for any kind of judgement."""
+"""Methods that follow from the roles of columns, for any kind of judgement."""
 
 from __future__ import annotations
 

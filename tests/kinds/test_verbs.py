@@ -288,6 +288,8 @@ def test_the_command_line_audits_and_suggests(case, file, capsys):
     assert {"result.nc", "summary.json", "competences.png"} <= written
     summary = json.loads((out / "summary.json").read_text())
     assert len(summary["audit"][f"{judge}s"]) == len(case.data.judges)
+    assert summary["settings"]["threshold"] == case.kind.threshold
+    assert summary["settings"]["backend"] == case.flags[1]
     assert case.kind.words.many in report.read_text()
     name = case.data.judges[0]
     asked = (*case.named[:2], f"--{judge}", name, "--batch-size", 2)

@@ -764,6 +764,17 @@ def test_files_by_their_endings(of_votes, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.html", "b.md", "c.JSON"]
 
 
+def test_a_command_keeps_the_number_of_questions():
+    """`--batch-size` is how many questions to suggest; that of SVI has a name of its own."""
+    model, result, audit = judged(["guess", "good", "new"])
+    tree = recorded(model, result, 1, rt.SVI())
+    rising = np.random.default_rng(0).normal(0, 1, 1000) + 0.1 * np.arange(1000)
+    tree["optimisation"] = xr.DataTree(xr.Dataset({"elbo": ("step", rising)}))
+    typed = "raters audit v.csv --backend svi --svi-batch-size 50 --steps 9 --batch-size 3"
+    line = rt.report(model, tree, audit, command=typed).facts["convergence"]["line"]
+    assert line == "raters audit v.csv --batch-size 3"
+
+
 def test_a_fit_without_those_flagged_is_not_advised_again(fit_quietly):
     model, result, audit = judged(["guess", "good", "new"])
     dropped = rt.drop(

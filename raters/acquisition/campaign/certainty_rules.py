@@ -57,13 +57,8 @@ class OrderIsRight(Stop):
         )
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the model has one order, and so many draws can show the probability.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        draws : int
-            Number of draws of a fit.
+        """Raise unless the model has one order, and so many draws show the probability: see
+        `Stop.check`.
 
         Raises
         ------
@@ -71,7 +66,7 @@ class OrderIsRight(Stop):
             For a model without one order, and for a probability above 1 − 1 / (draws + 1).
         """
         _rewards(posterior)
-        _check_shown(self, self.probability, draws)
+        _check_shown(self.probability, draws)
 
     def describe(self, posterior: Posterior) -> str:
         """Describe the value and its threshold in words."""
@@ -113,14 +108,8 @@ class TopIsRight(Stop):
         )
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the model has one order of enough items, and so many draws can show the
-        probability.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        draws : int
-            Number of draws of a fit.
+        """Raise unless the model has one order of enough items, and so many draws show the
+        probability: see `Stop.check`.
 
         Raises
         ------
@@ -129,7 +118,7 @@ class TopIsRight(Stop):
             (draws + 1).
         """
         probability_of_top(_rewards(posterior), posterior.weight, k=self.k)
-        _check_shown(self, self.probability, draws)
+        _check_shown(self.probability, draws)
 
     def describe(self, posterior: Posterior) -> str:
         """Describe the value and its threshold in words."""
@@ -164,13 +153,7 @@ class ExpectedTau(Stop):
         return 2 * expected_share_of_right_pairs(_rewards(posterior), posterior.weight) - 1
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the model has one order.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        draws : int
-            Not used.
+        """Raise unless the model has one order: see `Stop.check`.
 
         Raises
         ------
@@ -212,13 +195,7 @@ class ExpectedAccuracy(Stop):
         return float(posterior.responsibility().max(-1).mean())
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the model has classes of items.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        draws : int
-            Not used.
+        """Raise unless the model has classes of items: see `Stop.check`.
 
         Raises
         ------
@@ -265,7 +242,7 @@ def _rewards(posterior: Posterior) -> Float[np.ndarray, "chain draw item"]:
     return reward
 
 
-def _check_shown(rule: OrderIsRight | TopIsRight, probability: float, draws: int) -> None:
+def _check_shown(probability: float, draws: int) -> None:
     """Raise `SettingError` for a probability that is never met, though all of so many draws
     agreed."""
     most = 1 - 1 / (draws + 1)
@@ -277,7 +254,7 @@ def _check_shown(rule: OrderIsRight | TopIsRight, probability: float, draws: int
                 f"would never be met: the {draws} draws of a fit show at most"
                 f" {np.floor(1e3 * most) / 1e3:g}"
             ),
-            expected=("ask for less, or stop by an expected tau"),
+            expected="ask for less, or stop by an expected tau",
             instead=(
                 f"probability={np.floor(1e2 * most) / 1e2:g}, or rt.acquisition.ExpectedTau(0.99)"
             ),

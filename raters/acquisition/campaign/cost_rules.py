@@ -60,13 +60,8 @@ class GainBelow(Stop):
         return float((gain / cost[np.asarray(questions.codes(data.judge))]).max())
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the score has a meaning for the model, and the costs name annotators.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        draws : int
-            Not used.
+        """Raise unless the score has a meaning for the model, and the costs name annotators: see
+        `Stop.check`.
 
         Raises
         ------
@@ -133,13 +128,7 @@ class Budget(Stop):
         object.__setattr__(self, "costs", Policy(costs=self.costs).costs)
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the costs name annotators.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        draws : int
-            Not used.
+        """Raise unless the costs name annotators: see `Stop.check`.
 
         Raises
         ------

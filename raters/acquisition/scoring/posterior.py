@@ -262,7 +262,7 @@ class Posterior:
     def has_truth(self) -> bool:
         """True if the likelihood sums out a class of the thing that is asked about, and not of the
         annotator."""
-        return self.program.latent is not None and self.program.unit != self.data.judge
+        return self.program.has_truth
 
     def site(
         self, name: str, why: str, parameter: str = "target"
