@@ -3,6 +3,8 @@ and paper."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import xarray as xr
 
@@ -39,3 +41,10 @@ def votes(*rows: tuple, **options) -> rt.Comparisons:
     return rt.Comparisons.from_frame(
         table, winner="winner", loser="loser", annotator="annotator", **options
     )
+
+
+def stored(path: Path) -> xr.DataTree:
+    """A result read whole from its file, which is closed: netCDF4 ends the process now and then
+    when a file is opened while an earlier look at it is thrown away."""
+    with xr.open_datatree(path) as tree:
+        return tree.load()

@@ -3,7 +3,6 @@ write."""
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -35,9 +34,14 @@ def answers_in(path: Path, campaign: Campaign) -> dict[str, str]:
     asked = campaign.asked.to_dataframe()
     roles = [name for name in campaign.pool.question_names() if name != "by"]
     for place, row in enumerate(rows, 1):
-        question, answer = ((row.get(name) or "").strip() for name in ("id", "answer"))
+        question, answer = row["id"].strip(), row["answer"]
         if not answer:
             continue
+        if answer.isspace():
+            raise DataError(
+                f"row {place} of {str(path)!r} has nothing but space in its column `answer`; empty"
+                " it, or write the answer. Nothing was written"
+            )
         for role in (*roles, "by"):
             name = (row.get(role) or "").strip()
             if (
@@ -61,33 +65,18 @@ def answers_in(path: Path, campaign: Campaign) -> dict[str, str]:
 
 
 def _rows_of(path: Path) -> list[dict[str, str]]:
-    """Rows as text. Read here, because a table reader takes the answers `None` and `NA` for missing
-    ones."""
-    tables.must_be_file(path)
-    kind = tables.table_format(path)
-    if kind in ("CSV", "TSV") and path.suffix.lower() != ".gz":
-        try:
-            lines = path.read_text("utf-8-sig").splitlines()
-        except UnicodeDecodeError as error:
-            raise DataError(f"{str(path)!r} is not UTF-8 text; save it as CSV in UTF-8") from error
-        header = lines[0] if lines else ""
-        mark = "\t" if kind == "TSV" else ";" if ";" in header and "," not in header else ","
-        rows: list[dict[str, str]] = list(csv.DictReader(lines, delimiter=mark))
-        columns = next(csv.reader(lines, delimiter=mark), [])
-    else:
-        table = tables.read_table(path)
-        columns = list(map(str, table.columns))
-        rows = [
-            {name: "" if pd.isna(value) else name_text(value) for name, value in row.items()}
-            for row in table.to_dict("records")
-        ]
+    """Rows as text."""
+    table = tables.read_table(path)
     for name in ("id", "answer"):
-        if name not in columns:
+        if name not in table:
             raise DataError(
-                f"{str(path)!r} has no column {name!r}; it has {columns}. Give the table that"
-                " raters campaign ask wrote"
+                f"{str(path)!r} has no column {name!r}; it has {list(map(str, table.columns))}."
+                " Give the table that raters campaign ask wrote"
             )
-    return rows
+    return [
+        {name: "" if pd.isna(value) else name_text(value) for name, value in row.items()}
+        for row in table.to_dict("records")
+    ]
 
 
 def read_json(path: Path) -> Any:
@@ -151,4 +140,4 @@ def _texts(path: Path | None) -> dict[Any, str] | None:
                 f"--texts {str(path)!r} has no column {name!r}; it has"
                 f" {sorted(map(str, table.columns))}"
             )
-    return {name: str(shown) for name, shown in zip(table["item"], table["text"], strict=True)}
+    return dict(zip(table["item"], table["text"], strict=True))

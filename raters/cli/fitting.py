@@ -199,12 +199,12 @@ def read_result(path: Path) -> xr.DataTree:
     """
     tables.must_be_file(path)
     try:
-        result = xr.open_datatree(path).load()
+        with xr.open_datatree(path) as stored:
+            result = stored.load()
     except (OSError, ValueError, KeyError) as error:
         raise DataError(
             f"{str(path)!r} is not a netCDF file that can be read; give what raters fit wrote"
         ) from error
-    result.close()
     groups = {"posterior", "constant_data"}
     if "model" not in result.attrs or not groups <= set(result.children):
         raise DataError(

@@ -118,7 +118,6 @@ def read(source: Source, **names: Sequence[Any]) -> Table:
         All names of an axis, such as ``items=[...]``, also those that the table does not mention.
     """
     table, left_out, reason = _usable_rows(source)
-    table = _numbers_as_written(table, source)
     given = dict(source.given) | names
     reader = source.shape.reader
     accepted = keywords(reader.read)
@@ -164,14 +163,3 @@ def _usable_rows(source: Source) -> tuple[pd.DataFrame, int, str]:
     if bad.all() and len(table):
         raise DataError(f"every row has {both}, so nothing is left to read")
     return table[~bad], int(bad.sum()), both
-
-
-def _numbers_as_written(table: pd.DataFrame, source: Source) -> pd.DataFrame:
-    """Whole numbers as such also in columns where a missing value kept them from being read so."""
-    for role in source.shape.reader.may_be_empty:
-        names = source.columns.get(role, [])
-        for name in [names] if isinstance(names, str) else names:
-            if name in table and (table[name].isna().any() and table[name].notna().any()):
-                whole = tables.as_written(table[name].dropna())
-                table = table.assign(**{name: whole.reindex(table.index)})
-    return table

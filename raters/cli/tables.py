@@ -3,22 +3,25 @@ at all."""
 
 from __future__ import annotations
 
+import codecs
+import csv
 import gzip
+import io
 import json
 import os
+import re
+import shlex
 import shutil
 import tempfile
-import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import pandas as pd
 
 from raters.errors import DataError, SettingError
-from raters.judgements.names import alike
 
 _FORMATS = {
     ".csv": "CSV",
@@ -51,33 +54,38 @@ def table_format(path: Path) -> str:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A table from CSV, TSV, Parquet or JSON lines; names keep their spelling (007 stays 007)."""
+    """Read a table from CSV, TSV, Parquet or JSON lines.
+
+    Cells of CSV and TSV are text as it stands in the file: 007, 1.0 and NA are names like any
+    other, and only an empty cell is missing.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+
+    Returns
+    -------
+    pandas.DataFrame
+
+    Raises
+    ------
+    DataError
+        When there is no such file, or it is no such table.
+    """
     must_be_file(path)
     kind = table_format(path)
     if path.stat().st_size == 0:
         raise DataError(f"{str(path)!r} is empty; expected a {kind} table")
     try:
-        with warnings.catch_warnings():
-            # A row longer than the header would lose values, with a warning only.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            if kind == "Parquet":
-                return pd.read_parquet(path)
-            if path.suffix.lower() != ".gz" and b"\0" in _head(path):
-                raise ValueError("it is binary, not UTF-8 text")
-            if kind == "JSON lines":
-                return _json_lines(path)
-            separator = "\t" if kind == "TSV" else ","
-            table = pd.read_csv(
-                path, sep=separator, dtype=str, index_col=False, encoding="utf-8-sig"
-            )
-            return _one_separator(table, separator).apply(as_written)
-    except pd.errors.ParserWarning as error:
-        raise DataError(
-            f"{str(path)!r} is not a readable {kind} table: some rows have more values than the"
-            " header"
-        ) from error
+        if kind == "Parquet":
+            return pd.read_parquet(path)
+        if kind == "JSON lines":
+            return _json_lines(path)
+        return _separated(path, "\t" if kind == "TSV" else ",")
     except (ValueError, EOFError, OSError, zlib.error) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        # Of a decoding error the text holds all bytes of the file.
+        text = str(error) if not isinstance(error, UnicodeDecodeError) else _undecoded(path, error)
+        reason = (text.strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise DataError(f"{str(path)!r} is not a readable {kind} table: {reason}") from error
 
 
@@ -89,23 +97,79 @@ def must_be_file(path: Path) -> None:
         raise DataError(f"there is no file {str(path)!r}")
 
 
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(1 << 16)
+def _opened(path: Path) -> BinaryIO:
+    """The bytes of a file, also of a compressed one."""
+    if path.suffix.lower() == ".gz":
+        return cast("BinaryIO", gzip.GzipFile(path))
+    return path.open("rb")
+
+
+def _encoding(path: Path) -> str:
+    """The encoding that the first bytes tell: UTF-16 has a byte-order mark, and UTF-8 may."""
+    with _opened(path) as file:
+        head = file.read(1 << 16)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if b"\0" in head:
+        raise ValueError("it is binary, not UTF-8 text")
+    return "utf-8-sig"
+
+
+def _undecoded(path: Path, error: UnicodeDecodeError) -> str:
+    """What is wrong with bytes that are no text, and a line that mends it."""
+    return (
+        f"it is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8, or write"
+        f" iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(str(path))} > utf8.csv"
+    )
+
+
+def _separated(path: Path, usual: str) -> pd.DataFrame:
+    """A table of text, with columns apart by the mark that its header shows."""
+    encoding = _encoding(path)
+    with io.TextIOWrapper(_opened(path), encoding, newline="") as file:
+        first = file.readline()
+        # Excel writes the mark into a line before the header.
+        told = re.fullmatch(r'"?sep=(.)"?', first.rstrip("\r\n"))
+        header = file.readline() if told else first
+    # With the header among the rows, a row that is longer is an error.
+    table: pd.DataFrame = pd.read_csv(
+        path,
+        sep=told[1] if told else _mark(header, usual),
+        header=None,
+        dtype=str,
+        na_filter=False,
+        skiprows=int(told is not None),
+        encoding=encoding,
+    )
+    names = [name or f"column {place}" for place, name in enumerate(table.iloc[0], 1)]
+    check_distinct(names)
+    return table.iloc[1:].set_axis(names, axis=1).reset_index(drop=True)
+
+
+def _mark(header: str, usual: str) -> str:
+    """The mark that splits the header into most columns; the usual one, if it does."""
+    marks = (usual, *(mark for mark in ",;\t|" if mark != usual))
+    return max(marks, key=lambda mark: len(next(csv.reader([header], delimiter=mark), [])))
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Raise `ValueError` when two columns have the same name."""
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ValueError(f"{names.count(twice[0])} columns are called {twice[0]!r}; rename them")
 
 
 def _json_lines(path: Path) -> pd.DataFrame:
     """One flat object a line. Read here, because pandas turns columns into dates by their names."""
     rows = []
-    with (gzip.open if path.suffix.lower() == ".gz" else open)(
-        path, "rt", encoding="utf-8-sig"
-    ) as file:
+    with io.TextIOWrapper(_opened(path), _encoding(path), newline="\n") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
-            except ValueError as error:
+                row = json.loads(line, object_pairs_hook=_object)
+                if "\\u" in line:  # Half of a pair of surrogates is no character.
+                    json.dumps(row, ensure_ascii=False).encode()
+            except (ValueError, RecursionError) as error:
                 raise ValueError(f"line {number} is not JSON ({error})") from error
             if not isinstance(row, dict) or any(
                 isinstance(value, (list, dict)) for value in row.values()
@@ -114,48 +178,26 @@ def _json_lines(path: Path) -> pd.DataFrame:
                     f'line {number} is not one flat object such as {{"winner": "a", "loser": "b"}}'
                 )
             rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, dtype=object)
 
 
-def _one_separator(table: pd.DataFrame, expected: str) -> pd.DataFrame:
-    header = str(table.columns[0])
-    if len(table.columns) == 1 and (
-        separator := next((mark for mark in ";\t|," if mark in header), None)
-    ):
-        raise ValueError(
-            f"its columns are separated by {separator!r}, where {expected!r} was expected"
-        )
-    return table
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    check_distinct([name for name, _ in pairs])
+    return dict(pairs)
 
 
-def as_written(column: pd.Series) -> pd.Series:
-    """Text as whole numbers where nothing is lost by it, and as numbers where it can only be an
-    outcome."""
-    numbers = pd.to_numeric(column, errors="coerce")
-    if len(column) == 0 or numbers.isna().any():
-        return column
-    if numbers.dtype.kind in "iu" and (numbers.astype(str) == column).all():
-        return numbers
-    return numbers if set(numbers.unique()) <= {0.0, 0.5, 1.0} else column
-
-
-def names_in(text: str) -> list[Any]:
-    """Names separated by commas, or from a file with one a line; numbers where all are whole."""
+def names_in(text: str) -> list[str]:
+    """Names separated by commas, or from a file with one a line."""
     path = Path(text)
     try:
-        lines = (
-            path.read_text("utf-8-sig").splitlines()
+        names = (
+            path.read_text("utf-8-sig").split("\n")
             if len(text) < 4096 and path.is_file()
             else text.split(",")
         )
     except UnicodeDecodeError as error:
         raise DataError(f"{text!r} is not UTF-8 text; give a file with one name a line") from error
-    names = [line.strip() for line in lines if line.strip()]
-    return alike([[_as_number(name) for name in names]])[0] if names else []
-
-
-def _as_number(name: str) -> Any:
-    return int(name) if name.isdecimal() and str(int(name)) == name else name
+    return [name.strip() for name in names if name.strip()]
 
 
 # ---------------------------------------------------------------- writing

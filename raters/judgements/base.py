@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
 from raters.errors import DataError
-from raters.judgements.names import check_padding, matched_codes, plural, ranks
+from raters.judgements.names import check_padding, exact, matched_codes, plural, ranks
 from raters.judgements.parts import Parts
 from raters.judgements.storing import Storing
 
@@ -90,10 +90,10 @@ class Judgements(Parts, Storing):
         )
         real = np.arange(rows) < present
         count = columns["count"]
-        columns["count"] = np.where(real, 1.0 if count is None else count, 0.0).astype(np.float32)
+        columns["count"] = exact(np.where(real, 1.0 if count is None else count, 0.0))
         answers = columns[self.answer]
         if answers is not None and self.summed:
-            columns[self.answer] = np.where(real, answers, 0.0).astype(np.float32)
+            columns[self.answer] = exact(np.where(real, answers, 0.0))
         return dataclasses.replace(self, **columns)
 
     def first_unit(self) -> Self:
@@ -138,12 +138,10 @@ class Judgements(Parts, Storing):
             key = ranks([key, np.asarray(getattr(real, self.answer))])
         _, first, place = np.unique(key, return_index=True, return_inverse=True)
         place, weights = place.ravel(), None if real.count is None else np.asarray(real.count)
-        cells = dataclasses.replace(
-            real.rows(first), count=np.bincount(place, weights).astype(np.float32)
-        )
+        cells = dataclasses.replace(real.rows(first), count=exact(np.bincount(place, weights)))
         if real.has_answers and self.summed:
             total = np.bincount(place, np.asarray(getattr(real, self.answer)))
-            cells = dataclasses.replace(cells, **{self.answer: total.astype(np.float32)})
+            cells = dataclasses.replace(cells, **{self.answer: exact(total)})
         return cells._slim()
 
     # ---------------------------------------------------------------- questions
@@ -288,8 +286,8 @@ class Judgements(Parts, Storing):
             if axes[0] == self.row and parts[0] is not None and name != "count":
                 columns[name] = np.concatenate([np.asarray(part) for part in parts])
         if self.count is not None or more.count is not None:
-            columns["count"] = np.concatenate(
-                [np.asarray(part.weight, np.float32) for part in (self, more)]
+            columns["count"] = exact(
+                np.concatenate([np.asarray(part.weight) for part in (self, more)])
             )
         return dataclasses.replace(self, **columns)
 

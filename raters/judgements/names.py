@@ -5,19 +5,28 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
+import unicodedata
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Int, Num, Shaped
+from jaxtyping import Bool, Float, Int, Num, Shaped
 
 from raters._validation import whole
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, DataWarning, SettingError
 
 if TYPE_CHECKING:
     from raters.judgements.reading.columns import Column
 
 Names = tuple[Any, ...]
+
+# Up to here floats of single precision hold every half.
+_FEW = 2**23
+
+# One spelling for each number, so that sorting by size is an order. Python reads no more digits.
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,4000}")
 
 
 def encode_names(
@@ -26,7 +35,7 @@ def encode_names(
     """Shared integer codes of one or several columns that name the same things, and the names in
     code order.
 
-    Names are whole numbers when all of them are, and text otherwise.
+    Names are whole numbers when all of them are, and text otherwise; see `in_order`.
 
     Parameters
     ----------
@@ -50,7 +59,7 @@ def encode_names(
     many = plural(role)
     given = None if known is None else _given(known, many)
     lists = alike([column.values for column in columns] + ([] if given is None else [given]))
-    names = tuple(sorted(set().union(*lists))) if given is None else tuple(lists.pop())
+    names = in_order(lists) if given is None else tuple(lists.pop())
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(
@@ -73,6 +82,7 @@ def encode_names(
             problem=f"lacks {len(unknown)} of the {role}(s) in the table, e.g. {unknown[0]!r}",
             expected="add them, or leave it out to take the names from the table",
         )
+    warn_of_near(names, many)
     codes = [np.array([lookup[name] for name in group], np.int32) for group in lists]
     return [code[column.code] for code, column in zip(codes, columns, strict=True)], names
 
@@ -86,7 +96,9 @@ def _given(known: Iterable[Any], many: str) -> list[Any]:
             problem="is no list of names",
             expected="give a list of names",
         )
-    return list(known)
+    names = list(known)
+    check_text(names, many)
+    return names
 
 
 def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
@@ -105,6 +117,77 @@ def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
     if all(_is_whole(value) for group in groups for value in group):
         return [[int(value) for value in group] for group in groups]
     return [[name_text(value) for value in group] for group in groups]
+
+
+def in_order(groups: Iterable[Iterable[Any]]) -> Names:
+    """The distinct names of some groups, sorted: text that is whole numbers by their size, 2 before
+    10, and other text by its characters.
+
+    Parameters
+    ----------
+    groups : iterable of iterable
+        Names as `alike` gives them.
+
+    Returns
+    -------
+    tuple
+    """
+    names = set().union(*groups)
+    if all(isinstance(name, str) and _WHOLE.fullmatch(name) for name in names):
+        return tuple(sorted(names, key=int))
+    return tuple(sorted(names))
+
+
+def loosely(text: str) -> str:
+    """Text without what people do not see or do not mean: case, Unicode form, surrounding space and
+    characters of no width.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+        text = "".join(one for one in text if unicodedata.category(one) != "Cf")
+        text = unicodedata.normalize("NFC", text.casefold())
+    return " ".join(text.casefold().split())
+
+
+def warn_of_near(names: Names, many: str, stacklevel: int = 4) -> None:
+    """Warn of names that differ by case, Unicode form, space or characters of no width only.
+
+    Parameters
+    ----------
+    names : tuple
+    many : str
+        Word for the names, such as ``"items"``.
+    stacklevel : int
+        As of `warnings.warn`.
+    """
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        if isinstance(name, str):
+            groups.setdefault(loosely(name), []).append(name)
+    pairs = [group[:2] for group in groups.values() if len(group) > 1]
+    if pairs:
+        listed = "; ".join(f"{ascii_shown(one)} and {ascii_shown(two)}" for one, two in pairs[:5])
+        more = f" ({len(pairs)} such pairs)" if len(pairs) > 5 else ""
+        warnings.warn(
+            f"some {many} are told apart by case, space or invisible characters only: {listed}"
+            f"{more}. If they are the same, spell them alike first",
+            DataWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def ascii_shown(name: str) -> str:
+    """A name for a message, in which nothing is invisible or looks like something else."""
+    plain = name.isascii() and name.isprintable()
+    return shown(name) if plain else f"{shown(name)} ({ascii(name)[1:-1][:60]})"
 
 
 def name_text(value: Any) -> str:
@@ -134,6 +217,29 @@ def _is_whole(value: Any) -> bool:
     if isinstance(value, (float, np.floating)):
         return float(value).is_integer() and abs(float(value)) < 2**53
     return isinstance(value, (int, np.integer)) and abs(int(value)) < 2**63
+
+
+def check_text(values: Iterable[Any], parameter: str, column: str | None = None) -> None:
+    """Raise `DataError` for names that no file keeps: bytes that are not UTF-8, halves of surrogate
+    pairs, and the character NUL."""
+    where = "" if column is None else f"column {column!r} (for {parameter}=) "
+    for value in values:
+        if not isinstance(value, (str, bytes)):
+            continue
+        try:
+            wrong = "the character NUL" if "\0" in name_text(value) else ""
+            name_text(value).encode()
+        except UnicodeError:
+            wrong = "bytes that are not UTF-8" if isinstance(value, bytes) else "half a character"
+        if wrong:
+            raise DataError(
+                f"{where}holds {shown(value)}, which has {wrong}; names must be text that can be"
+                " written as UTF-8".removeprefix(" "),
+                parameter=parameter,
+                value=column or shown(value),
+                problem=f"holds {shown(value)}, which has {wrong}",
+                expected="names must be text that can be written as UTF-8",
+            )
 
 
 def match_names(
@@ -207,6 +313,34 @@ def ranks(columns: Sequence[Num[np.ndarray, "row ..."]]) -> Int[np.ndarray, " ro
     return rank
 
 
+def exact(counts: Num[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
+    """Numbers of judgements in the smallest type of floats that holds them as they are.
+
+    Parameters
+    ----------
+    counts : array, shape (row,)
+        Multiples of one half.
+
+    Returns
+    -------
+    float32 or float64 array, shape (row,)
+
+    Raises
+    ------
+    DataError
+        When one is above 2**53, the last that floats tell from its neighbours.
+    """
+    most = float(counts.max(initial=0))
+    if most > 2**53:
+        raise DataError(
+            parameter="count",
+            value=most,
+            problem="is a number of judgements that cannot be held exactly",
+            expected="it must be at most 2**53 (about 9e15), also the sum over equal rows",
+        )
+    return counts.astype(np.float32 if most <= _FEW else np.float64)
+
+
 def check_padding(rows: Any, present: int) -> None:
     """Raise unless there are at most so many rows."""
     whole("rows", rows)
@@ -276,15 +410,15 @@ def staying(names: Sequence[Any], dropped: Iterable[Any], role: str) -> Bool[np.
             expected="it must be a list of names",
             instead=f"[{dropped!r}]",
         )
-    gone = set(dropped)
-    if unknown := gone - set(names):
+    gone = set(map(name_text, dropped))
+    if unknown := gone - set(map(name_text, names)):
         raise DataError(
             parameter="names",
-            value=sorted(map(str, unknown)),
+            value=sorted(unknown),
             problem=f"hold names of no {role}, and nobody was dropped",
             expected=f"names are such as {', '.join(map(repr, names[:3]))}",
         )
-    return np.array([name not in gone for name in names])
+    return np.array([name_text(name) not in gone for name in names])
 
 
 def shorten(names: Iterable[Any], most: int = 5) -> str:

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from raters.errors import DataError, DataWarning
 from raters.judgements.base import Judgements
-from raters.judgements.names import name_text, shorten
+from raters.judgements.names import loosely, name_text, shorten
 from raters.judgements.parts import PIECE
 from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
@@ -104,8 +104,8 @@ class Pairs(Judgements):
             When the name of an item is also a word for the other side, or for a tie.
         """
         outcome = super().outcome_of(row, answer)
-        text = name_text(answer).strip() if outcome is not None else ""
-        if outcome is not None and _WORDS.get(text.lower(), outcome) != outcome:
+        text = name_text(answer) if outcome is not None else ""
+        if outcome is not None and _WORDS.get(loosely(text), outcome) != outcome:
             sides = list(self._sides(row))
             raise DataError(
                 f"the answer {answer!r} is the name of an item and also a word for a side or a tie;"

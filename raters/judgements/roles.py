@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Num, Shaped
 
 from raters.errors import DataError
-from raters.judgements.names import name_text, names_array
+from raters.judgements.names import loosely, name_text, names_array
 
 
 def of_axes(*axes: str, default: Any = dataclasses.MISSING) -> Any:
@@ -118,7 +118,8 @@ class Roles(abc.ABC):
         row : int
             Row of the question.
         answer : str, int, float or bool
-            One of `answer_words`, matched as it is first, and then regardless of case.
+            One of `answer_words`, matched as it is first, then without the space around it, and
+            then regardless of case and of characters that nobody sees.
 
         Returns
         -------
@@ -134,11 +135,11 @@ class Roles(abc.ABC):
             return None
         if not isinstance(answer, (str, int, float, np.integer, np.floating, bool, np.bool_)):
             return None
-        text = name_text(answer).strip()
-        words = self.answer_words(row)
-        if text in words:
-            return words[text]
-        alike = {word: value for word, value in words.items() if word.lower() == text.lower()}
+        text, words = name_text(answer), self.answer_words(row)
+        for spelled in (text, text.strip()):
+            if spelled in words:
+                return words[spelled]
+        alike = {word: value for word, value in words.items() if loosely(word) == loosely(text)}
         if len(set(alike.values())) > 1:
             raise DataError(
                 f"the answer {answer!r} may be each of {', '.join(map(repr, alike))}; write one of"

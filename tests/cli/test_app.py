@@ -24,6 +24,7 @@ from raters.cli.reading import read, source_of
 from raters.errors import DataError, DataWarning
 from raters.kinds import AuditContext
 from raters.program import Program
+from tests.hand import stored
 
 RATERS = [sys.executable, "-m", "raters.cli.app"]
 
@@ -125,7 +126,7 @@ def test_the_audit_writes_a_result_that_arviz_reads_and_figures(audited):
         "auditor.png",
     }
     assert {file.name for file in out.iterdir()} == names
-    result = az.from_netcdf(out / "result.nc")
+    result = stored(out / "result.nc")
     assert result.posterior["competence"].dims == ("chain", "draw", "annotator")
     assert "reward[0]" in az.summary(result, var_names=["reward"]).index
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in out.glob("*.png"))
@@ -138,7 +139,7 @@ def test_the_summary_is_strict_json_and_agrees_with_the_library(audited):
         raise AssertionError(f"{text} is not JSON")
 
     summary = json.loads((out / "summary.json").read_text(), parse_constant=no_constants)
-    result = az.from_netcdf(out / "result.nc")
+    result = stored(out / "result.nc")
     found = rt.audit(rt.ExtendedBTL(competence="signed"), result)
     assert summary["settings"]["seed"] == 0
     assert summary["model"] == repr(rt.model_of(result))
@@ -148,10 +149,10 @@ def test_the_summary_is_strict_json_and_agrees_with_the_library(audited):
     for name, competence in zip(
         found.table["annotator"].values, found.table["competence"].values, strict=True
     ):
-        assert by_name[int(name)]["competence"] == pytest.approx(float(competence))
+        assert by_name[name]["competence"] == pytest.approx(float(competence))
     means = result.posterior["reward"].mean(("chain", "draw")).values
     ranking = summary["sections"]["items"]["tables"][0]["rows"]
-    assert [entry["item"] for entry in ranking] == np.argsort(-means).tolist()
+    assert [int(entry["item"]) for entry in ranking] == np.argsort(-means).tolist()
     assert ranking[-1]["p_above_next"] is None
     assert {"raters", "jax", "numpyro"} <= set(summary["versions"])
     assert len(summary["suggestions"]) == 4
@@ -161,7 +162,7 @@ def test_the_audit_finds_the_planted_adversary_and_does_not_ask_it(audited):
     out, _ = audited
     truth = json.loads((out.parent / "votes-truth.json").read_text())
     summary = json.loads((out / "summary.json").read_text())
-    adversaries = {int(name) for name, kind in truth["kind"].items() if kind == "adversary"}
+    adversaries = {name for name, kind in truth["kind"].items() if kind == "adversary"}
     assert adversaries
     assert adversaries <= set(summary["audit"]["flagged"])
     assert not {question["by"] for question in summary["suggestions"]} & set(
@@ -172,7 +173,7 @@ def test_the_audit_finds_the_planted_adversary_and_does_not_ask_it(audited):
 def test_dropping_the_flagged_is_reported(audited):
     out, printed = audited
     summary = json.loads((out / "summary.json").read_text())
-    dropped = az.from_netcdf(out / "result-dropped.nc")
+    dropped = stored(out / "result-dropped.nc")
     assert dropped.posterior.sizes["annotator"] == 10 - len(summary["audit"]["flagged"])
     assert (
         "Kendall's tau of the two rankings is"
@@ -217,7 +218,7 @@ def test_fit_with_btl_needs_no_annotators_and_the_audit_says_so(crowd, tmp_path,
     assert {file.name for file in out.iterdir()} == {"result.nc", "summary.json", "rewards.png"}
     code, _, err = run(capsys, "fit", crowd, *options[:-2], "--out", tmp_path / "btl.nc")
     assert (code, err) == (0, "")
-    assert set(az.from_netcdf(tmp_path / "btl.nc").posterior) == {"reward", "reward_scale"}
+    assert set(stored(tmp_path / "btl.nc").posterior) == {"reward", "reward_scale"}
 
 
 def test_figures_of_an_earlier_audit_do_not_stay_among_the_new(audited, tmp_path):
@@ -225,7 +226,7 @@ def test_figures_of_an_earlier_audit_do_not_stay_among_the_new(audited, tmp_path
     stale.write_bytes(b"old")
     mine = tmp_path / "notes.txt"
     mine.write_text("keep me")
-    result = az.from_netcdf(audited[0] / "result.nc")
+    result = stored(audited[0] / "result.nc")
     program = Program(rt.model_of(result), rt.Comparisons.from_result(result))
     nothing = audit.Findings(AuditContext(program, result, None, 0.9), (), pd.DataFrame(), "")
     audit._write(tmp_path, nothing, {})
@@ -268,13 +269,12 @@ def test_help_and_version(capsys):
     [
         ("empty.csv", b"", "is empty; expected a CSV table"),
         ("binary.csv", b"\x00\x01\x02\xff", "is binary, not UTF-8 text"),
-        ("latin.csv", b"winner,loser\n\xe9,b\n", "can't decode byte 0xe9"),
+        ("latin.csv", b"winner,loser\n\xe9,b\n", "it is not UTF-8 text (byte 0xe9)"),
         ("votes.csv.gz", b"winner,loser\n", "Not a gzipped file"),
         ("votes.parquet", b"garbage", "is not a readable Parquet table"),
         ("votes.jsonl", b'{"winner":', "is not a readable JSON lines table: line 1 is not JSON"),
         ("nested.jsonl", b'{"winner": ["a"], "loser": "b"}\n', "line 1 is not one flat object"),
-        ("ragged.csv", b"winner,loser\na,b,c\na,b\n", "more values than the header"),
-        ("semicolon.csv", b"winner;loser\na;b\n", "separated by ';', where ',' was expected"),
+        ("ragged.csv", b"winner,loser\na,b,c\na,b\n", "Expected 2 fields in line 2, saw 3"),
         ("votes.xlsx", b"PK", "cannot tell the format of"),
         ("rows.csv", b"winner,loser\n", "the table is empty"),
         ("missing.csv", b"winner,loser\na,b\na,\n", "data row 2 has a missing value"),
@@ -396,7 +396,7 @@ def test_a_failed_second_fit_is_a_warning(audited, monkeypatch, capsys):
     def refuse(*_, **__):
         raise DataError("dropping these annotators would leave no vote")
 
-    result = az.from_netcdf(audited[0] / "result.nc")
+    result = stored(audited[0] / "result.nc")
     model = rt.ExtendedBTL(competence="signed")
     monkeypatch.setattr(rt, "drop", refuse)
     data, found = rt.Comparisons.from_result(result), rt.audit(model, result)
@@ -442,7 +442,7 @@ def test_an_interruption_while_writing_leaves_what_was_there(
     out = tmp_path / "out"
     out.mkdir()
     (out / "result.nc").write_text("of yesterday")
-    result = az.from_netcdf(audited[0] / "result.nc")
+    result = stored(audited[0] / "result.nc")
     monkeypatch.setattr(rt, "fit", lambda *_, **__: result)
     monkeypatch.setattr("raters.figures.competences", interrupt)
     code, _, err = run(capsys, "audit", crowd, "--out", out, "--quiet")

@@ -248,7 +248,7 @@ def test_it_goes_on_from_a_table_of_votes(tmp_path, capsys):
         *options,
     )
     assert (found.data.items, found.data.annotators, found.data.num_votes) == (
-        (1, 2, 3, 4),
+        ("1", "2", "3", "4"),
         ("ann", "carl"),
         2,
     )
@@ -257,7 +257,7 @@ def test_it_goes_on_from_a_table_of_votes(tmp_path, capsys):
         frozenset((pool.items[i], pool.items[j]))
         for i, j in zip(pool.first.tolist(), pool.second.tolist(), strict=True)
     }
-    assert named == {frozenset(pair) for pair in [(1, 2), (1, 4), (2, 4)]}
+    assert named == {frozenset(pair) for pair in ["12", "14", "24"]}
     assert (found.policy.costs, found.policy.quota, found.budget) == ((("carl", 2.5),), 4, 20.0)
     assert (found.again, found.batch_size, found.seed) == (False, 3, 7)
     assert found.model == rt.ExtendedBTL(competence="signed")
@@ -285,7 +285,7 @@ def test_it_starts_from_names_in_a_file(tmp_path, capsys):
     )
     found = started(capsys, tmp_path / "a.db", *arguments, "--draws", 50, "--model", "one-coin")
     assert set(found.pool.items) == {"tea, green", "milk", "007"}
-    assert set(found.pool.annotators) == {1, 2}
+    assert set(found.pool.annotators) == {"1", "2"}
     assert found.pool.classes == ("no", "yes")
     assert found.model == rt.OneCoin()
     assert found.backend == rt.PGGibbs(draws=50)
@@ -308,7 +308,7 @@ def test_it_goes_on_from_a_table_of_labels(tmp_path, capsys):
         "random",
     )
     assert (found.pool.items, found.pool.annotators, found.pool.classes) == (
-        (1, 2, 3),
+        ("1", "2", "3"),
         ("ann", "bob", "carl"),
         ("no", "yes"),
     )
@@ -479,7 +479,7 @@ def test_tables_that_are_wrong(journal, asked, capsys):
     asked.write_text("question,answer\n1,first\n")
     assert "has no column 'id'" in told()
     asked.write_bytes("id,answer\nx,Größe\n".encode("latin-1"))
-    assert "save it as CSV in UTF-8" in told()
+    assert "save it as UTF-8" in told()
     assert Campaign.open(journal).data.num_votes == 0
 
 

@@ -98,9 +98,9 @@ def test_what_was_asked_already_is_asked_again_by_an_option(folder, capsys):
 
 def test_a_class_of_an_unknown_module_asks_for_its_kind():
     with pytest.raises(SettingError) as caught:
-        from_json('{"class": "school:Rasch", "fields": {}}', (Model,), "model of the journal")
+        from_json('{"class": "academy:Rasch", "fields": {}}', (Model,), "model of the journal")
     assert "import the module that defines it first" in str(caught.value)
     assert worded(caught.value, {"kind": "--kind"}) == (
-        "--kind does not bring class 'Rasch' of module 'school', so the model of the journal cannot"
-        " be rebuilt; name a kind whose module imports it, as MODULE:NAME, such as school:KIND"
+        "--kind does not bring class 'Rasch' of module 'academy', so the model of the journal"
+        " cannot be rebuilt; name a kind whose module imports it, as MODULE:NAME, such as academy:KIND"
     )

@@ -98,7 +98,7 @@ def test_the_first_sentence_of_each_parameter_is_its_help():
         (float | Literal["auto"], "auto", "auto"),
         (float | Literal["auto"], "wide", "wide"),
         (Sequence[str], ("a", "b"), ["a", "b"]),
-        (Iterable[Any] | None, "1,2", [1, 2]),
+        (Iterable[Any] | None, "1,2", ["1", "2"]),
         (Mapping[str, tuple[str, str]] | None, ["n=a,b"], {"n": ("a", "b")}),
         (Mapping[str, Any] | None, ["first=1"], {"first": "1"}),
     ],

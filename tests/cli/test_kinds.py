@@ -262,8 +262,8 @@ def test_kind_among_the_arguments():
     assert kinds.kind_in(["audit"]) is None
 
 
-def test_names_are_numbers_where_all_are(tmp_path):
-    (tmp_path / "names.txt").write_text("tea, green\n007\n")
-    assert tables.names_in("1,2") == [1, 2]
+def test_names_are_text(tmp_path):
+    (tmp_path / "names.txt").write_text("tea, green\n007\na\u2028b")
+    assert tables.names_in("1,02") == ["1", "02"]
     assert tables.names_in("1,b") == ["1", "b"]
-    assert tables.names_in(str(tmp_path / "names.txt")) == ["tea, green", "007"]
+    assert tables.names_in(str(tmp_path / "names.txt")) == ["tea, green", "007", "a\u2028b"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pandas as pd
 import pytest
@@ -22,7 +23,84 @@ def test_every_format_reads_the_same(ending, tmp_path):
     tables.write_table(table, tmp_path / f"votes{ending}")
     again = tables.read_table(tmp_path / f"votes{ending}")
     assert again["winner"].tolist() == ["007", "7"]
-    assert again["annotator"].tolist() == [1, 2]
+    assert list(map(str, again["annotator"])) == ["1", "2"]
+
+
+AWKWARD = [
+    "00",
+    "0",
+    "1",
+    "1.0",
+    "+1",
+    "None",
+    "NA",
+    "null",
+    "nan",
+    "a\u2028b",
+    "c\x85b",
+    "d\x0bb",
+    "e\nb",
+]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_names_stand_as_in_the_file(ending, tmp_path):
+    """Text that looks like numbers or like nothing is a name, and what breaks lines is a part."""
+    table = pd.DataFrame({"item": AWKWARD, "who": "w", "says": ["None", "NA"] * 6 + ["None"]})
+    file = tmp_path / f"labels{ending}"
+    tables.write_table(table, file)
+    given = columns(item="item", annotator="who", label="says")
+    labels, _ = read(source_of(file, dataclasses.replace(given, drop_bad_rows=True)))
+    assert labels.num_labels == len(AWKWARD)
+    assert set(labels.items) == set(AWKWARD)
+    assert labels.classes == ("NA", "None")
+
+
+def test_only_an_empty_cell_is_missing(tmp_path):
+    file = tmp_path / "votes.csv"
+    file.write_text("winner,loser\nNone,NA\nnan,\n null\n")
+    options = dataclasses.replace(columns(winner="winner", loser="loser"), drop_bad_rows=True)
+    votes, notes = read(source_of(file, options))
+    assert votes.items == ("NA", "None")
+    assert notes[0].startswith("left out 2 of 3 rows")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "rows"),
+    [
+        ("a.csv", b"a;b\n1;2\n", ["a", "b"], [["1", "2"]]),
+        ("a.csv", b"sep=;\r\na;b\r\n1;2,5\r\n", ["a", "b"], [["1", "2,5"]]),
+        ("a.tsv", b"a,b\n1,2\n", ["a", "b"], [["1", "2"]]),
+        ("a.csv", "a,b\né,2\n".encode("utf-16"), ["a", "b"], [["é", "2"]]),
+        ("a.csv", "\ufeffa,b\né,2\n".encode(), ["a", "b"], [["é", "2"]]),
+        ("a.csv", b"a,b,,\n1,2,,\n", ["a", "b", "column 3", "column 4"], [["1", "2", "", ""]]),
+        ("a.csv", b'a,b\n"' + b"x" * 140_000 + b'",2\n', ["a", "b"], [["x" * 140_000, "2"]]),
+    ],
+)
+def test_spreadsheets_are_read(name, content, columns, rows, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    table = tables.read_table(tmp_path / name)
+    assert (list(table.columns), table.to_numpy().tolist()) == (columns, rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.csv", "a,b\né,2\n".encode("latin-1"), "iconv -f WINDOWS-1252"),
+        ("a.csv", b"a,b,a\n1,2,3\n", "2 columns are called 'a'"),
+        ("a.jsonl", b'{"a": 1, "a": 2}\n', "2 columns are called 'a'"),
+        ("a.csv", b"a,b\n1,2,3\n", "Expected 2 fields in line 2, saw 3"),
+        ("a.jsonl", b'{"a": "\\ud800"}\n', "surrogates not allowed"),
+        ("a.jsonl", b"[" * 100_000, "line 1 is not JSON"),
+        ("a.jsonl", b'{"a": {"b": 1}}', "is not one flat object"),
+        ("a.csv", b'a,b\n"1,2\n', "EOF inside string"),
+        ("a.csv", b"a\0b\n", "it is binary"),
+    ],
+)
+def test_what_is_no_table_is_refused(name, content, words, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(rt.errors.DataError, match=re.escape(words)):
+        tables.read_table(tmp_path / name)
 
 
 def test_rows_that_hold_no_vote_are_left_out_on_request(tmp_path):

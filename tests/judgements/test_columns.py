@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ import pyarrow as pa
 import pytest
 
 import raters as rt
-from raters.errors import DataError
+from raters.errors import DataError, DataWarning
+from raters.judgements.names import loosely
+from tests.refusals import raises_about
 
 WINNERS, LOSERS = ["tea", "tea", "coffee"], ["coffee", "water", "water"]
 
@@ -254,7 +257,7 @@ def test_the_advice_for_missing_values_works():
         ([1, "a"], ["b", 2], ("1", "2", "a", "b")),
         (np.array([1, "1"], object), ["b", "b"], ("1", "b")),
         ([True, True], [False, False], ("False", "True")),
-        ([2**70, 1], [3, 2], ("1", "1180591620717411303424", "2", "3")),
+        ([2**70, 1], [3, 2], ("1", "2", "3", "1180591620717411303424")),
         ([np.inf, 1], [2, 3], ("1", "2", "3", "inf")),
         ([datetime.date(2024, 1, 2)], [datetime.date(2024, 1, 1)], ("2024-01-01", "2024-01-02")),
         ([-3, 0], [0, 5], (-3, 0, 5)),
@@ -296,9 +299,55 @@ def test_dates_become_text():
     ],
 )
 def test_names_that_differ_in_anything_are_kept_apart(name):
-    votes = read([name, "tea"], ["tea", "water"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        votes = read([name, "tea"], ["tea", "water"])
     assert set(votes.items) == {name, "tea", "water"}
     assert votes.num_votes == 2
+    assert len(caught) == (loosely(name) == "tea")
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("Yes", "yes"),
+        ("yes", "yes "),
+        ("é", "e\u0301"),
+        ("yes", "y\u200bes"),
+        ("STRASSE", "straße"),
+    ],
+)
+def test_names_that_are_nearly_equal_are_named_in_one_warning(one, two):
+    with pytest.warns(DataWarning, match="told apart by case, space or invisible") as caught:
+        read([one, two, "tea"], ["tea", "water", "milk"])
+    assert len(caught) == 1
+    assert one in str(caught[0].message)
+
+
+def test_of_many_nearly_equal_names_five_pairs_are_shown():
+    names = [f"item {place}" for place in range(9)]
+    with pytest.warns(DataWarning, match=r"\(9 such pairs\)") as caught:
+        read(names, list(map(str.upper, names)))
+    assert str(caught[0].message).count(" and ") == 5
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        np.array(["a", b"\xff"], object),
+        ["a", "\ud800"],
+        ["a", "b\0"],
+        np.array([True, 1], object),
+        np.array([True, "True"], object),
+    ],
+)
+def test_names_that_would_not_come_back_are_refused(names):
+    with raises_about(DataError, "winner"):
+        read(names, ["tea", "water"])
+
+
+def test_truth_and_missing_values_are_names():
+    assert read(np.array([True, False], object), ["x", "x"]).items == ("False", "True", "x")
 
 
 # ------------------------------------------------------------------ names given

@@ -297,11 +297,24 @@ def test_an_unknown_policy_is_refused(ties, reader):
 # ------------------------------------------------------------------ counts
 
 
+def test_counts_are_exact():
+    """Single precision holds whole numbers up to 2**24 only."""
+    table = {"w": ["a", "c", "a"], "l": ["b", "a", "b"], "n": [2**24 + 1, 2**52, 2]}
+    votes = rt.Comparisons.from_frame(table, winner="w", loser="l", count="n")
+    assert sorted(votes.count.tolist()) == [2**24 + 3, 2**52]
+    assert votes.aggregate().num_votes == 2**24 + 3 + 2**52
+    table["n"][0] = table["n"][2] = 2**53
+    with raises_about(DataError, "count"):
+        rt.Comparisons.from_frame(table, winner="w", loser="l", count="n")
+
+
 @pytest.mark.parametrize(
     ("counts", "parts"),
     [
-        ([1, 0], ("whole numbers of votes, at least 1; row 1 (counted from 0) holds 0",)),
-        ([-2, 1], ("at least 1; row 0 (counted from 0) holds -2",)),
+        ([1, 0], ("whole numbers of votes from 1 to 2**53; row 1 (counted from 0) holds 0",)),
+        ([-2, 1], ("row 0 (counted from 0) holds -2",)),
+        ([2**53 + 2, 1], ("from 1 to 2**53; row 0",)),
+        (["1e300", 1], ("from 1 to 2**53; row 0",)),
         ([1, 1.5], ("row 1 (counted from 0) holds 1.5", "weights are not counts")),
         ([1, np.inf], ("column 'n' (for count=) must hold finite numbers; row 1", "inf")),
         (

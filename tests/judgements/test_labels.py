@@ -95,14 +95,26 @@ def test_every_kind_of_table_reads_the_same(make):
     [
         ([3, 1, 1, 2, 1], (1, 2, 3)),
         ([1.0, 0.0, 1.0, 1.0, 0.0], (0, 1)),
-        (["2", "10", "2", "2", "2"], ("10", "2")),
+        (["2", "10", "2", "2", "2"], ("2", "10")),
+        (["2", "010", "2", "2", "2"], ("010", "2")),
         ([True, False, True, True, True], ("False", "True")),
         (pd.Series([True, False, True, True, True], dtype="boolean"), ("False", "True")),
-        (["no", "yes", "No", "no", "no"], ("No", "no", "yes")),
     ],
 )
 def test_classes_are_whole_numbers_or_text(says, classes):
     assert read(TABLE | {"says": says}).classes == classes
+
+
+def test_a_truth_spelled_nearly_as_a_label_is_refused():
+    table = {"item": [1, 1, 2, 2], "who": ["a", "b"] * 2, "says": ["yes", "no", "yes", "yes"]}
+    columns = {"item": "item", "annotator": "who", "label": "says", "truth": "gold"}
+    with raises_about(DataError, "truth"):
+        rt.Labels.from_frame(table | {"gold": ["Yes", "Yes", None, None]}, **columns)
+    with pytest.warns(DataWarning, match="some classes are told apart"):
+        labels = rt.Labels.from_frame(
+            table | {"gold": ["Yes", "Yes", None, None]}, **columns, classes=["Yes", "yes", "no"]
+        )
+    assert labels.truth.tolist() == [0, -1]
 
 
 def test_names_given_fix_the_order_and_add_the_unseen():

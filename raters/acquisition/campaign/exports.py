@@ -69,7 +69,7 @@ def question_rows(
             expected="it must have id, by and the names that each question is about, as a campaign"
             " gives them",
         )
-    lookup = None if texts is None else {name_text(name): shown for name, shown in texts.items()}
+    lookup = None if texts is None else _checked_texts(texts)
     answers = questions["answers"].values if "answers" in questions else None
     columns = {name: questions[name].values.tolist() for name in (*roles, "by", "id")}
     for place, question in enumerate(columns["id"]):
@@ -85,6 +85,18 @@ def question_rows(
             "texts": shown,
             "answers": own,
         }
+
+
+def _checked_texts(texts: Mapping[Any, str]) -> dict[str, str]:
+    """Texts by name as text; `DataError` for one that shows nothing."""
+    for name, shown in texts.items():
+        if not isinstance(shown, str) or not shown.strip():
+            raise DataError(
+                parameter="texts",
+                problem=f"shows nothing for {name!r}: its text is {shown!r}",
+                expected="every text must be one that people can read",
+            )
+    return {name_text(name): shown for name, shown in texts.items()}
 
 
 def _text_of(

@@ -12,7 +12,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from raters.errors import DataError
-from raters.judgements.names import shown
+from raters.judgements.names import check_text, exact, shown
 
 
 class Column(NamedTuple):
@@ -215,6 +215,7 @@ def _column(values: Any, name: str, role: str) -> Column:
             problem=f"holds values such as {shown(values[0])}",
             expected="it must hold a name or a number in each row",
         ) from error
+    _check_values(values, distinct_values, name, role)
     distinct = pd.Index(distinct_values).tolist()
     missing = code < 0
     if "" in distinct:
@@ -233,6 +234,24 @@ def _column(values: Any, name: str, role: str) -> Column:
             expected="every judgement needs one; leave those rows out",
         )
     return Column(name, role, code.astype(np.int32), distinct)
+
+
+def _check_values(values: Any, distinct: Any, name: str, role: str) -> None:
+    """Raise for values that would become one name without a word, or that no file keeps."""
+    check_text(distinct, role, name)
+    if values.dtype != object:
+        return
+    # A table of hashes takes True for 1, and names take it for "True".
+    logical = (bool, np.bool_)
+    others = (value for value in values if not isinstance(value, logical) and not pd.isna(value))
+    if any(isinstance(value, logical) for value in values) and (other := next(others, None)):
+        raise DataError(
+            parameter=role,
+            value=name,
+            problem=f"holds True or False beside other values, such as {shown(other)}",
+            expected="make all of them text",
+            instead=f"frame[{name!r}] = frame[{name!r}].astype(str)",
+        )
 
 
 def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
@@ -278,7 +297,7 @@ def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
 
 
 def read_counts(column: Column) -> Float[np.ndarray, " row"]:
-    """A column of counts: whole numbers, at least 1.
+    """A column of counts: whole numbers from 1 to 2**53.
 
     Parameters
     ----------
@@ -294,22 +313,22 @@ def read_counts(column: Column) -> Float[np.ndarray, " row"]:
         When a value is another one; the message gives its row.
     """
     numbers = read_numbers(column)
-    wrong = (numbers < 1) | (numbers != np.round(numbers))
+    wrong = (numbers < 1) | (numbers != np.round(numbers)) | (numbers > 2**53)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise DataError(
-            f"column {column.name!r} (for count=) must hold whole numbers of votes, at least 1; row"
-            f" {row} (counted from 0) holds {numbers[row]:g}. Leave out rows without votes; weights"
-            " are not counts, so round them first",
+            f"column {column.name!r} (for count=) must hold whole numbers of votes from 1 to 2**53;"
+            f" row {row} (counted from 0) holds {numbers[row]:g}. Leave out rows without votes;"
+            " weights are not counts, so round them first",
             parameter="count",
             value=column.name,
             problem=f"holds {numbers[row]:g} in row {row} (counted from 0)",
             expected=(
-                "it must hold whole numbers, at least 1; leave out rows without judgements, and"
+                "it must hold whole numbers from 1 to 2**53; leave out rows without judgements, and"
                 " round weights"
             ),
         )
-    return numbers.astype(np.float32)
+    return exact(numbers)
 
 
 def first_row(column: Column, values: Sequence[Any]) -> int:

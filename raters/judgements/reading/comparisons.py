@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from raters.errors import DataError, DataWarning
-from raters.judgements.names import Names, encode_names, shorten
+from raters.judgements.names import Names, encode_names, exact, shorten
 from raters.judgements.reading.columns import Column, read_columns, read_places
 
 _MAX_PAIRS = 50_000_000
@@ -171,7 +171,7 @@ def cells(
     order, starts = _equal_rows(codes, sizes)
 
     def total(votes: Float[np.ndarray, " row"]) -> Float[np.ndarray, " cell"]:
-        return np.add.reduceat(votes[order], starts, dtype=np.float64).astype(np.float32)
+        return exact(np.add.reduceat(votes[order], starts, dtype=np.float64))
 
     count = np.ones(len(order), np.float32) if count is None else count
     rows = order[starts]
@@ -197,11 +197,11 @@ def _cells_of_single_votes(
         key += (2 * wins).astype(np.int8)
     key.sort()
     starts = np.flatnonzero(np.concatenate([[True], key[1:] >> 2 != key[:-1] >> 2]))
-    count = np.diff(starts, append=len(key)).astype(np.float32)
+    count = exact(np.diff(starts, append=len(key)))
     cell = key[starts] >> 2
     if wins is not None:
         key &= 3
-        wins = (np.add.reduceat(key, starts) / 2).astype(np.float32)
+        wins = exact(np.add.reduceat(key, starts) / 2)
     codes_of_cells = []
     for size in reversed(sizes):
         cell, code = np.divmod(cell, size)

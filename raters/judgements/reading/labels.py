@@ -13,7 +13,17 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.errors import DataError, DataWarning
-from raters.judgements.names import Names, alike, encode_names, name_text, shorten
+from raters.judgements.names import (
+    Names,
+    alike,
+    ascii_shown,
+    encode_names,
+    in_order,
+    loosely,
+    name_text,
+    shorten,
+    warn_of_near,
+)
 from raters.judgements.reading.columns import (
     Column,
     _array,
@@ -129,7 +139,8 @@ def _class_names(label: Column, truth: Column | None, known: Iterable[Any] | Non
     """The names of all classes, two or more, each once."""
     groups = [label.values] + ([] if truth is None else [truth.values])
     if known is None:
-        names = tuple(sorted(set().union(*alike(groups))))
+        _check_truths(*alike(groups))
+        names = in_order(alike(groups))
         if len(names) > max(50, len(label) / 2):
             raise DataError(
                 f"column {label.name!r} holds {len(names):,} different labels in {len(label):,}"
@@ -175,7 +186,22 @@ def _class_names(label: Column, truth: Column | None, known: Iterable[Any] | Non
             problem="comes twice",
             expected="name each once",
         )
+    warn_of_near(names, "classes", stacklevel=5)
     return names
+
+
+def _check_truths(labels: Sequence[Any], truths: Sequence[Any] = ()) -> None:
+    """Raise for a true class that nobody said, and that differs by its spelling from a label."""
+    by_spelling = {loosely(name_text(name)): name for name in labels}
+    for name in set(truths) - set(labels):
+        if (meant := by_spelling.get(loosely(name_text(name)))) is not None:
+            raise DataError(
+                parameter="truth",
+                value=name,
+                problem=f"is no label, and is spelled nearly as {ascii_shown(name_text(meant))}",
+                expected="spell them alike; if they are two classes, name all classes",
+                instead=f"classes=[{name!r}, {meant!r}, ...]",
+            )
 
 
 # ------------------------------------------------------------------ what rows say together
