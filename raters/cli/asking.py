@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -14,7 +13,7 @@ from raters.acquisition import Candidates, Policy
 from raters.cli.generated import keywords
 from raters.errors import DataError, SettingError
 from raters.judgements.base import Judgements
-from raters.judgements.names import match_names, name_text
+from raters.judgements.names import name_text
 from raters.kinds import kind_of
 from raters.model import Model
 from raters.program import Program
@@ -60,26 +59,13 @@ def candidates(
         raise SettingError(
             f"--again has no meaning for {words}, which may always be asked for again; leave it out"
         )
-    given |= {
-        data.names[axis]: list(some) for axis, some in names.items() if data.names[axis] in accepted
-    }
-    pool: Judgements = Candidates.of(data, seed=seed, **given)
-    for axis, some in names.items():
-        if data.names[axis] not in accepted:
-            pool = pool.rows(_about(pool, axis, some))
+    if "seed" in accepted:
+        given["seed"] = seed
+    about = {data.names[axis]: list(some) for axis, some in names.items()}
+    pool: Judgements = Candidates.of(data, **given, **about)
     if not pool.num_rows:
         raise DataError("there is no such question that is not answered yet")
     return pool
-
-
-def _about(pool: Judgements, axis: str, names: Sequence[Any]) -> np.ndarray:
-    """Mask of the questions about the given names alone, shape (row,)."""
-    known = tuple(pool.coords[axis])
-    codes = match_names(np.arange(len(names)), tuple(names), known, axis)
-    keep = np.ones(pool.num_rows, bool)
-    for column in pool.code_columns(axis):
-        keep &= np.isin(np.asarray(getattr(pool, column)), codes)
-    return keep
 
 
 def own_names(names: Sequence[Any], known: Sequence[Any]) -> list[Any]:

@@ -177,7 +177,12 @@ def _typed(question: xr.Dataset, take: Callable[[str], TellResult]) -> str:
 
 def _prompt(question: xr.Dataset) -> tuple[str, dict[str, str]]:
     """Text that asks one question, and the answer that each word stands for."""
-    names = {role: name_text(question[role].item()) for role in roles_of(question)}
+    plain = question.attrs.get("plain", ())
+    names = {
+        role: f"{role} {name_text(value)}" if role in plain else name_text(value)
+        for role in roles_of(question)
+        for value in [question[role].item()]
+    }
     start = f"{question['id'].item()} {question['by'].item()}:"
     if (pair := pair_of(question)) is None:
         answers = all_answers(question, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import Any
 
@@ -88,7 +89,8 @@ def predict(
     pieces = []
     for piece in asked.chunks(_CHUNK):
         unit = None if known is None else piece.codes(program.unit)
-        pieces.append(np.asarray(_answer_table(model, piece.unanswered(), known, unit, values)))
+        bare = dataclasses.replace(piece, **{piece.answer: None, "count": None})
+        pieces.append(np.asarray(_answer_table(model, bare, known, unit, values)))
     table = np.concatenate(pieces, axis=2)  # (draw, answer, row)
     names = {name: (asked.row, column) for name, column in asked.question_names().items()}
     coords = {**lead, asked.row: np.arange(asked.num_rows), **names}

@@ -59,6 +59,8 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
     ------
     SettingError
         When they are not.
+    DataError
+        When their columns do not fit together; see `Judgements.check`.
     """
     if not isinstance(data, Judgements):
         kinds = [kind for kind in registered_kinds() if kind.data is model.data_type]
@@ -79,6 +81,7 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
             expected="choose a model of these judgements",
             instead=f"{public_name(type(others[0]))}()" if others else None,
         )
+    data.check()
 
 
 def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.DataTree:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
 from raters.errors import DataError
-from raters.judgements.names import check_padding, exact, matched_codes, plural, ranks
+from raters.judgements.names import check_padding, exact, matched_codes, plural, ranks, shorten
 from raters.judgements.parts import Parts
 from raters.judgements.storing import Storing
 
@@ -219,25 +219,6 @@ class Judgements(Parts, Storing):
         counts = np.concatenate([outcome, count - outcome])
         return np.tile(judge, 2), np.tile(about, 2), answer, counts
 
-    def single_outcomes(self, row: int) -> list[float]:
-        """Outcome of each of the judgements that a row stands for.
-
-        Parameters
-        ----------
-        row : int
-
-        Returns
-        -------
-        list of float
-            The highest first.
-        """
-        count = 1.0 if self.count is None else float(self.count[row])
-        outcome = float(getattr(self, self.answer)[row])
-        if not self.summed:
-            return [outcome] * round(count)
-        halves = round(2 * (outcome % 1))
-        return [1.0] * int(outcome) + [0.5] * halves + [0.0] * int(count - outcome)
-
     def without(self, more: Self) -> Bool[np.ndarray, " row"]:
         """Mask of the rows that ask what `more` does not.
 
@@ -349,26 +330,56 @@ class Judgements(Parts, Storing):
         """
         return self.unanswered().recoded(like, self.question_axes())
 
-    def check_questions(self) -> None:
-        """Raise unless every code has a name, and every question is one that can be asked.
+    def check(self) -> None:
+        """Raise unless the columns fit together: equally long, with codes of names that there are,
+        counts of at least 0, and outcomes that a question can have.
 
         Raises
         ------
         DataError
-            When there is another question; the message gives its code.
+            When they do not; the message gives the column and a row.
         """
+        for name, axes in self.arrays().items():
+            column = getattr(self, name)
+            if column is not None and axes[0] == self.row and len(column) != self.num_rows:
+                raise DataError(
+                    parameter=name,
+                    problem=f"has {len(column)} rows, and {self.judge!r} has {self.num_rows}",
+                    expected="every column must have one entry for each row",
+                )
         for column, axis in self.axes.items():
-            codes = getattr(self, column)
-            num_names = len(self.coords[axis])
-            if column != self.answer and codes is not None:
-                wrong = np.asarray(codes)
-                wrong = wrong[(wrong < -1) | (wrong >= num_names)]
-                if wrong.size:
-                    raise DataError(
-                        f"the questions have {axis} number {wrong.flat[0]} (counted from 0), and"
-                        f" there are {num_names} {plural(axis)}; make them with rt.Candidates,"
-                        " which takes names"
-                    )
+            if (codes := getattr(self, column)) is not None:
+                # Only sets and true classes have places for none.
+                least = 0 if column == self.answer or axis == self.judge else -1
+                size = len(self.coords[axis])
+                wrong = (np.asarray(codes) < least) | (np.asarray(codes) >= size)
+                self._refuse(column, wrong, f"it must be codes of the {size} {plural(axis)}")
+        count = np.asarray(self.weight, float)
+        self._refuse("count", ~(np.isfinite(count) & (count >= 0)), "it must be at least 0")
+        if self.has_answers and self.answer not in self.axes:
+            answers, outcome = (
+                np.asarray(self.answers(), float),
+                np.asarray(getattr(self, self.answer), float),
+            )
+            if self.summed:
+                low, high = answers.min() * count, answers.max() * count
+                wrong, words = ~((outcome >= low) & (outcome <= high)), "a sum over its judgements"
+            else:
+                wrong, words = ~np.isin(outcome, answers), f"one of {shorten(answers, 10)}"
+            self._refuse(self.answer, wrong, f"it must be {words}")
+
+    def _refuse(self, column: str, wrong: Bool[np.ndarray, "row ..."], expected: str) -> None:
+        """Raise `DataError` for the first entry that is wrong."""
+        if wrong.any():
+            place = tuple(int(index) for index in np.argwhere(wrong)[0])
+            raise DataError(
+                parameter=column,
+                value=np.asarray(self.weight if column == "count" else getattr(self, column))[
+                    place
+                ].item(),
+                problem=f"is wrong in row {place[0]} (counted from 0; {int(wrong.sum())} in all)",
+                expected=expected,
+            )
 
     def features_of(self, like: Self) -> Self:
         """With features in the order and on the scale of other data.

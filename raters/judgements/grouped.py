@@ -15,7 +15,6 @@ from jaxtyping import Int, Shaped
 from raters.errors import DataError
 from raters.judgements.base import Judgements
 from raters.judgements.names import match_names, names_array, names_from_json, pad_to
-from raters.judgements.reading import comparisons as reading
 
 
 class Grouped(Judgements):
@@ -76,7 +75,22 @@ class Grouped(Judgements):
     @property
     def num_units(self) -> int:
         """Number of groups in this part of the data."""
-        return int(self.unit_code.shape[0])
+        return len(self.unit_code)
+
+    @classmethod
+    def axis_of(cls, column: str) -> str | None:
+        """Axis of the names behind a column of codes; of `group` that of the units.
+
+        Parameters
+        ----------
+        column : str
+
+        Returns
+        -------
+        str or None
+            None for a column that holds no codes.
+        """
+        return cls.unit if column == "group" else super().axis_of(column)
 
     def codes(self, axis: str) -> Any:
         """Codes of each row along an axis.
@@ -102,10 +116,6 @@ class Grouped(Judgements):
         """
         own = names_array(self.coords[self.unit])[np.asarray(self.codes(self.unit))]
         return {self.unit: own} | super().question_names()
-
-    def about(self) -> Int[np.ndarray, " row"]:
-        """Code of the group of each row, shape (row,)."""
-        return np.asarray(self.codes(self.unit)).astype(np.int64)
 
     def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
         """Number of judgements of each name of an axis.
@@ -140,6 +150,14 @@ class Grouped(Judgements):
         return dataclasses.replace(
             self, **columns, most=_most(columns["group"]) if self.has_answers else 1
         )
+
+    def first_unit(self) -> Self:
+        """The first group that has rows, to read a program on; without any, one of count 0."""
+        if isinstance(self.group, jax.core.Tracer):
+            return self.take(slice(0, 1))
+        some = self if self.num_rows else self.padded(1)
+        place = int(np.asarray(some.group)[0])
+        return some.take(slice(place, place + 1))
 
     def chunks(self, size: int) -> Iterator[Self]:
         """The data in one piece: rows of a group stay together, and pieces of many shapes would
@@ -342,37 +360,31 @@ class Grouped(Judgements):
         return dataclasses.replace(kept._slim(), even=False)
 
     def aggregate(self) -> Self:
-        """Equal rows as one row with a count, sorted; the likelihood does not change. Rows of count
-        0 are left out."""
-        if self.unpadded() is not self:
-            return self.unpadded().aggregate()
-        if self.num_rows == 0:
-            return self
-        columns = [
-            name
-            for name, axes in self.arrays().items()
-            if axes[0] == self.row and name != "count" and getattr(self, name) is not None
-        ]
-        codes = [np.asarray(getattr(self, name)) for name in columns]
-        values: dict[int, Shaped[np.ndarray, " value"]] = {}
-        sizes = []
-        for place, name in enumerate(columns):
-            if name != "group" and name not in self.axes:  # numbers in place of codes
-                values[place], codes[place] = np.unique(codes[place], return_inverse=True)
-                sizes.append(len(values[place]))
-            else:
-                sizes.append(
-                    self.num_units if name == "group" else len(self.coords[self.axes[name]])
-                )
-        single = self.count is None or bool(np.all(np.asarray(self.count) == 1))
-        codes, _, count = reading.cells(
-            codes, sizes, None, None if single else np.asarray(self.count)
-        )
-        codes = [
-            values[place][code] if place in values else code for place, code in enumerate(codes)
-        ]
-        arrays = dict(zip(columns, codes, strict=True))
-        return dataclasses.replace(self, **arrays, count=count, most=_most(codes[0]))._slim()
+        """Equal rows as one row with a count, sorted by group; the likelihood does not change but
+        for a constant. Rows of count 0 are left out."""
+        cells = super().aggregate()
+        return cells.rows(np.argsort(np.asarray(cells.group), kind="stable"))
+
+    def check(self) -> None:
+        """Raise unless the rows are sorted by group, and each is in one; see `Judgements.check`.
+
+        Raises
+        ------
+        DataError
+            When they are not, or for what `Judgements.check` refuses.
+        """
+        super().check()
+        group = np.asarray(self.group)
+        if group.size and (
+            (np.diff(group) < 0).any() or group.min() < 0 or group.max() >= self.num_units
+        ):
+            raise DataError(
+                parameter="group",
+                value=group[:10].tolist(),
+                problem=f"does not ascend from 0 to at most {self.num_units - 1}",
+                expected="make the container from codes of groups in any order",
+                instead=f"{type(self).__name__}.of_all(codes, columns)",
+            )
 
     # ---------------------------------------------------------------- storing
 

@@ -237,20 +237,22 @@ class Pairs(Judgements):
             return dataclasses.replace(votes, count=np.ones(self.num_rows, np.float32))
         return votes
 
-    def check_questions(self) -> None:
-        """Raise unless each question is about two different items that have names.
+    def check(self) -> None:
+        """Raise unless each question is about two different items; see `Judgements.check`.
 
         Raises
         ------
         DataError
-            When one is not; the message gives its row.
+            When one is not, or for what `Judgements.check` refuses; the message gives the row.
         """
-        super().check_questions()
+        super().check()
         if (same := np.flatnonzero(np.asarray(self.first) == np.asarray(self.second))).size:
             name = self.items[int(self.first[same[0]])]
             raise DataError(
-                f"row {same[0]} of the questions (counted from 0) compares {name!r} with itself;"
-                " leave such rows out"
+                parameter="second",
+                value=name,
+                problem=f"is also `first` in row {same[0]} (counted from 0; {same.size} in all)",
+                expected="two different items must be compared; leave such rows out",
             )
 
     def _empty_rows(self, rows: int) -> dict[str, Any]:

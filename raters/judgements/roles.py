@@ -178,6 +178,25 @@ class Roles(abc.ABC):
             )
         return own[-1]
 
+    def single_outcomes(self, row: int) -> dict[float, int]:
+        """How many of the judgements that a row stands for have each outcome.
+
+        Parameters
+        ----------
+        row : int
+
+        Returns
+        -------
+        dict of float to int
+            The highest outcome first.
+        """
+        count = 1.0 if self.count is None else float(self.count[row])
+        outcome = float(getattr(self, self.answer)[row])
+        if not self.summed:
+            return {outcome: round(count)}
+        numbers = {1.0: int(outcome), 0.5: round(2 * (outcome % 1)), 0.0: int(count - outcome)}
+        return {single: number for single, number in numbers.items() if number}
+
     def canonical(self) -> Self:
         """The same questions written in one way, such as unordered pairs with the smaller code in
         front."""
@@ -231,6 +250,21 @@ class Roles(abc.ABC):
         """
         return tuple(column for column, own in cls.axes.items() if own == axis)
 
+    @classmethod
+    def axis_of(cls, column: str) -> str | None:
+        """Axis of the names behind a column of codes.
+
+        Parameters
+        ----------
+        column : str
+
+        Returns
+        -------
+        str or None
+            None for a column that holds no codes.
+        """
+        return cls.axes.get(column)
+
     @property
     def has_answers(self) -> bool:
         """True if the outcomes are there."""
@@ -246,7 +280,7 @@ class Roles(abc.ABC):
     @property
     def num_rows(self) -> int:
         """Number of rows; see `num_judgements` for the judgements that they stand for."""
-        return int(getattr(self, self.code_columns(self.judge)[0]).shape[0])
+        return len(getattr(self, self.code_columns(self.judge)[0]))
 
     @property
     def num_units(self) -> int:
@@ -293,12 +327,13 @@ class Roles(abc.ABC):
         return getattr(self, self.code_columns(axis)[0])
 
     def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
-        """Names of what each row asks about, and of the judge.
+        """What each row asks about, by name where there are names, and whom it asks.
 
         Returns
         -------
         dict of str to array, shape (row,)
-            By column, except for the judge's, which is called ``by``.
+            By column, except for the judge's, which is called ``by``. Columns of numbers come after
+            those of names; arrays with further axes are left out.
         """
         columns = {}
         for column, axis in self.axes.items():
@@ -312,4 +347,23 @@ class Roles(abc.ABC):
                         [", ".join(map(str, names[row[row >= 0]])) for row in codes], object
                     )
                 columns["by" if axis == self.judge else column] = named
-        return columns
+        return columns | {name: _plain(getattr(self, name)) for name in self.plain_columns()}
+
+    def plain_columns(self) -> tuple[str, ...]:
+        """Columns of one number for each row that are a part of the question, such as a place in a
+        ranking."""
+        return tuple(
+            name
+            for name, axes in self.arrays().items()
+            if axes == (self.row,)
+            and name not in (self.answer, "count")
+            and self.axis_of(name) is None
+            and np.ndim(getattr(self, name)) == 1
+        )
+
+
+def _plain(numbers: Any) -> Shaped[np.ndarray, " row"]:
+    """Numbers to be read: whole ones without a decimal point."""
+    values: np.ndarray = np.asarray(numbers)
+    whole = values.dtype.kind in "biu" or bool(np.all(values == np.round(values)))
+    return values.astype(np.int64) if whole else values

@@ -21,6 +21,9 @@ class Storing(Roles):
         """The judgements as a table by name, with a column of answers where there are some, and
         ``count``; rows of count 0 are left out.
 
+        A row that stands for judgements with several outcomes becomes one for each outcome. Arrays
+        with further axes, such as features, are not in the table.
+
         Returns
         -------
         pandas.DataFrame
@@ -29,11 +32,17 @@ class Storing(Roles):
             (self.judge if name == "by" else name): names
             for name, names in self.question_names().items()
         }
-        if self.has_answers:
-            outcomes = np.asarray(getattr(self, self.answer), float).tolist()
-            columns[self.answer] = [self.words_of(*one) for one in enumerate(outcomes)]
-        count = np.asarray(self.weight).astype(np.int64)
-        return pd.DataFrame(columns | {"count": count})[count > 0].reset_index(drop=True)
+        if not self.has_answers:
+            count = np.asarray(self.weight).astype(np.int64)
+            return pd.DataFrame(columns | {"count": count})[count > 0].reset_index(drop=True)
+        single = [
+            (row, self.words_of(row, outcome), number)
+            for row in np.flatnonzero(np.asarray(self.weight) > 0).tolist()
+            for outcome, number in self.single_outcomes(row).items()
+        ]
+        table = pd.DataFrame(single, columns=["row", self.answer, "count"])
+        names = pd.DataFrame(columns).take(table.pop("row")).reset_index(drop=True)
+        return names.join(table)
 
     def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Copies of the arrays, which `unpack` puts together.

@@ -301,15 +301,20 @@ def _check_relabelling(program: Program[Any], values: Values, seed: int) -> None
 
 
 def _check_counts(model: Model[Any], data: Any, points: list[Values]) -> None:
-    """A row twice, or once with a double count: equal but for Binomial coefficients, which cancel
-    between two points."""
+    """A row twice, or once with a double count, or put together by `aggregate`: equal but for
+    Binomial coefficients, which cancel between two points."""
+    twice, counted = _kinds.doubled(data)
     change = [
         _log_likelihood(model, table, points[0]) - _log_likelihood(model, table, points[1])
-        for table in _kinds.doubled(data)
+        for table in (twice, counted, twice.aggregate())
     ]
     assert _close(change[0], change[1], 1e2), (
         "a repeated row is not the same as count=2: a step changes the log-likelihood by"
         f" {change[0]:.10g} and by {change[1]:.10g}"
+    )
+    assert _close(change[0], change[2], 1e2), (
+        "aggregate() changes the likelihood: a step changes it by"
+        f" {change[0]:.10g} before and by {change[2]:.10g} after"
     )
 
 

@@ -843,15 +843,15 @@ def test_pools_and_votes_that_cannot_be(start, votes, labels):
         ({"data": pool}, "data= has no outcomes"),
         (
             {"pool": rt.Comparisons([0], [9], [0], None, None, ("a", "b"), ("x",))},
-            "have item number 9",
+            "it must be codes of the 2 items",
         ),
         (
             {"pool": rt.Comparisons([0], [1], [-1], None, None, ("a", "b"), ("x",))},
-            "have annotator number -1",
+            "it must be codes of the 1 annotators",
         ),
         (
             {"pool": rt.Comparisons([1], [1], [0], None, None, ("a", "b"), ("x",))},
-            "compares 'b' with itself",
+            "two different items must be compared",
         ),
         ({"pool": labels, "model": rt.DawidSkene(), "data": labels.take([0])}, "1 of 3 items"),
     ]:

@@ -102,5 +102,6 @@ def test_a_class_of_an_unknown_module_asks_for_its_kind():
     assert "import the module that defines it first" in str(caught.value)
     assert worded(caught.value, {"kind": "--kind"}) == (
         "--kind does not bring class 'Rasch' of module 'academy', so the model of the journal"
-        " cannot be rebuilt; name a kind whose module imports it, as MODULE:NAME, such as academy:KIND"
+        " cannot be rebuilt; name a kind whose module imports it, as MODULE:NAME, such as"
+        " academy:KIND"
     )

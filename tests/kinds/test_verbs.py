@@ -1,5 +1,5 @@
-"""Two kinds of judgement that no file of the package knows have every verb: persons who answer
-items, and choosers who take one of a set."""
+"""Three kinds of judgement that no file of the package knows have every verb: persons who answer
+items, choosers who take one of a set, and readers who mark the sentences of a text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from raters.acquisition import formats, simulate_campaign
 from raters.cli import app
 from raters.errors import ConvergenceWarning, DataError, SettingError
 from raters.testing import check_model
-from tests.kinds import choices, responses
+from tests.kinds import choices, marks, responses
 
 
 class Case(NamedTuple):
@@ -65,6 +65,16 @@ CASES = {
         rt.NUTS(draws=40, warmup=40, chains=1),
         {"utility": np.array([1.5, 0.8, 0, -0.8, -1.5]), "consistency": np.array([0.5, 1, 1.5, 2])},
         ("--backend", "nuts", "--draws", "60", "--warmup", "80", "--chains", "2"),
+    ),
+    "marks": Case(
+        marks.MARKS,
+        marks.table(),
+        {"text": "page", "reader": "who", "place": "sentence", "good": "good", "count": "times"},
+        "mildness",
+        rt.PGGibbs(draws=100, warmup=50, chains=2),
+        rt.PGGibbs(draws=50, warmup=20, chains=1),
+        {"quality": np.linspace(-1, 1, 8), "mildness": np.linspace(-1, 1, 5), "slope": -0.5},
+        ("--backend", "em", "--draws", "100"),
     ),
 }
 
@@ -322,6 +332,6 @@ def test_a_campaign_on_the_command_line(case, file, capsys, monkeypatch):
     assert "--ties is not possible" in run(capsys, *export, "--ties", "--out", tasks)[2]
     table = file.parent / "all.csv"
     run(capsys, "campaign", "export", journal, *kind, "--to", "judgements", "--out", table)
-    assert len(pd.read_csv(table)) >= case.data.num_judgements
+    assert pd.read_csv(table)["count"].sum() >= case.data.num_judgements
     code, printed, _ = run(capsys, "campaign", "status", journal, *kind, "--quick")
     assert (code, "2 questions" in printed) == (0, True)

@@ -70,13 +70,17 @@ def question_rows(
             " gives them",
         )
     lookup = None if texts is None else _checked_texts(texts)
+    plain = questions.attrs.get("plain", ())
     answers = questions["answers"].values if "answers" in questions else None
     columns = {name: questions[name].values.tolist() for name in (*roles, "by", "id")}
     for place, question in enumerate(columns["id"]):
         names = {role: columns[role][place] for role in roles}
         own = () if answers is None else answers[place]
         shown = {
-            role: _text_of(name_text(name), own, lookup, question) for role, name in names.items()
+            role: name_text(name)
+            if role in plain
+            else _text_of(name_text(name), own, lookup, question)
+            for role, name in names.items()
         }
         yield {
             "id": str(question),

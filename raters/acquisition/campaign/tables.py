@@ -23,13 +23,15 @@ def question_table(
 
     Of questions about a pair ``attrs["pair"]`` has the two columns. The answers to others are
     ``attrs["answers"]`` where all have the same ones, and otherwise the column ``answers``, a tuple
-    for each question.
+    for each question. Columns of numbers, which are no names, are ``attrs["plain"]``.
     """
     questions = pool.rows(np.asarray(rows, int))
     columns = questions.question_names() | {"score": np.asarray(score, float)}
     table = xr.Dataset(
         {name: ("id", column) for name, column in columns.items()}, {"id": np.array(ids, object)}
     )
+    if plain := pool.plain_columns():
+        table.attrs["plain"] = list(plain)
     if pool.pair is not None:
         return table.assign_attrs(pair=list(pool.pair))
     words = [tuple(questions.answer_words(row)) for row in range(questions.num_rows)]

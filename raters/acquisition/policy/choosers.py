@@ -206,7 +206,9 @@ class JointInformation(Shortlist):
         most: int,
         rng: np.random.Generator,
     ) -> None:
-        about = questions.about() if posterior.has_truth else None
+        about = None
+        if posterior.has_truth:  # Answers about one unit tell of one class.
+            about = np.asarray(questions.codes(posterior.program.unit))
         super().__init__(score, posterior, questions, about)
         self.most, self.rng = most, rng
         self.noise = self._noise(posterior, questions.rows(self.rows))

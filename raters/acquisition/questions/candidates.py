@@ -4,11 +4,12 @@ judge."""
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int, Num
+from jaxtyping import Bool, Int, Num
 
 from raters._validation import whole
 from raters.acquisition.questions.arguments import (
@@ -23,10 +24,11 @@ from raters.acquisition.questions.arguments import (
     nothing_left,
 )
 from raters.acquisition.questions.numbered import Listed, Pairs, sample
-from raters.errors import DataError
+from raters.errors import DataError, SettingError
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
+from raters.judgements.names import match_names
 from raters.kinds import kind_of
 
 
@@ -44,7 +46,8 @@ class Candidates:
         **options
             Those of the kind: of `pairs` for comparisons, of `labels` for labels; for other kinds
             ``again`` (whether a question that was answered may be asked again), ``limit`` and
-            ``seed``.
+            ``seed``. Of any kind also the names that questions are restricted to, by the field of
+            their axis, such as ``items=["tea", "water"]``.
 
         Returns
         -------
@@ -54,9 +57,9 @@ class Candidates:
         Raises
         ------
         SettingError
-            When the kind is not registered.
+            When the kind is not registered, or has no such option.
         DataError
-            When nothing is left to ask.
+            When a name is unknown, or nothing is left to ask.
 
         Examples
         --------
@@ -65,8 +68,15 @@ class Candidates:
         >>> rt.Candidates.of(votes).num_rows
         18
         """
-        questions = kind_of(data).questions or _combinations
-        return questions(data, **options)
+        questions = kind_of(data).questions
+        if questions is None:
+            return _combinations(data, **options)
+        accepted = inspect.signature(questions).parameters
+        pool = questions(data, **{name: options[name] for name in options if name in accepted})
+        for name in options:
+            if name not in accepted:
+                pool = pool.rows(_about(pool, name, options[name]))
+        return pool
 
     @staticmethod
     def pairs(
@@ -306,53 +316,92 @@ class Candidates:
 
 
 def _combinations[Data: Judgements](
-    data: Data, *, again: bool | None = None, limit: int = 1_000_000, seed: int = 0
+    data: Data,
+    *,
+    again: bool | None = None,
+    limit: int = 1_000_000,
+    seed: int = 0,
+    **names: Iterable[Any] | None,
 ) -> Data:
     """Every combination of names where a question has one of each axis, and otherwise every
-    question that somebody was asked, put to every judge; without those that each has answered."""
+    question that somebody was asked, put to every judge; without those that each has answered.
+    `names` are those that questions are restricted to, by the field of their axis."""
     again = type(data).again if again is None else again
     asked = data.unpadded().unanswered()
     judge = data.code_columns(data.judge)[0]
     bodies = _bodies(asked, judge)
-    size, num_judges = len(next(iter(bodies.values()))), len(data.judges)
+    size, num_judges = len(next(iter(bodies.values()), [0])), len(data.judges)
     index = np.repeat(np.arange(size), num_judges)
     columns = {name: column[index] for name, column in bodies.items()}
     columns[judge] = np.tile(np.arange(num_judges, dtype=np.int32), size)
     pool: Data = dataclasses.replace(asked, **columns, count=None)
-    rows = np.arange(pool.num_rows) if again else np.flatnonzero(pool.without(asked))
+    keep = np.ones(pool.num_rows, bool) if again else pool.without(asked)
+    for field, some in names.items():
+        keep &= _about(pool, field, some)
+    rows = np.flatnonzero(keep)
     if not len(rows):
         raise DataError(
-            "everything was answered by everybody; write again=True to ask again",
+            "nothing is left to ask: all of it was answered by everybody; write again=True to ask"
+            " again",
             parameter="again",
-            value=False,
-            problem="is not given, and everything was answered by everybody",
-            expected="give it to ask again",
+            value=again,
+            problem="leaves nothing to ask, as all of it was answered by everybody",
+            expected="ask again, or about other names",
         )
     if len(rows) > limit:
         rows = np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
     return pool.rows(rows)
 
 
+def _about(
+    pool: Judgements, field: str, names: Iterable[Any] | None
+) -> Bool[np.ndarray, " question"]:
+    """Mask of the questions about the given names alone."""
+    fields = {own: axis for axis, own in pool.names.items() if axis in pool.question_axes()}
+    if field not in fields:
+        raise SettingError(
+            parameter=field,
+            problem="is nothing that these questions can be restricted to",
+            expected=f"choose among again, limit, seed, {', '.join(fields)}",
+        )
+    keep = np.ones(pool.num_rows, bool)
+    if names is None:
+        return keep
+    axis, given = fields[field], tuple(names)
+    wanted = match_names(np.arange(len(given)), given, tuple(pool.coords[axis]), axis, field)
+    arrays = pool.arrays()
+    columns = [name for name in pool.code_columns(axis) if arrays[name][0] == pool.row]
+    for codes in [getattr(pool, name) for name in columns] or [pool.codes(axis)]:
+        there = np.isin(codes, wanted) | (np.asarray(codes) < 0)
+        keep &= there if there.ndim == 1 else there.all(1)
+    return keep
+
+
 def _bodies(asked: Judgements, judge: str) -> dict[str, Num[np.ndarray, "body ..."]]:
     """Columns of what can be asked about, without the column `judge`."""
-    names = [name for name in asked.axes if name not in (judge, asked.answer)]
-    simple = all(np.ndim(getattr(asked, name)) == 1 for name in names)
-    if simple and len({asked.axes[name] for name in names}) == len(names):
-        sizes = [len(asked.coords[asked.axes[name]]) for name in names]
-        grid = np.indices(sizes)
-        return {
-            name: codes.ravel().astype(np.int32) for name, codes in zip(names, grid, strict=True)
-        }
-    first = np.sort(np.unique(asked.about(), return_index=True)[1])
-    body = asked.rows(first)
     columns = {
-        name: getattr(body, name) for name, axes in asked.arrays().items() if axes[0] == asked.row
+        name: np.asarray(getattr(asked, name))
+        for name, axes in asked.arrays().items()
+        if axes[0] == asked.row and getattr(asked, name) is not None
     }
-    return {
-        name: np.asarray(column)
-        for name, column in columns.items()
-        if column is not None and name != judge
-    }
+    columns = {name: column for name, column in columns.items() if name not in (judge, "count")}
+    # Rows of a container of groups ascend by them.
+    ordered = sorted(columns, key=lambda name: asked.axis_of(name) != asked.unit)
+    columns = {name: columns[name] for name in ordered}
+    axes = {name: asked.axis_of(name) for name in columns}
+    # One of each axis: all combinations. Numbers, and several of an axis, come as they were asked.
+    if len({axis for axis in axes.values() if axis}) == len(columns) and all(
+        column.ndim == 1 for column in columns.values()
+    ):
+        sizes = [
+            asked.num_units if axis == asked.unit else len(asked.coords[str(axis)])
+            for axis in axes.values()
+        ]
+        grid = np.indices(sizes)
+        every = zip(columns, grid, strict=True)
+        return {name: codes.ravel().astype(np.int32) for name, codes in every}
+    rows = np.sort(np.unique(asked.about(), return_index=True)[1])
+    return {name: column[rows] for name, column in columns.items()}
 
 
 def _questions(

@@ -54,7 +54,7 @@ def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
             expected=f"give the {what} to ask about",
             instead="rt.Candidates.of(votes)",
         )
-    pool.check_questions()
+    pool.check()
     _check_judges(pool)
     if data is None:
         return pool.questions(), pool.rows(np.zeros(0, int)).unanswered().answered(np.zeros(0))

@@ -58,7 +58,8 @@ class Recorded(Answers):
         place = {key: row for row, key in enumerate(own.tolist())}
         self.queues: list[list[float]] = [[] for _ in place]
         for row, key in enumerate(keys.tolist()):
-            self.queues[place[key]] += record.single_outcomes(row)
+            for outcome, number in record.single_outcomes(row).items():
+                self.queues[place[key]] += [outcome] * number
         for queue in self.queues:
             rng.shuffle(queue)
         self.length = np.array([len(queue) for queue in self.queues])
