@@ -283,10 +283,13 @@ class Kind:
         Model of the command line where none is named.
     words : Words
     questions : callable, optional
-        Everything that can be asked, from judgements:
-        ``questions(data, items=..., annotators=..., ...)``. Without it each combination of names
-        along the axes of the question that nobody has answered, where each axis has one column; of
-        other questions, those that the data ask, put to each judge.
+        Everything that can be asked, as judgements without outcomes: ``questions(data, **options)``
+        with keyword options of its own, such as ``items=None`` (names that questions are restricted
+        to, by the field that holds them), ``again``, ``limit`` and ``seed``; `raters.Candidates.of`
+        and the command line give those that it has, and restrict the rest themselves. Without it
+        each combination of names along the axes of the question that nobody has answered, where
+        each axis has one column and there are no numbers; of other questions, those that the data
+        ask, put to each judge.
     quantities : callable, optional
         Quantities of an audit: ``quantities(program, result, limits)``. Without it every site that
         has one entry for each judge is a quantity, and the first of them is judged.
@@ -341,6 +344,13 @@ class Kind:
                 value=self.readers,
                 expected="give one reader or more",
                 instead="readers=(rt.Reader(MyData.from_frame),)",
+            )
+        if not isinstance(self.models, tuple):
+            raise SettingError(
+                parameter="models",
+                value=self.models,
+                expected="give a tuple of classes",
+                instead="models=(MyModel,)",
             )
         if type(self.default) not in self.models:
             raise SettingError(
@@ -405,35 +415,6 @@ def register(kind: Kind) -> Kind:
         )
     _KINDS[kind.name] = kind
     return kind
-
-
-def sections_of(context: AuditContext) -> tuple[Section, ...]:
-    """Sections that the kind of the data contributes to a report.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    tuple of Section
-
-    Raises
-    ------
-    SettingError
-        When two of them have the same key.
-    """
-    kind = kind_of(context.program.data)
-    sections = tuple(one for make in kind.sections if (one := make(context)) is not None)
-    keys = [section.key for section in sections]
-    if twice := sorted({key for key in keys if keys.count(key) > 1}):
-        raise SettingError(
-            parameter="sections",
-            value=twice,
-            problem="are keys of several sections",
-            expected="give each section a key of its own",
-        )
-    return sections
 
 
 def registered_kinds() -> tuple[Kind, ...]:

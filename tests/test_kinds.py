@@ -7,6 +7,7 @@ import pytest
 import raters as rt
 from raters import kinds
 from raters.errors import SettingError
+from raters.reporting.sections import sections_of
 from tests.refusals import raises_about
 
 
@@ -61,7 +62,7 @@ def test_sections_keep_apart(monkeypatch, tiny):
     data = Timed(**vars(tiny))
     context = kinds.AuditContext(rt.Program(rt.BTL(), data), None, None, 0.9)
     with raises_about(SettingError, "sections", ["items"]):
-        kinds.sections_of(context)
+        sections_of(context)
 
 
 def test_a_container_has_the_fields_that_it_declares():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import jax
@@ -15,10 +15,11 @@ import pytest
 from numpyro.distributions import constraints
 
 import raters as rt
-from raters.distributions import Repeated
+from raters.distributions import Repeated, Votes
 from raters.errors import SettingError
 from raters.inference.defaults import default_backend
 from raters.models.comparisons import _sites
+from raters.testing import check_model
 from tests import hand
 
 
@@ -124,6 +125,47 @@ def test_sites_that_no_back_end_sees_are_refused(model, tiny):
     for backend in (rt.NUTS(), rt.SVI()):
         with pytest.raises(SettingError, match=word):
             rt.fit(model, tiny, backend, seed=0, progress=False)
+
+
+@dataclass(frozen=True)
+class Plated(rt.Model[rt.Comparisons]):
+    """Worths of items, observed in the plate that `observed_in` makes."""
+
+    def generate(self, data):
+        with numpyro.plate("item", data.num_items):
+            worth = numpyro.sample("worth", dist.Normal(0.0, 1.0))
+        gap = worth[data.first] - worth[data.second]
+        one = dist.Bernoulli(logits=gap) if data.count is None else Votes(gap, data.count)
+        with self.plate(data):
+            numpyro.sample("outcome", one, obs=data.wins)
+
+    def plate(self, data):
+        return nullcontext()
+
+
+class Longer(Plated):
+    def plate(self, data):
+        return numpyro.plate("comparison", data.num_rows + 1)
+
+
+class Named(Plated):
+    def plate(self, data):
+        return numpyro.plate("votes", data.num_rows)
+
+
+class Twice(Plated):
+    def plate(self, data):
+        return numpyro.plate("worth", data.num_rows)
+
+
+@pytest.mark.parametrize(
+    "model", [Plated(), Longer(), Named(), Twice()], ids=lambda m: type(m).__name__
+)
+def test_an_observed_site_in_another_plate_is_refused(model, tiny):
+    with pytest.raises(SettingError, match=type(model).__name__):
+        rt.fit(model, tiny, rt.NUTS(), seed=0, progress=False)
+    with pytest.raises(AssertionError, match=type(model).__name__):
+        check_model(model, tiny)
 
 
 def test_a_model_without_a_start_sets_out_from_medians_of_the_prior(tiny):

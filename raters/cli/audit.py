@@ -44,11 +44,12 @@ from raters.fitting.result import model_of as fitted_model
 from raters.inference import Backend
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
-from raters.kinds import AuditContext, Section, kind_of, sections_of
+from raters.kinds import AuditContext, Section, kind_of
 from raters.program import Program
 from raters.reporting import facts
 from raters.reporting.page import columns, judges, section_facts
 from raters.reporting.report import check_form
+from raters.reporting.sections import sections_of
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 from raters.distributions import GroupedMixture
+from raters.errors import SettingError
 from raters.model import Model, Values
 from raters.program.traces import trace
 
@@ -201,7 +202,14 @@ def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array
     def of(outcome: jax.Array) -> jax.Array:
         answered = {questions.answer: jnp.broadcast_to(outcome, (rows,)), "count": None}
         site = trace(model, dataclasses.replace(questions, **answered), values)[model.observed]
-        return row_log_probs(site["fn"], site["value"])
+        each = row_log_probs(site["fn"], site["value"])
+        if len(each) != rows:
+            raise SettingError(
+                f"{type(model).__name__} has {len(each)} densities for {rows} rows, so that the"
+                " answer to one question has no probability of its own, as predictions and scores"
+                " need; let the observed distribution have one density for each row"
+            )
+        return each
 
     return jnp.exp(jax.vmap(of)(outcomes)).transpose(2, 0, 1)
 

@@ -104,7 +104,7 @@ class Program[Data: Judgements]:
         # Traced, nothing of the program is computed or compiled.
         try:
             jax.eval_shape(lambda: readings.append(_reading(self.model, data)))
-        except ValueError as error:  # such as a scale below 0
+        except (ValueError, AssertionError) as error:  # such as a scale below 0, a name twice
             if isinstance(error, RatersError):
                 raise
             raise SettingError(f"the program of {self.model!r} cannot be run: {error}") from error
@@ -200,7 +200,7 @@ class _Reading(NamedTuple):
 def _reading(model: Model[Any], data: Any) -> _Reading:
     """Run the program and collect its facts."""
     full, sites = skeleton(model, data), {}
-    _check_sites(model, full, None if data.row in data.names else data.row)
+    _check_sites(model, full, data)
     for name, site in full.items():
         if site["type"] == "sample":
             shape = jnp.shape(site["value"])
@@ -246,10 +246,11 @@ def _check_count(model: Model[Any], data: Any) -> None:
         )
 
 
-def _check_sites(model: Model[Any], sites: dict[str, Any], rows: str | None) -> None:
+def _check_sites(model: Model[Any], sites: dict[str, Any], data: Any) -> None:
     """Raise unless every back-end sees the same density: the site that the data call observed is
-    there, no other one is observed, none is scaled, discrete, or in the plate of the rows."""
-    name = type(model).__name__
+    there, in a plate of rows or units, no other one is observed, none is scaled, discrete, or in
+    the plate of the rows."""
+    name, rows = type(model).__name__, None if data.row in data.names else data.row
     if model.observed not in sites:
         raise SettingError(
             f"{name} has no site {model.observed!r}, which its data call observed; it has"
@@ -262,6 +263,7 @@ def _check_sites(model: Model[Any], sites: dict[str, Any], rows: str | None) -> 
             " back-end would see; let the distribution of that site have their density"
         )
     latent = [site for site in sites.values() if site["type"] == "sample"]
+    _check_plates(name, sites[model.observed], data)
     if scaled := [site["name"] for site in latent if site["scale"] is not None]:
         raise SettingError(
             f"{name} scales the density of {scaled}, which not every back-end would see; let the"
@@ -283,6 +285,19 @@ def _check_sites(model: Model[Any], sites: dict[str, Any], rows: str | None) -> 
             f"{name} has latent sites {of_rows} in the plate {rows!r} of the judgements, which has"
             " no names; sum them out of the distribution of the answer"
         )
+
+
+def _check_plates(name: str, site: dict[str, Any], data: Any) -> None:
+    """Raise unless the observed site has one density for each row, or for each unit."""
+    sizes = {data.row: data.num_rows, data.unit: data.num_units}
+    inner = {frame.name: frame.size for frame in site["cond_indep_stack"] if frame.dim == -1}
+    if isinstance(site["fn"], GroupedMixture) or any(sizes.get(plate) == size for plate, size in inner.items()):
+        return
+    found = ", ".join(f"{plate!r} of {size}" for plate, size in inner.items()) or "no plate"
+    raise SettingError(
+        f"{name} has the observed site {site['name']!r} in {found}, on data with {data.num_rows}"
+        f" rows; write `with numpyro.plate({data.row!r}, data.num_rows):` around it"
+    )
 
 
 def _of_one(support: constraints.Constraint) -> constraints.Constraint:

@@ -15,10 +15,11 @@ from raters.auditing.audit import Audit
 from raters.auditing.pairwise import pairwise
 from raters.errors import DataWarning
 from raters.judgements.base import Judgements
-from raters.kinds import AuditContext, Column, Kind, Section, Table, kind_of, sections_of
+from raters.kinds import AuditContext, Column, Kind, Section, Table, kind_of
 from raters.program import Program
 from raters.reporting import convergence, facts, sentences
 from raters.reporting.cite import known_entries
+from raters.reporting.sections import sections_of
 
 # A program that reads the JSON looks at this; it rises when a name in it changes its meaning or
 # goes.

@@ -226,7 +226,9 @@ def data_sentence(sizes: Mapping[str, Any], data: Judgements, words: Words) -> s
             [counted(sizes[name], _singular(name, data), name) for name in others]
         )
     if "classes" in sizes:
-        text += f", of {counted(len(sizes['classes']), 'class')}"
+        axis = data.axes[data.answer]
+        name = "class" if data.known is not None else axis
+        text += f", of {counted(len(sizes['classes']), name, plural_noun(name))}"
     if known := sizes.get("known_truths", 0):
         text += f"; the true class of {counted(known, data.unit, plural_noun(data.unit))} was given"
     return f"{text}."

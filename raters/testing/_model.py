@@ -107,12 +107,12 @@ def check_reference(thing: Any) -> None:
 def _check_sites(program: Program[Any]) -> None:
     model, data = program.model, program.data
     name, traced = type(model).__name__, []
-    jax.eval_shape(lambda: traced.append(skeleton(model, data)))  # computes and compiles nothing
-    full = traced[0]
     try:
         sites = program.sites
     except SettingError as error:
         raise AssertionError(str(error)) from error
+    jax.eval_shape(lambda: traced.append(skeleton(model, data)))  # computes and compiles nothing
+    full = traced[0]
     assert full[model.observed]["is_observed"], (
         f"{name} does not pass the outcomes in the data to site {model.observed!r}"
     )

@@ -159,6 +159,11 @@ def test_without_those_flagged(case, model, result):
         warnings.simplefilter("ignore", ConvergenceWarning)
         fewer = rt.drop(model, case.data, audit, case.backend, seed=0, progress=False)
     assert fewer.posterior.sizes[case.data.judge] == left
+    report = rt.report(model, result, audit, dropped=fewer)
+    part = report.facts["sections"]["without_flagged"]
+    assert 0 < part["judgements_left"] < case.data.num_judgements
+    assert {move[case.data.judge] for move in part["moves"]}.isdisjoint(audit.flagged)
+    assert "Without those flagged" in report.markdown()
 
 
 def test_the_report_says_what_can_be_said(case, model, result):

@@ -152,7 +152,8 @@ def title_of(questions: xr.Dataset, title: str | None) -> str:
     if title is not None:
         return title
     pair = questions.attrs.get("pair")
-    return "Which of these is right?" if pair is None else "Which of the two is better?"
+    own: str = questions.attrs.get("title", "Which of these is right?")
+    return own if pair is None else "Which of the two is better?"
 
 
 def all_answers(questions: xr.Dataset, answers: Sequence[Any] | None) -> list[str]:

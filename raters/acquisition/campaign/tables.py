@@ -34,6 +34,11 @@ def question_table(
         table.attrs["plain"] = list(plain)
     if pool.pair is not None:
         return table.assign_attrs(pair=list(pool.pair))
+    # Labels have a true class; of other questions there may be no right answer.
+    right = (
+        "Which of these is right?" if pool.known is not None else "Which of these do you choose?"
+    )
+    table.attrs["title"] = right
     words = [tuple(questions.answer_words(row)) for row in range(questions.num_rows)]
     if len(set(words)) <= 1:
         return table.assign_attrs(answers=list(words[0]) if words else [])

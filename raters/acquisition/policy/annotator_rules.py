@@ -165,7 +165,7 @@ def by_annotator(
     """
     names = [name for name, _ in pairs]
     codes = (
-        match_names(np.arange(len(names)), tuple(names), annotators, "annotator", what)
+        match_names(np.arange(len(names)), tuple(names), annotators, "name", what)
         if names
         else np.zeros(0, int)
     )

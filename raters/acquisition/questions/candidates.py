@@ -154,7 +154,7 @@ class Candidates:
                 names_given(annotators, "annotator", "Candidates.pairs"),
             )
             votes = Comparisons(*(np.zeros(0, np.int32),) * 3, None, None, *names)
-        _check_kind(votes, Comparisons, "Candidates.labels(labels)")
+        _check_kind(votes, Comparisons)
         whole("limit", limit)
         listed = codes_given(items, votes.items, "item")
         chosen = np.unique(listed)
@@ -211,7 +211,7 @@ class Candidates:
         >>> rt.Candidates.annotators(votes, 0, 1).num_comparisons
         3
         """
-        _check_kind(votes, Comparisons, "Candidates.labels(labels)")
+        _check_kind(votes, Comparisons)
         one, other = (
             codes_given([first], votes.items, "item"),
             codes_given([second], votes.items, "item"),
@@ -285,7 +285,7 @@ class Candidates:
                 problem="is for questions before there are labels, and these labels have classes",
                 expected="leave it out",
             )
-        _check_kind(labels, Labels, "Candidates.pairs(votes)")
+        _check_kind(labels, Labels)
         whole("limit", limit)
         item = np.unique(codes_given(items, labels.items, "item"))
         annotator = np.unique(codes_given(annotators, labels.annotators, "annotator"))
@@ -439,12 +439,14 @@ def _unlabelled(
     )
 
 
-def _check_kind(data: Any, container: type, instead: str) -> None:
+def _check_kind(data: Any, container: type) -> None:
     """Raise `DataError` unless the data are of the kind of this container."""
     if kind_of(data).data is not container:
         raise DataError(
-            f"these candidates are made from {container.__name__}, not {type(data).__name__};"
-            f" write rt.{instead}",
             parameter="data",
             value=data,
+            problem=f"is {type(data).__name__}, and these candidates are made from"
+            f" {container.__name__}",
+            expected="use those of any kind",
+            instead="rt.Candidates.of(data)",
         )

@@ -136,7 +136,7 @@ class TruthVariance(Criterion):
                 parameter="target",
                 value="truth",
                 problem=f"needs true classes, and {type(posterior.model).__name__} has none",
-                expected="choose another, such as 'ranking'",
+                expected="choose another, such as 'everything'",
             )
 
         def score(piece: Any) -> Any:

@@ -317,8 +317,8 @@ def read_counts(column: Column) -> Float[np.ndarray, " row"]:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise DataError(
-            f"column {column.name!r} (for count=) must hold whole numbers of votes from 1 to 2**53;"
-            f" row {row} (counted from 0) holds {numbers[row]:g}. Leave out rows without votes;"
+            f"column {column.name!r} (for count=) must hold whole numbers from 1 to 2**53; row"
+            f" {row} (counted from 0) holds {numbers[row]:g}. Leave out rows without judgements;"
             " weights are not counts, so round them first",
             parameter="count",
             value=column.name,
