@@ -291,7 +291,9 @@ def _check_plates(name: str, site: dict[str, Any], data: Any) -> None:
     """Raise unless the observed site has one density for each row, or for each unit."""
     sizes = {data.row: data.num_rows, data.unit: data.num_units}
     inner = {frame.name: frame.size for frame in site["cond_indep_stack"] if frame.dim == -1}
-    if isinstance(site["fn"], GroupedMixture) or any(sizes.get(plate) == size for plate, size in inner.items()):
+    if isinstance(site["fn"], GroupedMixture) or any(
+        sizes.get(plate) == size for plate, size in inner.items()
+    ):
         return
     found = ", ".join(f"{plate!r} of {size}" for plate, size in inner.items()) or "no plate"
     raise SettingError(
