@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pandas as pd
 import raters as rt
 from raters import figures
 from raters.acquisition import Policy
-from raters.cli import console, page, tables
+from raters.cli import console, outputs, page, tables
 from raters.cli.asking import next_questions, own_names, questions
 from raters.cli.fitting import (
     backend_name,
@@ -24,7 +25,6 @@ from raters.cli.fitting import (
     model_of,
     read_result,
     refit,
-    remove_stale,
 )
 from raters.cli.generated import dashed
 from raters.cli.kinds import check_asked, kind_asked, model_flag
@@ -104,13 +104,15 @@ class Findings:
 
 def audit(request: AuditCommand) -> None:
     """Fit, judge, suggest; write everything, then print it."""
-    check_reports(request.output)
+    check_reports(request.output, request.file)
     source = source_of(request.file, request.columns)
     model = model_of(request.model, source.kind, source.described)
     backend = backend_of(request.fit, model)
     limits = limits_of(request.audit, source.kind)
     check_needs(model, source.kind, source.options)
-    tables.check_writable(request.output.out, folder=True)
+    output = request.output
+    sure = ("result.nc", "summary.json")
+    outputs.check_writable(output.out, folder=True, force=output.force, names=sure)
     with collected_warnings() as caught:
         table = read(source)
         program = Program(model, table.data)
@@ -120,10 +122,10 @@ def audit(request: AuditCommand) -> None:
         findings = _findings(request, _audited(request, program, backend, limits))
     pages = _reports(request, findings)
     summary = _summary(request, source, findings) | {"warnings": caught}
-    written = _write(request.output.out, findings, summary)
+    written = _write(output, findings, summary)
     _print(request, findings)
-    files = f"wrote {', '.join(written)} to {request.output.out}"
-    request.fit.note(" and ".join([files, *_write_reports(pages)]))
+    files = f"wrote {', '.join(written)} to {output.out}"
+    request.fit.note(" and ".join([files, *_write_reports(pages, output.force)]))
 
 
 def _judged(program: Program[Any]) -> bool:
@@ -200,20 +202,21 @@ def _summary(request: AuditCommand, source: Source, findings: Findings) -> dict[
     }
 
 
-def _write(out: Path, findings: Findings, summary: Mapping[str, Any]) -> list[str]:
+def _write(output: OutputOptions, findings: Findings, summary: Mapping[str, Any]) -> list[str]:
     """Write everything into the folder, or nothing; gives the names of the files."""
     context = findings.context
-    with tables.staged(out) as folder, collected_warnings():
+
+    def write(folder: Path) -> None:
         context.result.to_netcdf(folder / "result.nc")
         if context.dropped is not None:
             context.dropped.to_netcdf(folder / "result-dropped.nc")
         for files in (*(section.files for section in findings.sections), _figures(context.audit)):
-            for name, write in files.items():
-                write(folder / name)
+            for name, write_one in files.items():
+                write_one(folder / name)
         facts.write_json(summary, folder / "summary.json")
-        written = sorted(file.name for file in folder.iterdir())
-    remove_stale(out, written)
-    return written
+
+    with collected_warnings():
+        return outputs.write_folder(output.out, write, force=output.force)
 
 
 def _figures(audit: rt.Audit | None) -> dict[str, Callable[[Path], object]]:
@@ -259,13 +262,15 @@ def _print(request: AuditCommand, findings: Findings) -> None:
 # ---------------------------------------------------------------- reports
 
 
-def check_reports(output: OutputOptions) -> None:
+def check_reports(output: OutputOptions, *inputs: Path) -> None:
     """`SettingError` when a report cannot be written, before anything is fitted."""
     for path in output.report or ():
         check_form(path)
         # The folder of everything else is made when it is not there.
         if path.parent.resolve() != output.out.resolve() or path.is_dir():
-            tables.check_writable(path, folder=False, option="--report")
+            outputs.check_writable(
+                path, folder=False, option="--report", force=output.force, inputs=inputs
+            )
 
 
 def _reports(request: AuditCommand, findings: Findings) -> dict[Path, str]:
@@ -285,11 +290,11 @@ def _reports(request: AuditCommand, findings: Findings) -> dict[Path, str]:
     return {path: made.as_text(path) for path in request.output.report}
 
 
-def _write_reports(texts: Mapping[Path, str]) -> list[str]:
+def _write_reports(texts: Mapping[Path, str], force: bool) -> list[str]:
     """Write each report whole or not at all; gives their names, as notes have them."""
     for path, text in texts.items():
-        with tables.replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write = partial(Path.write_text, data=text, encoding="utf-8")
+        outputs.write_file(path, write, force=force)
     return [str(path) for path in texts]
 
 
@@ -297,21 +302,25 @@ def _write_reports(texts: Mapping[Path, str]) -> list[str]:
 
 
 def fit(
-    file: Path, columns: ColumnOptions, model: ModelOptions, fitting: FitOptions, out: Path
+    file: Path,
+    columns: ColumnOptions,
+    model: ModelOptions,
+    fitting: FitOptions,
+    out: Path,
+    force: bool,
 ) -> None:
     """Fit and save."""
     source = source_of(file, columns)
     fitted = model_of(model, source.kind, source.described)
     backend = backend_of(fitting, fitted)
     check_needs(fitted, source.kind, columns)
-    tables.check_writable(out, folder=False)
+    outputs.check_writable(out, folder=False, force=force, inputs=[file])
     with collected_warnings():
         table = read(source)
         check_features(Program(fitted, table.data), columns)
         fitting.note(*table.notes)
         result = rt.fit(fitted, table.data, backend, seed=fitting.seed, progress=fitting.bars)
-    with tables.replacing(out) as path:
-        result.to_netcdf(path)
+    outputs.write_file(out, result.to_netcdf, force=force)
     fitting.note(f"wrote {out} ({fitted!r}, {result.attrs['seconds']:.1f} s)")
 
 
@@ -328,6 +337,7 @@ class SuggestCommand:
     again : bool
     batch_size, draws, seed : int
     out : Path, optional
+    force : bool
     kind : str, optional
     """
 
@@ -339,14 +349,17 @@ class SuggestCommand:
     draws: int
     seed: int
     out: Path | None
+    force: bool
     kind: str | None
 
 
 def suggest(request: SuggestCommand) -> None:
     """Score questions under a saved result."""
     if request.out is not None:
-        tables.check_writable(request.out, folder=False)
         tables.table_format(request.out)
+        outputs.check_writable(
+            request.out, folder=False, force=request.force, inputs=[request.result]
+        )
     asked = kind_asked(request.kind)
     result = read_result(request.result)
     program: Program[Any] = Program(fitted_model(result), data_of(result))
@@ -367,8 +380,7 @@ def suggest(request: SuggestCommand) -> None:
             seed=request.seed,
         )
     if request.out is not None:
-        with tables.replacing(request.out) as path:
-            tables.write_table(table, path)
+        outputs.write_file(request.out, partial(tables.write_table, table), force=request.force)
     page.print_questions(console.Output(), data, table, "")
 
 

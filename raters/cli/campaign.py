@@ -18,7 +18,7 @@ from raters.acquisition import Campaign, Status, formats
 from raters.acquisition.campaign.exports import all_answers, pair_of, roles_of
 from raters.acquisition.campaign.journal import TellResult
 from raters.cli import campaign_files as files
-from raters.cli import console, tables
+from raters.cli import console, outputs, tables
 from raters.cli.asking import own_names
 from raters.cli.campaign_start import pairs
 from raters.cli.kinds import check_asked, kind_asked
@@ -73,11 +73,12 @@ def ask(
     judges: list[str] | None,
     budget: float | None,
     out: Path | None,
+    force: bool,
 ) -> None:
     """Hand out questions: written to a file, or printed."""
     if out is not None:
-        tables.check_writable(out, folder=False)
         tables.table_format(out)
+        outputs.check_writable(out, folder=False, force=force, inputs=[options.journal])
     campaign = options.open(budget)
     questions = campaign.ask(number, annotator=_own(campaign, judges))
     count = questions.sizes["id"]
@@ -88,7 +89,7 @@ def ask(
     if out is None:
         _print_questions(questions)
     else:
-        files.write_questions(questions, out)
+        files.write_questions(questions, out, force=force)
     where = "" if out is None else f" in {out}, to fill in its column `answer`"
     back = "" if out is None else f" {out}"
     options.note(f"{count} question(s){where}; answers: {options.command('tell')}{back}")
@@ -216,6 +217,7 @@ class ExportCommand:
     texts: Path | None
     ties: bool
     judges: list[str] | None
+    force: bool
 
 
 def export(options: JournalOptions, request: ExportCommand) -> None:
@@ -226,24 +228,26 @@ def export(options: JournalOptions, request: ExportCommand) -> None:
             raise SettingError(
                 f"--{name} belongs to --to label-studio and --to argilla; leave it out"
             )
-    tables.check_writable(out, folder=False)
+    inputs = [options.journal, request.texts]
+    outputs.check_writable(out, folder=False, force=request.force, inputs=inputs)
     if to in ("csv", "judgements"):
         tables.table_format(out)
     campaign = options.open()
     if to == "judgements":
         table = campaign.data.to_frame()
-        with tables.replacing(out) as path:
-            tables.write_table(table, path)
+        outputs.write_file(out, partial(tables.write_table, table), force=request.force)
         options.note(f"wrote {len(table)} rows to {out}")
         return
     questions = campaign.outstanding(annotator=_own(campaign, request.judges))
     if not questions.sizes["id"]:
         raise DataError(f"no question is open; hand some out first with {options.command('ask')}")
     if to == "csv":
-        files.write_questions(questions, out)
+        files.write_questions(questions, out, force=request.force)
         options.note(f"wrote {questions.sizes['id']} question(s) to {out}")
     else:
-        count, beside = files.write_for(to, out, questions, request.texts, ties=request.ties)
+        count, beside = files.write_for(
+            to, out, questions, request.texts, ties=request.ties, force=request.force
+        )
         options.note(f"wrote {count} question(s) to {out}, and the interface to {beside}")
 
 

@@ -4,6 +4,7 @@ write."""
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import xarray as xr
 from raters.acquisition.campaign import formats
 from raters.acquisition.campaign.campaign import Campaign
 from raters.acquisition.campaign.exports import roles_of
-from raters.cli import tables
+from raters.cli import outputs, tables
 from raters.errors import DataError
 from raters.judgements.names import name_text
 
@@ -88,10 +89,10 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{str(path)!r} is not JSON: {error}") from error
 
 
-def write_questions(questions: xr.Dataset, path: Path) -> None:
+def write_questions(questions: xr.Dataset, path: Path, *, force: bool) -> None:
     """Questions as a table with an empty column for the answers, which `answers_in` reads."""
-    with tables.replacing(path) as stage:
-        tables.write_table(shown(questions).assign(answer=""), stage)
+    table = shown(questions).assign(answer="")
+    outputs.write_file(path, partial(tables.write_table, table), force=force)
 
 
 def shown(questions: xr.Dataset) -> pd.DataFrame:
@@ -106,7 +107,7 @@ def shown(questions: xr.Dataset) -> pd.DataFrame:
 
 
 def write_for(
-    tool: str, out: Path, questions: xr.Dataset, texts: Path | None, *, ties: bool
+    tool: str, out: Path, questions: xr.Dataset, texts: Path | None, *, ties: bool, force: bool
 ) -> tuple[int, Path]:
     """Write questions for another tool, and beside them its interface.
 
@@ -124,9 +125,12 @@ def write_for(
         content = formats.to_argilla(questions, text_of)
         fields = formats.argilla_settings(questions, ties=ties)
         settings = json.dumps(fields, indent=1, ensure_ascii=False)
-    with tables.staged(out.parent) as folder:
+
+    def write(folder: Path) -> None:
         (folder / out.name).write_text(json.dumps(content, indent=1, ensure_ascii=False), "utf-8")
         (folder / beside.name).write_text(settings, "utf-8")
+
+    outputs.write_folder(out.parent, write, force=force, whole=False)
     return len(content), beside
 
 

@@ -12,7 +12,7 @@ import raters as rt
 from raters.acquisition import ExpectedAccuracy, ExpectedTau, Policy, Random
 from raters.acquisition.policy.policy import Target
 from raters.cli import campaign_files as files
-from raters.cli import tables
+from raters.cli import outputs, tables
 from raters.cli.asking import candidates, own_names
 from raters.cli.fitting import backend_of, check_needs, collected_warnings, model_of
 from raters.cli.generated import keywords, shape_of
@@ -84,12 +84,12 @@ class _Parts:
 def start(request: StartCommand) -> None:
     """Read what there is, and write the journal."""
     out, options = request.out, request.campaign
-    tables.check_writable(out, folder=False)
-    if out.exists():
+    if out.exists() and not out.is_dir():
         raise SettingError(
             f"--out {str(out)!r} is there already; name another file, or go on with raters campaign"
             f" ask {out}"
         )
+    outputs.check_writable(out, folder=False)
     policy = _policy(options)
     quick = request.fit.backend is None and not request.fit.given
     with collected_warnings():

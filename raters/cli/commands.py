@@ -23,6 +23,7 @@ from raters.cli.options import (
     AuditOptions,
     ColumnOptions,
     FitOptions,
+    Force,
     GeneratedOptions,
     KindName,
     ModelOptions,
@@ -112,9 +113,10 @@ def fit(
     model: ModelOptions,
     fitting: FitOptions,
     out: Annotated[Path, typer.Option("--out", help="The result, as netCDF.", metavar="FILE")],
+    force: Force = False,
 ) -> None:
     """Fit a model and save the result."""
-    auditing.fit(file, columns, model, fitting, out)
+    auditing.fit(file, columns, model, fitting, out, force)
 
 
 # ---------------------------------------------------------------- questions
@@ -138,12 +140,15 @@ def suggest(
         Path | None,
         typer.Option("--out", help="Also write the questions as a table.", metavar="FILE"),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Choose questions under a saved result."""
     policy = Policy(target=target, k=k)
     names = {axis.removeprefix("axis_"): some for axis, some in given.items() if some}
     auditing.suggest(
-        auditing.SuggestCommand(result, names, policy, again, batch_size, draws, seed, out, kind)
+        auditing.SuggestCommand(
+            result, names, policy, again, batch_size, draws, seed, out, force, kind
+        )
     )
 
 
@@ -186,10 +191,11 @@ def simulate(
     ] = "crowd",
     seed: SeedOption = 0,
     quiet: QuietOption = False,
+    force: Force = False,
 ) -> None:
     """Draw judgements from a known truth."""
     chosen = {name: value for name, value in given.items() if value is not None}
-    simulating.simulate(out, design, chosen, seed, quiet)
+    simulating.simulate(out, design, chosen, seed, quiet, force)
 
 
 def _design_parameters() -> list[inspect.Parameter]:
@@ -254,9 +260,10 @@ def campaign_ask(
         Path | None,
         typer.Option("--out", help="A table with a column for the answers.", metavar="FILE"),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Hand out questions."""
-    campaigns.ask(options, number, annotator, budget, out)
+    campaigns.ask(options, number, annotator, budget, out, force)
 
 
 def campaign_tell(
@@ -315,9 +322,10 @@ def campaign_export(
         bool, typer.Option("--ties", help="Let people say that two are equally good.")
     ] = False,
     annotator: Judges = None,
+    force: Force = False,
 ) -> None:
     """Write questions or answers."""
-    campaigns.export(options, campaigns.ExportCommand(to, out, texts, ties, annotator))
+    campaigns.export(options, campaigns.ExportCommand(to, out, texts, ties, annotator, force))
 
 
 def campaign_import(

@@ -33,18 +33,6 @@ from raters.kinds import Kind, registered_kinds
 from raters.model import Model
 from raters.program import Program
 
-# Files that some audits write; what this one does not write must not lie there from another.
-_SOMETIMES = (
-    "result-dropped.nc",
-    "rewards.png",
-    "competences.png",
-    "auditor.png",
-    "confusions.png",
-    "certainty.png",
-    "confusion.csv",
-    "items.csv",
-)
-
 
 def model_of(options: ModelOptions, kind: Kind, where: str) -> Model[Any]:
     """The model that the options describe.
@@ -163,12 +151,6 @@ def refit(
     except DataError as error:
         warnings.warn(f"no second fit: {error}", DataWarning, stacklevel=2)
         return None
-
-
-def remove_stale(folder: Path, written: Iterable[str]) -> None:
-    """Delete files of an earlier audit that this one has not written."""
-    for name in set(_SOMETIMES) - set(written):
-        (folder / name).unlink(missing_ok=True)
 
 
 @contextmanager

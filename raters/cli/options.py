@@ -153,6 +153,11 @@ REPORT = (
 )
 
 
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace files that raters did not write, or that changed.")
+]
+
+
 @dataclass(frozen=True)
 class OutputOptions:
     """Folder to write to, and how much to print."""
@@ -167,6 +172,7 @@ class OutputOptions:
     report: Annotated[
         list[Path] | None, option("Audit", "--report", help=REPORT, metavar="FILE")
     ] = None
+    force: Force = False
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from raters import datasets
-from raters.cli import tables
+from raters.cli import outputs, tables
 from raters.cli.generated import GeneratedOption, Meaning, _spelled, dashed, parameter_docs
 from raters.cli.options import note
 from raters.errors import SettingError
@@ -48,10 +48,14 @@ def design_options() -> tuple[GeneratedOption, ...]:
     )
 
 
-def simulate(out: Path, design: str, given: Mapping[str, Any], seed: int, quiet: bool) -> None:
+def simulate(
+    out: Path, design: str, given: Mapping[str, Any], seed: int, quiet: bool, force: bool
+) -> None:
     """Draw judgements and write them with their truth."""
     tables.table_format(out)
-    tables.check_writable(out, folder=False)
+    truth_file = out.with_name(out.name.split(".")[0] + "-truth.json")
+    for path in (out, truth_file):
+        outputs.check_writable(path, folder=False, force=force)
     generator, table_of = DESIGNS[design]
     for option in design_options():
         if option.name in given and option.name not in inspect.signature(generator).parameters:
@@ -62,11 +66,13 @@ def simulate(out: Path, design: str, given: Mapping[str, Any], seed: int, quiet:
     data, truth = generator(**given, seed=seed)
     kind = kind_of(data)
     table = table_of(data, seed)
-    truth_file = out.with_name(out.name.split(".")[0] + "-truth.json")
     described = {"design": design, "seed": seed} | _named(truth, data)
-    with tables.staged(out.parent) as folder:
+
+    def write(folder: Path) -> None:
         tables.write_table(table, folder / out.name)
         facts.write_json(described, folder / truth_file.name)
+
+    outputs.write_folder(out.parent, write, force=force, whole=False)
     text = f"wrote {len(table)} {kind.words.many} to {out} and their truth to {truth_file}"
     note(text, quiet=quiet)
 

@@ -1,5 +1,4 @@
-"""Files of the command line: tables read with one-line errors, and outputs that appear whole or not
-at all."""
+"""Tables of the command line, read with errors of one line and written."""
 
 from __future__ import annotations
 
@@ -8,20 +7,16 @@ import csv
 import gzip
 import io
 import json
-import os
 import re
 import shlex
-import shutil
-import tempfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pandas as pd
 
-from raters.errors import DataError, SettingError
+from raters.errors import DataError
 
 _FORMATS = {
     ".csv": "CSV",
@@ -30,9 +25,6 @@ _FORMATS = {
     ".jsonl": "JSON lines",
     ".ndjson": "JSON lines",
 }
-# Outputs are prepared in a folder of this name beside where they go, so that moving them there is
-# one step.
-_STAGE = ".raters-"
 
 
 def table_format(path: Path) -> str:
@@ -201,54 +193,6 @@ def names_in(text: str) -> list[str]:
 
 
 # ---------------------------------------------------------------- writing
-
-
-def check_writable(path: Path, *, folder: bool, option: str = "--out") -> None:
-    """`SettingError` when `path` cannot be written, before hours are spent on what should go
-    there."""
-    if folder and path.exists() and not path.is_dir():
-        raise SettingError(f"{option} {str(path)!r} is a file; name a folder")
-    if not folder and path.is_dir():
-        raise SettingError(f"{option} {str(path)!r} is a folder; name a file")
-    if not folder and not path.parent.is_dir():
-        raise SettingError(
-            f"{option} {str(path)!r} cannot be written: there is no folder {str(path.parent)!r}"
-        )
-    holder = _nearest_folder(path if folder else path.parent)
-    try:
-        os.rmdir(tempfile.mkdtemp(prefix=_STAGE, dir=holder))
-    except OSError as error:
-        raise SettingError(
-            f"{option} {str(path)!r} cannot be written: {error.strerror} in {str(holder)!r}"
-        ) from error
-
-
-def _nearest_folder(path: Path) -> Path:
-    """The folder itself, or that of its parents which exists."""
-    path = path.resolve()
-    return next(parent for parent in (path, *path.parents) if parent.exists())
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, with the same ending, that takes its place once the block
-    ends well."""
-    with staged(path.parent) as folder:
-        yield folder / path.name
-
-
-@contextmanager
-def staged(folder: Path) -> Iterator[Path]:
-    """A temporary folder beside the files of `folder`, whose files move there once the block ends
-    well."""
-    stage = Path(tempfile.mkdtemp(prefix=_STAGE, dir=_nearest_folder(folder)))
-    try:
-        yield stage
-        folder.mkdir(parents=True, exist_ok=True)
-        for file in sorted(stage.iterdir()):
-            os.replace(file, folder / file.name)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
 
 
 def write_table(columns: Mapping[str, Any] | pd.DataFrame, path: Path) -> None:

@@ -17,9 +17,9 @@ from rich.markup import escape
 
 import raters as rt
 from raters import _validation
-from raters.cli import console, tables
-from raters.cli.fitting import backend_of, built, collected_warnings, remove_stale
-from raters.cli.options import ColumnOptions, FitOptions, ModelOptions, option, settings
+from raters.cli import console, outputs, tables
+from raters.cli.fitting import backend_of, built, collected_warnings
+from raters.cli.options import ColumnOptions, FitOptions, Force, ModelOptions, option, settings
 from raters.cli.reading import Source, read, source_of
 from raters.errors import ConvergenceWarning, SettingError
 from raters.figures import types as type_figures
@@ -44,6 +44,7 @@ class TypeOptions:
     out: Annotated[
         Path, option(None, help="Folder for results, tables and figures.", metavar="DIR")
     ] = Path("raters-types")
+    force: Force = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ def types(request: TypesCommand) -> None:
     model: rt.MixtureBTL = built(rt.MixtureBTL, MODEL, request.model, "--model mixture-btl")
     backend, numbers = backend_of(request.fit, model), compared(options.compare, model.num_types)
     source = _source(request)
-    tables.check_writable(options.out, folder=True)
+    sure = ("result.nc", "summary.json")
+    outputs.check_writable(options.out, folder=True, force=options.force, names=sure)
     with collected_warnings() as cautions:
         votes = _read(request, source)
         result = rt.fit(model, votes, backend, seed=request.fit.seed, progress=request.fit.bars)
@@ -271,16 +273,17 @@ def _write(
     summary: dict[str, Any],
 ) -> list[str]:
     """Everything into the folder, or nothing; gives the names of the files."""
-    with tables.staged(options.out) as folder, collected_warnings():
+
+    def write(folder: Path) -> None:
         result.to_netcdf(folder / "result.nc")
         tables.write_table(items, folder / "types.csv")
         tables.write_table(people, folder / "annotators.csv")
         type_figures.profiles(result, level=options.level).savefig(folder / "profiles.png")
         type_figures.responsibilities(result).savefig(folder / "responsibilities.png")
         facts.write_json(summary, folder / "summary.json")
-        written = sorted(file.name for file in folder.iterdir())
-    remove_stale(options.out, written)
-    return written
+
+    with collected_warnings():
+        return outputs.write_folder(options.out, write, force=options.force)
 
 
 def _print(request: TypesCommand, model: rt.MixtureBTL, summary: dict[str, Any]) -> None:

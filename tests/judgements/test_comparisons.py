@@ -311,7 +311,7 @@ def test_counts_are_exact():
 @pytest.mark.parametrize(
     ("counts", "parts"),
     [
-        ([1, 0], ("whole numbers of votes from 1 to 2**53; row 1 (counted from 0) holds 0",)),
+        ([1, 0], ("whole numbers from 1 to 2**53; row 1 (counted from 0) holds 0",)),
         ([-2, 1], ("row 0 (counted from 0) holds -2",)),
         ([2**53 + 2, 1], ("from 1 to 2**53; row 0",)),
         (["1e300", 1], ("from 1 to 2**53; row 0",)),

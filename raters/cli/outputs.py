@@ -1,0 +1,236 @@
+"""Outputs of the command line: they appear whole or not at all, and never in place of a file that
+raters did not write."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from raters.errors import SettingError
+
+# Outputs are prepared in a folder of this name beside where they go, so that moving them there is
+# one step.
+_STAGE = ".raters-"
+# In each folder, the files that raters wrote there, by name.
+MANIFEST = ".raters-files.json"
+
+
+def check_writable(
+    path: Path,
+    *,
+    folder: bool,
+    option: str = "--out",
+    force: bool = False,
+    inputs: Sequence[Path | None] = (),
+    names: Sequence[str] = (),
+) -> None:
+    """Raise unless `path` can be written, before hours are spent on what should go there.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    folder : bool
+        Whether it is a folder for several files.
+    option : str
+        Option that names it.
+    force : bool
+        Whether files that raters did not write may be replaced.
+    inputs : sequence of pathlib.Path or None
+        Files that are read, and are never replaced.
+    names : sequence of str
+        Files that are sure to be written into the folder.
+
+    Raises
+    ------
+    SettingError
+        When it cannot.
+    """
+    if folder and path.exists() and not path.is_dir():
+        raise SettingError(f"{option} {str(path)!r} is a file; name a folder")
+    if not folder and path.is_dir():
+        raise SettingError(f"{option} {str(path)!r} is a folder; name a file")
+    if not folder and not path.parent.is_dir():
+        raise SettingError(
+            f"{option} {str(path)!r} cannot be written: there is no folder {str(path.parent)!r}"
+        )
+    for read in inputs:
+        if read is not None and path.exists() and read.exists() and path.samefile(read):
+            raise SettingError(
+                f"{option} {str(path)!r} is the file that is read; name another, so that it is not"
+                " lost"
+            )
+    _check_replaceable(path if folder else path.parent, names if folder else [path.name], force)
+    holder = _nearest_folder(path if folder else path.parent)
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=_STAGE, dir=holder))
+    except OSError as error:
+        raise SettingError(
+            f"{option} {str(path)!r} cannot be written: {error.strerror} in {str(holder)!r}"
+        ) from error
+
+
+def write_file(path: Path, write: Callable[[Path], object], *, force: bool = False) -> None:
+    """Write one file whole, or not at all.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    write : callable
+        Writes to the path that it is given, which has the same name.
+    force : bool
+        Whether a file that raters did not write may be replaced.
+
+    Raises
+    ------
+    SettingError
+        When it cannot be written, or not there; the message says where it is then.
+    """
+    _publish(path.parent, lambda stage: write(stage / path.name), force, whole=False)
+
+
+def write_folder(
+    folder: Path, write: Callable[[Path], object], *, force: bool = False, whole: bool = True
+) -> list[str]:
+    """Write several files into a folder, all or none.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+    write : callable
+        Writes into the folder that it is given.
+    force : bool
+        Whether files that raters did not write may be replaced.
+    whole : bool
+        Whether these are all files of the folder: those of an earlier run that this one has not
+        written are removed.
+
+    Returns
+    -------
+    list of str
+        Names of the files.
+
+    Raises
+    ------
+    SettingError
+        When they cannot be written, or not there; the message says where they are then.
+    """
+    return _publish(folder, write, force, whole=whole)
+
+
+def _publish(
+    folder: Path, write: Callable[[Path], object], force: bool, *, whole: bool
+) -> list[str]:
+    """Write into a stage beside the folder, or where that fails in the folder for temporary files,
+    and move what was written to its place."""
+    stage, failed = _filled(folder, write)
+    try:
+        if failed is not None:
+            raise failed
+        names = sorted(file.name for file in stage.iterdir())
+        folder.mkdir(parents=True, exist_ok=True)
+        _check_replaceable(folder, names, force)
+        _move(stage, folder, names, whole)
+    except (OSError, RuntimeError, SettingError) as error:
+        kept = stage.with_name(stage.name.replace(_STAGE, "raters-kept-", 1))
+        stage.rename(kept)
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SettingError(
+            f"{str(folder)!r} was not written to: {reason}; what was made is in {str(kept)!r}"
+        ) from error
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    return names
+
+
+def _filled(
+    folder: Path, write: Callable[[Path], object]
+) -> tuple[Path, OSError | RuntimeError | None]:
+    """A stage with everything in it, and why it is not beside the folder."""
+    failed: OSError | RuntimeError | None = None
+    for place in (_nearest_folder(folder), Path(tempfile.gettempdir())):
+        stage = None
+        try:
+            stage = Path(tempfile.mkdtemp(prefix=_STAGE, dir=place))
+            write(stage)
+        except BaseException as error:
+            if stage is not None:
+                shutil.rmtree(stage, ignore_errors=True)
+            # netCDF reports a full disk as a RuntimeError.
+            if not isinstance(error, (OSError, RuntimeError)):
+                raise
+            failed = failed or error
+        else:
+            return stage, failed
+    assert failed is not None
+    reason = getattr(failed, "strerror", None) or str(failed)
+    raise SettingError(f"nothing could be written to {str(folder)!r}: {reason}") from failed
+
+
+def _move(stage: Path, folder: Path, names: Iterable[str], whole: bool) -> None:
+    """Move files to their place, remove those of an earlier run, and note what was written."""
+    written = _manifest(folder)
+    if whole:
+        for name in [name for name, entry in written.items() if entry["whole"]]:
+            entry, path = written.pop(name), folder / name
+            if name not in names and path.is_file() and _digest(path) == entry["sha256"]:
+                path.unlink()
+    for name in names:
+        written[name] = {"sha256": _digest(stage / name), "whole": whole}
+        os.replace(stage / name, folder / name)
+    note = stage / MANIFEST
+    note.write_text(json.dumps({"files": written}, indent=1, ensure_ascii=False), "utf-8")
+    os.replace(note, folder / MANIFEST)
+
+
+def _check_replaceable(folder: Path, names: Iterable[str], force: bool) -> None:
+    """Raise for files that are not to be replaced."""
+    written = _manifest(folder)
+    for name in names:
+        path = folder / name
+        if not os.path.lexists(path):
+            continue
+        if path.is_symlink() or not path.is_file():
+            raise SettingError(
+                f"{str(path)!r} is a link, a folder or a device, and is not replaced; choose"
+                " another name"
+            )
+        if force:
+            continue
+        if not path.stat().st_mode & 0o222:
+            raise SettingError(
+                f"{str(path)!r} is read-only; choose another name, or replace it with --force"
+            )
+        if written.get(name, {}).get("sha256") != _digest(path):
+            raise SettingError(
+                f"{str(path)!r} is there already, and was not written by raters or has changed"
+                " since; choose another name, or replace it with --force"
+            )
+
+
+def _manifest(folder: Path) -> dict[str, dict[str, Any]]:
+    """Files that raters wrote into the folder; none where nothing can be read."""
+    try:
+        files = json.loads((folder / MANIFEST).read_text("utf-8"))["files"]
+        return {
+            str(name): {"sha256": str(entry["sha256"]), "whole": bool(entry["whole"])}
+            for name, entry in files.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _nearest_folder(path: Path) -> Path:
+    """The folder itself, or that of its parents which exists."""
+    path = path.resolve()
+    return next(parent for parent in (path, *path.parents) if parent.exists())
