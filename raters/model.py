@@ -237,6 +237,25 @@ class Model[Data: Judgements](abc.ABC):
         return ()
 
 
+def probability_of_mirror(competence: np.ndarray) -> float:
+    """Probability of the less probable of two mirrored worlds.
+
+    Parameters
+    ----------
+    competence : array, shape (chain, draw, judge)
+        Draws of what changes sign.
+
+    Returns
+    -------
+    float
+        Share of the draws on the smaller side of the direction that most of them lie along.
+    """
+    flat = np.asarray(competence, np.float64).reshape(-1, competence.shape[-1])
+    along = np.linalg.svd(flat, full_matrices=False)[2][0]
+    ahead = float((flat @ along > 0).mean())
+    return min(ahead, 1.0 - ahead)
+
+
 def identify(
     model: Model[Any], values: dict[str, np.ndarray], batch_ndim: int
 ) -> dict[str, np.ndarray]:

@@ -23,7 +23,7 @@ from raters.fitting.result import (
     responsibilities,
 )
 from raters.fitting.storage import shown, to_json
-from raters.inference import Backend
+from raters.inference import Backend, mirror
 from raters.inference.base import warn_unless_converged
 from raters.inference.defaults import default_backend
 from raters.inference.identification import identified
@@ -120,7 +120,10 @@ def fit(
         warnings.warn(sentence, DataWarning, stacklevel=2)
     begin = time.perf_counter()
     key = jax.random.key(seed)
-    draws = identified(program, backend.run(program, key, progress=progress, **earlier))
+    draws = backend.run(program, key, progress=progress, **earlier)
+    if not backend.exact:
+        draws = mirror.weighed(program, draws, np.random.default_rng(seed))
+    draws = identified(program, draws)
     mixed = (
         warn_unless_converged(draws.values, draws.facts.get("divergences", 0))
         if backend.exact

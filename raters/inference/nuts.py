@@ -13,12 +13,15 @@ import numpyro.infer
 from numpyro.distributions.transforms import biject_to
 
 from raters._validation import boolean, share, whole
+from raters.inference import mirror
 from raters.inference.base import NUMPYRO, Backend, Draws, last_draws, progress_bar
 from raters.model import Model, Values
 from raters.program import Program, inside
 
 # Steps between two updates of the progress bar.
 _BLOCK = 100
+
+_MIRROR = 0x6D6972726F72 % 2**31
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,7 @@ def _advance(
 
         def step(index: int, carry: tuple[Any, Any]) -> tuple[Any, Any]:
             state, fields = carry
-            state = kernel.sample(state, (data,), {})
+            state = _mirrored(kernel, model, data, kernel.sample(state, (data,), {}))
             return state, jax.tree.map(
                 lambda field, value: field.at[index].set(value), fields, collect(state)
             )
@@ -194,6 +197,24 @@ def _advance(
 
     results: tuple[Any, tuple[Values, Values]] = jax.lax.map(chain, states)
     return results
+
+
+def _mirrored(kernel: numpyro.infer.NUTS, model: Model[Any], data: Any, state: Any) -> Any:
+    """Take a Metropolis step to the mirror image for each `Sign`, whose sites are on the real line
+    and so their own unconstrained coordinates."""
+    for sign in mirror.signs(model):
+        # Far from the numbers by which NUTS splits its key, whose stream stays as it is.
+        own = jax.random.fold_in(state.rng_key, _MIRROR)
+        image = mirror.mirrored(sign, state.z)
+        energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(image)
+        moves = jnp.log(jax.random.uniform(own)) < state.potential_energy - energy
+        z, z_grad, energy = jax.tree.map(
+            partial(jnp.where, moves),
+            (image, slope, energy),
+            (state.z, state.z_grad, state.potential_energy),
+        )
+        state = state._replace(z=z, z_grad=z_grad, potential_energy=energy)
+    return state
 
 
 def _unconstrained(program: Program[Any], data: Any, start: Values | None, chains: int) -> Values:

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from raters._validation import whole
+from raters.inference import mirror
 from raters.inference.base import Backend, Draws, last_draws, numpy_seeds, progress_bar
 from raters.inference.polya_gamma import augmentation, latent_classes, sweep
 from raters.model import Values
@@ -159,10 +160,12 @@ class PGGibbs(Backend):
             data = sweep.on_device(data)
             row = data.take(slice(0, 1))
             draws: dict[str, list[np.ndarray]] = {name: [] for name in values}
+            own = rng.spawn(1)[0]
             for index in range(self.warmup + self.draws * self.thin):
                 if stop.is_set():
                     break
                 values = gibbs_sweep(plan, row, data, values, rng)
+                values = mirror.step(plan.model, row, values, own)
                 if index >= self.warmup and (index - self.warmup) % self.thin == 0:
                     for name in draws:
                         draws[name].append(np.asarray(values[name]))

@@ -6,17 +6,20 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters._validation import boolean, one_of, plain_positive, positive
 from raters.judgements.comparisons import Comparisons
-from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
+from raters.model import Model, Scale, Shift, Sign, Symmetry, Values, probability_of_mirror
 from raters.models.comparisons import _sites
 
 Competence = Literal["unit", "positive", "signed"]
 _LOW = {"unit": 0.0, "positive": 0.0, "signed": None}
+# Probability of the mirrored world from which on a fit warns of it.
+_OPEN = 0.05
 _HIGH = {"unit": 1.0, "positive": None, "signed": None}
 
 
@@ -175,6 +178,24 @@ class ExtendedBTL(Model[Comparisons]):
                 "position_bias_spread": jnp.asarray(0.5),
             }
         return start
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
+    ) -> tuple[str, ...]:
+        """Say when the votes leave open whether the crowd or its adversaries are right."""
+        if self.competence != "signed":
+            return ()
+        less = probability_of_mirror(draws["competence"])
+        if less < _OPEN:
+            return ()
+        return (
+            (
+                "the votes leave open which way round the order is: with probability"
+                f" {less:.2f} it is the mirror image, in which adversaries are experts and experts"
+                " adversaries; one annotator who is known to be good, or a few pairs whose order is"
+                " known, would decide it"
+            ),
+        )
 
     def why_not(self, data: Comparisons) -> str | None:
         """Refuse a position bias for votes without an order of presentation."""
