@@ -17,6 +17,7 @@ from raters.acquisition.campaign.exports import roles_of
 from raters.cli import outputs, tables
 from raters.errors import DataError
 from raters.judgements.names import name_text
+from raters.reporting.cells import for_people, unmarked
 
 _MARK = {"label-studio": "-config.xml", "argilla": "-settings.json"}
 
@@ -35,7 +36,7 @@ def answers_in(path: Path, campaign: Campaign) -> dict[str, str]:
     asked = campaign.asked.to_dataframe()
     roles = [name for name in campaign.pool.question_names() if name != "by"]
     for place, row in enumerate(rows, 1):
-        question, answer = row["id"].strip(), row["answer"]
+        question, answer = row["id"].strip(), unmarked(row["answer"])
         if not answer:
             continue
         if answer.isspace():
@@ -48,7 +49,7 @@ def answers_in(path: Path, campaign: Campaign) -> dict[str, str]:
             if (
                 name
                 and question in asked.index
-                and name_text(asked.loc[question, role]).strip() != name
+                and name_text(asked.loc[question, role]).strip() not in (name, unmarked(name))
             ):
                 raise DataError(
                     f"row {place} of {str(path)!r} has {name!r} in column {role} for question"
@@ -92,6 +93,8 @@ def read_json(path: Path) -> Any:
 def write_questions(questions: xr.Dataset, path: Path, *, force: bool) -> None:
     """Questions as a table with an empty column for the answers, which `answers_in` reads."""
     table = shown(questions).assign(answer="")
+    if tables.table_format(path) in ("CSV", "TSV"):
+        table = for_people(table)
     outputs.write_file(path, partial(tables.write_table, table), force=force)
 
 

@@ -29,7 +29,7 @@ from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingErr
 from raters.inference import Backend
 from raters.inference.defaults import default_backend
 from raters.judgements.base import Judgements
-from raters.kinds import Kind, registered_kinds
+from raters.kinds import Kind, kind_of, registered_kinds
 from raters.model import Model
 from raters.program import Program
 
@@ -129,9 +129,15 @@ def check_needs(model: Model[Any], kind: Kind, columns: ColumnOptions) -> None:
 def check_features(program: Program[Any], columns: ColumnOptions) -> None:
     """`SettingError` when features are given that the model does not read."""
     if "features" in columns.given and "feature" not in program.axes:
+        needs = kind_of(program.data).needs
+        users = [
+            model_flag(one)
+            for one, roles in needs.items()
+            if isinstance(one, type) and "features" in roles
+        ]
         raise SettingError(
             f"{columns.flag('features')} is of no use to {model_flag(type(program.model))}; leave"
-            " it out"
+            f" it out, or write {' or '.join(users)}"
         )
 
 

@@ -17,7 +17,7 @@ from rich.markup import escape
 
 import raters as rt
 from raters import _validation
-from raters.cli import console, outputs, tables
+from raters.cli import console, outputs
 from raters.cli.fitting import backend_of, built, collected_warnings
 from raters.cli.options import ColumnOptions, FitOptions, Force, ModelOptions, option, settings
 from raters.cli.reading import Source, read, source_of
@@ -26,6 +26,7 @@ from raters.figures import types as type_figures
 from raters.inference import Backend
 from raters.judgements.base import Judgements
 from raters.reporting import facts
+from raters.reporting.cells import write_csv
 
 # Model of the command, where nothing else is asked for.
 MODEL = rt.MixtureBTL(num_types=3)
@@ -276,8 +277,8 @@ def _write(
 
     def write(folder: Path) -> None:
         result.to_netcdf(folder / "result.nc")
-        tables.write_table(items, folder / "types.csv")
-        tables.write_table(people, folder / "annotators.csv")
+        write_csv(items, folder / "types.csv")
+        write_csv(people, folder / "annotators.csv")
         type_figures.profiles(result, level=options.level).savefig(folder / "profiles.png")
         type_figures.responsibilities(result).savefig(folder / "responsibilities.png")
         facts.write_json(summary, folder / "summary.json")

@@ -192,6 +192,10 @@ def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()).spawn(number)
 
 
+# R-hat and effective sample sizes need halves of a chain.
+_FEWEST = 4
+
+
 def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -> dict[str, float]:
     """Largest R-hat and smallest bulk effective sample size over all variables; warns when
     either is poor.
@@ -224,19 +228,27 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
             stacklevel=3,
         )
         return {"max_rhat": np.nan, "min_ess": 0.0}
+    chains, number = next(iter(values.values())).shape[:2]
+    if number < _FEWEST:
+        warnings.warn(
+            f"{number} draw(s) of a chain say nothing of its convergence; draw at least"
+            f" {_FEWEST}, and better 1000",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+        return {"max_rhat": np.nan, "min_ess": 0.0}
     worst_rhat, worst_ess = ("", 1.0), ("", np.inf)
     for name, draws in values.items():
         chains, number = draws.shape[:2]
         flat = np.asarray(draws, np.float64).reshape(chains, number, -1)
         flat = flat[:, :, np.ptp(flat, axis=(0, 1)) > 0]
-        if number < 4 or flat.shape[-1] == 0:
+        if flat.shape[-1] == 0:
             continue
         ess = array_stats.ess(flat, chain_axis=0, draw_axis=1, method="bulk")
         worst_ess = min(worst_ess, (name, float(np.min(ess))), key=lambda entry: entry[1])
         if chains > 1:
             rhat = array_stats.rhat(flat, chain_axis=0, draw_axis=1)
             worst_rhat = max(worst_rhat, (name, float(np.max(rhat))), key=lambda entry: entry[1])
-    chains, number = next(iter(values.values())).shape[:2]
     if worst_rhat[1] > 1.01 or worst_ess[1] < 100 * chains:
         rhat = (
             f"largest R-hat {worst_rhat[1]:.3f} ({worst_rhat[0]}; should be at most 1.01)"

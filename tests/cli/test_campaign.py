@@ -15,6 +15,7 @@ import pytest
 
 import raters as rt
 from raters.acquisition.campaign.campaign import Campaign
+from raters.errors import DataWarning
 from tests.cli.test_app import RATERS, refused, run
 
 ROOT = Path(__file__).parents[2]
@@ -560,3 +561,34 @@ def test_no_command_is_a_question_for_help(capsys):
     code, out, err = run(capsys, "campaign")
     assert (code, err) == (0, "")
     assert "withdraw" in out
+
+
+def test_every_answer_comes_back_whatever_the_items_are_called(tmp_path, capsys):
+    """What breaks lines, looks like a formula or like nothing, and differs by space only."""
+    items = ["a\u2028b", "c\x85d", "e\x0bf", "g\nh", "i\r\nj", "=cmd", "+x", "'@y", "None", "NA"]
+    items += ["00", "0", " tea", "tea", 'a "b", c;d', "1.0", "é", "e\u0301"]
+    table, journal = tmp_path / "q.csv", tmp_path / "a.db"
+    with pytest.warns(DataWarning, match="told apart by"):
+        pool = rt.Candidates.pairs(items=items, annotators=["ann"])
+    policy = rt.Policy(score=rt.acquisition.Random())
+    rt.Campaign(journal, rt.BTL(), pool, policy=policy)
+    number = 60
+    ask = ("campaign", "ask", journal, "--number", number, "--out", table, "--quiet")
+    assert run(capsys, *ask)[0] == 0
+    with table.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    answers = {}
+    for place, row in enumerate(rows):
+        row["answer"] = row[("first", "second")[place % 2]]
+        answers[row["id"]] = place % 2 == 0
+    with table.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    code, _, err = run(capsys, "campaign", "tell", journal, table)
+    assert (code, err) == (0, f"raters: {number} new answer(s)\n")
+    told = Campaign.open(journal)
+    assert told.data.num_votes == number
+    asked = told.asked.to_dataframe()
+    for one, first in answers.items():
+        assert asked.loc[one, "answer"] == asked.loc[one, "first" if first else "second"]

@@ -13,6 +13,7 @@ from raters.auditing.labels import item_labels
 from raters.fitting.result import data_of
 from raters.kinds import AuditContext, Column, Matrix, Section, Table
 from raters.reporting import facts
+from raters.reporting.cells import write_csv
 from raters.reporting.sentences import about, counted, reason_of
 
 # Most doubtful items in a report.
@@ -137,7 +138,7 @@ def items(context: AuditContext) -> Section | None:
             "expected_share_wrong": share,
         },
         files={
-            "items.csv": lambda path: frame.to_csv(path, index=False),
+            "items.csv": lambda path: write_csv(frame, path),
             "certainty.png": lambda path: figures.certainty(labelled).savefig(path),
         },
         limits=(
@@ -166,7 +167,7 @@ def confusion(context: AuditContext) -> Section | None:
         return None
     table = audit.confusion
     files = {
-        "confusion.csv": lambda path: table.to_dataframe().reset_index().to_csv(path, index=False),
+        "confusion.csv": lambda path: write_csv(table.to_dataframe().reset_index(), path),
         "confusions.png": lambda path: figures.confusions(audit).savefig(path),
     }
     title = "Confusion matrices"

@@ -1,0 +1,50 @@
+"""Cells of tables that people open in a spreadsheet."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+# A number with a sign is no formula. What looks marked is marked once more, so that it comes back.
+_FORMULA = re.compile(r"'*([=@\t\r]|[+-](?!\d*\.?\d+$))").match
+
+
+def for_people(table: pd.DataFrame) -> pd.DataFrame:
+    """Mark text that a spreadsheet would run as a formula by an apostrophe, so that it stays text.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+
+    Returns
+    -------
+    pandas.DataFrame
+    """
+    return table.map(lambda cell: f"'{cell}" if isinstance(cell, str) and _FORMULA(cell) else cell)
+
+
+def unmarked(cell: str) -> str:
+    """The text of a cell that `for_people` may have marked.
+
+    Parameters
+    ----------
+    cell : str
+
+    Returns
+    -------
+    str
+    """
+    return cell[1:] if cell[:1] == "'" and _FORMULA(cell[1:]) else cell
+
+
+def write_csv(table: pd.DataFrame, path: Path) -> None:
+    """Write a table for people as CSV.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+    path : pathlib.Path
+    """
+    for_people(table).to_csv(path, index=False)
