@@ -56,8 +56,8 @@ class Scale:
 
 @dataclass(frozen=True)
 class Sign:
-    """The likelihood is unchanged when all `sites` change sign together; the prior must prefer one
-    of the two.
+    """The likelihood is unchanged when all `sites`, which lie on the real line, change sign
+    together; the prior says how probable each of the two is.
 
     Parameters
     ----------
@@ -251,7 +251,10 @@ def probability_of_mirror(competence: np.ndarray) -> float:
         Share of the draws on the smaller side of the direction that most of them lie along.
     """
     flat = np.asarray(competence, np.float64).reshape(-1, competence.shape[-1])
-    along = np.linalg.svd(flat, full_matrices=False)[2][0]
+    if not flat.size or not np.isfinite(flat).all():
+        return 0.0
+    # A few hundred draws show the direction.
+    along = np.linalg.svd(flat[:: -(-len(flat) // 400)], full_matrices=False)[2][0]
     ahead = float((flat @ along > 0).mean())
     return min(ahead, 1.0 - ahead)
 

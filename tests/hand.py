@@ -43,6 +43,11 @@ def votes(*rows: tuple, **options) -> rt.Comparisons:
     )
 
 
+def visible(folder: Path) -> set[str]:
+    """Names of the files of a folder, without the list of those that raters wrote."""
+    return {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+
+
 def stored(path: Path) -> xr.DataTree:
     """A result read whole from its file, which is closed: netCDF4 ends the process now and then
     when a file is opened while an earlier look at it is thrown away."""

@@ -20,7 +20,7 @@ from raters.errors import BackendError
 from raters.inference.base import progress_bar
 from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.conditionals import observation
-from raters.inference.polya_gamma.gibbs import gibbs_sweep
+from raters.inference.polya_gamma.gibbs import gibbs_step
 from raters.judgements.base import Judgements
 from raters.model import Model, Shift, Values
 from raters.program import Program, trace
@@ -233,7 +233,7 @@ def _alternating(
         for current, chain_key in zip(starts, jax.random.split(key, chains), strict=True):
             for sweep_key in jax.random.split(chain_key, sweeps):
                 answers = _answers(model, asked, current, sweep_key)
-                current = gibbs_sweep(plan, row, _with(asked, answers), current, rng)
+                current = gibbs_step(plan, row, _with(asked, answers), current, rng, rng)
                 current = {name: np.asarray(value) for name, value in current.items()}
                 kept.append(current)
                 given.append(answers)

@@ -207,9 +207,9 @@ def _write(output: OutputOptions, findings: Findings, summary: Mapping[str, Any]
     context = findings.context
 
     def write(folder: Path) -> None:
-        context.result.to_netcdf(folder / "result.nc")
+        outputs.to_netcdf(context.result, folder / "result.nc")
         if context.dropped is not None:
-            context.dropped.to_netcdf(folder / "result-dropped.nc")
+            outputs.to_netcdf(context.dropped, folder / "result-dropped.nc")
         for files in (*(section.files for section in findings.sections), _figures(context.audit)):
             for name, write_one in files.items():
                 write_one(folder / name)
@@ -320,7 +320,7 @@ def fit(
         check_features(Program(fitted, table.data), columns)
         fitting.note(*table.notes)
         result = rt.fit(fitted, table.data, backend, seed=fitting.seed, progress=fitting.bars)
-    outputs.write_file(out, result.to_netcdf, force=force)
+    outputs.write_file(out, partial(outputs.to_netcdf, result), force=force)
     fitting.note(f"wrote {out} ({fitted!r}, {result.attrs['seconds']:.1f} s)")
 
 
@@ -380,7 +380,9 @@ def suggest(request: SuggestCommand) -> None:
             seed=request.seed,
         )
     if request.out is not None:
-        outputs.write_file(request.out, partial(tables.write_table, table), force=request.force)
+        outputs.write_file(
+            request.out, partial(tables.write_for_people, table), force=request.force
+        )
     page.print_questions(console.Output(), data, table, "")
 
 

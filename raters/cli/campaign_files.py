@@ -17,7 +17,7 @@ from raters.acquisition.campaign.exports import roles_of
 from raters.cli import outputs, tables
 from raters.errors import DataError
 from raters.judgements.names import name_text
-from raters.reporting.cells import for_people, unmarked
+from raters.reporting.cells import unmarked
 
 _MARK = {"label-studio": "-config.xml", "argilla": "-settings.json"}
 
@@ -36,7 +36,7 @@ def answers_in(path: Path, campaign: Campaign) -> dict[str, str]:
     asked = campaign.asked.to_dataframe()
     roles = [name for name in campaign.pool.question_names() if name != "by"]
     for place, row in enumerate(rows, 1):
-        question, answer = row["id"].strip(), unmarked(row["answer"])
+        question, answer = row["id"].strip(), row["answer"]
         if not answer:
             continue
         if answer.isspace():
@@ -49,7 +49,7 @@ def answers_in(path: Path, campaign: Campaign) -> dict[str, str]:
             if (
                 name
                 and question in asked.index
-                and name_text(asked.loc[question, role]).strip() not in (name, unmarked(name))
+                and name_text(asked.loc[question, role]).strip() != name
             ):
                 raise DataError(
                     f"row {place} of {str(path)!r} has {name!r} in column {role} for question"
@@ -69,6 +69,8 @@ def answers_in(path: Path, campaign: Campaign) -> dict[str, str]:
 def _rows_of(path: Path) -> list[dict[str, str]]:
     """Rows as text."""
     table = tables.read_table(path)
+    if tables.table_format(path) in ("CSV", "TSV"):
+        table = table.map(unmarked)
     for name in ("id", "answer"):
         if name not in table:
             raise DataError(
@@ -93,9 +95,7 @@ def read_json(path: Path) -> Any:
 def write_questions(questions: xr.Dataset, path: Path, *, force: bool) -> None:
     """Questions as a table with an empty column for the answers, which `answers_in` reads."""
     table = shown(questions).assign(answer="")
-    if tables.table_format(path) in ("CSV", "TSV"):
-        table = for_people(table)
-    outputs.write_file(path, partial(tables.write_table, table), force=force)
+    outputs.write_file(path, partial(tables.write_for_people, table), force=force)
 
 
 def shown(questions: xr.Dataset) -> pd.DataFrame:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import xarray as xr
+
 from raters.errors import SettingError
 
 # Outputs are prepared in a folder of this name beside where they go, so that moving them there is
@@ -123,6 +125,14 @@ def write_folder(
     return _publish(folder, write, force, whole=whole)
 
 
+def to_netcdf(result: xr.DataTree, path: Path) -> None:
+    """Write a result; netCDF reports a full disk as a RuntimeError."""
+    try:
+        result.to_netcdf(path)
+    except RuntimeError as error:
+        raise OSError(f"the netCDF file cannot be written ({error})") from error
+
+
 def _publish(
     folder: Path, write: Callable[[Path], object], force: bool, *, whole: bool
 ) -> list[str]:
@@ -136,23 +146,25 @@ def _publish(
         folder.mkdir(parents=True, exist_ok=True)
         _check_replaceable(folder, names, force)
         _move(stage, folder, names, whole)
-    except (OSError, RuntimeError, SettingError) as error:
+    except (OSError, SettingError) as error:
         kept = stage.with_name(stage.name.replace(_STAGE, "raters-kept-", 1))
         stage.rename(kept)
+        (kept / MANIFEST).unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or str(error)
+        left = sorted(file.name for file in kept.iterdir())
+        place = folder / left[0] if len(left) == 1 else folder
         raise SettingError(
-            f"{str(folder)!r} was not written to: {reason}; what was made is in {str(kept)!r}"
+            f"{str(place)!r} was not written: {reason}; what was made ({', '.join(left)}) is in"
+            f" {str(kept)!r}"
         ) from error
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     return names
 
 
-def _filled(
-    folder: Path, write: Callable[[Path], object]
-) -> tuple[Path, OSError | RuntimeError | None]:
+def _filled(folder: Path, write: Callable[[Path], object]) -> tuple[Path, OSError | None]:
     """A stage with everything in it, and why it is not beside the folder."""
-    failed: OSError | RuntimeError | None = None
+    failed: OSError | None = None
     for place in (_nearest_folder(folder), Path(tempfile.gettempdir())):
         stage = None
         try:
@@ -161,8 +173,7 @@ def _filled(
         except BaseException as error:
             if stage is not None:
                 shutil.rmtree(stage, ignore_errors=True)
-            # netCDF reports a full disk as a RuntimeError.
-            if not isinstance(error, (OSError, RuntimeError)):
+            if not isinstance(error, OSError):
                 raise
             failed = failed or error
         else:
@@ -173,19 +184,26 @@ def _filled(
 
 
 def _move(stage: Path, folder: Path, names: Iterable[str], whole: bool) -> None:
-    """Move files to their place, remove those of an earlier run, and note what was written."""
+    """Note what is written, move files to their place, and remove those of an earlier run.
+
+    The note comes first and holds the digests before and after, so that whatever ends this, the
+    files there are known as those of raters.
+    """
+    own = {name: _digest(stage / name) for name in names}
     written = _manifest(folder)
-    if whole:
-        for name in [name for name, entry in written.items() if entry["whole"]]:
-            entry, path = written.pop(name), folder / name
-            if name not in names and path.is_file() and _digest(path) == entry["sha256"]:
-                path.unlink()
-    for name in names:
-        written[name] = {"sha256": _digest(stage / name), "whole": whole}
-        os.replace(stage / name, folder / name)
+    earlier = {name: entry for name, entry in written.items() if entry["whole"] and whole}
+    for name, digest in own.items():
+        before = written.get(name, {"sha256": []})["sha256"]
+        written[name] = {"sha256": [digest, *before[:1]], "whole": whole}
     note = stage / MANIFEST
     note.write_text(json.dumps({"files": written}, indent=1, ensure_ascii=False), "utf-8")
     os.replace(note, folder / MANIFEST)
+    for name in own:
+        os.replace(stage / name, folder / name)
+    for name in earlier.keys() - own.keys():
+        path = folder / name
+        if path.is_file() and _digest(path) in earlier[name]["sha256"]:
+            path.unlink()
 
 
 def _check_replaceable(folder: Path, names: Iterable[str], force: bool) -> None:
@@ -206,7 +224,7 @@ def _check_replaceable(folder: Path, names: Iterable[str], force: bool) -> None:
             raise SettingError(
                 f"{str(path)!r} is read-only; choose another name, or replace it with --force"
             )
-        if written.get(name, {}).get("sha256") != _digest(path):
+        if _digest(path) not in written.get(name, {"sha256": []})["sha256"]:
             raise SettingError(
                 f"{str(path)!r} is there already, and was not written by raters or has changed"
                 " since; choose another name, or replace it with --force"
@@ -218,7 +236,7 @@ def _manifest(folder: Path) -> dict[str, dict[str, Any]]:
     try:
         files = json.loads((folder / MANIFEST).read_text("utf-8"))["files"]
         return {
-            str(name): {"sha256": str(entry["sha256"]), "whole": bool(entry["whole"])}
+            str(name): {"sha256": list(map(str, entry["sha256"])), "whole": bool(entry["whole"])}
             for name, entry in files.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -11,12 +11,14 @@ import re
 import shlex
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pandas as pd
 
 from raters.errors import DataError
+from raters.reporting.cells import for_people
 
 _FORMATS = {
     ".csv": "CSV",
@@ -109,9 +111,10 @@ def _encoding(path: Path) -> str:
 
 def _undecoded(path: Path, error: UnicodeDecodeError) -> str:
     """What is wrong with bytes that are no text, and a line that mends it."""
-    return (
-        f"it is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8, or write"
-        f" iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(str(path))} > utf8.csv"
+    packed = path.suffix.lower() == ".gz"
+    line = f"iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(str(path))} > utf8{path.suffix}"
+    return f"it is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8" + (
+        ", and compress it then" if packed else f", or write {line}"
     )
 
 
@@ -119,10 +122,14 @@ def _separated(path: Path, usual: str) -> pd.DataFrame:
     """A table of text, with columns apart by the mark that its header shows."""
     encoding = _encoding(path)
     with io.TextIOWrapper(_opened(path), encoding, newline="") as file:
-        first = file.readline()
+        # As far as the fields that `csv` takes go.
+        line = partial(file.readline, csv.field_size_limit())
+        skipped, first = 0, line()
+        while first and not first.strip():
+            skipped, first = skipped + 1, line()
         # Excel writes the mark into a line before the header.
         told = re.fullmatch(r'"?sep=(.)"?', first.rstrip("\r\n"))
-        header = file.readline() if told else first
+        header = line() if told else first
     # With the header among the rows, a row that is longer is an error.
     table: pd.DataFrame = pd.read_csv(
         path,
@@ -130,7 +137,7 @@ def _separated(path: Path, usual: str) -> pd.DataFrame:
         header=None,
         dtype=str,
         na_filter=False,
-        skiprows=int(told is not None),
+        skiprows=skipped + int(told is not None),
         encoding=encoding,
     )
     names = [name or f"column {place}" for place, name in enumerate(table.iloc[0], 1)]
@@ -193,6 +200,12 @@ def names_in(text: str) -> list[str]:
 
 
 # ---------------------------------------------------------------- writing
+
+
+def write_for_people(table: pd.DataFrame, path: Path) -> None:
+    """A table by the ending of `path`, in which text stays text where a spreadsheet opens it."""
+    in_spreadsheets = table_format(path) in ("CSV", "TSV")
+    write_table(for_people(table) if in_spreadsheets else table, path)
 
 
 def write_table(columns: Mapping[str, Any] | pd.DataFrame, path: Path) -> None:

@@ -276,7 +276,7 @@ def _write(
     """Everything into the folder, or nothing; gives the names of the files."""
 
     def write(folder: Path) -> None:
-        result.to_netcdf(folder / "result.nc")
+        outputs.to_netcdf(result, folder / "result.nc")
         write_csv(items, folder / "types.csv")
         write_csv(people, folder / "annotators.csv")
         type_figures.profiles(result, level=options.level).savefig(folder / "profiles.png")

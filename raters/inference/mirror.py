@@ -112,7 +112,8 @@ def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Dr
         = \operatorname{E}_{\theta \sim q}\left[\frac{p(g\theta)}{p(\theta)}\right].
 
     So many draws are exchanged for mirror images of draws taken with weights in proportion to that
-    ratio.
+    ratio. A single draw, which is the mode, and draws that are not finite stay as they are, and so
+    does the mode.
 
     Parameters
     ----------
@@ -127,14 +128,14 @@ def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Dr
     """
     row = jax.tree.map(jnp.asarray, program.data.first_unit())
     for sign in signs(program.model):
-        if not draws.values or not next(iter(draws.values.values())).size:
-            continue
         flat = {
             name: np.asarray(value).reshape(-1, *np.shape(value)[2:])
             for name, value in draws.values.items()
         }
         log_ratio = np.asarray(_log_odds_of_draws(program.model, sign, row, flat), np.float64)
         number = len(log_ratio)
+        if number < 2 or not np.isfinite(log_ratio).all():
+            continue
         log_of_modes = float(logsumexp(log_ratio)) - np.log(number)
         other = rng.random(number) < expit(log_of_modes)
         weight = np.exp(log_ratio - logsumexp(log_ratio))
@@ -150,8 +151,6 @@ def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Dr
         draws = draws._replace(
             values=values, stats=_densities(draws.stats, source, other, log_ratio, log_of_modes)
         )
-        if draws.mode and log_of_modes > 0:
-            draws = draws._replace(mode=mirrored(sign, draws.mode))
     return draws
 
 

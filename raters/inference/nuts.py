@@ -202,9 +202,9 @@ def _advance(
 def _mirrored(kernel: numpyro.infer.NUTS, model: Model[Any], data: Any, state: Any) -> Any:
     """Take a Metropolis step to the mirror image for each `Sign`, whose sites are on the real line
     and so their own unconstrained coordinates."""
-    for sign in mirror.signs(model):
+    for place, sign in enumerate(mirror.signs(model)):
         # Far from the numbers by which NUTS splits its key, whose stream stays as it is.
-        own = jax.random.fold_in(state.rng_key, _MIRROR)
+        own = jax.random.fold_in(state.rng_key, _MIRROR + place)
         image = mirror.mirrored(sign, state.z)
         energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(image)
         moves = jnp.log(jax.random.uniform(own)) < state.potential_energy - energy

@@ -349,10 +349,12 @@ class Judgements(Parts, Storing):
                 )
         for column, axis in self.axes.items():
             if (codes := getattr(self, column)) is not None:
-                # Only sets and true classes have places for none.
-                least = 0 if column == self.answer or axis == self.judge else -1
-                size = len(self.coords[axis])
-                wrong = (np.asarray(codes) < least) | (np.asarray(codes) >= size)
+                # Only sets and known classes have places for none.
+                none = column == self.known or np.ndim(codes) > 1
+                values, size = np.asarray(codes), len(self.coords[axis])
+                wrong = ~((values >= (-1 if none else 0)) & (values < size))
+                if values.dtype.kind not in "iu":
+                    wrong = np.ones_like(wrong)
                 self._refuse(column, wrong, f"it must be codes of the {size} {plural(axis)}")
         count = np.asarray(self.weight, float)
         self._refuse("count", ~(np.isfinite(count) & (count >= 0)), "it must be at least 0")

@@ -383,7 +383,7 @@ class Grouped(Judgements):
                 value=group[:10].tolist(),
                 problem=f"does not ascend from 0 to at most {self.num_units - 1}",
                 expected="make the container from codes of groups in any order",
-                instead=f"{type(self).__name__}.of_all(codes, columns)",
+                instead=f"{type(self).__name__}.of_all(codes, columns, **names)",
             )
 
     # ---------------------------------------------------------------- storing

@@ -222,7 +222,7 @@ def _is_whole(value: Any) -> bool:
 def check_text(values: Iterable[Any], parameter: str, column: str | None = None) -> None:
     """Raise `DataError` for names that no file keeps: bytes that are not UTF-8, halves of surrogate
     pairs, and the character NUL."""
-    where = "" if column is None else f"column {column!r} (for {parameter}=) "
+    where = f"{parameter}= " if column is None else f"column {column!r} (for {parameter}=) "
     for value in values:
         if not isinstance(value, (str, bytes)):
             continue
@@ -234,7 +234,7 @@ def check_text(values: Iterable[Any], parameter: str, column: str | None = None)
         if wrong:
             raise DataError(
                 f"{where}holds {shown(value)}, which has {wrong}; names must be text that can be"
-                " written as UTF-8".removeprefix(" "),
+                " written as UTF-8",
                 parameter=parameter,
                 value=column or shown(value),
                 problem=f"holds {shown(value)}, which has {wrong}",

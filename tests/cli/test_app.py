@@ -19,12 +19,13 @@ import pytest
 import raters as rt
 from raters.cli import app as cli
 from raters.cli import audit, fitting, simulate
-from raters.cli.options import ColumnOptions, FitOptions, GeneratedOptions, worded
+from raters.cli.options import ColumnOptions, FitOptions, GeneratedOptions, OutputOptions, worded
+from raters.cli.outputs import write_folder
 from raters.cli.reading import read, source_of
 from raters.errors import DataError, DataWarning
 from raters.kinds import AuditContext
 from raters.program import Program
-from tests.hand import stored
+from tests.hand import stored, visible
 
 RATERS = [sys.executable, "-m", "raters.cli.app"]
 
@@ -125,7 +126,7 @@ def test_the_audit_writes_a_result_that_arviz_reads_and_figures(audited):
         "competences.png",
         "auditor.png",
     }
-    assert {file.name for file in out.iterdir()} == names
+    assert visible(out) == names
     result = stored(out / "result.nc")
     assert result.posterior["competence"].dims == ("chain", "draw", "annotator")
     assert "reward[0]" in az.summary(result, var_names=["reward"]).index
@@ -215,7 +216,7 @@ def test_fit_with_btl_needs_no_annotators_and_the_audit_says_so(crowd, tmp_path,
     assert "No audit of annotators: --model btl" in printed
     assert "anyone" in printed
     assert "… 4 more …" in printed
-    assert {file.name for file in out.iterdir()} == {"result.nc", "summary.json", "rewards.png"}
+    assert visible(out) == {"result.nc", "summary.json", "rewards.png"}
     code, _, err = run(capsys, "fit", crowd, *options[:-2], "--out", tmp_path / "btl.nc")
     assert (code, err) == (0, "")
     assert set(stored(tmp_path / "btl.nc").posterior) == {"reward", "reward_scale"}
@@ -223,13 +224,13 @@ def test_fit_with_btl_needs_no_annotators_and_the_audit_says_so(crowd, tmp_path,
 
 def test_figures_of_an_earlier_audit_do_not_stay_among_the_new(audited, tmp_path):
     stale = tmp_path / "competences.png"
-    stale.write_bytes(b"old")
+    write_folder(tmp_path, lambda folder: (folder / stale.name).write_bytes(b"old"))
     mine = tmp_path / "notes.txt"
     mine.write_text("keep me")
     result = stored(audited[0] / "result.nc")
     program = Program(rt.model_of(result), rt.Comparisons.from_result(result))
     nothing = audit.Findings(AuditContext(program, result, None, 0.9), (), pd.DataFrame(), "")
-    audit._write(tmp_path, nothing, {})
+    audit._write(OutputOptions(tmp_path), nothing, {})
     assert not stale.exists()
     assert mine.exists()
 
@@ -440,14 +441,13 @@ def test_an_interruption_while_writing_leaves_what_was_there(
         raise KeyboardInterrupt
 
     out = tmp_path / "out"
-    out.mkdir()
-    (out / "result.nc").write_text("of yesterday")
+    write_folder(out, lambda folder: (folder / "result.nc").write_text("of yesterday"))
     result = stored(audited[0] / "result.nc")
     monkeypatch.setattr(rt, "fit", lambda *_, **__: result)
     monkeypatch.setattr("raters.figures.competences", interrupt)
     code, _, err = run(capsys, "audit", crowd, "--out", out, "--quiet")
     assert (code, err) == (130, "raters: interrupted; nothing was written\n")
-    assert [file.name for file in out.iterdir()] == ["result.nc"]
+    assert visible(out) == {"result.nc"}
     assert (out / "result.nc").read_text() == "of yesterday"
     assert list(tmp_path.iterdir()) == [out]
 

@@ -14,10 +14,11 @@ import pytest
 import raters as rt
 from raters.cli import app as cli
 from raters.cli.generated import dashed
+from raters.cli.outputs import write_folder
 from raters.cli.reading import read as read_table
 from raters.cli.reading import source_of
 from tests.cli.test_app import columns, refused, run
-from tests.hand import stored
+from tests.hand import stored, visible
 
 ROLES = ("--item", "item", "--label", "label", "--annotator", "annotator")
 QUICK = ("--backend", "em", "--draws", 60)
@@ -96,7 +97,7 @@ NAMED = ("--item", "page", "--label", "says", "--annotator", "who")
 def test_the_audit_writes_tables_figures_and_a_result(audited):
     figures = {"confusions.png", "competences.png", "auditor.png", "certainty.png"}
     written = {"result.nc", "result-dropped.nc", "summary.json", "items.csv", "confusion.csv"}
-    assert {file.name for file in audited.iterdir()} == figures | written
+    assert visible(audited) == figures | written
     assert all((audited / name).read_bytes().startswith(b"\x89PNG") for name in figures)
     result = stored(audited / "result.nc")
     assert result.posterior["confusion"].dims == (
@@ -201,7 +202,7 @@ def test_features_reach_the_model(crowd, tmp_path, capsys):
 
 @pytest.mark.parametrize("model", ["majority-vote", "pooled"])
 def test_annotators_taken_as_alike_are_not_audited(model, crowd, tmp_path, capsys):
-    (tmp_path / "confusion.csv").write_text("of an earlier audit")
+    write_folder(tmp_path, lambda folder: (folder / "confusion.csv").write_text("earlier"))
     (tmp_path / "notes.txt").write_text("keep me")
     code, printed, _ = run(capsys, "audit", crowd, "--model", model, *QUICK, "--out", tmp_path)
     assert code == 0
@@ -210,7 +211,7 @@ def test_annotators_taken_as_alike_are_not_audited(model, crowd, tmp_path, capsy
     )
     assert "anyone" in printed
     names = {"result.nc", "summary.json", "items.csv", "certainty.png", "notes.txt"}
-    assert {file.name for file in tmp_path.iterdir()} == names
+    assert visible(tmp_path) == names
 
 
 def test_suggest_reads_a_saved_result(audited, tmp_path, capsys):

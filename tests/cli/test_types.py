@@ -17,10 +17,11 @@ from raters.cli import app as cli
 from raters.cli import types as type_commands
 from raters.cli.fitting import built
 from raters.cli.options import ModelOptions
+from raters.cli.outputs import write_folder
 from raters.cli.reading import read, source_of
 from raters.cli.simulate import votes_table
 from tests.cli.test_app import columns, refused, run
-from tests.hand import stored
+from tests.hand import stored, visible
 
 QUICK = ("--draws", 60, "--reward-scale", 1.5)
 NAMED = ("--winner", "winner", "--loser", "loser", "--annotator", "annotator")
@@ -56,12 +57,7 @@ def found(tasted) -> Path:
 
 def test_it_writes_tables_figures_and_a_result(found):
     figures = {"profiles.png", "responsibilities.png"}
-    assert {file.name for file in found.iterdir()} == figures | {
-        "result.nc",
-        "summary.json",
-        "types.csv",
-        "annotators.csv",
-    }
+    assert visible(found) == figures | {"result.nc", "summary.json", "types.csv", "annotators.csv"}
     assert all((found / name).read_bytes().startswith(b"\x89PNG") for name in figures)
     assert stored(found / "result.nc").posterior["reward"].dims == ("chain", "draw", "item", "type")
 
@@ -180,8 +176,7 @@ def test_labels_are_refused(tmp_path, capsys):
 
 def test_figures_of_an_audit_do_not_stay_beside_types(found, tasted, tmp_path, monkeypatch, capsys):
     out = tmp_path / "out"
-    out.mkdir()
-    (out / "auditor.png").write_text("of an audit")
+    write_folder(out, lambda folder: (folder / "auditor.png").write_text("of an audit"))
     result = stored(found / "result.nc")
     monkeypatch.setattr(rt, "fit", lambda *_, **__: result)
     code, _, err = run(capsys, "types", tasted, "--num-types", 2, *QUICK, "--out", out, "--quiet")

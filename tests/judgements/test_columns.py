@@ -335,6 +335,7 @@ def test_of_many_nearly_equal_names_five_pairs_are_shown():
     "names",
     [
         np.array(["a", b"\xff"], object),
+        np.array([b"a", b"\xff"]),
         ["a", "\ud800"],
         ["a", "b\0"],
         np.array([True, 1], object),

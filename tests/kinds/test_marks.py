@@ -117,6 +117,8 @@ def test_a_campaign_fits_what_it_was_told(marks, tmp_path, fit_quietly):
         ("count", lambda values: values[:3]),
         ("good", lambda values: values + 7),
         ("group", lambda values: values[::-1]),
+        ("reader", lambda values: np.where(values == 0, -1, values)),
+        ("reader", lambda values: values.astype(float)),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(column, wrong, marks):

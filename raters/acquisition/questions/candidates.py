@@ -28,7 +28,6 @@ from raters.errors import DataError, SettingError
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
-from raters.judgements.names import match_names
 from raters.kinds import kind_of
 
 
@@ -71,12 +70,17 @@ class Candidates:
         questions = kind_of(data).questions
         if questions is None:
             return _combinations(data, **options)
-        accepted = inspect.signature(questions).parameters
-        pool = questions(data, **{name: options[name] for name in options if name in accepted})
-        for name in options:
-            if name not in accepted:
-                pool = pool.rows(_about(pool, name, options[name]))
-        return pool
+        parameters = inspect.signature(questions).parameters
+        if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+            return questions(data, **options)
+        own = {name: options[name] for name in options if name in parameters}
+        pool = questions(data, **own)
+        rest = [name for name in options if name not in parameters]
+        keep = [_about(pool, name, options[name], tuple(parameters)[1:]) for name in rest]
+        if not rest:
+            return pool
+        rows = np.flatnonzero(np.logical_and.reduce(keep))
+        return _sampled(pool, rows, pool.num_rows, 0, again=True)
 
     @staticmethod
     def pairs(
@@ -327,26 +331,33 @@ def _combinations[Data: Judgements](
     question that somebody was asked, put to every judge; without those that each has answered.
     `names` are those that questions are restricted to, by the field of their axis."""
     again = type(data).again if again is None else again
-    asked = data.unpadded().unanswered()
+    real = data.unpadded()
+    asked = dataclasses.replace(real, **{real.answer: None, "count": None})
     judge = data.code_columns(data.judge)[0]
     bodies = _bodies(asked, judge)
     size, num_judges = len(next(iter(bodies.values()), [0])), len(data.judges)
     index = np.repeat(np.arange(size), num_judges)
     columns = {name: column[index] for name, column in bodies.items()}
     columns[judge] = np.tile(np.arange(num_judges, dtype=np.int32), size)
-    pool: Data = dataclasses.replace(asked, **columns, count=None)
+    pool: Data = dataclasses.replace(asked, **columns)
     keep = np.ones(pool.num_rows, bool) if again else pool.without(asked)
     for field, some in names.items():
-        keep &= _about(pool, field, some)
+        keep &= _about(pool, field, some, ("again", "limit", "seed"))
     rows = np.flatnonzero(keep)
+    return _sampled(pool, rows, limit, seed, again)
+
+
+def _sampled[Data: Judgements](
+    pool: Data, rows: Int[np.ndarray, " question"], limit: int, seed: int, again: bool
+) -> Data:
+    """So many of the rows at most; `DataError` when there are none."""
     if not len(rows):
+        those = "these names" if again else "what nobody has answered"
         raise DataError(
-            "nothing is left to ask: all of it was answered by everybody; write again=True to ask"
-            " again",
             parameter="again",
             value=again,
-            problem="leaves nothing to ask, as all of it was answered by everybody",
-            expected="ask again, or about other names",
+            problem=f"leaves nothing to ask: there is no question about {those}",
+            expected="ask about other names" if again else "ask again, or about other names",
         )
     if len(rows) > limit:
         rows = np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
@@ -354,21 +365,21 @@ def _combinations[Data: Judgements](
 
 
 def _about(
-    pool: Judgements, field: str, names: Iterable[Any] | None
+    pool: Judgements, field: str, names: Iterable[Any] | None, others: tuple[str, ...]
 ) -> Bool[np.ndarray, " question"]:
-    """Mask of the questions about the given names alone."""
+    """Mask of the questions about the given names alone; `others` are the options there are."""
     fields = {own: axis for axis, own in pool.names.items() if axis in pool.question_axes()}
     if field not in fields:
         raise SettingError(
             parameter=field,
-            problem="is nothing that these questions can be restricted to",
-            expected=f"choose among again, limit, seed, {', '.join(fields)}",
+            problem="is no option of these questions",
+            expected=f"choose among {', '.join(dict.fromkeys((*others, *fields)))}",
         )
     keep = np.ones(pool.num_rows, bool)
     if names is None:
         return keep
-    axis, given = fields[field], tuple(names)
-    wanted = match_names(np.arange(len(given)), given, tuple(pool.coords[axis]), axis, field)
+    axis = fields[field]
+    wanted = codes_given(names, tuple(pool.coords[axis]), axis)
     arrays = pool.arrays()
     columns = [name for name in pool.code_columns(axis) if arrays[name][0] == pool.row]
     for codes in [getattr(pool, name) for name in columns] or [pool.codes(axis)]:

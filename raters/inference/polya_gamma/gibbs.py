@@ -164,13 +164,24 @@ class PGGibbs(Backend):
             for index in range(self.warmup + self.draws * self.thin):
                 if stop.is_set():
                     break
-                values = gibbs_sweep(plan, row, data, values, rng)
-                values = mirror.step(plan.model, row, values, own)
+                values = gibbs_step(plan, row, data, values, rng, own)
                 if index >= self.warmup and (index - self.warmup) % self.thin == 0:
                     for name in draws:
                         draws[name].append(np.asarray(values[name]))
                 bar.update()
             return {name: np.stack(values) for name, values in draws.items()}
+
+
+def gibbs_step(
+    plan: sweep.Plan,
+    row: Any,
+    data: Any,
+    values: Values,
+    rng: np.random.Generator,
+    own: np.random.Generator,
+) -> Values:
+    """Run one sweep and one step to the mirror image, whose random numbers are its `own`."""
+    return mirror.step(plan.model, row, gibbs_sweep(plan, row, data, values, rng), own)
 
 
 def gibbs_sweep(

@@ -187,11 +187,7 @@ def _array(values: Any, name: str) -> Any:
             " must be one-dimensional, with one value per row"
         )
     if isinstance(values, np.ndarray) and values.dtype.kind in "UST":
-        return (
-            np.char.decode(values).astype(object)
-            if values.dtype.kind == "S"
-            else values.astype(object)
-        )
+        return values.astype(object)
     return values
 
 

@@ -18,9 +18,9 @@ from raters.models.comparisons import _sites
 
 Competence = Literal["unit", "positive", "signed"]
 _LOW = {"unit": 0.0, "positive": 0.0, "signed": None}
+_HIGH = {"unit": 1.0, "positive": None, "signed": None}
 # Probability of the mirrored world from which on a fit warns of it.
 _OPEN = 0.05
-_HIGH = {"unit": 1.0, "positive": None, "signed": None}
 
 
 @dataclass(frozen=True)
