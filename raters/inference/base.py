@@ -249,6 +249,21 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
         if chains > 1:
             rhat = array_stats.rhat(flat, chain_axis=0, draw_axis=1)
             worst_rhat = max(worst_rhat, (name, float(np.max(rhat))), key=lambda entry: entry[1])
+    _warn_of_mixing(worst_rhat, worst_ess, chains)
+    if divergences:
+        warnings.warn(
+            f"{divergences} of {chains * number} transitions diverged; raise the target acceptance"
+            " rate, or use Gibbs sampling",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return {"max_rhat": worst_rhat[1], "min_ess": float(worst_ess[1])}
+
+
+def _warn_of_mixing(
+    worst_rhat: tuple[str, float], worst_ess: tuple[str, float], chains: int
+) -> None:
+    """Warn of the worst variables when their diagnostics are poor."""
     if worst_rhat[1] > 1.01 or worst_ess[1] < 100 * chains:
         rhat = (
             f"largest R-hat {worst_rhat[1]:.3f} ({worst_rhat[0]}; should be at most 1.01)"
@@ -259,13 +274,5 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
             f"the chains have not mixed well: {rhat}, smallest bulk effective sample size"
             f" {worst_ess[1]:.0f} ({worst_ess[0]}; should be at least {100 * chains}); draw more",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    if divergences:
-        warnings.warn(
-            f"{divergences} of {chains * number} transitions diverged; raise the target acceptance"
-            " rate, or use Gibbs sampling",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    return {"max_rhat": worst_rhat[1], "min_ess": float(worst_ess[1])}

@@ -161,7 +161,7 @@ def test_classes_given_as_text_match_numbers():
                 "name it in classes=[...] as well",
             ),
         ),
-        (["ham", "spam", "ham"], ("'ham' comes twice in classes=",)),
+        (["ham", "spam", "ham"], ("'ham' comes twice",)),
         ("ham", ("classes= takes a list of names, such as classes=['no', 'yes'], not 'ham'",)),
         (2, ("classes= takes a list of names", "not 2")),
         (["ham"], ("one class only: 'ham'", "classes=['ham', ...]")),

@@ -12,7 +12,8 @@ from raters.auditing import comparisons
 from raters.families.comparisons import sections
 from raters.judgements.comparisons import Comparisons
 from raters.kinds import Kind, Reader, Words, register
-from raters.models.comparisons import BTL, ContextualBTL, ExtendedBTL, MixtureBTL
+from raters.models import comparisons as models
+from raters.models.comparisons import ContextualBTL, ExtendedBTL
 
 
 def compared_with_itself(frame: Any, columns: Mapping[str, str]) -> tuple[str, np.ndarray]:
@@ -49,7 +50,7 @@ COMPARISONS = register(
             Reader(Comparisons.from_rankings, may_be_empty=("places",)),
         ),
         needs={"position_bias": ("first", "second", "outcome"), ContextualBTL: ("features",)},
-        models=(ExtendedBTL, BTL, MixtureBTL, ContextualBTL),
+        models=tuple(vars(models)[name] for name in models.__all__),
         default=ExtendedBTL(competence="signed"),
         words=Words("vote", "votes"),
         questions=Candidates.pairs,

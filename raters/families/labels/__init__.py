@@ -14,16 +14,8 @@ from raters.errors import DataError
 from raters.families.labels import sections
 from raters.judgements.labels import Labels
 from raters.kinds import Kind, Reader, Words, register
-from raters.models.labels import (
-    DawidSkene,
-    HierarchicalDawidSkene,
-    ItemDifficulty,
-    MajorityVote,
-    OneCoin,
-    Pooled,
-    Raykar,
-    Yan,
-)
+from raters.models import labels as models
+from raters.models.labels import DawidSkene, Raykar, Yan
 
 
 def with_feature_columns(
@@ -101,16 +93,7 @@ LABELS = register(
             Reader(Labels.from_frame, steps=(with_feature_columns,), may_be_empty=("truth",)),
         ),
         needs={Raykar: ("features",), Yan: ("features",)},
-        models=(
-            DawidSkene,
-            OneCoin,
-            HierarchicalDawidSkene,
-            ItemDifficulty,
-            Raykar,
-            Yan,
-            Pooled,
-            MajorityVote,
-        ),
+        models=tuple(vars(models)[name] for name in models.__all__),
         default=DawidSkene(),
         words=Words("label", "labels"),
         questions=Candidates.labels,

@@ -179,8 +179,6 @@ def _class_names(label: Column, truth: Column | None, known: Iterable[Any] | Non
         )
     if len(set(names)) < len(names):
         raise DataError(
-            f"{next(name for name in names if names.count(name) > 1)!r} comes twice in classes=;"
-            " name each once",
             parameter="classes",
             value=next(name for name in names if names.count(name) > 1),
             problem="comes twice",
