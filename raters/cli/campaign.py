@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -327,9 +328,8 @@ def _state_rows(campaign: Campaign, state: Status) -> dict[str, str]:
         )
     if state.fits:
         rows["short fits"] = (
-            f"largest R-hat {state.max_rhat:.3f}, smallest effective sample size"
-            f" {state.min_ess:.0f}"
-        )
+            "" if math.isnan(state.max_rhat) else f"largest R-hat {state.max_rhat:.3f}, "
+        ) + f"smallest effective sample size {state.min_ess:.0f}"
     return rows | {"done": state.why_done or "no"}
 
 

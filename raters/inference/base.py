@@ -210,7 +210,7 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
     Returns
     -------
     dict
-        ``max_rhat`` and ``min_ess``.
+        ``max_rhat``, which is NaN for one chain, and ``min_ess``.
 
     Warns
     -----
@@ -247,8 +247,8 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
         ess = array_stats.ess(flat, chain_axis=0, draw_axis=1, method="bulk")
         worst_ess = min(worst_ess, (name, float(np.min(ess))), key=lambda entry: entry[1])
         if chains > 1:
-            rhat = array_stats.rhat(flat, chain_axis=0, draw_axis=1)
-            worst_rhat = max(worst_rhat, (name, float(np.max(rhat))), key=lambda entry: entry[1])
+            each = array_stats.rhat(flat, chain_axis=0, draw_axis=1)
+            worst_rhat = max(worst_rhat, (name, float(np.max(each))), key=lambda entry: entry[1])
     _warn_of_mixing(worst_rhat, worst_ess, chains)
     if divergences:
         warnings.warn(
@@ -257,7 +257,8 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
             ConvergenceWarning,
             stacklevel=3,
         )
-    return {"max_rhat": worst_rhat[1], "min_ess": float(worst_ess[1])}
+    rhat = worst_rhat[1] if chains > 1 else np.nan
+    return {"max_rhat": rhat, "min_ess": float(worst_ess[1])}
 
 
 def _warn_of_mixing(

@@ -199,8 +199,7 @@ def matrix(numbers: Mapping[str, Any], judge: str) -> str:
     return (
         f"Shown are {among}, least trusted first. Two of these who answered the same question gave"
         f" the same answer in {percent(numbers['mean'])} of cases, on average over pairs of them;"
-        f" two who answer by chance would in {percent(numbers['by_chance'])}. A blank cell: nothing"
-        " in common."
+        f" two who answer by chance would in {percent(numbers['by_chance'])}."
     )
 
 
