@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from raters.errors import DataError
@@ -36,6 +36,24 @@ def as_mapping(answers: Any, answer: Any) -> Mapping[Any, Any]:
             expected="give an id and an answer, or a mapping from ids to answers",
         )
     return {answers: answer}
+
+
+def as_ids(ids: Any) -> list[Any]:
+    """Return ids of questions as a list: one, or several.
+
+    Raises
+    ------
+    DataError
+        When they are neither.
+    """
+    if not isinstance(ids, Iterable):
+        raise DataError(
+            parameter="ids",
+            value=ids,
+            expected="give the id of a question, or several",
+            instead="campaign.withdraw(['a3f1-1'])",
+        )
+    return [ids] if isinstance(ids, str) else list(ids)
 
 
 def outcome_of(pool: Judgements, row: int, answer: Any, question: Any) -> float:

@@ -218,6 +218,11 @@ def _flat_responses(record: Mapping[str, Any], name: str) -> list[tuple[Any, Any
             f" {', '.join(map(repr, sizes))}; expected three lists of one length, as"
             " dataset.records.to_list(flatten=True) gives them"
         )
+    for user in users:
+        if isinstance(user, (list, tuple, dict)):
+            raise DataError(
+                f"a user of {name} is {user!r}; it must be the id of one user, as text or a number"
+            )
     return list(zip(values, users, states, strict=True))
 
 

@@ -13,8 +13,14 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int
 
 from raters._validation import boolean, whole
-from raters.acquisition.campaign.answers import as_mapping, outcome_of
-from raters.acquisition.campaign.journal import Journal, Question, Snapshot, TellResult
+from raters.acquisition.campaign.answers import as_ids, as_mapping, outcome_of
+from raters.acquisition.campaign.journal import (
+    Journal,
+    Question,
+    Snapshot,
+    TellResult,
+    journal_path,
+)
 from raters.acquisition.campaign.ledger import Ledger
 from raters.acquisition.campaign.refits import Refits
 from raters.acquisition.campaign.settings import (
@@ -140,7 +146,7 @@ class Campaign:
             plain_int(seed),
         )
         identity, settings = setup.identity(), stored_settings(batch_size, budget, stop)
-        if not Path(path).exists():
+        if not journal_path(path).exists():
             check_possible(setup)
             settings = DEFAULT_SETTINGS | settings
         elif data is None:
@@ -352,9 +358,9 @@ class Campaign:
         Raises
         ------
         DataError
-            For an unknown id.
+            For an unknown id, and for what is no id.
         """
-        return self._journal.withdraw([ids] if isinstance(ids, str) else list(ids))
+        return self._journal.withdraw(as_ids(ids))
 
     def outstanding(self, *, annotator: Any = None) -> xr.Dataset:
         """Open questions as `ask` returned them, of one annotator, of several, or of all.

@@ -88,6 +88,18 @@ class Snapshot:
         return np.asarray(~self.answered & ~self.withdrawn)
 
 
+def journal_path(path: Any) -> Path:
+    """The path of a journal; `DataError` for what can be none."""
+    if not isinstance(path, (str, Path)) or "\0" in str(path):
+        raise DataError(
+            parameter="path",
+            value=path,
+            expected="it must be the path of a file",
+            instead="'campaign.db'",
+        )
+    return Path(path)
+
+
 class Journal:
     """File that holds a campaign. What a method has written when it returns survives a crash of
     the process or the machine.
@@ -111,11 +123,13 @@ class Journal:
     """
 
     def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
-        self.path = Path(path)
+        self.path = journal_path(path)
         self._database = Database(self.path, patience)
         self._last: tuple[tuple[int, ...], Snapshot] | None = None
         if self.path.is_dir():
             raise DataError(f"{str(path)!r} is a folder; name a file in it")
+        if self.path.exists() and not self.path.is_file():
+            raise DataError(f"{str(path)!r} is a device, and no file; name a file")
         if not self.path.exists():
             raise DataError(
                 parameter="path",

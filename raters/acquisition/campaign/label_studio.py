@@ -22,6 +22,7 @@ from raters.acquisition.campaign.exports import (
     title_of,
 )
 from raters.errors import DataError
+from raters.judgements.names import shown
 
 _SIDES = {"left": "first", "right": "second"}
 _SINGLE = 'choice="single" required="true"'
@@ -245,6 +246,12 @@ def _person(completed_by: Any, people: Mapping[Any, Any] | None) -> Any:
         if isinstance(completed_by, Mapping)
         else [completed_by]
     )
+    for name in names:
+        if not isinstance(name, (str, int, float, type(None))):
+            raise DataError(
+                f"completed_by={shown(completed_by)} names no user; it must be a number, an"
+                " address, or an object with id or email"
+            )
     lookup = {str(user): name for user, name in (people or {}).items()}
     known = [lookup[str(name)] for name in names if str(name) in lookup]
     return known[0] if known else next((name for name in names if name is not None), None)

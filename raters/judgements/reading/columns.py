@@ -131,10 +131,17 @@ def _opened(table: Any, wanted: list[str]) -> tuple[list[str], Callable[[str], A
     """The names of all columns, and a function that gives one of them."""
     if isinstance(table, Mapping):
         by_name = {str(name): values for name, values in table.items()}
+        if len(by_name) < len(table):
+            raise DataError(
+                f"two columns have one name as text, of {shown(list(table))}; give each column its"
+                " own name"
+            )
         return list(by_name), by_name.__getitem__
     if isinstance(table, np.ndarray) and table.dtype.names:
         return list(table.dtype.names), table.__getitem__
     try:
+        if isinstance(table, pd.DataFrame) and not all(isinstance(n, str) for n in table.columns):
+            table = table.set_axis(list(map(str, table.columns)), axis=1)
         frame = nw.from_native(table, allow_series=False)
         names = frame.collect_schema().names()
     except TypeError as error:
@@ -154,11 +161,13 @@ def _opened(table: Any, wanted: list[str]) -> tuple[list[str], Callable[[str], A
     frame = frame.select([name for name in dict.fromkeys(wanted) if name in names])
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
-    # A pandas column stays as it is: its own factorisation knows its missing values, categories and
-    # strings.
-    return [
-        str(name) for name in names
-    ], lambda name: frame[name].to_native() if _is_pandas(frame) else frame[name].to_numpy()
+
+    def fetch(name: str) -> Any:
+        # A pandas column stays as it is: its own factorisation knows its missing values, categories
+        # and strings.
+        return frame[name].to_native() if _is_pandas(frame) else frame[name].to_numpy()
+
+    return list(names), fetch
 
 
 def _is_pandas(frame: Any) -> bool:
