@@ -14,13 +14,7 @@ from jaxtyping import Bool, Float, Int
 
 from raters._validation import boolean, whole
 from raters.acquisition.campaign.answers import as_ids, as_mapping, outcome_of
-from raters.acquisition.campaign.journal import (
-    Journal,
-    Question,
-    Snapshot,
-    TellResult,
-    journal_path,
-)
+from raters.acquisition.campaign.journal import Journal, Question, Snapshot, TellResult
 from raters.acquisition.campaign.ledger import Ledger
 from raters.acquisition.campaign.refits import Refits
 from raters.acquisition.campaign.settings import (
@@ -146,7 +140,7 @@ class Campaign:
             plain_int(seed),
         )
         identity, settings = setup.identity(), stored_settings(batch_size, budget, stop)
-        if not journal_path(path).exists():
+        if not Journal.is_there(path):
             check_possible(setup)
             settings = DEFAULT_SETTINGS | settings
         elif data is None:

@@ -122,6 +122,11 @@ class Journal:
         When the file is missing, no journal, damaged, or locked by another process.
     """
 
+    @staticmethod
+    def is_there(path: str | Path) -> bool:
+        """True if there is a file or a folder of this name."""
+        return journal_path(path).exists()
+
     def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
         self.path = journal_path(path)
         self._database = Database(self.path, patience)
