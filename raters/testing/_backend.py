@@ -168,6 +168,7 @@ def _check_round_trip(result: xr.DataTree, name: str) -> None:
     lost = [
         key
         for key, value in result.attrs.items()
-        if key not in again.attrs or again.attrs[key] != value
+        # The R-hat of one chain is NaN, which is not equal to itself.
+        if key not in again.attrs or not (again.attrs[key] == value or value != value)
     ]
     assert not lost, f"netCDF changes the attributes {lost} of a result of {name}"
