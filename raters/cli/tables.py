@@ -110,7 +110,7 @@ def _encoding(path: Path) -> str:
 
 
 def _undecoded(path: Path, error: UnicodeDecodeError) -> str:
-    """What is wrong with bytes that are no text, and a line that mends it."""
+    """Describe bytes that are no text, with a line that mends the file."""
     packed = path.suffix.lower() == ".gz"
     line = f"iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(str(path))} > utf8{path.suffix}"
     return f"it is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8" + (

@@ -126,6 +126,8 @@ def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Dr
     -------
     Draws
     """
+    if not signs(program.model):
+        return draws
     row = jax.tree.map(jnp.asarray, program.data.first_unit())
     for sign in signs(program.model):
         flat = {

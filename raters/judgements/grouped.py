@@ -79,17 +79,8 @@ class Grouped(Judgements):
 
     @classmethod
     def axis_of(cls, column: str) -> str | None:
-        """Axis of the names behind a column of codes; of `group` that of the units.
-
-        Parameters
-        ----------
-        column : str
-
-        Returns
-        -------
-        str or None
-            None for a column that holds no codes.
-        """
+        """Axis of the names behind a column of codes, of `group` that of the units: see
+        `Judgements.axis_of`."""
         return cls.unit if column == "group" else super().axis_of(column)
 
     def codes(self, axis: str) -> Any:

@@ -179,7 +179,7 @@ class Roles(abc.ABC):
         return own[-1]
 
     def single_outcomes(self, row: int) -> dict[float, int]:
-        """How many of the judgements that a row stands for have each outcome.
+        """Count the judgements of a row by their outcome.
 
         Parameters
         ----------
@@ -327,7 +327,7 @@ class Roles(abc.ABC):
         return getattr(self, self.code_columns(axis)[0])
 
     def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
-        """What each row asks about, by name where there are names, and whom it asks.
+        """Give the names and the numbers that each row asks about, and the judge who is asked.
 
         Returns
         -------

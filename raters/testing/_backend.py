@@ -168,7 +168,11 @@ def _check_round_trip(result: xr.DataTree, name: str) -> None:
     lost = [
         key
         for key, value in result.attrs.items()
-        # The R-hat of one chain is NaN, which is not equal to itself.
-        if key not in again.attrs or not (again.attrs[key] == value or value != value)
+        if key not in again.attrs or not _same(again.attrs[key], value)
     ]
     assert not lost, f"netCDF changes the attributes {lost} of a result of {name}"
+
+
+def _same(one: Any, other: Any) -> bool:
+    """True for equal values, and for two NaNs, such as the R-hat of one chain."""
+    return bool(one == other or (one != one and other != other))

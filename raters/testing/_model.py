@@ -12,6 +12,7 @@ import numpy as np
 from raters.errors import SettingError
 from raters.fitting.simulate import simulate
 from raters.fitting.storage import from_json, to_json
+from raters.inference.mirror import mirrored
 from raters.judgements.base import Judgements
 from raters.model import Model, Permute, Scale, Shift, Sign, Symmetry, Values
 from raters.program import Program, skeleton
@@ -241,8 +242,8 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
                 | {name: values[name] * 1.7 for name in up}
                 | {name: values[name] / 1.7 for name in down}
             )
-        case Sign(both):
-            return values | {name: -values[name] for name in both}
+        case Sign():
+            return mirrored(symmetry, values)
         case Permute(both):
             return values | {name: np.roll(values[name], 1, axis=-1) for name in both}
     raise AssertionError(

@@ -564,7 +564,7 @@ def test_no_command_is_a_question_for_help(capsys):
 
 
 def test_every_answer_comes_back_whatever_the_items_are_called(tmp_path, capsys):
-    """What breaks lines, looks like a formula or like nothing, and differs by space only."""
+    """Names that break lines, look like a formula or like nothing, or differ by space only."""
     items = ["a\u2028b", "c\x85d", "e\x0bf", "g\nh", "i\r\nj", "=cmd", "+x", "'@y", "None", "NA"]
     items += ["00", "0", " tea", "tea", 'a "b", c;d', "1.0", "é", "e\u0301"]
     table, journal = tmp_path / "q.csv", tmp_path / "a.db"

@@ -190,10 +190,10 @@ class ExtendedBTL(Model[Comparisons]):
             return ()
         return (
             (
-                "the votes leave open which way round the order is: with probability"
-                f" {less:.2f} it is the mirror image, in which adversaries are experts and experts"
-                " adversaries; one annotator who is known to be good, or a few pairs whose order is"
-                " known, would decide it"
+                "the votes leave open which way round the order is: by this model and its prior it"
+                f" is, with probability {less:.2f}, the mirror image, in which adversaries are"
+                " experts and experts adversaries; one annotator who is known to be good, or a few"
+                " pairs whose order is known, would decide it"
             ),
         )
 
