@@ -1,32 +1,121 @@
-"""Checks of settings, at the border."""
+"""Checks at the border: of settings, and of the arguments of public functions."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Iterable
+import os
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self, cast
 
+import jax
 import numpy as np
+from jaxtyping import AbstractArray, Float, Shaped, jaxtyped
 
-from raters.errors import SettingError, public_name
+from raters.errors import DataError, SettingError, public_name
+
+# Objects of a class in words, and the line that makes one, by the name of the class.
+_OBJECTS = {
+    "Audit": ("an audit", "rt.audit(model, result)"),
+    "Backend": ("a back-end", "rt.PGGibbs(), or rt.NUTS()"),
+    "Comparisons": ("comparisons", "rt.Comparisons.from_frame(table, ...)"),
+    "DataFrame": ("a table of pandas", "pandas.DataFrame(...)"),
+    "Dataset": ("a dataset of xarray", "xarray.Dataset(...)"),
+    "Labels": ("labels", "rt.Labels.from_frame(table, ...)"),
+    "Model": ("a model", "rt.BTL()"),
+    "Policy": ("a policy", "rt.Policy(target='ranking')"),
+    "Posterior": ("draws to choose by", "rt.acquisition.Posterior.of(model, result)"),
+}
+# Settings of models lie between this and its inverse: beyond, matrices are singular.
+_LEAST = 1e-6
+# More than their type counts, so they are checked where they are used.
+_ELSEWHERE = ("Any", "Array", "DataTree", "Judgements", "ndarray", "object")
+
+
+# ---------------------------------------------------------------- settings
+
+
+def is_number(value: Any) -> bool:
+    """True for a finite number: no flag, not NaN."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
+
+
+def is_list(value: Any) -> bool:
+    """True for what holds several values: no text, no array of one number."""
+    several = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+    return several and getattr(value, "ndim", 1) > 0
+
+
+def numbers(name: str, value: Any) -> Float[np.ndarray, " ..."]:
+    """An array of numbers in double precision."""
+    try:
+        array = np.asarray(value)
+        if array.dtype == object and any(one is None for one in array.flat):
+            raise TypeError("None is no number, and NumPy takes it for NaN")
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(
+            parameter=name,
+            value=value,
+            problem="is no array of numbers",
+            expected="give numbers, in rows of one length",
+            instead=f"{name}=np.array([[0.5, 0.5]])",
+        ) from error
+
+
+def places(name: str, index: Any, size: int) -> Any:
+    """An index of some of so many: a slice, whole numbers, or a flag for each; also a traced one,
+    which is not looked into."""
+    if isinstance(index, (slice, jax.core.Tracer)):
+        return index
+    try:
+        array = np.asarray(index)
+    except (TypeError, ValueError):
+        array = np.asarray(None)
+    if array.size == 0 and array.ndim == 1:
+        return array.astype(int)
+    flags = array.dtype == bool and array.shape == (size,)
+    whole_numbers = array.dtype.kind in "iu" and array.ndim == 1
+    if flags or (whole_numbers and -size <= array.min() and array.max() < size):
+        return index if hasattr(index, "ndim") else array
+    raise SettingError(
+        parameter=name,
+        value=index,
+        expected=f"it must be a slice, whole numbers below {size}, or {size} flags",
+    )
 
 
 def positive(name: str, value: float | None, *, optional: bool = False) -> None:
     """A finite number above 0 (or None when that is allowed)."""
-    if value is None and optional:
+    if (value is None and optional) or (is_number(value) and value is not None and value > 0):
         return
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
-        value, bool
+    also = " or None, to learn it" if optional else ""
+    raise SettingError(
+        f"{name}={value!r} is not possible; it must be a number above 0{also}",
+        parameter=name,
+        value=value,
+        expected="it must be a number above 0" + ("; leave it out to learn it" if optional else ""),
     )
-    if value is None or not number or not (math.isfinite(value) and value > 0):
-        also = " or None, to learn it" if optional else ""
+
+
+def _moderate(name: str, value: float) -> None:
+    """A number with which the densities of a model can be computed."""
+    if not _LEAST < value < 1 / _LEAST:
         raise SettingError(
-            f"{name}={value!r} is not possible; it must be a number above 0{also}",
             parameter=name,
             value=value,
-            expected="it must be a number above 0"
-            + ("; leave it out to learn it" if optional else ""),
+            expected=f"it must be a number between {_LEAST:g} and {1 / _LEAST:g}",
         )
 
 
@@ -36,14 +125,19 @@ def plain_positive(model: Any, *names: str, optional: bool = False) -> None:
         value = getattr(model, name)
         positive(name, value, optional=optional)
         if value is not None:
+            _moderate(name, value)
             object.__setattr__(model, name, float(value))
 
 
 def whole(name: str, value: int, least: int = 1) -> None:
-    """A whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    """A whole number of at least `least`, as large as an array can be at most."""
+    number = isinstance(value, int) and not isinstance(value, bool)
+    if not number or not least <= value < 2**31:
+        most = " and less than 2**31" if number and value > least else ""
         raise SettingError(
-            parameter=name, value=value, expected=f"it must be a whole number, at least {least}"
+            parameter=name,
+            value=value,
+            expected=f"it must be a whole number, at least {least}{most}",
         )
 
 
@@ -60,11 +154,7 @@ def at_most(name: str, value: int, most: int, of: str) -> None:
 
 def finite(name: str, value: float, such: float) -> None:
     """A finite number, such as another one."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float, np.number))
-        or not math.isfinite(value)
-    ):
+    if not is_number(value):
         raise SettingError(
             parameter=name, value=value, expected=f"it must be a finite number such as {such}"
         )
@@ -95,7 +185,7 @@ def instance(name: str, value: Any, base: type, what: str, such: str) -> None:
 
 def share(name: str, value: float) -> None:
     """A number strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+    if not is_number(value) or not 0 < value < 1:
         raise SettingError(parameter=name, value=value, expected="it must lie between 0 and 1")
 
 
@@ -113,7 +203,7 @@ def boolean(name: str, value: bool) -> None:
 def one_of(name: str, value: Any, options: Iterable[str]) -> None:
     """One of the words offered; the nearest is named when it is none of them."""
     options = tuple(options)
-    if value in options:
+    if isinstance(value, str) and value in options:
         return
     near = get_close_matches(str(value), options, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -123,3 +213,212 @@ def one_of(name: str, value: Any, options: Iterable[str]) -> None:
         problem="is unknown",
         expected=f"choose one of {', '.join(map(repr, options))}{hint}",
     )
+
+
+# ---------------------------------------------------------------- arguments
+
+
+class _Choice(NamedTuple):
+    """One alternative of an annotation.
+
+    Attributes
+    ----------
+    accepts : callable
+        Whether a value is of it.
+    words : str
+        It in words; empty for None.
+    base : type or None
+        Class of which it must be an object.
+    options : tuple of str
+        Words of which it must be one.
+    """
+
+    accepts: Callable[[Any], bool]
+    words: str
+    base: type | None = None
+    options: tuple[str, ...] = ()
+
+
+def checked[F: Callable[..., Any]](function: F) -> F:
+    """Let a public function refuse arguments that its annotations do not allow.
+
+    Numbers, flags, words, texts, paths, lists, mappings, arrays with named axes and objects of a
+    class are checked, and seeds by the name ``seed``. Judgements and results are not: whoever uses
+    them looks at more than their type.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    callable
+        The function. It raises `SettingError` before it begins.
+    """
+    signature = inspect.signature(function)
+    rules = functools.cache(lambda: _rules(function, signature))
+
+    @functools.wraps(function)
+    def entered(*args: Any, **options: Any) -> Any:
+        try:
+            given = signature.bind(*args, **options).arguments
+        except TypeError:
+            return function(*args, **options)  # Python says what is missing, or unknown.
+        with jaxtyped("context"):  # Axes of one name are equally long.
+            for name, choices in rules().items():
+                if name in given:
+                    own = [_object(type(given["self"])) if c is _OWN else c for c in choices]
+                    _check(name, given[name], own)
+        return function(*args, **options)
+
+    return cast(F, entered)
+
+
+def check_fields(thing: Any, **annotations: Any) -> None:
+    """Raise unless fields of an object are what annotations say."""
+    for name, annotation in annotations.items():
+        choices = [_choice(option) for option in _alternatives(annotation)]
+        _check(name, getattr(thing, name), cast(list[_Choice], choices))
+
+
+def _check(name: str, value: Any, choices: Sequence[_Choice]) -> None:
+    """Raise unless a value is one of the alternatives of a parameter."""
+    if name == "seed":
+        return seed_number(value)
+    if any(choice.accepts(value) for choice in choices):
+        return None
+    named = [choice for choice in choices if choice.words]
+    if options := [option for choice in named for option in choice.options]:
+        one_of(name, value, options)
+    if len(named) == 1 and (base := named[0].base) is not None:
+        instance(name, value, base, *_described(base))
+    words = " or ".join(dict.fromkeys(choice.words for choice in named))
+    also = ", or left out" if len(named) < len(choices) else ""
+    raise SettingError(parameter=name, value=value, expected=f"it must be {words}{also}")
+
+
+# ---------------------------------------------------------------- annotations
+
+
+def _rules(function: Any, signature: inspect.Signature) -> dict[str, list[_Choice]]:
+    """Alternatives of each parameter whose annotation can be checked."""
+    rules = {}
+    inner = inspect.unwrap(function)
+    annotations = {name: one for name, one in inner.__annotations__.items() if name != "return"}
+    own = types.SimpleNamespace(__annotations__=annotations)
+    for name, annotation in typing.get_type_hints(own, inner.__globals__).items():
+        if signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+            continue
+        choices = [_choice(option) for option in _alternatives(annotation)]
+        if None not in choices:
+            rules[name] = cast(list[_Choice], choices)
+    return rules
+
+
+def _alternatives(annotation: Any) -> list[Any]:
+    """Members of a union and of the unions in it."""
+    if isinstance(annotation, typing.TypeVar):
+        return _alternatives(annotation.__bound__ or object)
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return [part for one in typing.get_args(annotation) for part in _alternatives(one)]
+    return [annotation]
+
+
+def _choice(annotation: Any) -> _Choice | None:
+    """An alternative; None for one that no value can be held against."""
+    origin = typing.get_origin(annotation) or annotation
+    if origin is Self:
+        return _OWN
+    if origin is Literal:
+        return _words(typing.get_args(annotation))
+    if origin in _PLAIN:
+        return _PLAIN[origin]
+    if not isinstance(origin, type) or origin.__name__ in _ELSEWHERE:
+        return None
+    if issubclass(origin, AbstractArray):
+        axes = annotation.dim_str
+        words = f"an array of numbers with the axes ({', '.join(axes.split())})"
+        return _Choice(functools.partial(_has_axes, axes), words)
+    return None if getattr(origin, "_is_protocol", False) else _object(origin)
+
+
+def _words(options: tuple[Any, ...]) -> _Choice:
+    """One of some words, or False where that is among them."""
+    words = tuple(option for option in options if isinstance(option, str))
+    return _Choice(
+        lambda value: (
+            any(value is option for option in options if option not in words)
+            or (isinstance(value, str) and value in words)
+        ),
+        "one of the words",
+        options=words,
+    )
+
+
+def _object(base: type) -> _Choice:
+    """An object of a class."""
+    return _Choice(lambda value: isinstance(value, base), _described(base)[0], base)
+
+
+def _described(base: type) -> tuple[str, str]:
+    return _OBJECTS.get(base.__name__, (f"a {base.__name__}", f"{base.__name__}(...)"))
+
+
+# ---------------------------------------------------------------- values
+
+
+def _has_axes(axes: str, value: Any) -> bool:
+    """True for an array of numbers with axes as long as those of the same names elsewhere."""
+    if not isinstance(value, (np.ndarray, jax.Array)):
+        return False
+    numeric = value.dtype == bool or np.issubdtype(value.dtype, np.number)
+    kinds: tuple[Any, ...] = Shaped[np.ndarray, axes], Shaped[jax.Array, axes]
+    return bool(numeric and isinstance(value, kinds))
+
+
+def _is_real(value: Any) -> bool:
+    """True for a number that a float can hold, and for an array of one."""
+    if isinstance(value, (np.ndarray, jax.Array)):
+        return value.ndim == 0 and bool(np.issubdtype(value.dtype, np.number))
+    try:
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        return real and not math.isnan(float(value))
+    except OverflowError:
+        return False
+
+
+def _is_text(value: Any) -> bool:
+    """True for text that can be written as UTF-8."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeError:
+        return False
+
+
+def _is_count(value: Any) -> bool:
+    """True for a whole number that an array can be as long as."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) < 2**31
+
+
+def _is_sequence(value: Any) -> bool:
+    return is_list(value) and hasattr(value, "__len__") and not isinstance(value, Mapping)
+
+
+_OWN = _Choice(lambda value: False, "judgements of the same kind")
+_LIST = _Choice(_is_sequence, "a list")
+_MAPPING = _Choice(lambda value: isinstance(value, Mapping), "a mapping, such as a dict")
+_PLAIN: dict[Any, _Choice] = {
+    type(None): _Choice(lambda value: value is None, ""),
+    bool: _Choice(lambda value: isinstance(value, (bool, np.bool_)), "true or false"),
+    int: _Choice(_is_count, "a whole number below 2**31"),
+    float: _Choice(_is_real, "a number"),
+    str: _Choice(_is_text, "text"),
+    Path: _Choice(lambda value: isinstance(value, os.PathLike), "a path"),
+    Callable: _Choice(callable, "a function"),
+    Iterable: _Choice(is_list, "a list"),
+    Sequence: _LIST,
+    tuple: _LIST,
+    list: _LIST,
+    Mapping: _MAPPING,
+    dict: _MAPPING,
+}

@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Self
 
-# Texts of values longer than this are not repeated in a message.
-_LONG = 120
+# Texts of values longer than this are not repeated in a message, and longer messages are cut in
+# the middle, where names stand: at the end is what to do.
+_LONG, _LONGEST = 120, 600
 _PARTS = ("parameter", "value", "problem", "expected")
 
 
@@ -65,9 +66,11 @@ class RatersError(Exception):
             given = "" if value is _NOT_GIVEN else _written(value)
             message = self._sentence(f"{parameter}={given}", str)
             message += f": write {instead}" if instead else ""
+        elif value is not _NOT_GIVEN and not isinstance(value, str):
+            message = message.replace(repr(value), _written(value))  # A message is one line.
         for name, part in getattr(message, "parts", {}).items():  # of a Reason
             setattr(self, name, part)
-        super().__init__(message)
+        super().__init__(one_line(message))
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -102,7 +105,7 @@ class RatersError(Exception):
             re.sub(r"`(\w+)`", lambda match: name_of(match[1]), text or "")
             for text in (self.problem, self.expected)
         )
-        return f"{subject} {problem}; {expected}"
+        return one_line(f"{subject} {problem}; {expected}")
 
 
 class Reason(str):
@@ -127,6 +130,23 @@ class Reason(str):
 def _written(value: Any) -> str:
     """A value as it would be written in Python."""
     return value.__name__ if isinstance(value, type) else _shortened(repr(value), value)
+
+
+def one_line(text: str) -> str:
+    """A text in one line of bounded length.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+        The beginning and the end of a long one.
+    """
+    line = re.sub(r"\s*\n\s*", " ", text)
+    half = _LONGEST // 2 - 2
+    return line if len(line) <= _LONGEST else f"{line[:half]} … {line[-half:]}"
 
 
 def public_name(thing: Any) -> str:

@@ -10,12 +10,15 @@ from typing import Any, ClassVar
 
 import jax
 import numpy as np
+from jaxtyping import Bool
 from numpyro import handlers
 from numpyro.infer.initialization import init_to_median
 
 from raters.judgements.base import Judgements
 
 Values = dict[str, Any]
+# Probability of the less probable of two mirrored worlds from which on both count as possible.
+OPEN_MIRROR = 0.05
 
 
 @dataclass(frozen=True)
@@ -250,13 +253,30 @@ def probability_of_mirror(competence: np.ndarray) -> float:
     float
         Share of the draws on the smaller side of the direction that most of them lie along.
     """
+    other = in_mirror(competence)
+    return float(other.mean()) if len(other) else 0.0
+
+
+def in_mirror(competence: np.ndarray) -> Bool[np.ndarray, " draw"]:
+    """Draws that lie in the less probable of two mirrored worlds.
+
+    Parameters
+    ----------
+    competence : array, shape (..., judge)
+        Draws of what changes sign.
+
+    Returns
+    -------
+    bool array, shape (draw,)
+        True on the smaller side of the direction that most of the draws lie along.
+    """
     flat = np.asarray(competence, np.float64).reshape(-1, competence.shape[-1])
     if not flat.size or not np.isfinite(flat).all():
-        return 0.0
+        return np.zeros(len(flat), bool)
     # A few hundred draws show the direction.
     along = np.linalg.svd(flat[:: -(-len(flat) // 400)], full_matrices=False)[2][0]
-    ahead = float((flat @ along > 0).mean())
-    return min(ahead, 1.0 - ahead)
+    ahead: np.ndarray = flat @ along > 0
+    return ~ahead if ahead.mean() > 0.5 else ahead
 
 
 def identify(

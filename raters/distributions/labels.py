@@ -10,6 +10,8 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
 from numpyro.distributions import constraints
 
+from raters._validation import checked
+
 
 class ConfusedLabel(dist.Distribution):
     r"""Label drawn from the row of a confusion matrix that the true class selects.
@@ -36,6 +38,7 @@ class ConfusedLabel(dist.Distribution):
 
     pytree_data_fields = ("probs", "annotator")
 
+    @checked
     def __init__(
         self,
         probs: Float[Array, "annotator true_class label"],
@@ -126,6 +129,7 @@ class RightOrWrongLabel(dist.Distribution):
     pytree_data_fields = ("logits", "wrong", "annotator")
     pytree_aux_fields = ("num_classes",)
 
+    @checked
     def __init__(
         self,
         logits: Float[Array, "row 1"] | Float[Array, "row true_class"],

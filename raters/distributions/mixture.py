@@ -10,6 +10,8 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, Int
 from numpyro.distributions import constraints
 
+from raters._validation import checked
+
 
 class GroupedMixture(dist.Distribution):
     r"""Rows whose groups each have a latent class, which is summed out.
@@ -59,6 +61,7 @@ class GroupedMixture(dist.Distribution):
     )
     pytree_aux_fields = ("num_groups",)
 
+    @checked
     def __init__(
         self,
         mixing_distribution: dist.Distribution,

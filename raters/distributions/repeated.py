@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
+from raters._validation import checked
+
 
 class Repeated(dist.Distribution):
     r"""A judgement of any distribution, several times the same.
@@ -35,6 +37,7 @@ class Repeated(dist.Distribution):
 
     pytree_data_fields = ("base", "count")
 
+    @checked
     def __init__(
         self, base: dist.Distribution, count: Any, *, validate_args: bool | None = None
     ) -> None:

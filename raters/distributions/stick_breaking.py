@@ -10,6 +10,8 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 
+from raters._validation import checked
+
 
 class StickBreaking(dist.Distribution):
     r"""Generalised Dirichlet distribution: shares broken off a stick of length 1, one by one.
@@ -41,10 +43,11 @@ class StickBreaking(dist.Distribution):
         "concentration0": constraints.positive,
     }
 
+    @checked
     def __init__(
         self,
-        concentration1: Float[Array, " share-1"],
-        concentration0: Float[Array, " share-1"],
+        concentration1: Float[Array, "*batch break"],
+        concentration0: Float[Array, "*batch break"],
         *,
         validate_args: bool | None = None,
     ) -> None:

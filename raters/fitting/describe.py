@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from raters._validation import checked
+from raters.fitting.result import check_data
 from raters.model import Model
 from raters.program import Program
 
 
+@checked
 def describe(model: Model[Any], data: Any) -> str:
     """Describe a model on its data: sites with prior, axes and shape, blocks and symmetries.
 
@@ -33,6 +36,7 @@ def describe(model: Model[Any], data: Any) -> str:
       blocks: reward
       symmetries: Shift(site='reward', axis=None)
     """
+    check_data(data, "data", model)
     lines = [repr(model)]
     program = Program(model, data)
     for name, site in (program.sites | {model.observed: program.observed}).items():

@@ -11,24 +11,34 @@ import jax
 import numpy as np
 import xarray as xr
 
-from raters._validation import instance, seed_number
-from raters.errors import BackendError, ConvergenceWarning, DataError, DataWarning, SettingError
+from raters._validation import boolean, instance, seed_number
+from raters.errors import (
+    BackendError,
+    ConvergenceWarning,
+    DataError,
+    DataWarning,
+    SettingError,
+    public_name,
+)
 from raters.fitting.result import (
     as_tree,
     check_data,
     check_model,
+    check_posterior,
     data_of,
     fit_warnings,
     pointwise,
     responsibilities,
+    stored_model,
 )
 from raters.fitting.storage import shown, to_json
-from raters.inference import Backend, mirror
-from raters.inference.base import warn_unless_converged
+from raters.inference import Backend, importance, mirror
 from raters.inference.defaults import default_backend
 from raters.inference.identification import identified
+from raters.inference.mixing import warn_unless_converged
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
+from raters.kinds import registered_kinds
 from raters.model import Model, Values
 from raters.program import Program
 
@@ -107,6 +117,9 @@ def fit(
     """
     backend = default_backend(model) if backend is None else backend
     check_types(model, data, backend, seed)
+    boolean("progress", progress)
+    if log_likelihood is not None:
+        boolean("log_likelihood", log_likelihood)
     _check_whole(data)
     program = Program(model, data)
     if reason := backend.why_not(program):
@@ -116,13 +129,15 @@ def fit(
         data.warn()
     judged = data.unpadded()
     earlier = {} if start is None else {"start": _earlier_draws(program, backend, start)}
-    for sentence in model.data_warnings(judged) if judged.num_judgements else ():
+    sentences = model.data_warnings(judged) if judged.num_judgements else ()
+    for sentence in (*sentences, *_unused_features(program)):
         warnings.warn(sentence, DataWarning, stacklevel=2)
     begin = time.perf_counter()
     key = jax.random.key(seed)
     draws = backend.run(program, key, progress=progress, **earlier)
     if not backend.exact:
-        draws = mirror.weighed(program, draws, np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        draws = mirror.weighed(program, importance.corrected(draws, rng), rng)
     draws = identified(program, draws)
     mixed = (
         warn_unless_converged(draws.values, draws.facts.get("divergences", 0))
@@ -170,6 +185,25 @@ def _check_whole(data: Judgements) -> None:
         )
 
 
+def _unused_features(program: Program[Any]) -> tuple[str, ...]:
+    """Sentence about features that the model does not read."""
+    data = program.data
+    names = [name for name in data.coords.get("feature", ()) if name != "intercept"]
+    if not names or "feature" in program.axes or data.without_features() is data:
+        return ()
+    users = [
+        f"{public_name(model)}()"
+        for kind in registered_kinds()
+        for model, roles in kind.needs.items()
+        if isinstance(data, kind.data) and isinstance(model, type) and "features" in roles
+    ]
+    also = f"; {' and '.join(users)} would" if users else ""
+    return (
+        f"{public_name(type(program.model))}() does not use the features of these data"
+        f" ({shorten(names)}){also}. To fit without them on purpose, pass data.without_features()",
+    )
+
+
 def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:
     """Raise unless these are a model, judgements of its kind, a back-end and a seed.
 
@@ -193,7 +227,7 @@ def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Value
     """Draws of an earlier result to set out from, shape (chain, draw, ...); its mode for what
     climbs to one."""
     model, data, fitted = program.model, program.data, data_of(start)
-    if (stored := start.attrs.get("model", to_json(model))) != to_json(model):
+    if (stored := stored_model(start) or to_json(model)) != to_json(model):
         raise SettingError(
             parameter="start",
             problem=f"is a result of {shown(stored)}, not of {model!r}",
@@ -213,12 +247,7 @@ def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Value
                 parameter="start",
             )
     group = "mode" if "mode" in start.children and not backend.exact else "posterior"
-    if missing := [name for name in program.sites if name not in start[group]]:
-        raise SettingError(
-            parameter="start",
-            problem=f"has no draws of {', '.join(missing)}",
-            expected="pass an earlier result of this model, or none",
-        )
+    check_posterior(program, start, group, "start")
     values = {name: np.asarray(start[group][name].values, np.float64) for name in program.sites}
     if group == "mode":
         return {name: value[None, None] for name, value in values.items()}

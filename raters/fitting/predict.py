@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Shaped
 
+from raters._validation import checked
 from raters.errors import DataError, SettingError
 from raters.fitting.result import check_data, draws_of, program_of
 from raters.judgements.base import Judgements
@@ -25,6 +26,7 @@ _MOST = 400_000_000
 _CHUNK = 1 << 16
 
 
+@checked
 def predict(
     model: Model[Any], result: xr.DataTree, questions: Judgements | None = None
 ) -> xr.DataArray:

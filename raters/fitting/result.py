@@ -20,7 +20,7 @@ from raters.judgements.base import Judgements
 from raters.judgements.names import check_result, names_array
 from raters.kinds import registered_kinds
 from raters.model import Model, Values
-from raters.program import Program, pointwise_log_likelihood, responsibility
+from raters.program import LatentClass, Program, Site, pointwise_log_likelihood, responsibility
 
 # `responsibilities` averages over as many draws as stay below this many numbers, and over this
 # many at least.
@@ -202,15 +202,107 @@ def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
     check_model(model)
     data = data_of(result)
     check_data(data, "result", model)
-    fitted = result.attrs.get("model", "")
-    if fitted and fitted != to_json(model):
+    if (fitted := stored_model(result)) and fitted != to_json(model):
         raise SettingError(
             parameter="model",
             value=model,
             problem=f"is not the model of this result: it was fitted with {shown(fitted)}",
             expected="pass that model",
         )
-    return Program(model, data)
+    program = Program(model, data)
+    check_posterior(program, result)
+    if program.latent is not None:
+        _check_responsibility(program.latent, result, program.num_units)
+    return program
+
+
+def stored_model(result: xr.DataTree) -> str:
+    """Text of the model of a result; empty where it does not say.
+
+    Parameters
+    ----------
+    result : xarray.DataTree
+
+    Returns
+    -------
+    str
+    """
+    text = result.attrs.get("model", "")
+    return text if isinstance(text, str) else repr(text)
+
+
+def check_posterior(
+    program: Program[Any], result: xr.DataTree, group: str = "posterior", parameter: str = "result"
+) -> None:
+    """Raise unless a result has draws of each site of a program, along the names of its data.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    group : str
+        Group of the draws, or ``"mode"``.
+    parameter : str
+        Parameter that has the result, for errors.
+
+    Raises
+    ------
+    SettingError
+        When it has not; the message gives the site.
+    """
+    tree: Any = result.children.get(group, {})
+    if missing := [name for name in program.sites if name not in tree]:
+        raise SettingError(
+            parameter=parameter,
+            problem=f"has no draws of {', '.join(missing)}, so it was not fitted with"
+            f" {program.model!r}",
+            expected="pass the model that it was fitted with",
+        )
+    names = {axis: names_array(values) for axis, values in program.data.coords.items()}
+    lead = () if group == "mode" else ("chain", "draw")
+    for name, site in program.sites.items():
+        if wrong := _alteration(tree[name], lead, site, names):
+            raise SettingError(
+                parameter=parameter,
+                problem=f"does not hold the draws of {name!r} as they were fitted: {wrong}",
+                expected="pass a result, as fitted or as read back from its file",
+                instead="rt.fit(model, data, seed=0)",
+            )
+
+
+def _check_responsibility(latent: LatentClass, result: xr.DataTree, num_units: int) -> None:
+    """Raise unless a result has the probability of each latent class of each unit."""
+    group: Any = result.children.get(latent.group, {})
+    table = group.get("responsibility")
+    shape = dict(zip(latent.axes, (num_units, latent.size), strict=True))
+    if table is None or dict(table.sizes) != shape or table.dtype.kind != "f":
+        raise SettingError(
+            parameter="result",
+            problem=f"does not hold the probabilities of classes in {latent.group!r} as they were"
+            " fitted",
+            expected="pass a result, as fitted or as read back from its file",
+            instead="rt.fit(model, data, seed=0)",
+        )
+
+
+def _alteration(
+    draws: xr.DataArray, lead: tuple[str, ...], site: Site, names: dict[str, np.ndarray]
+) -> str:
+    """Difference of draws from what was fitted, in words; empty where there is none."""
+    if draws.dims != (*lead, *site.dims) or draws.dtype.kind not in "iuf":
+        return f"they are {draws.dtype} with the axes {draws.dims}"
+    if draws.shape[len(lead) :] != site.shape or not draws.size:
+        return f"they have the shape {draws.shape}"
+    for axis in draws.dims:
+        known = names.get(str(axis))
+        if axis not in draws.coords:
+            if axis in lead:
+                return f"they have no coordinate {axis!r}"
+        elif known is not None and not np.array_equal(
+            np.asarray(draws[axis], str), known.astype(str)
+        ):
+            return f"the names along {axis!r} are others than those of the data"
+    return ""
 
 
 def draws_of(
@@ -239,13 +331,8 @@ def draws_of(
     SettingError
         When the result has no draws of a site.
     """
+    check_posterior(program, result)
     posterior = result["posterior"]
-    if missing := [name for name in program.sites if name not in posterior]:
-        raise SettingError(
-            parameter="result",
-            problem=f"has no draws of {missing}, so it was not fitted with {program.model!r}",
-            expected="pass the model that it was fitted with",
-        )
     values = {}
     for name in program.sites:
         array = np.asarray(posterior[name].values)

@@ -8,12 +8,14 @@ import numpy as np
 import scipy.sparse
 import xarray as xr
 
+from raters._validation import checked
 from raters.errors import SettingError
 from raters.fitting.result import pointwise, program_of
 from raters.judgements.names import names_array
 from raters.model import Model
 
 
+@checked
 def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = None) -> xr.DataTree:
     """The result with its pointwise log-likelihood, summed to the unit that is left out in
     cross-validation.

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Num
 from numpyro import handlers
 
+from raters._validation import checked
 from raters.errors import SettingError
 from raters.fitting.fit import check_types
 from raters.inference import PGGibbs
@@ -35,6 +36,7 @@ class Simulated(NamedTuple):
     truth: dict[str, Num[np.ndarray, " ..."]]
 
 
+@checked
 def simulate(
     model: Model[Any], questions: Judgements, *, seed: int, given: Values | None = None
 ) -> Simulated:

@@ -91,7 +91,10 @@ def from_json(text: str, expected: tuple[type, ...], what: str) -> Any:
         When the text is no such thing, or names a class that is not imported or of another type.
     """
     try:
-        return _decoded(json.loads(text), expected)
+        thing = _decoded(json.loads(text), expected)
+        if not isinstance(thing, expected):
+            raise TypeError(f"it holds {thing!r}")
+        return thing
     except SettingError as error:
         parts = error.parts | {"problem": f"{error.problem}, so the {what} cannot be rebuilt"}
         raise SettingError(f"cannot rebuild the {what}: {error}", **parts) from error
@@ -132,7 +135,7 @@ def stored_class(text: str, expected: tuple[type, ...]) -> type:
     """
     try:
         name = str(json.loads(text)["class"])
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SettingError(f"{text!r} names no class: the file was altered") from error
     return imported_class(name, expected)
 
@@ -158,6 +161,8 @@ def imported_class(name: str, expected: tuple[type, ...]) -> type:
     SettingError
         When there is none.
     """
+    if not isinstance(name, str):
+        raise SettingError(f"{name!r} names no class: the file was altered")
     candidates = [cls for base in expected for cls in _derived(base)]
     named = [cls for cls in candidates if qualified_name(cls) == name]
     if not named:
@@ -194,7 +199,7 @@ def shown(text: str) -> str:
     """
     try:
         return _as_call(json.loads(text))
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return text
 
 

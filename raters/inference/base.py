@@ -1,10 +1,8 @@
-"""Back-ends: their interface, the draws that they return, and the diagnostics that every back-end
-reports in the same words."""
+"""Back-ends: their interface, and the draws that they return."""
 
 from __future__ import annotations
 
 import abc
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,7 +10,6 @@ import jax
 import numpy as np
 from tqdm.auto import tqdm
 
-from raters.errors import ConvergenceWarning
 from raters.model import Model, Permute, Values
 from raters.program import Program
 
@@ -190,90 +187,3 @@ def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
     list of numpy.random.SeedSequence
     """
     return np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()).spawn(number)
-
-
-# R-hat and effective sample sizes need halves of a chain.
-_FEWEST = 4
-
-
-def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -> dict[str, float]:
-    """Largest R-hat and smallest bulk effective sample size over all variables; warns when
-    either is poor.
-
-    Parameters
-    ----------
-    values : dict of str to array, shape (chain, draw, ...)
-        Draws, identified.
-    divergences : int
-        Number of transitions that diverged.
-
-    Returns
-    -------
-    dict
-        ``max_rhat``, which is NaN for one chain, and ``min_ess``.
-
-    Warns
-    -----
-    ConvergenceWarning
-        When draws are not finite, chains have not mixed, or transitions diverged.
-    """
-    from arviz_stats.base import array_stats  # type: ignore[attr-defined]
-
-    broken = [name for name, draws in values.items() if not np.isfinite(draws).all()]
-    if broken:
-        warnings.warn(
-            f"draws of {', '.join(broken)} are not finite; the chains have failed, do not use this"
-            " result",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-        return {"max_rhat": np.nan, "min_ess": 0.0}
-    chains, number = next(iter(values.values())).shape[:2]
-    if number < _FEWEST:
-        warnings.warn(
-            f"{number} draw(s) of a chain say nothing of its convergence; draw at least"
-            f" {_FEWEST}, and better 1000",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-        return {"max_rhat": np.nan, "min_ess": 0.0}
-    worst_rhat, worst_ess = ("", 1.0), ("", np.inf)
-    for name, draws in values.items():
-        chains, number = draws.shape[:2]
-        flat = np.asarray(draws, np.float64).reshape(chains, number, -1)
-        flat = flat[:, :, np.ptp(flat, axis=(0, 1)) > 0]
-        if flat.shape[-1] == 0:
-            continue
-        ess = array_stats.ess(flat, chain_axis=0, draw_axis=1, method="bulk")
-        worst_ess = min(worst_ess, (name, float(np.min(ess))), key=lambda entry: entry[1])
-        if chains > 1:
-            each = array_stats.rhat(flat, chain_axis=0, draw_axis=1)
-            worst_rhat = max(worst_rhat, (name, float(np.max(each))), key=lambda entry: entry[1])
-    _warn_of_mixing(worst_rhat, worst_ess, chains)
-    if divergences:
-        warnings.warn(
-            f"{divergences} of {chains * number} transitions diverged; raise the target acceptance"
-            " rate, or use Gibbs sampling",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    rhat = worst_rhat[1] if chains > 1 else np.nan
-    return {"max_rhat": rhat, "min_ess": float(worst_ess[1])}
-
-
-def _warn_of_mixing(
-    worst_rhat: tuple[str, float], worst_ess: tuple[str, float], chains: int
-) -> None:
-    """Warn of the worst variables when their diagnostics are poor."""
-    if worst_rhat[1] > 1.01 or worst_ess[1] < 100 * chains:
-        rhat = (
-            f"largest R-hat {worst_rhat[1]:.3f} ({worst_rhat[0]}; should be at most 1.01)"
-            if worst_rhat[0]
-            else "R-hat needs two chains"
-        )
-        warnings.warn(
-            f"the chains have not mixed well: {rhat}, smallest bulk effective sample size"
-            f" {worst_ess[1]:.0f} ({worst_ess[0]}; should be at least {100 * chains}); draw more",
-            ConvergenceWarning,
-            stacklevel=4,
-        )

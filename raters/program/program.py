@@ -13,8 +13,9 @@ import numpy as np
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
+from raters._validation import instance
 from raters.distributions import GroupedMixture
-from raters.errors import RatersError, SettingError
+from raters.errors import RatersError, SettingError, public_name
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.model import Model
@@ -100,6 +101,10 @@ class Program[Data: Judgements]:
 
     @cached_property
     def _read(self) -> _Reading:
+        instance("model", self.model, Model, "a model", "rt.BTL()")
+        kind = self.model.data_type
+        what = f"judgements ({kind.__name__}), of which {type(self.model).__name__} is a model"
+        instance("data", self.data, kind, what, f"{public_name(kind)}(...)")
         data, readings = self.data.first_unit(), []
         # Traced, nothing of the program is computed or compiled.
         try:

@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from raters._validation import checked
 from raters.errors import BackendError, ConvergenceWarning, DataWarning
 from raters.fitting.fit import fit
+from raters.fitting.result import check_data, draws_of
 from raters.inference import Backend
+from raters.inference.mirror import log_odds, signs
 from raters.judgements.base import Judgements
-from raters.model import Model
+from raters.model import Model, Sign
 from raters.program import Program
 from raters.testing._kinds import answered_otherwise
 from raters.testing._model import check_reference
@@ -28,19 +32,21 @@ from raters.testing._result import check_result
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
+@checked
 def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed: int = 0) -> None:
     """Check that a back-end keeps the contract for this model and these data.
 
     What it says to cite, if anything, is BibTeX. A back-end that cannot run says so in one
     sentence, which `raters.fit` raises. Otherwise its result passes `check_result`; the same seed
     gives the same draws and another seed others; a further run on data of equal shape compiles
-    nothing; the result survives netCDF; an approximate back-end stores ``log_p`` and ``log_q``; and
+    nothing; the result survives netCDF; an approximate back-end stores ``log_p`` and ``log_q``; an
+    exact one comes back from the mirror image that a declared `raters.model.Sign` leads to; and
     convergence warnings carry numbers.
 
     Parameters
     ----------
     backend : Backend
-        With few draws, as it runs four times.
+        With few draws, as it runs four times, and once more for a model with mirror images.
     model : Model
     data : Judgements
         A small table with outcomes.
@@ -57,6 +63,7 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=100, seed=0)
     >>> rt.testing.check_backend(rt.PGEM(draws=50), rt.BTL(), votes)
     """
+    check_data(data, "data", model)
     name = type(backend).__name__
     twin = dataclasses.replace(backend)
     assert twin == backend, f"{name} built again from its own fields is not equal to itself"
@@ -82,6 +89,8 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
             f"{name} is approximate and does not store {missing}, without which LOO cannot be"
             " corrected"
         )
+    elif signs(model):
+        _check_mirrored(backend, model, data, result, seed)
     _check_no_compilation(backend, model, data, seed)
     _check_round_trip(result, name)
 
@@ -112,6 +121,36 @@ def _run(backend: Backend, model: Model[Any], data: Judgements, seed: int) -> xr
         elif not issubclass(entry.category, DataWarning):
             warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)
     return result
+
+
+def _check_mirrored(
+    backend: Backend, model: Model[Any], data: Judgements, result: xr.DataTree, seed: int
+) -> None:
+    """Check that chains that set out from the mirror image of a result end as often in each of the
+    two worlds as those of the result."""
+    for sign in signs(model):
+        image = result.copy(deep=True)
+        for name in sign.sites:
+            image["posterior"][name] = -image["posterior"][name]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            again = fit(model, data, backend, seed=seed, start=image, progress=False)
+        share, other = (_share_of_likelier(model, data, sign, tree) for tree in (result, again))
+        assert abs(share - other) < 0.5, (
+            f"{type(backend).__name__} stays in the world where it sets out: {share:.0%} of its"
+            f" draws, and {other:.0%} of those from the mirror image of its result, are in the one"
+            f" that the prior favours; it does not move along {sign}"
+        )
+
+
+def _share_of_likelier(
+    model: Model[Any], data: Judgements, sign: Sign, result: xr.DataTree
+) -> float:
+    """Share of the draws whose mirror image has the lower prior density."""
+    draws, _ = draws_of(Program(model, data), result)
+    row = jax.tree.map(jnp.asarray, data.first_unit())
+    odds = jax.lax.map(lambda values: log_odds(model, sign, row, values), draws)
+    return float((np.asarray(odds) < 0).mean())
 
 
 def _check_no_compilation(backend: Backend, model: Model[Any], data: Judgements, seed: int) -> None:

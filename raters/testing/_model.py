@@ -9,7 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from raters._validation import checked
 from raters.errors import SettingError
+from raters.fitting.result import check_data
 from raters.fitting.simulate import simulate
 from raters.fitting.storage import from_json, to_json
 from raters.inference.mirror import mirrored
@@ -24,6 +26,7 @@ from raters.testing._densities import densities
 _TOLERANCE = 1e-8
 
 
+@checked
 def check_model(model: Model[Any], data: Judgements, *, seed: int = 0) -> None:
     """Check that a model keeps the contract on these data.
 
@@ -56,6 +59,7 @@ def check_model(model: Model[Any], data: Judgements, *, seed: int = 0) -> None:
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=100, seed=0)
     >>> rt.testing.check_model(rt.BTL(), votes)
     """
+    check_data(data, "data", model)
     _check_identity(model)
     check_reference(model)
     assert data.has_answers, "check_model needs data with outcomes; rt.simulate draws some"

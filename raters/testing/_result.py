@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from raters.fitting.result import data_of
+from raters._validation import checked, instance
+from raters.fitting.result import check_data, data_of
 from raters.fitting.storage import to_json
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
@@ -19,6 +20,7 @@ from raters.program import LatentClass, Program, Site
 from raters.testing._densities import densities
 
 
+@checked
 def check_result(result: xr.DataTree, model: Model[Any], data: Judgements) -> None:
     """Check that a result has what every verb of raters, and ArviZ, expects.
 
@@ -42,6 +44,8 @@ def check_result(result: xr.DataTree, model: Model[Any], data: Judgements) -> No
     >>> rt.testing.check_result(rt.fit(rt.BTL(), votes, rt.PGEM(draws=50), seed=0, progress=False),
     ...                         rt.BTL(), votes)
     """
+    check_data(data, "data", model)
+    instance("result", result, xr.DataTree, "a result", "rt.fit(model, data, seed=0)")
     missing = [
         group
         for group in ("posterior", "observed_data", "constant_data")

@@ -18,7 +18,7 @@ import pytest
 import raters as rt
 from raters.distributions import GroupedMixture, RightOrWrongLabel
 from raters.errors import ConvergenceWarning, SettingError
-from raters.inference import Backend, Draws
+from raters.inference import Backend, Draws, mirror
 from raters.inference.polya_gamma import augmentation
 from raters.model import Scale, Shift, Sign
 from raters.testing import check_backend, check_model, check_result
@@ -295,6 +295,11 @@ def test_a_broken_backend_is_refused(backend, sentence, tiny) -> None:
         check_backend(backend, Sound(), tiny)
 
 
+def first_only(group, variable) -> None:
+    """Let a variable of a result be 0 everywhere, as a code of the first."""
+    group[variable] = 0 * group[variable]
+
+
 def change(group, variable, amount) -> None:
     """Add to a variable of a result."""
     group[variable] = group[variable] + amount
@@ -306,7 +311,7 @@ def change(group, variable, amount) -> None:
         (lambda tree: tree.attrs.pop("seed"), "does not record 'seed'"),
         (lambda tree: tree.attrs.update(ordered="false"), "ordered=False"),
         (lambda tree: change(tree["posterior"], "worth", 1.0), "not centred"),
-        (lambda tree: change(tree["constant_data"], "annotator_code", 1), "differ in 'annotator'"),
+        (lambda tree: first_only(tree["constant_data"], "annotator_code"), "differ in 'annotator'"),
         (lambda tree: change(tree["log_likelihood"], "outcome", 1.0), "log-likelihood is off by 1"),
         (lambda tree: tree.__delitem__("constant_data"), "no group"),
     ],
@@ -322,3 +327,13 @@ def test_a_spoilt_result_is_refused(spoil, sentence, tiny, fit_quietly) -> None:
 def test_check_model_needs_outcomes(tiny) -> None:
     with pytest.raises(AssertionError, match="needs data with outcomes"):
         check_model(Sound(), dataclasses.replace(tiny, wins=None))
+
+
+@pytest.mark.slow
+def test_a_sampler_that_stays_in_the_mirror_is_refused(tiny, monkeypatch) -> None:
+    model = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
+    backend = rt.PGGibbs(draws=30, warmup=10, chains=2)
+    check_backend(backend, model, tiny)
+    monkeypatch.setattr(mirror, "step", lambda model, row, values, rng: values)
+    with pytest.raises(AssertionError, match="stays in the world where it sets out"):
+        check_backend(backend, model, tiny)

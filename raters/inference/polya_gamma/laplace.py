@@ -14,11 +14,12 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
 from raters.inference.polya_gamma import augmentation, sweep
-from raters.inference.polya_gamma.conditionals import Conditional, Dense
+from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian
+from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes
 from raters.inference.polya_gamma.rows import Block
 from raters.model import Scale, Values
-from raters.program import log_likelihoods, log_prior
+from raters.program import log_likelihoods
 
 
 def laplace(
@@ -36,13 +37,19 @@ def laplace(
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
     if plan.classes:
         draws, stats = around_classes(plan, data, mode, num_draws, rng)
-        draws = _redraw_hyper(plan, data, draws, rng)
         return {name: value[None] for name, value in draws.items()}, stats
     draws, log_q = _around(plan, data, mode, num_draws, rng)
+    log_prior, draws = integrated(plan, data.take(slice(0, 1)), draws, rng)
+    if plan.reaching:
+        draws = _redraw_reaching(plan, data, draws, rng)
     stats = {}
-    if log_q is not None:
-        stats = {"log_p": _log_density_of_orbits(plan, data, draws)[None], "log_q": log_q[None]}
-    draws = _redraw_hyper(plan, data, draws, rng)
+    if log_q is not None and not plan.reaching and not plan.steep:
+        on_device = {name: jnp.asarray(value) for name, value in draws.items()}
+        log_p = log_prior + sum(
+            np.asarray(log_likelihoods(plan.model, piece, on_device))
+            for piece in data.chunks(sweep.CHUNK)
+        )
+        stats = {"log_p": log_p[None], "log_q": log_q[None]}
     return {name: value[None] for name, value in draws.items()}, stats
 
 
@@ -70,13 +77,18 @@ def _around(
     )
     assert isinstance(conditional, Conditional)
     tangents = [_tangent(scale, sites, mode) for scale in plan.scales]
+    conditional.prior = _along_orbits(conditional.prior, plan.scales, sites, mode)
     log_q = None
     if isinstance(conditional, Dense):
+        # A high precision along the orbit keeps draws on the section.
+        precision = 1e4 * np.mean(conditional.diagonal) * conditional.size
         for tangent in tangents:
-            # A high precision along the orbit keeps draws on the section.
-            precision = 1e4 * np.mean(conditional.diagonal) * conditional.size
             conditional.across += precision * np.outer(tangent, tangent)
-        entries, log_q = _gaussian_draws(conditional, current, num_draws, rng)
+        entries, log_q, apart, slope = _gaussian_draws(conditional, current, num_draws, rng)
+        # The density is that on the section, so what is left across it does not count.
+        for tangent in tangents:
+            log_q += precision * (apart @ tangent) ** 2 / 2
+        log_q -= _log_crossing(plan.scales, sites, mode, entries, slope)
     else:
         entries = np.stack([conditional.draw(rng, current) for _ in range(num_draws)])
         for tangent in tangents:
@@ -91,23 +103,82 @@ def _around(
     return draws, log_q
 
 
+def _along_orbits(
+    prior: Gaussian, scales: tuple[Scale, ...], sites: tuple[str, ...], mode: Values
+) -> Gaussian:
+    """Return a prior without the bounds that a place on a scale orbit keeps.
+
+    An orbit may cross the section outside of the bounds and lie within them elsewhere; only a bound
+    of 0 is the same all along.
+    """
+    scaled = np.concatenate(
+        [
+            np.full(np.size(mode[name]), any(_sign_of(scale, name) for scale in scales))
+            for name in sites
+        ]
+    )
+    low = np.where(scaled & (prior.low != 0), -np.inf, prior.low)
+    high = np.where(scaled & (prior.high != 0), np.inf, prior.high)
+    return prior._replace(low=low, high=high)
+
+
 def _tangent(scale: Scale, sites: tuple[str, ...], mode: Values) -> Float[np.ndarray, " entry"]:
     """Return the unit direction of a scale orbit at the mode, in the conjugate sites."""
-    sign = dict.fromkeys(scale.up, 1.0) | dict.fromkeys(scale.down, -1.0)
-    direction = np.concatenate([sign.get(name, 0.0) * np.ravel(mode[name]) for name in sites])
+    direction = np.concatenate([_sign_of(scale, name) * np.ravel(mode[name]) for name in sites])
     return np.asarray(direction / np.linalg.norm(direction))
+
+
+def _log_crossing(
+    scales: tuple[Scale, ...],
+    sites: tuple[str, ...],
+    mode: Values,
+    entries: Float[np.ndarray, "draw entry"],
+    slope: Float[np.ndarray, "draw entry"],
+) -> Float[np.ndarray, " draw"]:
+    r"""Return the log volume of the orbits' directions across the section, at each draw.
+
+    With the section's normals :math:`t_s`, the draws' map to their bounds :math:`M`, and the
+    directions :math:`d_s` of the orbits at a draw, the volume element of (place on the section,
+    place on the orbits) has the factor :math:`\det_{s, s'} (t_s^\top M'^{-1} d_{s'})`.
+    """
+    if not scales:
+        return np.zeros(len(entries))
+    normals = np.stack([_tangent(scale, sites, mode) for scale in scales])
+    directions = np.stack(
+        [
+            np.concatenate([_sign_of(scale, name) * np.ones(np.size(mode[name])) for name in sites])
+            for scale in scales
+        ]
+    )
+    moved = directions[None] * (entries / slope)[:, None]
+    return np.asarray(np.linalg.slogdet(np.einsum("se,dre->dsr", normals, moved))[1])
+
+
+def _sign_of(scale: Scale, name: str) -> float:
+    """Return how the logarithm of a site moves along a scale orbit."""
+    return float(name in scale.up) - float(name in scale.down)
 
 
 def _gaussian_draws(
     conditional: Dense, mode: np.ndarray, num_draws: int, rng: np.random.Generator
-) -> tuple[Float[np.ndarray, "draw entry"], Float[np.ndarray, " draw"]]:
-    """Draw from the joint normal at the mode, and return the draws with their log-densities.
+) -> tuple[
+    Float[np.ndarray, "draw entry"],
+    Float[np.ndarray, " draw"],
+    Float[np.ndarray, "draw entry"],
+    Float[np.ndarray, "draw entry"],
+]:
+    """Draw from the joint normal at the mode, with bounded entries mapped to truncated normals with
+    the same parameters.
 
-    Bounded entries are mapped to truncated normals with the same parameters.
+    Returns
+    -------
+    tuple of array
+        The draws; their log-densities; the normal draws less the mode; and the slope of the map.
     """
     factor = conditional.factor()
     standard = rng.standard_normal((conditional.size, num_draws))
-    entries = mode + scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
+    apart = scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
+    entries, slope = mode + apart, np.ones_like(apart)
     log_q = np.log(np.diag(factor)).sum() + norm.logpdf(standard).sum(0)
     bounded = np.flatnonzero(
         np.isfinite(conditional.prior.low) | np.isfinite(conditional.prior.high)
@@ -121,45 +192,17 @@ def _gaussian_draws(
         # The mode is within the bounds, so low ≤ 0 ≤ high, and the difference does not underflow.
         log_mass = np.log(ndtr(high) - ndtr(low))
         inside = np.clip(ndtri(ndtr(low) + (ndtr(high) - ndtr(low)) * ndtr(score)), low, high)
-        # dv/dx of the map from the normal to the truncated normal.
-        log_q -= (norm.logpdf(score) + log_mass - norm.logpdf(inside)).sum(1)
+        log_slope = norm.logpdf(score) + log_mass - norm.logpdf(inside)
+        log_q -= log_slope.sum(1)
         entries[:, bounded] = mode[bounded] + deviation * inside
-    return entries, log_q
+        slope[:, bounded] = np.exp(log_slope)
+    return entries, log_q, apart, slope
 
 
-def _log_density_of_orbits(
-    plan: sweep.Plan, data: Any, draws: Values
-) -> Float[np.ndarray, " draw"]:
-    """Return the log joint density of each draw, integrated along its scale orbits.
-
-    The likelihood is constant along them.
-    """
-    draws = {name: jnp.asarray(value) for name, value in draws.items()}
-    total = np.asarray(_log_prior_of_orbits(plan, data.take(slice(0, 1)), draws))
-    return total + sum(
-        np.asarray(log_likelihoods(plan.model, piece, draws)) for piece in data.chunks(sweep.CHUNK)
-    )
-
-
-@partial(jax.jit, static_argnums=0)
-def _log_prior_of_orbits(plan: sweep.Plan, row: Any, draws: Values) -> jax.Array:
-    """Return the log prior density, integrated along the scale orbits by quadrature."""
-
-    def of_draw(values: Values) -> jax.Array:
-        density = log_prior(plan.model, row, values)
-        for scale in plan.scales:
-            line = sweep.orbit_density(plan.model, row, values, scale, True)
-            density = jax.scipy.special.logsumexp(jax.lax.map(line, jnp.linspace(-4.0, 4.0, 161)))
-        return density
-
-    log_priors: jax.Array = jax.lax.map(of_draw, draws)
-    return log_priors
-
-
-def _redraw_hyper(plan: sweep.Plan, data: Any, draws: Values, rng: np.random.Generator) -> Values:
-    """Redraw hyper-parameters and positions on the orbits from their exact conditionals."""
-    if not (plan.hyper or plan.scales):
-        return draws
+def _redraw_reaching(
+    plan: sweep.Plan, data: Any, draws: Values, rng: np.random.Generator
+) -> Values:
+    """Redraw the sites of no block on which the likelihood depends, each given the others."""
     num_draws = len(next(iter(draws.values())))
     keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), num_draws)
     draws = {name: jnp.asarray(value) for name, value in draws.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from functools import partial
 from typing import Any
@@ -11,14 +12,17 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Float
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
+from scipy.special import betaincinv, betaln, expit, log_expit, ndtr
 from scipy.stats import norm
 
 from raters.errors import ConvergenceWarning
 from raters.inference.polya_gamma import augmentation, latent_classes, sweep
+from raters.inference.polya_gamma.integrated import integrated
 from raters.model import Values
-from raters.program import log_joint
+from raters.program import log_joint, pointwise_log_likelihood
 
 # Largest number of parameters, and of rows times parameters, for which the information matrix is
 # computed: each of its columns needs a pass over the rows.
@@ -32,12 +36,14 @@ _MOVE_LIMIT = 5e8
 _FARTHEST = 30.0
 # A wider normal in unconstrained coordinates does not describe a bounded site.
 _WIDEST = 2.0
+# Smaller probabilities are taken for this one.
+_LEAST = 1e-300
 
 
 def around_classes(
     plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: np.random.Generator
 ) -> tuple[Values, Values]:
-    """Draw around the mode, with fixed hyper-parameters.
+    """Draw around the mode given the hyper-parameters, and draw these given the rest.
 
     The draws are normal in unconstrained coordinates, at the mode in those coordinates, with the
     observed information, which includes the uncertainty of the classes. A mode of probabilities may
@@ -62,8 +68,11 @@ def around_classes(
     supports = plan.supports
     start = {name: biject_to(supports[name]).inv(value) for name, value in moving.items()}
     size = sum(value.size for value in start.values())
+    # The normal is not on a section across the orbits, so that it covers them.
+    free = dataclasses.replace(plan, scales=())
+    row = data.take(slice(0, 1))
     if size > _DENSE_LIMIT or size * data.num_rows > _WORK_LIMIT:
-        return _by_block(plan, data, mode, num_draws, rng), {}
+        return integrated(free, row, _by_block(plan, data, mode, num_draws, rng), rng)[1], {}
     flat, unravel = ravel_pytree(start)
 
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
@@ -80,24 +89,30 @@ def around_classes(
     standard = rng.standard_normal((num_draws, size))
     points = best + (standard * deviation) @ eigenvectors.T
     log_q = norm.logpdf(standard).sum(1) - np.log(deviation).sum()
-    unconstrained = jax.vmap(unravel)(jnp.asarray(points))
     counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")
+    offset = np.asarray(ravel_pytree(_offsets(supports, counted, start))[0])
+    spread = np.sqrt(((eigenvectors * deviation) ** 2).sum(1))
+    points, log_ratio = _as_betas(points, best, spread, offset)
+    log_q += log_ratio
+    unconstrained = jax.vmap(unravel)(jnp.asarray(points))
     bounded = {
         name
         for name in start
         if isinstance(supports[name], constraints.interval) and name not in counted
     }
-    _warn_of_wide(bounded, unravel(jnp.asarray(np.sqrt(((eigenvectors * deviation) ** 2).sum(1)))))
+    _warn_of_wide(bounded, unravel(jnp.asarray(spread)))
     unconstrained |= {
         name: jnp.clip(unconstrained[name], -_FARTHEST, _FARTHEST) for name in bounded
     }
-    log_p = np.asarray(_densities(plan, data, held, unconstrained))
+    log_p = np.asarray(_log_likelihoods(plan, data, held, unconstrained))
     draws = {
         name: np.asarray(biject_to(supports[name])(value)) for name, value in unconstrained.items()
     }
     draws |= {
         name: np.repeat(np.asarray(value)[None], num_draws, 0) for name, value in held.items()
     }
+    log_prior, draws = integrated(free, row, draws, rng)
+    log_p = log_p + log_prior
     expected = jax.eval_shape(partial(latent_classes.expected, plan.model), data, mode)[0]
     work = num_draws * _MOVES * data.num_rows * expected.shape[-1]
     if counted and work <= _MOVE_LIMIT:
@@ -107,6 +122,54 @@ def around_classes(
             for name, value in _moved(plan, data, draws, keys, counted).items()
         }
     return draws, {"log_p": log_p[None], "log_q": log_q[None]}
+
+
+def _offsets(supports: dict[str, Any], counted: tuple[str, ...], start: Values) -> Values:
+    """Return what to take from each coordinate to have the log odds of a probability; NaN where it
+    is none of a counted site."""
+    offsets = {name: jnp.full(jnp.shape(value), jnp.nan) for name, value in start.items()}
+    for name in counted:
+        entries = jnp.shape(start[name])
+        if supports[name] is constraints.simplex:  # Breaks of a stick.
+            left = jnp.log(jnp.arange(entries[-1], 0, -1.0))
+            offsets[name] = jnp.broadcast_to(left, entries)
+        elif isinstance(supports[name], constraints.interval):
+            offsets[name] = jnp.zeros(entries)
+    return offsets
+
+
+def _as_betas(
+    points: Float[np.ndarray, "draw entry"],
+    mode: Float[np.ndarray, " entry"],
+    spread: Float[np.ndarray, " entry"],
+    offset: Float[np.ndarray, " entry"],
+) -> tuple[Float[np.ndarray, "draw entry"], Float[np.ndarray, " draw"]]:
+    """Map normal draws of log odds to those of beta distributions of the same mode and curvature.
+
+    Breaks of a Dirichlet distribution are beta, and a normal has none of their tails where counts
+    are few.
+
+    Returns
+    -------
+    tuple of array
+        The draws, and the change of their log-density.
+    """
+    which = np.isfinite(offset)
+    centre, deviation = (mode - offset)[which], spread[which]
+    total = 1 / (deviation**2 * expit(centre) * expit(-centre))
+    first, second = total * expit(centre), total * expit(-centre)
+    score = (points[:, which] - mode[which]) / deviation
+    # Each end by its own tail, which rounding would lose in the other.
+    low, high = (
+        np.log(np.maximum(betaincinv(one, other, ndtr(sign * score)), _LEAST))
+        for one, other, sign in ((first, second, 1), (second, first, -1))
+    )
+    odds = low - high
+    log_density = first * log_expit(odds) + second * log_expit(-odds) - betaln(first, second)
+    change = log_density - norm.logpdf(score) + np.log(deviation)
+    mapped = points.copy()
+    mapped[:, which] = odds + offset[which]
+    return mapped, change.sum(1)
 
 
 def _warn_of_wide(bounded: set[str], deviations: Values) -> None:
@@ -122,15 +185,21 @@ def _warn_of_wide(bounded: set[str], deviations: Values) -> None:
             )
 
 
-def _log_density(plan: sweep.Plan, data: Any, held: Values, point: Values) -> jax.Array:
-    """Return the log joint density in unconstrained coordinates."""
-    values, total = dict(held), jnp.zeros(())
+def _constrained(plan: sweep.Plan, held: Values, point: Values) -> tuple[Values, jax.Array]:
+    """Return the values at a point in unconstrained coordinates, and the log volume element."""
+    values, volume = dict(held), jnp.zeros(())
     for name, support in plan.supports.items():
         if name in point:
             transform = biject_to(support)
             values[name] = transform(point[name])
-            total += transform.log_abs_det_jacobian(point[name], values[name]).sum()
-    return total + log_joint(plan.model, data, values)
+            volume += transform.log_abs_det_jacobian(point[name], values[name]).sum()
+    return values, volume
+
+
+def _log_density(plan: sweep.Plan, data: Any, held: Values, point: Values) -> jax.Array:
+    """Return the log joint density in unconstrained coordinates."""
+    values, volume = _constrained(plan, held, point)
+    return volume + log_joint(plan.model, data, values)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -140,12 +209,15 @@ def _density(plan: sweep.Plan, data: Any, held: Values, point: Values) -> tuple[
 
 
 @partial(jax.jit, static_argnums=0)
-def _densities(plan: sweep.Plan, data: Any, held: Values, points: Values) -> jax.Array:
-    """Return the log-densities of many points, one after the other."""
-    log_densities: jax.Array = jax.lax.map(
-        lambda point: _log_density(plan, data, held, point), points
-    )
-    return log_densities
+def _log_likelihoods(plan: sweep.Plan, data: Any, held: Values, points: Values) -> jax.Array:
+    """Return the log-likelihoods of many points with their log volume elements, one by one."""
+
+    def of_point(point: Values) -> jax.Array:
+        values, volume = _constrained(plan, held, point)
+        return volume + pointwise_log_likelihood(plan.model, data, values).sum()
+
+    log_likelihoods: jax.Array = jax.lax.map(of_point, points)
+    return log_likelihoods
 
 
 @partial(jax.jit, static_argnums=(0, 4))

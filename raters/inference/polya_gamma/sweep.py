@@ -346,6 +346,12 @@ def orbit(values: Values, scale: Scale, log_factor: Any) -> Values:
     return values | up | {name: values[name] / factor for name in scale.down}
 
 
+def orbit_power(values: Values, scale: Scale) -> int:
+    """Return the power of the factor in the volume element along a scale orbit."""
+    up, down = (sum(jnp.size(values[name]) for name in names) for names in (scale.up, scale.down))
+    return up - down
+
+
 def orbit_density(
     model: Model[Any], data: Any, values: Values, scale: Scale, draws: bool
 ) -> line.Line:
@@ -353,9 +359,7 @@ def orbit_density(
 
     For draws it includes the volume element (Liu and Sabatti 2000).
     """
-    power = sum(jnp.size(values[name]) for name in scale.up) - sum(
-        jnp.size(values[name]) for name in scale.down
-    )
+    power = orbit_power(values, scale)
 
     def density(log_factor: jax.Array) -> jax.Array:
         volume = power * log_factor if draws else 0.0

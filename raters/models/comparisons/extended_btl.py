@@ -13,14 +13,21 @@ from jaxtyping import Array, Float
 
 from raters._validation import boolean, one_of, plain_positive, positive
 from raters.judgements.comparisons import Comparisons
-from raters.model import Model, Scale, Shift, Sign, Symmetry, Values, probability_of_mirror
+from raters.model import (
+    OPEN_MIRROR,
+    Model,
+    Scale,
+    Shift,
+    Sign,
+    Symmetry,
+    Values,
+    probability_of_mirror,
+)
 from raters.models.comparisons import _sites
 
 Competence = Literal["unit", "positive", "signed"]
 _LOW = {"unit": 0.0, "positive": 0.0, "signed": None}
 _HIGH = {"unit": 1.0, "positive": None, "signed": None}
-# Probability of the mirrored world from which on a fit warns of it.
-_OPEN = 0.05
 
 
 @dataclass(frozen=True)
@@ -186,7 +193,7 @@ class ExtendedBTL(Model[Comparisons]):
         if self.competence != "signed":
             return ()
         less = probability_of_mirror(draws["competence"])
-        if less < _OPEN:
+        if less < OPEN_MIRROR:
             return ()
         return (
             (

@@ -58,7 +58,7 @@ def concentration(
 ) -> Float[Array, "true_class label"]:
     """Return Dirichlet concentrations of a confusion matrix, by default 1/K off the diagonal."""
     off = 1 / num_classes if off_diagonal is None else off_diagonal
-    return off + (diagonal - off) * jnp.eye(num_classes)
+    return jnp.where(jnp.eye(num_classes, dtype=bool), diagonal, off)
 
 
 def sample_confusion(
@@ -253,7 +253,10 @@ def switched(
     prevalence = responsibility.mean(0)
     anchored = set() if data.truth is None else set(np.asarray(data.truth).tolist())
     for chain, matrix in enumerate(crowd):
-        rows, columns = linear_sum_assignment(-matrix * prevalence[:, None])
+        weighed = matrix * prevalence[:, None]
+        if not np.isfinite(weighed).all():  # Diagnostics of convergence say so.
+            continue
+        rows, columns = linear_sum_assignment(-weighed)
         moved = np.flatnonzero(rows != columns)
         if not len(moved):
             continue

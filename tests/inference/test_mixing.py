@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raters.errors import ConvergenceWarning
-from raters.inference.base import warn_unless_converged
+from raters.inference.mixing import warn_unless_converged
 
 
 @pytest.mark.parametrize(

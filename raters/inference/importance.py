@@ -1,0 +1,146 @@
+"""Draws of approximate back-ends against the posterior: how far they are off, and their correction
+by importance weights."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from raters.errors import ConvergenceWarning
+from raters.inference.base import Draws
+
+# Fewer draws show no tail of their weights.
+_FEWEST = 100
+# With fewer effective draws than one in so many, a correction would repeat few draws often.
+_WORST = 10
+
+
+def largest_k(number: int) -> float:
+    r"""Largest :math:`\hat k` at which weights of so many draws can be relied on.
+
+    .. math:: \min\left(1 - \frac{1}{\log_{10} S}, 0.7\right)
+
+    Vehtari, Simpson, Gelman, Yao and Gabry (2024), JMLR 25(72), 1–58.
+
+    Parameters
+    ----------
+    number : int
+        Number S of draws.
+
+    Returns
+    -------
+    float
+    """
+    return float(min(1 - 1 / np.log10(number), 0.7))
+
+
+def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
+    r"""Draws of an approximation, checked against the joint density, and corrected where possible.
+
+    The importance ratios :math:`p(\theta, y) / q(\theta)` are smoothed by a generalised Pareto
+    distribution, whose shape :math:`\hat k` says how far the approximation is from the posterior.
+    Where it is small enough, and the draws hold a tenth of their number of the posterior's, they
+    are resampled in proportion to the smoothed ratios. Otherwise they stay as they are, with a
+    warning.
+
+    Parameters
+    ----------
+    draws : Draws
+        Of one chain, with ``log_p`` and ``log_q`` where the back-end can compute them.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Draws
+        With the facts ``pareto_k``, which is NaN where it is not known, and ``min_ess``, the
+        effective number of the draws, where they are resampled.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When the draws are not finite, far from the posterior, few, or not checked.
+    """
+    number = next(iter(draws.values.values())).shape[1]
+    if number == 1:  # The mode.
+        return draws
+    broken = [name for name, values in draws.values.items() if not np.isfinite(values).all()]
+    if broken:
+        _warn(f"draws of {', '.join(broken)} are not finite; do not use this result")
+        return _with_facts(draws, pareto_k=np.nan, min_ess=0.0)
+    if "log_q" not in draws.stats:
+        _warn(
+            "the draws have not been checked against the posterior: the density of this"
+            f" approximation is not computed for these {_size(draws):,} parameters; means and"
+            " intervals may be off, and exact sampling, with PGGibbs or NUTS, shows by how much"
+        )
+        return _with_facts(draws, pareto_k=np.nan)
+    if number < _FEWEST:
+        _warn(
+            f"{number} draws are too few to check them against the posterior; draw at least"
+            f" {_FEWEST}, and better 1000"
+        )
+        return _with_facts(draws, pareto_k=np.nan)
+    log_weight, k = _smoothed(draws.stats["log_p"].ravel() - draws.stats["log_q"].ravel())
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    ess = float(1 / (weight**2).sum())
+    if not k <= largest_k(number) or ess < number / _WORST:
+        held = f", and they hold as much as {ess:.0f} draws of it" if k <= largest_k(number) else ""
+        _warn(
+            f"the draws are far from the posterior (Pareto k̂ {k:.2f}; should be at most"
+            f" {largest_k(number):.2f}{held}): means and intervals may be off; use exact sampling,"
+            " with PGGibbs or NUTS, for what is acted upon"
+        )
+        return _with_facts(draws, pareto_k=k)
+    if ess < _FEWEST:
+        _warn(
+            f"the draws, corrected by importance weights (Pareto k̂ {k:.2f}), hold as much as"
+            f" {ess:.0f} draws of the posterior (should be at least {_FEWEST}); draw more, or use"
+            " exact sampling, with PGGibbs or NUTS"
+        )
+    return _with_facts(_resampled(draws, weight, rng), pareto_k=k, min_ess=ess)
+
+
+def _smoothed(log_ratio: Float[np.ndarray, " draw"]) -> tuple[Float[np.ndarray, " draw"], float]:
+    """Pareto-smoothed log weights, and the shape; infinite where a ratio is no number."""
+    from arviz_stats.base import array_stats  # type: ignore[attr-defined]
+
+    if not np.isfinite(log_ratio).any() or np.isnan(log_ratio).any():
+        return np.zeros_like(log_ratio), np.inf
+    # Draws outside of the support have weight 0, which smoothing takes as a very small one.
+    finite = np.isfinite(log_ratio)
+    log_ratio = np.where(finite, log_ratio, log_ratio[finite].min() - 100)
+    if np.ptp(log_ratio) < 1e-9:
+        return log_ratio, -np.inf
+    # ArviZ takes log densities that the ratios have in their denominator, as of leave-one-out.
+    log_weight, k = array_stats.psislw(-log_ratio)
+    return np.asarray(log_weight), float(k)
+
+
+def _resampled(draws: Draws, weight: Float[np.ndarray, " draw"], rng: np.random.Generator) -> Draws:
+    """Draws in proportion to weights, by systematic resampling in random order."""
+    number = len(weight)
+    places = (rng.random() + np.arange(number)) / number
+    source = rng.permutation(np.searchsorted(np.cumsum(weight), places).clip(max=number - 1))
+    stats = {name: value[:, source] for name, value in draws.stats.items()}
+    return draws._replace(
+        values={name: value[:, source] for name, value in draws.values.items()},
+        # They are now draws from the posterior.
+        stats=stats | {"log_q": stats["log_p"]},
+    )
+
+
+def _size(draws: Draws) -> int:
+    """Number of parameters."""
+    return sum(values[0, 0].size for values in draws.values.values())
+
+
+def _with_facts(draws: Draws, **facts: Any) -> Draws:
+    return draws._replace(facts=draws.facts | facts)
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, ConvergenceWarning, stacklevel=4)

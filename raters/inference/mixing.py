@@ -1,0 +1,152 @@
+"""Mixing of chains: R-hat and effective sample sizes of draws, and the warning of both."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from raters.errors import ConvergenceWarning
+
+# Both need halves of a chain.
+_FEWEST = 4
+
+
+class Mixing(NamedTuple):
+    """Diagnostics of the entries of a site, each of the site's shape.
+
+    Attributes
+    ----------
+    rhat : array
+        Rank-normalised R-hat; NaN for one chain, and 1 for entries that do not vary.
+    ess : array
+        Bulk effective sample size; that of independent draws for entries that do not vary.
+    """
+
+    rhat: Float[np.ndarray, " *entry"]
+    ess: Float[np.ndarray, " *entry"]
+
+
+def mixing(draws: Float[np.ndarray, "chain draw *entry"]) -> Mixing:
+    """Mixing of the draws of a site.
+
+    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Bayesian Analysis 16, 667–718.
+
+    Parameters
+    ----------
+    draws : array, shape (chain, draw, ...)
+        All finite, and at least four of each chain.
+
+    Returns
+    -------
+    Mixing
+    """
+    from arviz_stats.base import array_stats  # type: ignore[attr-defined]
+
+    chains, number = draws.shape[:2]
+    flat = np.asarray(draws, np.float64).reshape(chains, number, -1)
+    rhat = np.full(flat.shape[-1], 1.0 if chains > 1 else np.nan)
+    ess = np.full(flat.shape[-1], float(chains * number))
+    if (varies := np.ptp(flat, axis=(0, 1)) > 0).any():
+        flat = flat[:, :, varies]
+        ess[varies] = array_stats.ess(flat, chain_axis=0, draw_axis=1, method="bulk")
+        if chains > 1:
+            rhat[varies] = array_stats.rhat(flat, chain_axis=0, draw_axis=1)
+    return Mixing(rhat.reshape(draws.shape[2:]), ess.reshape(draws.shape[2:]))
+
+
+def known(values: dict[str, np.ndarray]) -> bool:
+    """Whether draws are enough, and finite, for `mixing`.
+
+    Parameters
+    ----------
+    values : dict of str to array, shape (chain, draw, ...)
+
+    Returns
+    -------
+    bool
+    """
+    return next(iter(values.values())).shape[1] >= _FEWEST and all(
+        np.isfinite(draws).all() for draws in values.values()
+    )
+
+
+def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -> dict[str, float]:
+    """Largest R-hat and smallest bulk effective sample size over all variables; warns when
+    either is poor.
+
+    Parameters
+    ----------
+    values : dict of str to array, shape (chain, draw, ...)
+        Draws, identified.
+    divergences : int
+        Number of transitions that diverged.
+
+    Returns
+    -------
+    dict
+        ``max_rhat``, which is NaN for one chain, and ``min_ess``.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When draws are not finite, chains have not mixed, or transitions diverged.
+    """
+    chains, number = next(iter(values.values())).shape[:2]
+    if not known(values):
+        _warn_of_unknown(values)
+        return {"max_rhat": np.nan, "min_ess": 0.0}
+    worst_rhat, worst_ess = ("", 1.0), ("", np.inf)
+    for name, draws in values.items():
+        if np.ptp(draws, axis=(0, 1)).max(initial=0.0) == 0:
+            continue
+        of_site = mixing(draws)
+        worst_ess = min(worst_ess, (name, float(of_site.ess.min())), key=lambda entry: entry[1])
+        if chains > 1:
+            largest = float(of_site.rhat.max())
+            worst_rhat = max(worst_rhat, (name, largest), key=lambda entry: entry[1])
+    _warn_of_mixing(worst_rhat, worst_ess, chains)
+    if divergences:
+        warnings.warn(
+            f"{divergences} of {chains * number} transitions diverged; raise the target acceptance"
+            " rate, or use Gibbs sampling",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    rhat = worst_rhat[1] if chains > 1 else np.nan
+    return {"max_rhat": rhat, "min_ess": float(worst_ess[1])}
+
+
+def _warn_of_unknown(values: dict[str, np.ndarray]) -> None:
+    """Warn of draws that are not finite or too few."""
+    broken = [name for name, draws in values.items() if not np.isfinite(draws).all()]
+    number = next(iter(values.values())).shape[1]
+    warnings.warn(
+        f"draws of {', '.join(broken)} are not finite; the chains have failed, do not use this"
+        " result"
+        if broken
+        else f"{number} draw(s) of a chain say nothing of its convergence; draw at least"
+        f" {_FEWEST}, and better 1000",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
+def _warn_of_mixing(
+    worst_rhat: tuple[str, float], worst_ess: tuple[str, float], chains: int
+) -> None:
+    """Warn of the worst variables when their diagnostics are poor."""
+    if worst_rhat[1] > 1.01 or worst_ess[1] < 100 * chains:
+        rhat = (
+            f"largest R-hat {worst_rhat[1]:.3f} ({worst_rhat[0]}; should be at most 1.01)"
+            if worst_rhat[0]
+            else "R-hat needs two chains"
+        )
+        warnings.warn(
+            f"the chains have not mixed well: {rhat}, smallest bulk effective sample size"
+            f" {worst_ess[1]:.0f} ({worst_ess[0]}; should be at least {100 * chains}); draw more",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

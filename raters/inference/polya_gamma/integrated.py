@@ -1,0 +1,150 @@
+"""Hyper-parameters and positions on scale orbits, given the other sites: their integral, and draws
+of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+from numpyro.distributions.transforms import biject_to
+from scipy.stats import norm, qmc
+
+from raters.inference.polya_gamma import sweep
+from raters.model import Values
+from raters.program import log_prior
+
+# Newton steps to the mode of each conditional, each of at most this length, and halvings of one.
+_STEPS, _LONGEST, _HALVINGS = 25, 2.0, 6
+# Points of importance sampling around that mode (a power of two), from a normal so much wider.
+_POINTS, _WIDER = 64, 1.3
+_FLATTEST = 1e-2
+# Logarithms of factors of an orbit among which the search of the mode sets out.
+_FACTORS = np.linspace(-4, 4, 81)
+
+
+def integrated(
+    plan: sweep.Plan, row: Any, draws: Values, rng: np.random.Generator
+) -> tuple[Float[np.ndarray, " draw"], Values]:
+    r"""Log prior density of draws, integrated over what the likelihood does not depend on, and the
+    draws with that drawn anew.
+
+    With :math:`v` for the hyper-parameters and the logarithms of the factors of scale orbits, in
+    unconstrained coordinates,
+
+    .. math:: \log \int p(x(v), v) \left|\frac{\partial x}{\partial v}\right| \, dv
+
+    by importance sampling from a normal around the mode in :math:`v`, of which one point is drawn
+    in proportion to its weight.
+
+    Parameters
+    ----------
+    plan : Plan
+    row : Judgements
+        Any part of the data: the prior does not depend on it.
+    draws : dict of str to array, shape (draw, ...)
+        Their hyper-parameters are where Newton's steps set out from.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    log_prior : array, shape (draw,)
+    draws : dict of str to array, shape (draw, ...)
+    """
+    number = len(next(iter(draws.values())))
+    hyper = {name: plan.supports[name] for name in plan.hyper}
+    size = len(plan.scales) + sum(
+        np.size(biject_to(support).inv(draws[name][0])) for name, support in hyper.items()
+    )
+    points = np.zeros((1, 0))
+    if size:
+        points = norm.ppf(qmc.Sobol(size, rng=rng).random(_POINTS))
+    keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
+    given = {name: jnp.asarray(value) for name, value in draws.items()}
+    log_priors, redrawn = _of_draws(plan, row, given, jnp.asarray(points), keys)
+    return np.asarray(log_priors), {name: np.asarray(value) for name, value in redrawn.items()}
+
+
+@partial(jax.jit, static_argnums=0)
+def _of_draws(
+    plan: sweep.Plan, row: Any, draws: Values, points: Array, keys: Array
+) -> tuple[Array, Values]:
+    result: tuple[Array, Values] = jax.lax.map(
+        lambda entry: _of_draw(plan, row, entry[0], points, entry[1]), (draws, keys)
+    )
+    return result
+
+
+def _of_draw(
+    plan: sweep.Plan, row: Any, values: Values, points: Array, key: Array
+) -> tuple[Array, Values]:
+    """The integral for one draw, and the draw with one of the points."""
+    supports = plan.supports
+    start, unravel = ravel_pytree(
+        (
+            jnp.zeros(len(plan.scales)),
+            {name: biject_to(supports[name]).inv(values[name]) for name in plan.hyper},
+        )
+    )
+
+    def place(point: Array) -> tuple[Values, Array]:
+        """The draw at a point, and the log volume element of the map to it."""
+        factors, hyper = unravel(point)
+        volume, there = jnp.zeros(()), values
+        for name, coordinate in hyper.items():
+            transform = biject_to(supports[name])
+            there = there | {name: transform(coordinate)}
+            volume += transform.log_abs_det_jacobian(coordinate, there[name]).sum()
+        for scale, factor in zip(plan.scales, factors, strict=True):
+            volume += sweep.orbit_power(values, scale) * factor
+            there = sweep.orbit(there, scale, factor)
+        return there, volume
+
+    def density(point: Array) -> Array:
+        there, volume = place(point)
+        return log_prior(plan.model, row, there) + volume
+
+    mode, factor = _mode(density, _within(density, start, len(plan.scales)))
+    tried = mode + points @ factor.T
+    log_q = jax.scipy.stats.norm.logpdf(points).sum(1) - jnp.linalg.slogdet(factor)[1]
+    log_weight = jax.lax.map(density, tried) - log_q
+    total = jax.scipy.special.logsumexp(log_weight) - jnp.log(len(points))
+    chosen = tried[jax.random.categorical(key, log_weight)]
+    return total, place(chosen)[0]
+
+
+def _within(density: Callable[[Array], Array], start: Array, scales: int) -> Array:
+    """Move the start along each orbit to where its density is highest, within bounds."""
+    for scale in range(scales):
+        tried = start + _FACTORS[:, None] * jnp.eye(start.size)[scale]
+        start = tried[jnp.argmax(jax.lax.map(density, tried))]
+    return start
+
+
+def _mode(density: Any, start: Array) -> tuple[Array, Array]:
+    """Mode of a density in few dimensions, and a factor of the covariance for points around it."""
+    if start.size == 0:
+        return start, jnp.zeros((0, 0))
+
+    def curvature(point: Array) -> tuple[Array, Array]:
+        eigenvalues, vectors = jnp.linalg.eigh(-jax.hessian(density)(point))
+        return jnp.maximum(jnp.abs(eigenvalues), _FLATTEST), vectors
+
+    def step(_: int, point: Array) -> Array:
+        eigenvalues, vectors = curvature(point)
+        move = vectors @ ((vectors.T @ jax.grad(density)(point)) / eigenvalues)
+        move *= jnp.minimum(1.0, _LONGEST / jnp.maximum(jnp.linalg.norm(move), 1e-12))
+        tried = point + move * 0.5 ** jnp.arange(_HALVINGS)[:, None]
+        heights = jax.lax.map(density, tried)
+        heights = jnp.where(jnp.isnan(heights), -jnp.inf, heights)
+        best = jnp.argmax(heights)
+        return jnp.where(heights[best] > density(point), tried[best], point)
+
+    mode = jax.lax.fori_loop(0, _STEPS, step, start)
+    eigenvalues, vectors = curvature(mode)
+    return mode, _WIDER * vectors / jnp.sqrt(eigenvalues)
