@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from raters._validation import check_fields
 from raters.errors import SettingError
 from raters.judgements.base import Judgements
 from raters.model import Model
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from raters.program import Program
 
 Form = Literal["name", "text", "whole", "number", "percent", "interval", "range"]
+
+# An optional function.
+_MAYBE: Any = Callable | None
 
 # A key names a class of the style sheet.
 _KEY = re.compile(r"[a-z][a-z0-9_-]*")
@@ -92,7 +96,7 @@ class Column:
     form : str
         ``"name"`` (heading of the row), ``"text"``, ``"whole"``, ``"number"``, ``"percent"``,
         ``"interval"`` (a number drawn with its interval, all rows on one scale), or ``"range"``
-        (the two ends).
+        (whole numbers: the two ends, and before them the value where the rows have it).
     meaning : str
         Sentence that explains the column to a reader who does not know the model. ``{margin}`` in
         it stands for the margin of the audit.
@@ -133,7 +137,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: Sequence[Mapping[str, Any]]
     heading: str = ""
-    num_open: int = 20
+    num_open: int = 10
     both_ends: bool = False
 
     def __post_init__(self) -> None:
@@ -267,6 +271,11 @@ class Reader:
     may_be_empty: tuple[str, ...] = ()
     bad_rows: Callable[[Any, Mapping[str, str]], tuple[str, np.ndarray]] | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(
+            self, read=Callable, shapes=tuple, steps=tuple, may_be_empty=tuple, bad_rows=_MAYBE
+        )
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -338,7 +347,10 @@ class Kind:
                 expected="it must be a subclass of raters.judgements.Judgements",
             )
         _check_fields(self.data)
-        if not (self.readers and all(isinstance(one, Reader) for one in self.readers)):
+        check_fields(self, readers=tuple, columns=tuple, sections=tuple, needs=Mapping, name=str)
+        check_fields(self, questions=_MAYBE, quantities=_MAYBE, reason=_MAYBE)
+        check_fields(self, words=Words, threshold=float | None)
+        if not (len(self.readers) and all(isinstance(one, Reader) for one in self.readers)):
             raise SettingError(
                 parameter="readers",
                 value=self.readers,

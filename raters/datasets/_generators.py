@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from raters._validation import whole
+from raters._validation import checked, finite, whole
 from raters.errors import SettingError
 from raters.judgements.comparisons import Comparisons
+
+# Values drawn at most, which take about a gigabyte.
+_MOST = 100_000_000
 
 # The generating values, by the names that the models give them.
 Truth = dict[str, np.ndarray]
@@ -29,6 +33,7 @@ class Generated(NamedTuple):
     truth: Truth
 
 
+@checked
 def paper(
     num_items: int = 50, num_annotators: int = 6, num_votes: int = 10_000, *, seed: int
 ) -> Generated:
@@ -65,6 +70,7 @@ def paper(
     return _votes(rng, rng.uniform(size=num_items), rng.uniform(size=num_annotators), num_votes)
 
 
+@checked
 def separated(
     num_items: int = 20,
     num_annotators: int = 10,
@@ -103,11 +109,13 @@ def separated(
     >>> float(truth["reward"].max())
     4.0
     """
+    finite("scale", scale, 2.0)
     rng = _generator(num_items, num_annotators, num_votes, seed)
-    reward = rng.permutation(np.linspace(-2 * scale, 2 * scale, num_items))
+    reward = rng.permutation(np.linspace(-2.0, 2.0, num_items) * float(scale))
     return _votes(rng, reward, rng.uniform(0.5, 1, size=num_annotators), num_votes)
 
 
+@checked
 def crowd(
     num_items: int = 30,
     num_annotators: int = 40,
@@ -161,6 +169,7 @@ def crowd(
     return generated._replace(truth=generated.truth | {"kind": kind})
 
 
+@checked
 def position_biased(
     num_items: int = 20,
     num_annotators: int = 10,
@@ -200,6 +209,7 @@ def position_biased(
     >>> votes.ordered
     True
     """
+    finite("bias", bias, 0.7)
     rng = _generator(num_items, num_annotators, num_votes, seed)
     position_bias = rng.normal(bias, 0.3, num_annotators)
     return _votes(
@@ -209,6 +219,19 @@ def position_biased(
         num_votes,
         position_bias,
     )
+
+
+def check_amount(**factors: int) -> None:
+    """Check that as many values as the product of some numbers fit into memory."""
+    amount = math.prod(factors.values())
+    if amount > _MOST:
+        name = max(factors, key=lambda one: factors[one])
+        raise SettingError(
+            parameter=name,
+            value=factors[name],
+            problem=f"makes {amount:,} values" if len(factors) > 1 else "is too large",
+            expected=f"there may be {_MOST:,} at most",
+        )
 
 
 def check_shares(**shares: float) -> None:
@@ -240,6 +263,9 @@ def _generator(
     whole("num_items", num_items, least=2)
     whole("num_annotators", num_annotators)
     whole("num_votes", num_votes)
+    check_amount(num_items=num_items)
+    check_amount(num_annotators=num_annotators)
+    check_amount(num_votes=num_votes)
     return np.random.default_rng(seed)
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from raters._validation import at_most, share, whole
-from raters.datasets._generators import Truth, check_shares, draw_kinds
+from raters._validation import at_most, checked, share, whole
+from raters.datasets._generators import Truth, check_amount, check_shares, draw_kinds
 from raters.judgements.labels import Labels
 
 
@@ -26,6 +26,7 @@ class GeneratedLabels(NamedTuple):
     truth: Truth
 
 
+@checked
 def label_crowd(
     num_items: int = 200,
     num_annotators: int = 20,
@@ -87,6 +88,9 @@ def label_crowd(
     whole("num_features", num_features, least=0)
     share("accuracy", accuracy)
     at_most("labels_per_item", labels_per_item, num_annotators, "annotators")
+    check_amount(num_items=num_items, labels_per_item=labels_per_item)
+    check_amount(num_items=num_items, num_features=num_features)
+    check_amount(num_annotators=num_annotators, num_classes=num_classes * num_classes)
     check_shares(spammers=spammers, adversaries=adversaries)
     rng = np.random.default_rng(seed)
     prevalence = rng.dirichlet(np.full(num_classes, 5.0))

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from raters._validation import positive, whole
-from raters.datasets._generators import Generated
+from raters._validation import checked, numbers, positive, whole
+from raters.datasets._generators import Generated, check_amount
 from raters.errors import SettingError
 from raters.judgements.comparisons import Comparisons
 
 
+@checked
 def preference_types(
     num_items: int = 10,
     num_annotators: int = 100,
@@ -65,6 +66,8 @@ def preference_types(
     }.items():
         whole(name, value)
     whole("num_items", num_items, least=2)
+    check_amount(num_annotators=num_annotators, votes_each=votes_each)
+    check_amount(num_items=num_items, num_types=num_types)
     positive("reward_scale", reward_scale)
     probs = _type_probs(weights, num_types)
     rng = np.random.default_rng(seed)
@@ -84,6 +87,7 @@ def preference_types(
     )
 
 
+@checked
 def preference_bandit(
     num_annotators: int = 200,
     votes_each: int = 10,
@@ -131,6 +135,7 @@ def preference_bandit(
     """
     whole("num_annotators", num_annotators)
     whole("votes_each", votes_each)
+    check_amount(num_annotators=num_annotators, votes_each=votes_each)
     arms = len(weights)
     if arms < 2:
         raise SettingError(
@@ -202,7 +207,7 @@ def _comparisons(
 
 def _type_probs(weights: Sequence[float] | None, num_types: int) -> Float[np.ndarray, " type"]:
     """Normalise the weights; uniform when there are none."""
-    probs = np.full(num_types, 1 / num_types) if weights is None else np.asarray(weights, float)
+    probs = np.full(num_types, 1 / num_types) if weights is None else numbers("weights", weights)
     if probs.shape != (num_types,) or not np.all(probs > 0):
         raise SettingError(
             parameter="weights",

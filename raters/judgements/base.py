@@ -3,6 +3,7 @@ their columns."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable
 from typing import Any, Self
@@ -11,8 +12,10 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
+from raters._validation import boolean, checked, one_of
 from raters.errors import DataError
-from raters.judgements.names import check_padding, exact, matched_codes, plural, ranks, shorten
+from raters.judgements.counts import check_padding, exact, ranks
+from raters.judgements.names import check_names, matched_codes, plural, shorten
 from raters.judgements.parts import Parts
 from raters.judgements.storing import Storing
 
@@ -55,6 +58,14 @@ class Judgements(Parts, Storing):
     success : tuple of (str, float), optional
         Where one outcome's probability says all: what that probability is called, and the outcome.
     """
+
+    def __post_init__(self) -> None:
+        """Make arrays of columns that are given as lists; `check` sees those of several lengths."""
+        for name in self.arrays():
+            if isinstance(column := getattr(self, name), (list, tuple)):
+                with contextlib.suppress(ValueError):
+                    array = np.asarray(column, None if column else np.int32)
+                    object.__setattr__(self, name, array)
 
     # ---------------------------------------------------------------- rows of count 0
 
@@ -152,6 +163,7 @@ class Judgements(Parts, Storing):
         _, first = np.unique(asked.keys(), return_index=True)
         return asked if len(first) == asked.num_rows else asked.rows(np.sort(first))
 
+    @checked
     def keys(self, other: Self | None = None) -> Int[np.ndarray, " row"]:
         """Number of each row that equal questions share, and no others.
 
@@ -219,6 +231,7 @@ class Judgements(Parts, Storing):
         counts = np.concatenate([outcome, count - outcome])
         return np.tile(judge, 2), np.tile(about, 2), answer, counts
 
+    @checked
     def without(self, more: Self) -> Bool[np.ndarray, " row"]:
         """Mask of the rows that ask what `more` does not.
 
@@ -234,6 +247,7 @@ class Judgements(Parts, Storing):
         own, other = np.split(self.keys(more), [self.num_rows])
         return ~np.isin(own, other)
 
+    @checked
     def joined(self, more: Self) -> Self:
         """These judgements and further ones, in this order.
 
@@ -272,6 +286,7 @@ class Judgements(Parts, Storing):
             )
         return dataclasses.replace(self, **columns)
 
+    @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
         """In the codes of `like` along the given axes; the other axes keep their own names.
 
@@ -290,7 +305,8 @@ class Judgements(Parts, Storing):
             When a name is not among those of `like`.
         """
         changes: dict[str, Any] = {}
-        for axis in dict.fromkeys(axes):
+        for axis in axes:
+            one_of("axes", axis, {*self.names, *self.axes.values()})
             if axis not in self.names:
                 continue
             known, own = tuple(like.coords[axis]), tuple(self.coords[axis])
@@ -310,6 +326,7 @@ class Judgements(Parts, Storing):
             dict.fromkeys(axis for column, axis in cls.axes.items() if column not in columns)
         )
 
+    @checked
     def asked_of(self, like: Self) -> Self:
         """These questions in the codes of other data.
 
@@ -339,14 +356,14 @@ class Judgements(Parts, Storing):
         DataError
             When they do not; the message gives the column and a row.
         """
-        for name, axes in self.arrays().items():
-            column = getattr(self, name)
-            if column is not None and axes[0] == self.row and len(column) != self.num_rows:
-                raise DataError(
-                    parameter=name,
-                    problem=f"has {len(column)} rows, and {self.judge!r} has {self.num_rows}",
-                    expected="every column must have one entry for each row",
-                )
+        for axis, name in self.names.items():
+            check_names(getattr(self, name), name, axis)
+        for name in self.statics():
+            if isinstance(self.__dataclass_fields__[name].default, bool):
+                boolean(name, getattr(self, name))
+        own = self.arrays()
+        for name in (*self.code_columns(self.judge), *own):
+            self._check_column(name, own[name])
         for column, axis in self.axes.items():
             if (codes := getattr(self, column)) is not None:
                 # Only sets and known classes have places for none.
@@ -369,6 +386,30 @@ class Judgements(Parts, Storing):
             else:
                 wrong, words = ~np.isin(outcome, answers), f"one of {shorten(answers, 10)}"
             self._refuse(self.answer, wrong, f"it must be {words}")
+
+    def _check_column(self, name: str, axes: tuple[str, ...]) -> None:
+        """Raise unless a column is an array of numbers with its axes, as long as there are rows."""
+        column = getattr(self, name)
+        if column is None and (name not in self.axes or name in (self.answer, self.known)):
+            return
+        shape = f"an array of numbers with the axes ({', '.join(axes)})"
+        values = np.asarray(column if hasattr(column, "ndim") else None)
+        if values.dtype.kind not in "biuf" or values.ndim != len(axes):
+            raise DataError(
+                parameter=name,
+                value=column,
+                problem="is no column",
+                expected=f"it must be {shape}",
+                instead=f"{name}=np.array(...)",
+            )
+        if axes[0] == self.row and len(values) != self.num_rows:
+            raise DataError(
+                parameter=name,
+                problem=f"has {len(values)} rows, and {self.judge!r} has {self.num_rows}",
+                expected="every column must have one entry for each row",
+            )
+        if values.dtype.kind == "f" and name not in (self.answer, "count"):
+            self._refuse(name, ~np.isfinite(values), "it must be a finite number")
 
     def _refuse(self, column: str, wrong: Bool[np.ndarray, "row ..."], expected: str) -> None:
         """Raise `DataError` for the first entry that is wrong."""

@@ -3,6 +3,7 @@ names beside them."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,14 +12,16 @@ import jax
 import numpy as np
 import pandas as pd
 
-from raters.errors import DataError
+from raters._validation import boolean
+from raters.errors import DataError, DataWarning
 from raters.judgements.names import encode_names
 from raters.judgements.pairs import Pairs
 from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading import outcomes as outcome_reading
-from raters.judgements.reading.columns import read_columns, read_counts, read_numbers
+from raters.judgements.reading.columns import column_name, read_columns, read_counts, read_numbers
 from raters.judgements.roles import of_axes, static
+from raters.judgements.separation import is_even, is_separated
 
 
 @jax.tree_util.register_dataclass
@@ -180,6 +183,7 @@ class Comparisons(Pairs):
         (('7/1', '7/2', '8/1', '8/2'), [1.0, 1.0, 0.0])
         """
         outcome_reading.check_ties(ties)
+        boolean("aggregate", aggregate)
         left_role, right_role = reading.shape(winner, loser, first, second, outcome, outcomes)
         roles = {
             "winner": winner,
@@ -329,7 +333,12 @@ class Comparisons(Pairs):
         3
         """
         outcome_reading.check_ties(ties)
-        columns = read_columns(frame, item=item, rating=rating, annotator=annotator)
+        columns = read_columns(
+            frame,
+            item=column_name("item", item),
+            rating=column_name("rating", rating),
+            annotator=annotator,
+        )
         (codes,), item_names = encode_names([columns["item"]], items, "item")
         score = read_numbers(columns["rating"])
         who, annotator_names = reading.annotators(columns, annotators, len(codes))
@@ -388,6 +397,30 @@ class Comparisons(Pairs):
     def num_votes(self) -> int:
         """Number of votes, counts included."""
         return self.num_judgements
+
+    def warn(self) -> None:
+        """Warn about what these data cannot tell: as of any pairs; votes that are even; and
+        votes of which none contradicts another, which give an order of the items and no distances.
+
+        Warns
+        -----
+        DataWarning
+        """
+        super().warn()
+        if self.num_judgements and self.has_answers and is_even(self):
+            warnings.warn(
+                "neither side has more votes in any comparison, so that no item is preferred to"
+                " another, and nothing tells annotators apart",
+                DataWarning,
+                stacklevel=3,
+            )
+        if self.has_answers and is_separated(self):
+            warnings.warn(
+                "no vote contradicts another (perfect separation), so that they give an order and"
+                " not how far apart the items are, which the prior alone says",
+                DataWarning,
+                stacklevel=3,
+            )
 
     def to_frame(self) -> pd.DataFrame:
         """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and

@@ -12,9 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int, Shaped
 
+from raters._validation import checked, one_of, places
 from raters.errors import DataError
 from raters.judgements.base import Judgements
-from raters.judgements.names import match_names, names_array, names_from_json, pad_to
+from raters.judgements.counts import pad_to
+from raters.judgements.names import match_names, names_array, names_from_json
 
 
 class Grouped(Judgements):
@@ -95,6 +97,7 @@ class Grouped(Judgements):
         int array, shape (row,)
             Along `unit`, the code of the row's group.
         """
+        one_of("axis", axis, self.coords)
         return self.unit_code[self.group] if axis == self.unit else super().codes(axis)
 
     def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
@@ -120,6 +123,7 @@ class Grouped(Judgements):
         int array, shape (axis,)
             Counts included; in the order of the names.
         """
+        one_of("axis", axis, self.coords)
         weights = None if self.count is None else np.asarray(self.count)
         return np.bincount(np.asarray(self.codes(axis)), weights, len(self.coords[axis])).astype(
             np.int64
@@ -137,7 +141,7 @@ class Grouped(Judgements):
         -------
         Grouped
         """
-        columns = self._at_rows(index)
+        columns = self._at_rows(places("index", index, self.num_rows))
         return dataclasses.replace(
             self, **columns, most=_most(columns["group"]) if self.has_answers else 1
         )
@@ -182,7 +186,8 @@ class Grouped(Judgements):
         Grouped
         """
         if not isinstance(units, jax.core.Tracer):
-            units = np.arange(self.num_units)[units]  # also for places counted from the end
+            # Also for places counted from the end.
+            units = np.arange(self.num_units)[places("units", units, self.num_units)]
         traced = isinstance(units, jax.core.Tracer) or isinstance(self.group, jax.core.Tracer)
         xp: Any = jnp if traced else np
         group = xp.asarray(self.group)
@@ -237,6 +242,7 @@ class Grouped(Judgements):
         """
         return dataclasses.replace(super().answered(outcomes), most=_most(self.group))
 
+    @checked
     def asked_of(self, like: Self) -> Self:
         """These questions about the groups of other data, with all that is known of them, in its
         codes.
@@ -267,6 +273,7 @@ class Grouped(Judgements):
             like, **columns | {self.answer: None, "count": None}, most=1, even=False
         )
 
+    @checked
     def keys(self, other: Self | None = None) -> Int[np.ndarray, " row"]:
         """Number of each row that equal questions share, and no others.
 
@@ -291,6 +298,7 @@ class Grouped(Judgements):
             )
         return super().keys(other)
 
+    @checked
     def joined(self, more: Self) -> Self:
         """These judgements and further ones, sorted by group.
 
@@ -367,7 +375,10 @@ class Grouped(Judgements):
         super().check()
         group = np.asarray(self.group)
         if group.size and (
-            (np.diff(group) < 0).any() or group.min() < 0 or group.max() >= self.num_units
+            group.dtype.kind not in "iu"
+            or (np.diff(group) < 0).any()
+            or group.min() < 0
+            or group.max() >= self.num_units
         ):
             raise DataError(
                 parameter="group",
@@ -420,18 +431,8 @@ class Grouped(Judgements):
         return whole._evened() if judgements.even else whole
 
     @classmethod
-    def from_result(cls, result: Any) -> Self:
-        """The data that a result was fitted to.
-
-        Parameters
-        ----------
-        result : xarray.DataTree
-            From `raters.fit`.
-
-        Returns
-        -------
-        Grouped
-        """
+    def _within(cls, result: Any) -> Self:
+        """The data in a result, with the codes of its groups."""
         codes = np.asarray(result["constant_data"][f"{cls.unit}_code"].values)
         arrays = cls._arrays_in(result) | {"group": codes}
         num_units = len(names_from_json(result.attrs[cls.names[cls.unit]]))

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from raters._validation import boolean
 from raters.errors import DataError, DataWarning
 from raters.judgements.names import encode_names, shorten
 from raters.judgements.reading import labels as label_reading
@@ -171,6 +172,7 @@ class Labels(SideInformation):
         ([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]], [0, -1])
         """
         label_reading.check_repeats(repeats)
+        boolean("aggregate", aggregate)
         columns = label_reading.columns(frame, count, item=item, annotator=annotator, label=label)
         gold = label_reading.incomplete(frame, "truth", truth, len(columns["item"]))
         (of,), item_names = encode_names([columns["item"]], items, "item")
@@ -296,6 +298,25 @@ class Labels(SideInformation):
         for sentence, (of, number) in names.items():
             if none := [name for name, count in zip(of, number, strict=True) if not count]:
                 warnings.warn(f"{len(none)} {sentence}: {shorten(none)}", DataWarning, stacklevel=3)
+        if self.num_labels and not self._is_comparable():
+            warnings.warn(
+                "no item has labels by two annotators, and no true class is known, so that nothing"
+                " tells right labels from wrong ones: who is right is said by the prior alone",
+                DataWarning,
+                stacklevel=3,
+            )
+
+    def _is_comparable(self) -> bool:
+        """Whether an item has labels by two annotators, or a known true class."""
+        if self.truth is not None and (np.asarray(self.truth) >= 0).any():
+            return True
+        real = slice(None) if self.count is None else np.asarray(self.count) > 0
+        group, annotator = (np.asarray(part)[real] for part in (self.group, self.annotator))
+        low = np.full(self.num_items, np.iinfo(np.int64).max)
+        high = np.full(self.num_items, -1)
+        np.minimum.at(low, group, annotator)
+        np.maximum.at(high, group, annotator)
+        return bool((high > low).any())
 
     # ---------------------------------------------------------------- questions
 

@@ -1,5 +1,4 @@
-"""Names behind codes: encoded, matched, shortened, stored as text, and told from those to drop;
-numbers for equal rows."""
+"""Names behind codes: encoded, matched, shortened, stored as text, and told from those to drop."""
 
 from __future__ import annotations
 
@@ -12,18 +11,16 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Num, Shaped
+from jaxtyping import Bool, Int, Shaped
 
-from raters._validation import whole
-from raters.errors import DataError, DataWarning, SettingError
+from raters._validation import is_list
+from raters.errors import DataError, DataWarning
+from raters.judgements.display import display_name
 
 if TYPE_CHECKING:
     from raters.judgements.reading.columns import Column
 
 Names = tuple[Any, ...]
-
-# Up to here floats of single precision hold every half.
-_FEW = 2**23
 
 # One spelling for each number, so that sorting by size is an order. Python reads no more digits.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,4000}")
@@ -57,7 +54,7 @@ def encode_names(
         When `known` is no list of names, has a name twice, or lacks one of the columns'.
     """
     many = plural(role)
-    given = None if known is None else _given(known, many)
+    given = None if known is None else name_list(known, many)
     lists = alike([column.values for column in columns] + ([] if given is None else [given]))
     names = in_order(lists) if given is None else tuple(lists.pop())
     if len(set(names)) != len(names):
@@ -87,18 +84,44 @@ def encode_names(
     return [code[column.code] for code, column in zip(codes, columns, strict=True)], names
 
 
-def _given(known: Iterable[Any], many: str) -> list[Any]:
-    if isinstance(known, (str, bytes)) or not isinstance(known, Iterable):
+def name_list(names: Iterable[Any], parameter: str, such: str | None = None) -> list[Any]:
+    """Names that are given as a list.
+
+    Parameters
+    ----------
+    names : iterable
+    parameter : str
+        Parameter that they are given for, for errors.
+    such : str, optional
+        Such a list, for errors.
+
+    Returns
+    -------
+    list
+
+    Raises
+    ------
+    DataError
+        When it is no list, or an entry is no name.
+    """
+    if not is_list(names):
+        such = such or f"{parameter}=['a', 'b']"
         raise DataError(
-            f"{many}= takes a list of names, such as {many}=['a', 'b'], not {shown(known)}",
-            parameter=many,
-            value=shown(known),
+            f"{parameter}= takes a list of names, such as {such}, not {shown(names)}",
+            parameter=parameter,
+            value=names,
             problem="is no list of names",
             expected="give a list of names",
         )
-    names = list(known)
-    check_text(names, many)
-    return names
+    listed = list(names)
+    check_text(listed, parameter)
+    if missing := [name for name in listed if name is None or name != name]:
+        raise DataError(
+            parameter=parameter,
+            problem=f"has {missing[0]!r} among the names",
+            expected="leave out what has no name",
+        )
+    return listed
 
 
 def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
@@ -219,12 +242,33 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and abs(int(value)) < 2**63
 
 
+def _is_name(value: Any) -> bool:
+    """True for one value that has a text of its own."""
+    kind: Any = type(value)
+    if issubclass(kind, (int, float, np.generic)):
+        return True
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    own = kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__
+    return own and not callable(value)
+
+
 def check_text(values: Iterable[Any], parameter: str, column: str | None = None) -> None:
-    """Raise `DataError` for names that no file keeps: bytes that are not UTF-8, halves of surrogate
-    pairs, and the character NUL."""
+    """Raise `DataError` for what is no name, and for names that no file keeps: bytes that are not
+    UTF-8, halves of surrogate pairs, and the character NUL."""
     where = f"{parameter}= " if column is None else f"column {column!r} (for {parameter}=) "
     for value in values:
         if not isinstance(value, (str, bytes)):
+            if not _is_name(value):
+                raise DataError(
+                    f"{where}holds {shown(value)}; a name must be text, a number or a date",
+                    parameter=parameter,
+                    value=column or shown(value),
+                    problem=f"holds {shown(value)}",
+                    expected="a name must be text, a number or a date",
+                )
             continue
         try:
             wrong = "the character NUL" if "\0" in name_text(value) else ""
@@ -271,7 +315,7 @@ def match_names(
     DataError
         When a name that is used is not known; the nearest one is offered.
     """
-    codes = np.asarray(codes)
+    codes, names, known = np.asarray(codes), tuple(names), tuple(known)
     if names == known:
         return codes
     lookup = {name_text(name): code for code, name in enumerate(known)}
@@ -303,60 +347,18 @@ def matched_codes(
     return matched
 
 
-def ranks(columns: Sequence[Num[np.ndarray, "row ..."]]) -> Int[np.ndarray, " row"]:
-    """Number of each distinct row of some columns, shape (row,)."""
-    flat = [column.reshape(len(column), -1) for column in columns]
-    rank = np.zeros(len(flat[0]), np.int64)
-    for column in (part for wide in flat for part in wide.T):
-        own = np.unique(column, return_inverse=True)[1].ravel()
-        rank = np.unique(rank * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1].ravel()
-    return rank
-
-
-def exact(counts: Num[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
-    """Numbers of judgements in the smallest type of floats that holds them as they are.
-
-    Parameters
-    ----------
-    counts : array, shape (row,)
-        Multiples of one half.
-
-    Returns
-    -------
-    float32 or float64 array, shape (row,)
-
-    Raises
-    ------
-    DataError
-        When one is above 2**53, the last that floats tell from its neighbours.
-    """
-    most = float(counts.max(initial=0))
-    if most > 2**53:
+def check_names(names: Any, parameter: str, axis: str) -> None:
+    """Raise unless these are the names behind codes: a tuple in which each comes once."""
+    if not isinstance(names, tuple) or not all(map(_is_name, names)):
         raise DataError(
-            parameter="count",
-            value=most,
-            problem="is a number of judgements that cannot be held exactly",
-            expected="it must be at most 2**53 (about 9e15), also the sum over equal rows",
+            parameter=parameter, value=names, expected="it must be a tuple of names, in code order"
         )
-    return counts.astype(np.float32 if most <= _FEW else np.float64)
-
-
-def check_padding(rows: Any, present: int) -> None:
-    """Raise unless there are at most so many rows."""
-    whole("rows", rows)
-    if rows < present:
-        raise SettingError(
-            parameter="rows",
-            value=rows,
-            expected=f"there are {present} rows already, so give at least as many",
-            instead=f"rows={pad_to(present)}",
+    if len(set(names)) < len(names):
+        raise DataError(
+            parameter=parameter,
+            problem=f"has a name twice among {len(names)} {plural(axis)}",
+            expected="give each name once",
         )
-
-
-def pad_to(rows: int, least: int = 64) -> int:
-    """The power of two that holds so many rows: compiled functions see few shapes while data
-    grow."""
-    return max(least, 1 << (rows - 1).bit_length()) if rows > 1 else least
 
 
 def check_result(result: Any) -> None:
@@ -403,14 +405,7 @@ def _plain_name(name: Any) -> int | str:
 def staying(names: Sequence[Any], dropped: Iterable[Any], role: str) -> Bool[np.ndarray, " name"]:
     """Mask of the names that stay when some are dropped; `DataError` for names that are not
     there."""
-    if isinstance(dropped, str):
-        raise DataError(
-            parameter="names",
-            value=dropped,
-            expected="it must be a list of names",
-            instead=f"[{dropped!r}]",
-        )
-    gone = set(map(name_text, dropped))
+    gone = set(map(name_text, name_list(dropped, "names")))
     if unknown := gone - set(map(name_text, names)):
         raise DataError(
             parameter="names",
@@ -435,14 +430,16 @@ def shorten(names: Iterable[Any], most: int = 5) -> str:
     str
     """
     names = list(names)
-    return ", ".join(map(str, names[:most])) + (
+    return ", ".join(map(display_name, names[:most])) + (
         f", … ({len(names):,} in all)" if len(names) > most else ""
     )
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """A value for a message, cut when it is long."""
+    """A value for a message, cut when it is long; of several lines, its type."""
     shown = repr(value)
+    if "\n" in shown:
+        return f"{type(value).__name__}(...)"
     return shown if len(shown) <= most else shown[:most] + "…"
 
 

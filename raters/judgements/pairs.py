@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 
+from raters._validation import checked, finite
 from raters.errors import DataError, DataWarning
 from raters.judgements.base import Judgements
 from raters.judgements.names import loosely, name_text, shorten
@@ -79,7 +80,8 @@ class Pairs(Judgements):
         return _WORDS | self._sides(row)
 
     def _sides(self, row: int) -> dict[str, float]:
-        first, second = (self.items[int(side[row])] for side in (self.first, self.second))
+        place = self._place(row)
+        first, second = (self.items[int(side[place])] for side in (self.first, self.second))
         return {name_text(first): 1.0, name_text(second): 0.0}
 
     def outcome_of(self, row: int, answer: Any) -> float | None:
@@ -127,9 +129,10 @@ class Pairs(Judgements):
         -------
         str
         """
-        if outcome == 0.5:
-            return "tie"
-        return list(self._sides(row))[0 if outcome else 1]
+        finite("outcome", outcome, 1.0)
+        first, second = self._sides(row)
+        words = {1.0: first, 0.5: "tie", 0.0: second}
+        return words[outcome] if outcome in words else super().words_of(row, outcome)
 
     def canonical(self) -> Self:
         """With the smaller code in front, unless the order of presentation is known."""
@@ -187,6 +190,7 @@ class Pairs(Judgements):
         answer = np.concatenate([np.where(for_smaller, 0, 1), np.where(for_smaller, 1, 0)])
         return judge, about, answer, votes
 
+    @checked
     def shuffled(self, seed: int) -> Self:
         """The pairs with either item first, by chance: people favour what they see first.
 
@@ -364,6 +368,7 @@ class Pairs(Judgements):
         differences = feature_reading.single(differences, chosen)
         return dataclasses.replace(self, features=differences, feature_names=tuple(chosen))
 
+    @checked
     def features_of(self, like: Self) -> Self:
         """With the features of other data, in their order.
 

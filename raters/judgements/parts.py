@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Int
 
+from raters._validation import checked, one_of, places, whole
 from raters.errors import DataError
 from raters.judgements.names import plural, staying
 from raters.judgements.roles import Roles
@@ -34,6 +35,7 @@ class Parts(Roles):
         int array, shape (axis,)
             Counts included; in the order of the names.
         """
+        one_of("axis", axis, self.coords)
         total = np.zeros(len(self.coords[axis]))
         for piece in self.chunks(PIECE):
             weights = None if piece.count is None else np.asarray(piece.count)
@@ -63,7 +65,7 @@ class Parts(Roles):
         -------
         Judgements
         """
-        return dataclasses.replace(self, **self._at_rows(index))
+        return dataclasses.replace(self, **self._at_rows(places("index", index, self.num_rows)))
 
     def _at_rows(self, index: Any) -> dict[str, Any]:
         columns = [name for name, axes in self.arrays().items() if axes[0] == self.row]
@@ -82,7 +84,7 @@ class Parts(Roles):
         -------
         Judgements
         """
-        return self.rows(units)
+        return self.rows(places("units", units, self.num_rows))
 
     def chunks(self, size: int) -> Iterator[Self]:
         """The units in pieces, in order.
@@ -96,9 +98,11 @@ class Parts(Roles):
         ------
         Judgements
         """
+        whole("size", size)
         for start in range(0, max(self.num_rows, 1), size):
             yield self if self.num_rows <= size else self.take(slice(start, start + size))
 
+    @checked
     def shuffled(self, seed: int) -> Self:
         """The questions as they are shown, where the order of what is shown is drawn by chance.
 
@@ -132,7 +136,17 @@ class Parts(Roles):
         -------
         Judgements
         """
-        column = np.asarray(outcomes, self.answer_dtype)
+        try:
+            column = np.asarray(outcomes, self.answer_dtype)
+        except (TypeError, ValueError, OverflowError):
+            column = np.asarray(None)
+        if column.shape != (self.num_rows,):
+            raise DataError(
+                parameter="outcomes",
+                value=outcomes,
+                problem="is not one number for each question",
+                expected=f"it must be an array of {self.num_rows} outcomes",
+            )
         return dataclasses.replace(self, **{self.answer: column})
 
     def without_truth(self) -> Self:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Num, Shaped
 
-from raters.errors import DataError
+from raters._validation import finite, one_of
+from raters.errors import DataError, SettingError
 from raters.judgements.names import loosely, name_text, names_array
 
 
@@ -104,6 +106,7 @@ class Roles(abc.ABC):
         dict of str to float
             Outcome of each word. An outcome may have several words, its name last.
         """
+        self._place(row)
         answers = self.answers().tolist()
         if self.answer in self.axes:
             names = self.coords[self.axes[self.answer]]
@@ -168,6 +171,7 @@ class Roles(abc.ABC):
         DataError
             When it is none of these.
         """
+        finite("outcome", outcome, 1.0)
         own = [word for word, value in self.answer_words(row).items() if value == outcome]
         if not own:
             raise DataError(
@@ -190,12 +194,24 @@ class Roles(abc.ABC):
         dict of float to int
             The highest outcome first.
         """
+        row = self._place(row)
         count = 1.0 if self.count is None else float(self.count[row])
         outcome = float(getattr(self, self.answer)[row])
         if not self.summed:
             return {outcome: round(count)}
         numbers = {1.0: int(outcome), 0.5: round(2 * (outcome % 1)), 0.0: int(count - outcome)}
         return {single: number for single, number in numbers.items() if number}
+
+    def _place(self, row: int) -> int:
+        """The number of a row that there is."""
+        number = isinstance(row, Integral) and not isinstance(row, bool)
+        if not number or not 0 <= row < self.num_rows:
+            raise SettingError(
+                parameter="row",
+                value=row,
+                expected=f"it must be a whole number, at least 0 and below {self.num_rows}",
+            )
+        return int(row)
 
     def canonical(self) -> Self:
         """The same questions written in one way, such as unordered pairs with the smaller code in
@@ -324,6 +340,7 @@ class Roles(abc.ABC):
         int array, shape (row,)
             Of several columns the first.
         """
+        one_of("axis", axis, self.axes.values())
         return getattr(self, self.code_columns(axis)[0])
 
     def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:

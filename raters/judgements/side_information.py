@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from raters._validation import checked, instance
 from raters.errors import DataError
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import shorten
@@ -116,6 +117,7 @@ class SideInformation(Grouped):
                 values, chosen, self.items, table=item is not None
             )
         else:
+            instance("like", like, type(self), "labels with features", "like=fitted_labels")
             values, centre, scale = feature_reading.design_like(values, chosen, self.items, like)
             chosen = like.feature_names[1:]
         values = values[np.asarray(self.unit_code)]
@@ -229,6 +231,7 @@ class SideInformation(Grouped):
             self, record=label_reading.record(columns, self.annotators, self.classes)
         )
 
+    @checked
     def features_of(self, like: Self) -> Self:
         """With features centred and scaled as those of other labels, and with their record.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import json
 from collections.abc import Mapping
 from typing import Any, Self
@@ -10,7 +11,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Shaped
 
-from raters.judgements.names import names_to_json
+from raters.errors import DataError
+from raters.judgements.names import check_result, names_to_json
 from raters.judgements.roles import Roles
 
 
@@ -127,7 +129,38 @@ class Storing(Roles):
         Returns
         -------
         Judgements
+
+        Raises
+        ------
+        DataError
+            When this is no result, or what it holds of the data does not fit together.
         """
+        check_result(result)
+        try:
+            data = cls._within(result)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(
+                parameter="result",
+                problem=f"was altered: its data cannot be read ({type(error).__name__}: {error})",
+                expected="pass a result, as fitted or as read back from its file",
+                instead="rt.fit(model, data, seed=0)",
+            ) from error
+        if not data.has_answers:
+            raise DataError(
+                parameter="result",
+                problem="was altered: it has no outcomes",
+                expected="pass a result, as fitted or as read back from its file",
+            )
+        data.check()
+        return data
+
+    @abc.abstractmethod
+    def check(self) -> None:
+        """Raise unless the columns fit together."""
+
+    @classmethod
+    def _within(cls, result: Any) -> Self:
+        """The data in a result."""
         return cls.unpack(cls._arrays_in(result), result.attrs)
 
     @classmethod

@@ -4,6 +4,7 @@ what the rows say."""
 from __future__ import annotations
 
 import re
+import warnings
 
 import jax
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import raters as rt
 from raters.errors import DataError, DataWarning, SettingError
+from raters.judgements import separation
 from tests.refusals import raises_about
 
 
@@ -378,7 +380,7 @@ def test_items_never_compared_are_warned_of():
 
 def test_components_are_warned_of_with_their_names():
     votes = rt.Comparisons.from_frame(
-        {"w": ["a", "b", "x"], "l": ["b", "c", "y"]}, winner="w", loser="l"
+        {"w": ["a", "b", "x", "b"], "l": ["b", "c", "y", "a"]}, winner="w", loser="l"
     )
     assert votes.components() == [("a", "b", "c"), ("x", "y")]
     with pytest.warns(
@@ -388,9 +390,39 @@ def test_components_are_warned_of_with_their_names():
 
 
 def test_a_connected_graph_gives_no_warning():
-    votes = rt.Comparisons.from_frame({"w": ["a", "b"], "l": ["b", "c"]}, winner="w", loser="l")
+    votes = rt.Comparisons.from_frame(
+        {"w": ["a", "b", "c"], "l": ["b", "c", "a"]}, winner="w", loser="l"
+    )
     assert votes.components() == [("a", "b", "c")]
     votes.warn()
+
+
+@pytest.mark.parametrize(
+    ("rows", "separated"),
+    [
+        ("ab bc", True),
+        ("ab bc ac cd ad", True),
+        ("ab", False),  # A single pair has nothing to contradict.
+        ("ab ba", False),
+        ("ab bc ca", False),
+        ("ab bc cd db", False),
+    ],
+)
+def test_votes_without_a_contradiction_are_warned_of(rows, separated, monkeypatch):
+    winner, loser = zip(*rows.split(), strict=True)
+    votes = rt.Comparisons.from_frame({"w": winner, "l": loser}, winner="w", loser="l")
+    padded = votes.aggregate().padded(16)
+    monkeypatch.setattr(separation, "_FEW", 2)
+    for data in (votes, padded):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            data.warn()
+        assert sum("perfect separation" in str(entry.message) for entry in caught) == separated
+
+
+def test_a_tie_contradicts_both_sides():
+    table = {"a": ["x", "y", "x"], "b": ["y", "z", "z"], "wins": [0.5, 1, 1]}
+    rt.Comparisons.from_frame(table, first="a", second="b", outcome="wins", ties="half").warn()
 
 
 # ------------------------------------------------------------------ ratings

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -1080,3 +1081,25 @@ def test_padding_that_cannot_be():
 
 def test_questions_lose_the_padding():
     assert same(read().padded(16).unanswered(), read().unanswered())
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("1ax 2ay 3ax", True),  # one annotator
+        ("1ax 2by 3ax", True),  # two, who share no item
+        ("1ax 1ay 2by", True),  # an item twice by one
+        ("1ax 1by 2ay", False),
+    ],
+)
+def test_labels_that_nothing_can_be_compared_with_are_warned_of(rows, said):
+    item, who, label = zip(*rows.split(), strict=True)
+    table = {"i": item, "a": who, "l": label, "gold": ["x", *[None] * (len(item) - 1)]}
+    columns = {"item": "i", "annotator": "a", "label": "l"}
+    for truth in (None, "gold"):
+        labels = rt.Labels.from_frame(table, **columns, truth=truth)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            labels.warn()
+        told = ["by two annotators" in str(entry.message) for entry in caught]
+        assert sum(told) == (said and truth is None)

@@ -19,7 +19,7 @@ from raters.model import Model
 from raters.program import Program
 from tests.refusals import raises_about
 
-EM = rt.PGEM(draws=40)
+EM = rt.PGEM(draws=200)
 CROWD, TRUTH = rt.datasets.label_crowd(60, 6, 5, 3, spammers=0.0, num_features=2, seed=0)
 
 
@@ -86,7 +86,7 @@ def test_a_crowd_worse_than_chance_is_warned_of(fit_quietly):
 def test_fit_warns_of_what_the_model_says_of_it(monkeypatch):
     monkeypatch.setattr(rt.DawidSkene, "fit_warnings", lambda *_: ("something is wrong",))
     with pytest.warns(ConvergenceWarning, match="something is wrong"):
-        rt.fit(rt.DawidSkene(), CROWD, EM, seed=0, progress=False)
+        rt.fit(rt.DawidSkene(), CROWD.without_features(), rt.PGEM(draws=0), seed=0, progress=False)
 
 
 @pytest.mark.parametrize("model", [rt.Raykar(), rt.Yan()])
@@ -376,6 +376,7 @@ def test_another_model_of_the_same_sites_is_refused(fitted) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:50 draws are too few:raters.errors.ConvergenceWarning")
 def test_truths_that_contradict_the_crowd_are_said_to(fit_quietly) -> None:
     """Reversed truths for a third of the items: they are believed, and a sentence says what
     follows."""
@@ -394,6 +395,7 @@ def test_truths_that_contradict_the_crowd_are_said_to(fit_quietly) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:50 draws are too few:raters.errors.ConvergenceWarning")
 def test_fit_warnings_weigh_labels_by_their_count() -> None:
     """One annotator is right in 500 labels of each item, three are wrong in one: the crowd is
     right."""

@@ -12,7 +12,8 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from raters.errors import DataError
-from raters.judgements.names import check_text, exact, shown
+from raters.judgements.counts import exact
+from raters.judgements.names import check_text, shown
 
 
 class Column(NamedTuple):
@@ -57,22 +58,42 @@ def read_columns(table: Any, **roles: str | None) -> dict[str, Column]:
         When it is no table; when a column is missing from it (the nearest name is offered), is
         empty, is not one-dimensional or holds missing values.
     """
-    wanted = {role: name for role, name in roles.items() if name is not None}
+    wanted = {role: column_name(role, name) for role, name in roles.items() if name is not None}
     arrays = _arrays(table, wanted)
     return {role: _column(arrays[name], name, role) for role, name in wanted.items()}
 
 
+def column_name(role: str, name: Any) -> str:
+    """The name of a column, as it is given for a role.
+
+    Parameters
+    ----------
+    role : str
+    name : object
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    DataError
+        When it is no text.
+    """
+    if isinstance(name, str):
+        return name
+    left_out = "; it cannot be left out" if name is None else f", not {shown(name)}"
+    raise DataError(
+        f"{role}= takes the name of a column, such as {role}='{role}'{left_out}",
+        parameter=role,
+        value=shown(name),
+        problem="is not given" if name is None else "is no name of a column",
+        expected="name one column",
+    )
+
+
 def _arrays(table: Any, wanted: Mapping[str, str]) -> dict[str, Any]:
     """The columns named, by name: one-dimensional and of one length."""
-    for role, name in wanted.items():
-        if not isinstance(name, str):
-            raise DataError(
-                f"{role}= takes the name of a column, such as {role}='{role}', not {shown(name)}",
-                parameter=role,
-                value=shown(name),
-                problem="is no name of a column",
-                expected="name one column",
-            )
     names, fetch = _opened(table, list(wanted.values()))
     for role, name in wanted.items():
         if name not in names:
@@ -85,7 +106,8 @@ def _arrays(table: Any, wanted: Mapping[str, str]) -> dict[str, Any]:
                 expected=f"it has {_listed(names)}"
                 + _nearest(name, names, role).replace(f"{role}=", ""),
             )
-    arrays = {name: _array(fetch(name), name) for name in dict.fromkeys(wanted.values())}
+    roles = {name: role for role, name in wanted.items()}
+    arrays = {name: _array(fetch(name), name, role) for name, role in roles.items()}
     lengths = {name: len(values) for name, values in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(
@@ -105,7 +127,9 @@ def read_places(
     DataError
         When a place after an empty one holds an item.
     """
-    arrays = _arrays(table, {f"place {number}": name for number, name in enumerate(places, 1)})
+    arrays = _arrays(
+        table, {f"place {n}": column_name(f"place {n}", name) for n, name in enumerate(places, 1)}
+    )
     held = pd.DataFrame(
         {name: pd.Series(arrays[name]).reset_index(drop=True) for name in places}, dtype=object
     )
@@ -174,16 +198,21 @@ def _is_pandas(frame: Any) -> bool:
     return bool(frame.implementation.is_pandas())
 
 
-def _array(values: Any, name: str) -> Any:
+def _array(values: Any, name: str, role: str) -> Any:
     """A column as a one-dimensional array or pandas column."""
     if isinstance(values, np.ma.MaskedArray) and values.ndim == 1:
         values = pd.Series(values)  # what is masked becomes missing
     if not isinstance(values, (np.ndarray, pd.Series)):
         try:
             array = np.asarray(values)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:  # such as lists of different lengths
             raise DataError(
-                f"column {name!r} holds lists of different lengths; every row must hold one value"
+                f"column {name!r} holds lists of different lengths, or tables; every row must hold"
+                " one value",
+                parameter=role,
+                value=name,
+                problem="has a column of lists or tables",
+                expected="every row must hold one value",
             ) from error
         if array.ndim == 1 and array.dtype.kind in "US" and isinstance(values, (list, tuple)):
             array = np.array(
@@ -193,7 +222,11 @@ def _array(values: Any, name: str) -> Any:
     if values.ndim != 1:
         raise DataError(
             f"column {name!r} has {values.ndim} dimensions (shape {values.shape}); every column"
-            " must be one-dimensional, with one value per row"
+            " must be one-dimensional, with one value per row",
+            parameter=role,
+            value=name,
+            problem=f"has {values.ndim} dimensions",
+            expected="every column must be one-dimensional, with one value per row",
         )
     if isinstance(values, np.ndarray) and values.dtype.kind in "UST":
         return values.astype(object)
@@ -277,7 +310,7 @@ def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
     """
     try:
         numbers = np.array([float(value) for value in column.values])
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         wrong = next(value for value in column.values if not _is_number(value))
         raise DataError(
             f"column {column.name!r} (for {column.role}=) must hold numbers; it holds"
@@ -357,7 +390,7 @@ def first_row(column: Column, values: Sequence[Any]) -> int:
 def _is_number(value: Any) -> bool:
     try:
         float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from raters._validation import is_list
 from raters.errors import DataError, DataWarning
-from raters.judgements.names import Names, encode_names, exact, shorten
-from raters.judgements.reading.columns import Column, read_columns, read_places
+from raters.judgements.counts import exact
+from raters.judgements.names import Names, encode_names, shorten, shown
+from raters.judgements.reading.columns import Column, column_name, read_columns, read_places
 
 _MAX_PAIRS = 50_000_000
 
@@ -26,9 +28,11 @@ def shape(
     outcomes: Any,
 ) -> tuple[str, str]:
     """The roles of the two sides; raises unless exactly one shape of table was described."""
-    if None not in (winner, loser) and first is second is outcome is outcomes is None:
+    sides = [part is not None for part in (winner, loser)]
+    shown_sides = [part is not None for part in (first, second, outcome)]
+    if all(sides) and outcomes is None and not any(shown_sides):
         return "winner", "loser"
-    if winner is loser is None and None not in (first, second, outcome):
+    if all(shown_sides) and not any(sides):
         return "first", "second"
     roles = {
         "winner": winner,
@@ -39,7 +43,7 @@ def shape(
         "outcomes": outcomes,
     }
     given = (
-        ", ".join(f"{role}={value!r}" for role, value in roles.items() if value is not None)
+        ", ".join(f"{role}={shown(value)}" for role, value in roles.items() if value is not None)
         or "neither"
     )
     raise DataError(
@@ -279,16 +283,17 @@ def rankings(
 
 def _places(places: Any) -> list[str]:
     """The columns of a ranking, in order: two or more, each once."""
-    listed = list(places) if isinstance(places, Iterable) and not isinstance(places, str) else []
+    listed = list(places) if is_list(places) else []
     if len(listed) < 2:
         raise DataError(
             "places= lists the columns of a ranking in order, such as places=['first', 'second'],"
-            f" not {places!r}",
+            f" not {shown(places)}",
             parameter="places",
             value=places,
             problem="does not list the columns of a ranking",
             expected="give two or more, in the order of the places",
         )
+    listed = [column_name("places", name) for name in listed]
     if twice := [name for name in listed if listed.count(name) > 1]:
         raise DataError(
             f"{twice[0]!r} comes twice in places=; every place of a ranking has a column of"

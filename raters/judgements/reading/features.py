@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int, Num, Shaped
 
+from raters._validation import is_list
 from raters.errors import DataError
-from raters.judgements.names import Names, encode_names, shorten, shown
+from raters.judgements.names import Names, encode_names, name_list, name_text, shorten, shown
 from raters.judgements.reading.columns import Column, _array, _opened, read_columns, read_numbers
 from raters.judgements.reading.labels import place
 
 _SIDES = "features={'length': ('length_a', 'length_b')}"
+# Features of comparisons are not scaled.
+_LARGE = 1e9
 _NUMERIC = {"integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty"}
 
 
@@ -101,7 +104,7 @@ def feature_table(
     if unknown := [name for name in chosen if name not in there]:
         read_columns(table, names=unknown[0])  # says which columns there are
     _, fetch = _opened(table, list(chosen))
-    values = [_numbers(_array(fetch(name), name), name) for name in chosen]
+    values = [_numbers(_array(fetch(name), name, "features"), name) for name in chosen]
     if wrong := [
         name
         for name, column_values in zip(chosen, values, strict=True)
@@ -159,7 +162,7 @@ def new_items(
     """Features of items that are not among the labels, shape (item, feature), and the items'
     names."""
     if item is None:
-        number = len(features) if hasattr(features, "__len__") else 0
+        number = len(features) if is_list(features) else 0
         items: Names = tuple(range(number))
         values, _ = feature_array(features, names, items)
     else:
@@ -171,15 +174,8 @@ def new_items(
 
 
 def _feature_names(names: Any) -> tuple[str, ...]:
-    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
-        raise DataError(
-            f"names= takes a list of names, such as names=['age', 'length'], not {names!r}",
-            parameter="names",
-            value=names,
-            problem="is no list of names",
-            expected="give a list of names",
-        )
-    chosen = tuple(map(str, names))
+    listed = name_list(names, "names", "names=['age', 'length']")
+    chosen = tuple(map(name_text, listed))
     if twice := [name for name in chosen if chosen.count(name) > 1]:
         raise DataError(
             f"{twice[0]!r} comes twice in names=; name each feature once",
@@ -378,10 +374,8 @@ def _difference(frame: Any, name: Any, pair: Any) -> Float[np.ndarray, " row"]:
 def single(
     values: Float[np.ndarray, "row feature"], names: Sequence[str]
 ) -> Float[np.ndarray, "row feature"]:
-    """In single precision; an error for what it cannot hold."""
-    with np.errstate(over="ignore"):
-        values32 = values.astype(np.float32)
-    if not (fits := np.isfinite(values32).all(0)).all():
+    """In single precision; an error for numbers whose squares drown those of other features."""
+    if not (fits := (np.abs(values) < _LARGE).all(0)).all():
         raise DataError(
             f"feature {names[int(np.argmin(fits))]!r} is too large; divide it by its standard"
             " deviation first",
@@ -390,4 +384,4 @@ def single(
             problem="is too large",
             expected="divide it by its standard deviation first",
         )
-    return values32
+    return values.astype(np.float32)

@@ -20,6 +20,7 @@ from raters.judgements.names import (
     encode_names,
     in_order,
     loosely,
+    name_list,
     name_text,
     shorten,
     warn_of_near,
@@ -29,6 +30,7 @@ from raters.judgements.reading.columns import (
     _array,
     _column,
     _opened,
+    column_name,
     read_columns,
     read_counts,
 )
@@ -41,26 +43,18 @@ Repeats = Literal["keep", "drop", "error"]
 
 def columns(frame: Any, count: str | None, **required: str) -> dict[str, Column]:
     """The columns of a table of labels, by role; only that of the counts may be left out."""
-    for role, name in required.items():
-        if name is None:
-            raise DataError(
-                f"{role}= takes the name of a column, such as {role}='{role}'; it cannot be"
-                " left out",
-                parameter=role,
-                problem="is not given",
-                expected="name a column",
-            )
-    return read_columns(frame, **required, count=count)
+    named = {role: column_name(role, name) for role, name in required.items()}
+    return read_columns(frame, **named, count=count)
 
 
 def incomplete(frame: Any, role: str, name: str | None, rows: int) -> Column | None:
     """A column that may have missing values, its code −1 there; None when it has nothing else."""
     if name is None:
         return None
-    names, fetch = _opened(frame, [name])
+    names, fetch = _opened(frame, [column_name(role, name)])
     if name not in names:
         read_columns(frame, **{role: name})  # says which columns there are
-    values = pd.Series(_array(fetch(name), name)).astype(object)
+    values = pd.Series(_array(fetch(name), name, role), dtype=object)
     if len(values) != rows:
         raise DataError(
             f"column {name!r} has {len(values)} rows, the others {rows}; every column needs one"
@@ -154,16 +148,9 @@ def _class_names(label: Column, truth: Column | None, known: Iterable[Any] | Non
                 ),
                 expected="give a column of classes, or name all classes",
             )
-    elif isinstance(known, (str, bytes)) or not isinstance(known, Iterable):
-        raise DataError(
-            f"classes= takes a list of names, such as classes=['no', 'yes'], not {known!r}",
-            parameter="classes",
-            value=known,
-            problem="is no list of names",
-            expected="give a list of names",
-        )
     else:
-        names = tuple(alike([*groups, list(known)])[-1])
+        listed = name_list(known, "classes", "classes=['no', 'yes']")
+        names = tuple(alike([*groups, listed])[-1])
     if len(names) < 2:
         raise DataError(
             f"one class only: {', '.join(map(repr, names)) or 'none'}; a label is a choice between"
@@ -207,7 +194,7 @@ def _check_truths(labels: Sequence[Any], truths: Sequence[Any] = ()) -> None:
 
 def check_repeats(repeats: Any) -> None:
     """`DataError` for what is no policy on repeated labels."""
-    if repeats not in ("keep", "drop", "error"):
+    if not isinstance(repeats, str) or repeats not in ("keep", "drop", "error"):
         raise DataError(
             f"repeats={repeats!r} is not a policy; write repeats='keep', repeats='drop' or"
             " repeats='error'",
@@ -295,8 +282,9 @@ def known_truth(
     if isinstance(table, pd.Series):
         table = table.to_dict()
     if isinstance(table, Mapping) and not any(map(_is_column, table.values())):
-        table = {item: list(table), truth: list(table.values())}
-    column = read_columns(table, item=item)["item"]
+        roles = column_name("item", item), column_name("truth", truth)
+        table = dict(zip(roles, (list(table), list(table.values())), strict=True))
+    column = read_columns(table, item=column_name("item", item))["item"]
     truths = incomplete(table, "truth", truth, len(column))
     if truths is None:
         return None

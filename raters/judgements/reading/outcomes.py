@@ -23,7 +23,7 @@ _NUMBERS = {1.0: 1.0, 0.0: 0.0, 0.5: 0.5}
 
 def check_ties(ties: Any) -> None:
     """One of the policies."""
-    if ties not in ("error", "drop", "half"):
+    if not isinstance(ties, str) or ties not in ("error", "drop", "half"):
         raise DataError(
             f"ties={ties!r} is not a policy; write ties='error', ties='drop' or ties='half'",
             parameter="ties",

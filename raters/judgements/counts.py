@@ -1,0 +1,71 @@
+"""Counts of judgements, numbers for equal rows, and numbers of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int, Num
+
+from raters._validation import whole
+from raters.errors import DataError, SettingError
+
+# Up to here floats of single precision hold every half.
+_FEW = 2**23
+
+
+def ranks(columns: Sequence[Num[np.ndarray, "row ..."]]) -> Int[np.ndarray, " row"]:
+    """Number of each distinct row of some columns, shape (row,)."""
+    flat = [column.reshape(len(column), -1) for column in columns]
+    rank = np.zeros(len(flat[0]), np.int64)
+    for column in (part for wide in flat for part in wide.T):
+        own = np.unique(column, return_inverse=True)[1].ravel()
+        rank = np.unique(rank * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1].ravel()
+    return rank
+
+
+def exact(counts: Num[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
+    """Numbers of judgements in the smallest type of floats that holds them as they are.
+
+    Parameters
+    ----------
+    counts : array, shape (row,)
+        Multiples of one half.
+
+    Returns
+    -------
+    float32 or float64 array, shape (row,)
+
+    Raises
+    ------
+    DataError
+        When one is above 2**53, the last that floats tell from its neighbours.
+    """
+    most = float(counts.max(initial=0))
+    if most > 2**53:
+        raise DataError(
+            parameter="count",
+            value=most,
+            problem="is a number of judgements that cannot be held exactly",
+            expected="it must be at most 2**53 (about 9e15), also the sum over equal rows",
+        )
+    return counts.astype(np.float32 if most <= _FEW else np.float64)
+
+
+def check_padding(rows: Any, present: int) -> None:
+    """Raise unless there are at most so many rows."""
+    whole("rows", rows)
+    if rows < present:
+        raise SettingError(
+            parameter="rows",
+            value=rows,
+            expected=f"there are {present} rows already, so give at least as many",
+            instead=f"rows={pad_to(present)}",
+        )
+
+
+def pad_to(rows: int, least: int = 64) -> int:
+    """The power of two that holds so many rows: compiled functions see few shapes while data
+    grow."""
+    return max(least, 1 << (rows - 1).bit_length()) if rows > 1 else least

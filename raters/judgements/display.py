@@ -1,0 +1,167 @@
+"""Names and text for people: long names are cut, what cannot be seen is written as its code point,
+and names of another direction are kept apart from the text around them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+# Letters of a name in a table or a sentence, and where the whole name is wanted.
+SHORT, WHOLE = 80, 2000
+# First strong isolate and its end: what ``<bdi>`` is to HTML, for plain text.
+_ISOLATE, _END = "\u2068", "\u2069"
+ISOLATED = re.compile(f"{_ISOLATE}([^{_ISOLATE}{_END}]*){_END}")
+# Printable by their category, and blank.
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\uffa0\U000e0100-\U000e01ef]"
+)
+_VARIANT = re.compile("[\ufe00-\ufe0f]")
+# Marks on one letter; of more, they would cover the lines around it.
+_MARKS = 4
+_JOINERS = "\u200c\u200d"
+_SIGNS = {"\n": "↵", "\r\n": "↵", "\t": "⇥"}
+_LETTERS = re.compile(r"\r\n|.", re.DOTALL)
+
+
+def visible(text: str) -> str:
+    """Text in which whatever cannot be seen is written as its code point, as in ``[U+202E]``.
+
+    Line feeds, tabs and spaces stay, and so do isolates around names (of `isolated`), joiners
+    inside of other scripts and emoji, and selectors of a variant behind the character that they
+    select one of.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> visible("a\\x1b[31mb\\u200b")
+    'a[U+001B][31mb[U+200B]'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    pieces = ISOLATED.split(text)
+    seen = ["".join(_seen(piece)) for piece in pieces]
+    seen[1::2] = [f"{_ISOLATE}{piece}{_END}" for piece in seen[1::2]]
+    return "".join(seen)
+
+
+def display_name(name: Any, most: int = SHORT) -> str:
+    """A name on one line: invisible characters and spaces at its ends are shown, and a long one is
+    cut in the middle.
+
+    Parameters
+    ----------
+    name : object
+    most : int
+        Largest number of letters.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> display_name("a very long name", 10)
+    'a very…ame'
+    >>> display_name("ann "), display_name("\\u200b"), display_name("two\\nlines")
+    ('ann␣', '[U+200B]', 'two↵lines')
+    """
+    text = str(name)
+    if len(text) <= most and text.isascii() and text.isprintable() and text.strip(" ") == text:
+        return text or "(empty)"
+    if len(text) <= most:
+        letters = _letters(text)
+        if sum(map(len, letters)) <= most:
+            return "".join(letters)
+    room = 2 * (most - 1) // 3
+    head = _fitting(_letters(text[:most], right=False), room)
+    tail = _fitting(_letters(text[-most:], left=False)[::-1], most - 1 - len("".join(head)))[::-1]
+    while tail and unicodedata.combining(tail[0][0]):  # has lost its letter
+        tail = tail[1:]
+    return f"{''.join(head)}…{''.join(tail)}"
+
+
+def isolated(name: Any) -> str:
+    """A name for a sentence: between isolates where it has letters from right to left, or is not
+    shown as it is.
+
+    Parameters
+    ----------
+    name : object
+
+    Returns
+    -------
+    str
+    """
+    shown = display_name(name)
+    if shown.isascii() and shown == str(name):
+        return shown
+    turned = any(unicodedata.bidirectional(letter) in ("R", "AL", "AN") for letter in shown)
+    return f"{_ISOLATE}{shown}{_END}" if turned or shown != str(name) else shown
+
+
+def _letters(text: str, *, left: bool = True, right: bool = True) -> list[str]:
+    """The characters of a name as they are shown; spaces too, at the ends that are its own."""
+    letters = [
+        _SIGNS.get(letter, seen)
+        for letter, seen in zip(_LETTERS.findall(text), _seen(text), strict=True)
+    ]
+    if left:
+        _show_spaces(letters, range(len(letters)))
+    if right:
+        _show_spaces(letters, range(len(letters) - 1, -1, -1))
+    return letters
+
+
+def _show_spaces(letters: list[str], places: range) -> None:
+    """Show the spaces up to the first letter, in place."""
+    for place in places:
+        letter = letters[place]
+        if letter != "␣" and not letter.isspace():
+            return
+        letters[place] = "␣" if letter in " ␣" else _code_point(letter)
+
+
+def _fitting(letters: list[str], room: int) -> list[str]:
+    """As many of the first letters as there is room for."""
+    taken, length = 0, 0
+    for letter in letters:
+        length += len(letter)
+        if length > room:
+            break
+        taken += 1
+    return letters[:taken]
+
+
+def _seen(text: str) -> list[str]:
+    """Each character, or its code point where it cannot be seen; line feed and return are one."""
+    letters: list[str] = _LETTERS.findall(text)
+    around = ["", *letters, ""]
+    seen, marks = [], 0
+    for place, letter in enumerate(letters):
+        marks = marks + 1 if unicodedata.combining(letter[0]) else 0
+        clear = marks <= _MARKS and _can_be_seen(*around[place : place + 3])
+        seen.append(letter if clear else _code_point(letter))
+    return seen
+
+
+def _can_be_seen(before: str, letter: str, after: str) -> bool:
+    if letter in ("\n", "\r\n", "\t"):
+        return True
+    if letter in _JOINERS:
+        return not before.isascii() and not after.isascii() and (before + after).isprintable()
+    if _VARIANT.match(letter):
+        return before.isprintable() and not before.isspace() and before not in ("", letter)
+    space = unicodedata.category(letter) == "Zs"
+    return (letter.isprintable() or space) and not _BLANK.match(letter)
+
+
+def _code_point(letter: str) -> str:
+    return f"[U+{ord(letter):04X}]"
