@@ -14,8 +14,15 @@ from raters.fitting.storage import qualified_name
 AXES = {"reward": ("item",), "competence": ("annotator",)}
 
 
-def result(votes: rt.Comparisons, **draws) -> xr.DataTree:
-    """A result in one chain: `draws` maps each site to an array of shape (draw, ...)."""
+def result(votes: rt.Comparisons, *, enough: bool = False, **draws) -> xr.DataTree:
+    """A result in one chain: `draws` maps each site to an array of shape (draw, ...).
+
+    With `enough` they are repeated, in random order, until they are enough for a verdict.
+    """
+    if enough:
+        number = len(next(iter(draws.values())))
+        order = np.random.default_rng(0).permutation(np.tile(np.arange(number), -(-200 // number)))
+        draws = {name: np.asarray(values, float)[order] for name, values in draws.items()}
     names = {"item": np.array(votes.items, object), "annotator": np.array(votes.annotators, object)}
     posterior = {
         name: (("chain", "draw", *AXES.get(name, ())), np.asarray(values, float)[None])

@@ -19,7 +19,7 @@ import pandas as pd
 import scipy.stats
 from jaxtyping import Bool, Float, Int
 
-from raters._validation import share
+from raters._validation import checked, share
 from raters.errors import DataError, DataWarning
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
@@ -28,6 +28,7 @@ from raters.judgements.names import plural
 _ROUNDING = 1e-12
 
 
+@checked
 def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
     r"""Measure the agreement of the annotators, as a share and corrected for chance.
 
@@ -184,13 +185,13 @@ def _warn(table: pd.DataFrame, classes: list[Any], num_used: int, data: Judgemen
             " (NaN). Read observed_agreement with its interval, or collect answers of other"
             " classes too",
             DataWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     if num_used == 1:
         warnings.warn(
             f"one {noun} has answers by two {judges} or more; an interval takes two (NaN)",
             DataWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Shaped
 
-from raters._validation import finite, positive, share, whole
+from raters._validation import checked, finite, positive, share, whole
+from raters.auditing import precision
 from raters.errors import SettingError
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, check_model, draws_of, program_of
@@ -61,11 +62,13 @@ class Audit:
     rule : str
         Rule behind the verdicts, in words.
     tables : mapping of str to xarray.Dataset
-        Further tables of the kind of judgement. Of labels: ``"confusion"``, with ``mean``, ``low``
-        and ``high`` of P(label | annotator, true class), axes annotator, true_class, label; and
-        ``"items"``, for each item its most probable class (``label``; of equally probable ones the
-        first), that class's ``probability``, the ``entropy`` of its class in bits, and the number
-        of its ``judgements``.
+        Further tables of the kind of judgement. Of comparisons, where two mirrored worlds are both
+        possible: ``"worlds"``, with the ``probability`` of each world, and ``competence``,
+        ``competence_low`` and ``competence_high`` in it. Of labels: ``"confusion"``, with ``mean``,
+        ``low`` and ``high`` of P(label | annotator, true class), axes annotator, true_class, label;
+        and ``"items"``, for each item its most probable class (``label``; of equally probable ones
+        the first), that class's ``probability``, the ``entropy`` of its class in bits, and the
+        number of its ``judgements``.
     threshold, level, margin : float
         Options of the audit.
     min_judgements : int
@@ -150,6 +153,7 @@ class Audit:
         return "\n".join([frame.round(3).to_string(), *lines])
 
 
+@checked
 def audit(
     model: Model[Any],
     result: xr.DataTree,
@@ -198,7 +202,8 @@ def audit(
         - ``p_below``: P(competence < `threshold`);
         - ``agreement``: share of the annotator's votes for the item with the higher posterior mean
           reward, or of their labels that are the item's most probable class;
-        - ``verdict``: keep, review, drop, or too few judgements.
+        - ``verdict``: keep, review, drop, too few judgements, or, where the fit holds fewer than
+          100 effective draws of the annotator's parameters, too few draws.
 
         Of comparisons also
 
@@ -293,7 +298,9 @@ def audit(
         columns |= {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
     columns |= quantities.columns
     columns["p_below"] = (quantities.values[quantities.judged] < threshold).mean(0)
-    columns["verdict"] = _verdicts(columns["p_below"], columns["judgements"], min_judgements, costs)
+    columns["verdict"] = verdicts(columns["p_below"], costs)
+    columns["verdict"][~precision.enough(program, result)] = "too few draws"
+    columns["verdict"][columns["judgements"] < min_judgements] = "too few judgements"
     table = xr.Dataset(
         {name: (data.judge, value) for name, value in columns.items()},
         coords={data.judge: names_array(data.judges)},
@@ -350,30 +357,37 @@ def check_limits(threshold: Any, level: Any, margin: Any, min_judgements: Any, c
     finite("threshold", threshold, 0.25)
 
 
-def _verdicts(
-    p_bad: Float[np.ndarray, " judge"],
-    judgements: Int[np.ndarray, " judge"],
-    min_judgements: int,
-    costs: Costs,
-) -> Shaped[np.ndarray, " judge"]:
-    """The action of least expected cost."""
+def verdicts(p_bad: Float[np.ndarray, " judge"], costs: Costs) -> Shaped[np.ndarray, " judge"]:
+    """The action of least expected cost.
+
+    Parameters
+    ----------
+    p_bad : array, shape (judge,)
+        Probability that each is below the threshold.
+    costs : Costs
+
+    Returns
+    -------
+    array, shape (judge,)
+        ``keep``, ``review`` or ``drop``.
+    """
     expected = np.stack(
         [p_bad * costs.keep_bad, np.full(len(p_bad), costs.review), (1 - p_bad) * costs.drop_good]
     )
-    verdict = np.array(["keep", "review", "drop"], dtype=object)[np.argmin(expected, axis=0)]
-    verdict[judgements < min_judgements] = "too few judgements"
-    return verdict
+    return np.array(["keep", "review", "drop"], dtype=object)[np.argmin(expected, axis=0)]
 
 
 def _rule(many: str, judged: str, threshold: float, least: int, costs: Costs) -> str:
     """The rule in words; `many` is the word for judgements."""
     return (
-        f"Verdict: with fewer than {least} {many}, 'too few judgements'; otherwise the least of the"
+        f"Verdict: with fewer than {least} {many}, 'too few judgements'; with fewer than"
+        f" {precision.FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the"
         f" expected costs, with p = P({judged} < {threshold:g}): keep {costs.keep_bad:g}·p,"
         f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}."
     )
 
 
+@checked
 def drop(
     model: Model[Any],
     data: Judgements,

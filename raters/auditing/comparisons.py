@@ -13,7 +13,9 @@ from raters._validation import share
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
+from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
+from raters.model import OPEN_MIRROR, Sign, in_mirror
 from raters.program import Program
 
 # An accuracy averages over so many random pairs, under so many draws at most; that is finer than an
@@ -77,7 +79,34 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
             "p_adversarial": (competence < 0).mean(0),
             "agreement": _agreement(data, reward.mean(0), of_type),
         },
+        tables=_worlds(program, competence, limits.level),
     )
+
+
+def _worlds(
+    program: Program[Any], competence: Float[np.ndarray, "draw annotator"], level: float
+) -> dict[str, xr.Dataset]:
+    """Competences in each of two mirrored worlds, the more probable one first, where both are
+    possible: the mean over both is a competence in neither."""
+    mirrored = [
+        one
+        for one in program.model.symmetries
+        if isinstance(one, Sign) and "competence" in one.sites
+    ]
+    other = in_mirror(competence)
+    if not mirrored or other.mean() < OPEN_MIRROR:
+        return {}
+    parts = [competence[~other], competence[other]]
+    low, high = (
+        np.stack([np.quantile(part, tail, axis=0) for part in parts])
+        for tail in ((1 - level) / 2, (1 + level) / 2)
+    )
+    values = {"competence": np.stack([part.mean(0) for part in parts])}
+    values |= {"competence_low": low, "competence_high": high}
+    columns = {name: (("world", "annotator"), each) for name, each in values.items()}
+    probability = ("world", np.array([1 - other.mean(), other.mean()]))
+    coords = {"world": [0, 1], "annotator": names_array(program.data.judges)}
+    return {"worlds": xr.Dataset(columns, coords).assign(probability=probability)}
 
 
 def _accuracy(

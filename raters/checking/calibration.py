@@ -17,10 +17,11 @@ import xarray as xr
 from jaxtyping import Float, Int
 from scipy.stats import binom
 
-from raters._validation import share, whole
+from raters._validation import checked, share, whole
 from raters.checking.joint import geweke, with_any_outcomes
 from raters.errors import BackendError, ConvergenceWarning, DataWarning, SettingError
 from raters.fitting.fit import fit
+from raters.fitting.result import check_data
 from raters.fitting.simulate import simulate
 from raters.inference import Backend
 from raters.inference.base import progress_bar
@@ -36,6 +37,7 @@ __all__ = ["geweke", "plot_ranks", "rank_bands", "sbc", "uniformity"]
 # --------------------------------------------------------------------- simulation-based calibration
 
 
+@checked
 def sbc(
     model: Model[Any],
     questions: Judgements,
@@ -91,6 +93,7 @@ def sbc(
     """
     whole("replicates", replicates, least=2)
     whole("draws", draws)
+    check_data(questions, "questions", model)
     if reason := backend.why_not(Program(model, with_any_outcomes(questions))):
         raise BackendError(reason)
     rng = np.random.default_rng(seed)
@@ -175,6 +178,7 @@ def _rank(
     return np.asarray(below + rng.integers(equal + 1))
 
 
+@checked
 def uniformity(ranks: xr.Dataset) -> xr.Dataset:
     """Return, for every ranked quantity, the p-value of a test that its ranks are uniform.
 
@@ -214,14 +218,7 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
     >>> float(uniformity(even // 2)["reward"]) < 1e-6          # all in the lower half
     True
     """
-    points = int(ranks.attrs.get("draws", 0)) + 1
-    if points < 2:
-        raise SettingError(
-            parameter="ranks",
-            problem="does not say among how many draws",
-            expected="pass the ranks of a simulation-based calibration",
-            instead="raters.checking.sbc(...)",
-        )
+    points = _points(ranks)
 
     def p_value(values: Int[np.ndarray, " replicate"]) -> float:
         replicates = len(values)
@@ -246,6 +243,19 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
             name: coord for name, coord in ranks.coords.items() if "replicate" not in coord.dims
         },
     )
+
+
+def _points(ranks: xr.Dataset) -> int:
+    """Number of ranks that there can be."""
+    points = int(ranks.attrs.get("draws", 0)) + 1
+    if points < 2 or "replicate" not in ranks.sizes:
+        raise SettingError(
+            parameter="ranks",
+            problem="does not say among how many draws, or has no replicates",
+            expected="pass the ranks of a simulation-based calibration",
+            instead="raters.checking.sbc(...)",
+        )
+    return points
 
 
 def _bands(
@@ -276,6 +286,7 @@ def _coverage(replicates: int, points: int, tail: float) -> float:
     return float(prob.sum())
 
 
+@checked
 def rank_bands(
     replicates: int, draws: int, level: float = 0.95
 ) -> tuple[Float[np.ndarray, " draw"], Float[np.ndarray, " draw"], Float[np.ndarray, " draw"]]:
@@ -300,6 +311,8 @@ def rank_bands(
     >>> bool((low < place).all() and (place < high).all())
     True
     """
+    whole("replicates", replicates)
+    whole("draws", draws)
     share("level", level)
     points = draws + 1
     low, high = _bands(replicates, points, _tail(replicates, points, level))
@@ -317,6 +330,7 @@ def _tail(replicates: int, points: int, level: float) -> float:
     return wide
 
 
+@checked
 def plot_ranks(ranks: xr.Dataset, *, level: float = 0.95) -> Plots:
     """Plot the difference of each quantity's empirical distribution function of ranks from a
     uniform one.
@@ -348,7 +362,7 @@ def plot_ranks(ranks: xr.Dataset, *, level: float = 0.95) -> Plots:
 
     from raters.figures.base import collected_over
 
-    replicates, points = ranks.sizes["replicate"], int(ranks.attrs["draws"]) + 1
+    points, replicates = _points(ranks), ranks.sizes["replicate"]
     place, low, high = rank_bands(replicates, points - 1, level)
     columns = min(3, len(ranks.data_vars))
     lines = -(-len(ranks.data_vars) // columns)

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, Key
 from numpyro import handlers
 from numpyro.distributions.transforms import biject_to
 
-from raters._validation import whole
+from raters._validation import checked, whole
 from raters.distributions import GroupedMixture
 from raters.errors import BackendError
 from raters.inference.base import progress_bar
@@ -39,6 +39,7 @@ def with_any_outcomes(questions: Judgements) -> Any:
     return asked.answered(np.full(asked.num_rows, asked.answers()[-1]))
 
 
+@checked
 def geweke(
     model: Model[Any],
     questions: Judgements,

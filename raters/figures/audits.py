@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
+from raters._validation import checked, whole
 from raters.auditing.audit import Audit, check_audit
 from raters.errors import SettingError
 from raters.figures.base import (
@@ -19,6 +20,7 @@ from raters.figures.base import (
     GREY,
     VERDICTS,
     Plots,
+    Rows,
     collected,
     collected_over,
     forest,
@@ -34,8 +36,12 @@ AUDITED = frozenset({"competence", "accuracy", "accuracy_low", "accuracy_high", 
 _FEW = 60
 
 
+@checked
 def competences(audit: Audit, *, most: int = 60) -> Plots:
     """Draw a forest plot of the annotators' competences, lowest on top, coloured by verdict.
+
+    Where two mirrored worlds are possible, each annotator has a competence in either: that of the
+    less probable world is pale.
 
     Parameters
     ----------
@@ -49,7 +55,8 @@ def competences(audit: Audit, *, most: int = 60) -> Plots:
     -------
     arviz_plots.PlotCollection
         Its ``data`` have ``competence``, ``competence_low``, ``competence_high`` and ``verdict``
-        (annotator).
+        (annotator); where two worlds are possible, the first three have the axis world too, and
+        there is the ``probability`` of each.
 
     Raises
     ------
@@ -66,32 +73,53 @@ def competences(audit: Audit, *, most: int = 60) -> Plots:
     """
     check_audit(audit, "the first argument")
     judge, judged = audit.judge, audit.judged
-    order = np.argsort(audit.table[judged].values, kind="stable")
-    table = audit.table.isel({judge: order})
-    names = table[judge].values
-    rows = rows_of(names, most, 2 * most // 3)
+    table = audit.table
+    if (worlds := audit.tables.get("worlds")) is not None:
+        table = worlds.assign(verdict=table["verdict"])
+    first = table[judged] if worlds is None else table[judged].isel(world=0)
+    order = np.argsort(first.values, kind="stable")
+    table = table.isel({judge: order})
+    rows = rows_of(table[judge].values, most, 2 * most // 3)
     figure, axes = forest(rows)
-    data = table[[judged, f"{judged}_low", f"{judged}_high", "verdict"]].isel({judge: rows.shown})
-    data = data.assign_attrs(level=audit.level, threshold=audit.threshold)
-    for verdict, (colour, marker) in VERDICTS.items():
-        mask = data["verdict"].values == verdict
-        part, y = data.isel({judge: mask}), rows.position[mask]
-        low, high = part[f"{judged}_low"], part[f"{judged}_high"]
-        axes.hlines(y, low, high, color=colour, linewidth=1.6)
-        axes.plot(part[judged], y, marker, color=colour, markersize=6, linestyle="none")
+    data = table.isel({judge: rows.shown}).assign_attrs(
+        level=audit.level, threshold=audit.threshold
+    )
+    columns = [judged, f"{judged}_low", f"{judged}_high", "verdict"]
+    data = data[columns if worlds is None else [*columns, "probability"]]
+    _verdict_intervals(axes, data if worlds is None else data.isel(world=0), judged, rows)
+    if worlds is not None:
+        _verdict_intervals(axes, data.isel(world=1), judged, rows, 0.4)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
     axes.axvline(audit.threshold, color=GREY, linewidth=1, linestyle="--", zorder=0)
     # What the ends of the scale mean is known of competences alone.
     ends = "1: reference, 0: guesser" if audit.confusion is None else "1: always right, 0: spammer"
     scale = f"{ends}, below 0: adversary; " if judged == "competence" else ""
     axes.set_xlabel(f"{judged} ({scale}dashed: threshold {audit.threshold:g})", fontsize=9)
-    axes.set_title(
-        f"Posterior mean {judged} and {audit.level:.0%} interval", loc="left", fontsize=11
-    )
+    title = f"Posterior mean {judged} and {audit.level:.0%} interval"
+    if worlds is not None:
+        shares = [f"{share:.0%}" for share in worlds["probability"].values]
+        title += f"\nin two worlds that are possible (probability {shares[0]}; pale: {shares[1]})"
+    axes.set_title(title, loc="left", fontsize=11)
     legend(figure, audit)
     return collected(data, figure, axes)
 
 
+def _verdict_intervals(
+    axes: Axes, data: xr.Dataset, judged: str, rows: Rows, alpha: float = 1.0
+) -> None:
+    """Draw means and intervals, coloured by verdict."""
+    (judge,) = data["verdict"].dims
+    for verdict, (colour, marker) in VERDICTS.items():
+        mask = data["verdict"].values == verdict
+        part, y = data.isel({judge: mask}), rows.position[mask]
+        low, high = part[f"{judged}_low"], part[f"{judged}_high"]
+        axes.hlines(y, low, high, color=colour, linewidth=1.6, alpha=alpha)
+        axes.plot(
+            part[judged], y, marker, color=colour, markersize=6, linestyle="none", alpha=alpha
+        )
+
+
+@checked
 def auditor(audit: Audit, *, most: int = 18) -> Plots:
     """Draw accuracy against the number of votes, and what is wrong with the least trusted.
 
@@ -125,6 +153,7 @@ def auditor(audit: Audit, *, most: int = 18) -> Plots:
     >>> audit = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
     >>> rt.figures.auditor(audit).savefig("auditor.png")        # doctest: +SKIP
     """
+    whole("most", most)
     check_audit(audit, "the first argument")
     if lacking := sorted(AUDITED - set(audit.table.data_vars)):
         raise SettingError(

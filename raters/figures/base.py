@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
+from unicodedata import east_asian_width
 
 import numpy as np
 import xarray as xr
@@ -15,7 +16,9 @@ from jaxtyping import Float, Int, Shaped
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from raters._validation import whole
 from raters.errors import DataWarning, SettingError
+from raters.judgements.display import display_name
 
 GREY, FAINT = "#595959", "#E5E5E5"
 # Okabe and Ito's palette, which the common colour blindnesses can distinguish, in an order in which
@@ -27,6 +30,7 @@ VERDICTS = {
     "review": ("#E69F00", "s"),
     "drop": ("#D55E00", "X"),
     "too few judgements": ("#8C8C8C", "."),
+    "too few draws": ("#8C8C8C", "x"),
 }
 _NAME_LENGTH = 28
 
@@ -145,7 +149,11 @@ def _boxed(value: Any) -> xr.DataArray:
 
 def check_draws(result: Any) -> None:
     """Check that this is a result, or another tree of draws; not a model, data or an audit."""
-    if not isinstance(result, xr.DataTree) or "posterior" not in result:
+    if (
+        not isinstance(result, xr.DataTree)
+        or "posterior" not in result
+        or not all(result["posterior"].sizes.get(axis, 0) for axis in ("chain", "draw"))
+    ):
         raise SettingError(
             parameter="result",
             value=result,
@@ -162,9 +170,12 @@ def plain(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
 
 
 def short(name: Any, most: int = _NAME_LENGTH) -> str:
-    """Shorten a name to `most` characters."""
-    text = str(name)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """Shorten a name to `most` letters (half as many where there are wide ones), and keep
+    Matplotlib from reading formulas in it."""
+    shown = display_name(name, most)
+    if len(shown) + sum(east_asian_width(letter) in "WF" for letter in shown) > most:
+        shown = display_name(name, max(most // 2, 1))
+    return shown.replace("$", r"\$")
 
 
 def cell(prob: float) -> str:
@@ -196,6 +207,7 @@ def ends(
     >>> ends(10, 4)
     (array([0, 1, 8, 9]), 2, 6)
     """
+    whole("most", most)
     if num_rows <= most:
         return np.arange(num_rows), num_rows, 0
     head = (most + 1) // 2 if head is None else head

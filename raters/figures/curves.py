@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 from scipy.stats import beta
 
-from raters._validation import share, whole
+from raters._validation import checked, numbers, share, whole
 from raters.errors import SettingError
 from raters.figures.base import COLOURS, GREY, Plots, collected, collected_over, plain, short
 
@@ -28,6 +28,7 @@ _WORDS = {
 _NEXT = "pass what rt.acquisition.simulate_campaign returned"
 
 
+@checked
 def learning_curves(
     curves: xr.Dataset, name: str = "tau", *, against: str = "answers", level: float = 0.9
 ) -> Plots:
@@ -167,7 +168,7 @@ def _name_lines(axes: Axes, value: xr.DataArray) -> None:
     """Draw a legend beside the lines, in the order in which the lines end."""
     if value.sizes["policy"] == 1 and value["policy"].item() == "policy":
         return
-    handles, _ = axes.get_legend_handles_labels()
+    handles = axes.get_lines()
     last = [
         np.append(-np.inf, line[np.isfinite(line)])[-1]
         for line in value.transpose("policy", "batch").values
@@ -183,6 +184,7 @@ def _name_lines(axes: Axes, value: xr.DataArray) -> None:
     )
 
 
+@checked
 def reliability(
     probability: ArrayLike,
     outcome: ArrayLike,
@@ -271,8 +273,8 @@ def _trials(
     probability: ArrayLike, outcome: ArrayLike, count: ArrayLike | None
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     """Check and flatten predictions, numbers of events, and numbers of trials."""
-    probs, events = np.asarray(probability, float), np.asarray(outcome, float)
-    trials = np.ones(probs.shape) if count is None else np.asarray(count, float)
+    probs, events = numbers("probability", probability), numbers("outcome", outcome)
+    trials = np.ones(probs.shape) if count is None else numbers("count", count)
     for name, value in (("outcome", events), ("count", trials)):
         if value.shape != probs.shape:
             raise SettingError(

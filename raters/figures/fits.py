@@ -10,7 +10,7 @@ from matplotlib.colors import Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from raters._validation import at_most, whole
+from raters._validation import at_most, checked, share, whole
 from raters.errors import SettingError
 from raters.figures.base import (
     FAINT,
@@ -36,6 +36,7 @@ _NUMBERED_RANKS, _MOST_RANKS = 12, 60
 _ABOVE = 18
 
 
+@checked
 def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Plots:
     """Draw a forest plot of the items' rewards, highest on top.
 
@@ -65,6 +66,7 @@ def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Plots
     >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
     >>> rt.figures.rewards(result).savefig("rewards.png")        # doctest: +SKIP
     """
+    share("level", level)
     draws, names = _best_first(result)
     rows = rows_of(names, most, (most + 1) // 2)
     draws = draws[rows.shown]
@@ -107,11 +109,21 @@ def _best_first(
             expected="draw the profiles of the types",
             instead="raters.figures.profiles(result)",
         )
+    if posterior["reward"].dims != ("chain", "draw", "item") or (
+        posterior["reward"].dtype.kind not in "iuf" or not posterior["reward"].size
+    ):
+        raise SettingError(
+            parameter="result",
+            problem="does not hold the draws of 'reward' as they were fitted",
+            expected="pass a result, as fitted or as read back from its file",
+            instead="rt.fit(rt.BTL(), votes, seed=0)",
+        )
     reward = posterior["reward"].stack(sample=("chain", "draw")).transpose("item", "sample")
     order = np.argsort(-reward.values.mean(1), kind="stable")
     return reward.values[order], reward["item"].values[order]
 
 
+@checked
 def ranks(result: xr.DataTree, *, top: int | None = None, most: int = 60) -> Plots:
     """Draw the probability of every rank of each item, of being best, and of being in the `top`.
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
+from raters._validation import checked, whole
 from raters.auditing.audit import Audit, check_audit
 from raters.errors import SettingError
 from raters.figures.audits import legend
@@ -34,6 +35,7 @@ _CLASS_LENGTH = 14
 _WIDTH, _GAP, _TITLE, _LEGEND, _LETTER = 11.0, 0.12, 0.28, 0.62, 0.088
 
 
+@checked
 def confusions(audit: Audit, *, most: int = 12) -> Plots:
     """Draw the confusion matrices of the least trusted annotators, one panel each.
 
@@ -66,6 +68,7 @@ def confusions(audit: Audit, *, most: int = 12) -> Plots:
     >>> audit = rt.audit(rt.DawidSkene(), result)
     >>> rt.figures.confusions(audit).savefig("confusions.png")        # doctest: +SKIP
     """
+    whole("most", most)
     check_audit(audit, "the first argument")
     if audit.confusion is None:
         raise SettingError(
@@ -165,6 +168,7 @@ def _matrix(axes: Axes, matrix: Float[np.ndarray, "true_class label"]) -> AxesIm
     return shades
 
 
+@checked
 def certainty(items: xr.Dataset | None) -> Plots:
     """Draw the error probability of the item labels, from the most certain to the least.
 
@@ -194,7 +198,7 @@ def certainty(items: xr.Dataset | None) -> Plots:
     >>> audit = rt.audit(rt.DawidSkene(), result)
     >>> rt.figures.certainty(audit.items).savefig("certainty.png")        # doctest: +SKIP
     """
-    if items is None:
+    if items is None or "probability" not in items:
         raise SettingError(
             parameter="items",
             problem="is missing: this audit labels no items",

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
+from raters._validation import checked, numbers, share, whole
 from raters.errors import SettingError
 from raters.figures.base import (
     COLOURS,
@@ -28,6 +29,7 @@ from raters.judgements.names import plural
 _NAMED = 60
 
 
+@checked
 def profiles(
     result: xr.DataTree, *, level: float = 0.9, most: int = 40, most_types: int = 6
 ) -> Plots:
@@ -66,6 +68,9 @@ def profiles(
     >>> result = rt.fit(rt.MixtureBTL(), votes, rt.PGEM(), seed=0, progress=False)
     >>> rt.figures.profiles(result).savefig("profiles.png")        # doctest: +SKIP
     """
+    share("level", level)
+    whole("most", most)
+    whole("most_types", most_types)
     _check_types(result)
     posterior = result["posterior"]
     site = "reward" if "reward" in posterior else "coefficient"
@@ -136,6 +141,7 @@ def _profile(axes: Axes, data: xr.Dataset, site: str, colour: str) -> None:
     axes.tick_params(axis="y", length=0)
 
 
+@checked
 def responsibilities(result: xr.DataTree, *, most_types: int = 8) -> Plots:
     """Draw the probability of each type for each annotator, as stacked bars.
 
@@ -167,6 +173,7 @@ def responsibilities(result: xr.DataTree, *, most_types: int = 8) -> Plots:
     >>> result = rt.fit(rt.MixtureBTL(), votes, rt.PGEM(), seed=0, progress=False)
     >>> rt.figures.responsibilities(result).savefig("who.png")        # doctest: +SKIP
     """
+    whole("most_types", most_types)
     _check_types(result)
     probs = result["types"]["responsibility"].transpose("annotator", "type")
     table, labels = probs.values, [f"type {name}" for name in probs["type"].values]
@@ -224,6 +231,7 @@ def _stack(axes: Axes, table: Float[np.ndarray, "annotator type"], names: list[s
     axes.spines[:].set_visible(False)
 
 
+@checked
 def weights(history: ArrayLike, solution: ArrayLike) -> Plots:
     """Draw the averaged weights of Hedge after each step, and those of the linear programme.
 
@@ -252,7 +260,7 @@ def weights(history: ArrayLike, solution: ArrayLike) -> Plots:
     ...                          alignment.linear_programme(regret).weights)
     >>> figure.savefig("weights.png")        # doctest: +SKIP
     """
-    path, exact = np.asarray(history, float), np.asarray(solution, float)
+    path, exact = numbers("history", history), numbers("solution", solution)
     if path.ndim != 2 or exact.shape != path.shape[1:]:
         raise SettingError(
             parameter="history",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
@@ -47,4 +49,23 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
     table : pandas.DataFrame
     path : pathlib.Path
     """
-    for_people(table).to_csv(path, index=False)
+    shown = for_people(table)
+    shown.to_csv(path, index=False, quoting=quoting_of(shown))
+
+
+def quoting_of(table: pd.DataFrame) -> Literal[0, 2]:
+    """How to quote the cells of a CSV, so that carriage returns stay within cells.
+
+    `csv` leaves a carriage return unquoted, where readers see the end of a row.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+
+    Returns
+    -------
+    int
+        Constant of `csv`.
+    """
+    broken = table.map(lambda cell: isinstance(cell, str) and "\r" in cell).to_numpy().any()
+    return csv.QUOTE_NONNUMERIC if broken else csv.QUOTE_MINIMAL

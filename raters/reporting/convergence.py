@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from raters.auditing.audit import Audit
 from raters.errors import SettingError
 from raters.fitting.result import fit_warnings
 from raters.fitting.storage import from_json
@@ -20,6 +21,7 @@ from raters.kinds import AuditContext, kind_of
 from raters.program import Program
 from raters.reporting.facts import plural_noun
 from raters.reporting.sentences import CLEAR, counted, listing
+from raters.reporting.standing import LARGEST_RHAT, SHORT, Standing, standing
 
 # How the command line calls the exact samplers, the one that is taken first at the front.
 _EXACT: dict[type[Backend], str] = {PGGibbs: "gibbs", NUTS: "nuts"}
@@ -27,15 +29,18 @@ _EXACT: dict[type[Backend], str] = {PGGibbs: "gibbs", NUTS: "nuts"}
 _FEWEST = 1000
 
 
-def convergence(program: Program[Any], result: xr.DataTree, command: str) -> dict[str, Any]:
+def convergence(
+    program: Program[Any], result: xr.DataTree, audit: Audit, command: str
+) -> dict[str, Any]:
     """Convergence of a fit.
 
     Returns
     -------
     dict
-        ``settled`` (whether a longer run would change little), ``relied_on`` (settled, and without
-        warnings of the model), ``exact`` (of the back-end), a ``sentence``, the ``numbers`` behind
-        it, ``fit_warnings`` and ``data_warnings``; and the ``line`` that makes a better fit, where
+        ``settled`` (whether a longer run would change little of what is stated), ``relied_on``
+        (settled, and without warnings of the model), ``exact`` (of the back-end), a ``sentence``,
+        the ``numbers`` behind it, the judges whose verdict is ``open`` and may change with a longer
+        run, ``fit_warnings`` and ``data_warnings``; and the ``line`` that makes a better fit, where
         one is needed and possible.
     """
     settings = settings_of(result)
@@ -45,7 +50,10 @@ def convergence(program: Program[Any], result: xr.DataTree, command: str) -> dic
         "chains": chains,
         "draws": draws,
     }
-    settled, sentence = _settled(backend, numbers, result)
+    stands = None
+    if backend is not None and backend.exact and not _agree(numbers):
+        stands = standing(program, result, audit)
+    settled, sentence = _settled(backend, numbers, result, stands)
     of_fit = list(fit_warnings(program, result))
     facts = {
         "settled": settled,
@@ -57,11 +65,19 @@ def convergence(program: Program[Any], result: xr.DataTree, command: str) -> dic
             for key, meaning in _NUMBERS.items()
             if key in numbers
         ],
+        "open": _open(stands, settled, len(program.data.judges)),
         "fit_warnings": of_fit,
         "data_warnings": _data_warnings(program),
     }
     line = None if settled else _better(program, settings, numbers, command)
     return facts | ({} if line is None else {"line": line})
+
+
+def _open(stands: Standing | None, settled: bool, judges: int) -> list[Any]:
+    """Judges whose verdict may change, unless it is everybody's."""
+    if stands is None or settled or len(stands.verdicts) == judges:
+        return []
+    return stands.verdicts
 
 
 def settings_of(result: xr.DataTree) -> Backend | None:
@@ -76,6 +92,7 @@ def settings_of(result: xr.DataTree) -> Backend | None:
 _NUMBERS = {
     "max_rhat": "largest R-hat: disagreement of the chains; at most 1.01 is wanted",
     "min_ess": "smallest bulk effective sample size; at least 100 for each chain is wanted",
+    "pareto_k": "Pareto k̂ of the draws against the posterior; at most .7 is wanted",
     "divergences": "divergent transitions; 0 is wanted",
     "converged": "whether the optimiser stopped by itself; 1 is wanted",
     "starts": "starts of the optimiser",
@@ -88,7 +105,10 @@ _NUMBERS = {
 
 
 def _settled(
-    backend: type[Backend] | None, numbers: dict[str, Any], result: xr.DataTree
+    backend: type[Backend] | None,
+    numbers: dict[str, Any],
+    result: xr.DataTree,
+    stands: Standing | None,
 ) -> tuple[bool, str]:
     """State of the back-end at its end, and the sentence."""
     if backend is None:
@@ -100,7 +120,26 @@ def _settled(
             ),
         )
     if backend.exact:
-        return _mixed(numbers)
+        return _mixed(numbers, stands)
+    k, ess = (float(numbers.get(key, np.nan)) for key in ("pareto_k", "min_ess"))
+    if numbers["draws"] > 1 and np.isnan(ess):
+        unchecked = "have not been checked against the posterior"
+        far = f"are far from the posterior by their own check (Pareto k̂ {k:.2f})"
+        return (
+            False,
+            (
+                f"The draws of this approximation {unchecked if np.isnan(k) else far}: means and"
+                " intervals on this page may be off."
+            ),
+        )
+    if ess < SHORT:
+        return (
+            False,
+            (
+                "The draws of this approximation, corrected by their importance weights, hold as"
+                f" much as {ess:,.0f} independent draws, too few to tell much."
+            ),
+        )
     if backend is SVI:
         if still_rising(np.asarray(result["optimisation"]["elbo"])) is not None:
             return (
@@ -113,8 +152,8 @@ def _settled(
         return (
             True,
             (
-                "The approximation had stopped improving. It is an approximation: intervals tend to"
-                " be too narrow."
+                "The approximation had stopped improving, and is near the posterior by its own"
+                " check."
             ),
         )
     if not numbers.get("converged", 0):
@@ -131,13 +170,12 @@ def _settled(
         True,
         (
             f"The optimiser came to rest at the most probable values ({agree}); intervals are drawn"
-            " around these by a normal approximation, which is quick and usually close, but not"
-            " exact."
+            " around these by an approximation, which is near the posterior by its own check."
         ),
     )
 
 
-def _mixed(numbers: dict[str, Any]) -> tuple[bool, str]:
+def _mixed(numbers: dict[str, Any], stands: Standing | None) -> tuple[bool, str]:
     """Of chains: whether they agree and are long enough."""
     chains, divergences = numbers["chains"], numbers.get("divergences", 0)
     rhat, ess = _diagnostics(numbers)
@@ -145,12 +183,14 @@ def _mixed(numbers: dict[str, Any]) -> tuple[bool, str]:
         short = "" if ess >= 100 else ", and it is too short to tell much"
         alone = f"There is a single chain{short or ', and nothing to compare it with'}"
         return False, f"{alone}: run several{short and ', and longer,'} to see whether they agree."
-    if not rhat <= 1.01:
+    if stands is not None and stands.poor and stands.all_stands and not divergences:
+        return True, _all_stands(chains, stands)
+    if not rhat <= LARGEST_RHAT:
         text = (
             "have not agreed yet: the numbers on this page may still move. Run longer before acting"
             " on them."
         )
-    elif not ess >= 100 * chains:
+    elif not ess >= SHORT * chains:
         text = (
             "are going to the same place, but are too short to tell it precisely. Run longer before"
             " acting."
@@ -165,7 +205,39 @@ def _mixed(numbers: dict[str, Any]) -> tuple[bool, str]:
             f"agree with one another, and hold as much as {ess:,.0f} independent draws or more of"
             " every number: a longer run would hardly change this page."
         )
-    return _agree(numbers) and not divergences, f"The {chains} chains {text}"
+    return _agree(numbers) and not divergences, f"The {chains} chains {text}{_what_hangs(stands)}"
+
+
+def _of_sites(stands: Standing) -> str:
+    """The sites that have not mixed, with their numbers."""
+    return listing(
+        [
+            f"{name} (R-hat {rhat:.3f}, effective draws {ess:,.0f})"
+            for name, (rhat, ess) in stands.poor.items()
+        ]
+    )
+
+
+def _all_stands(chains: int, stands: Standing) -> str:
+    """The sentence where only what nothing is stated of has not mixed."""
+    return (
+        f"What this page states stands: each verdict is the same within its Monte-Carlo error. The"
+        f" {chains} chains have not mixed as well as is wanted for {_of_sites(stands)}; run longer"
+        " to quote these."
+    )
+
+
+def _what_hangs(stands: Standing | None) -> str:
+    """Which conclusions hang on what has not mixed."""
+    if stands is None or not stands.poor:
+        return ""
+    verdicts = (
+        f"the verdicts of {listing(stands.verdicts)} may still change"
+        if stands.verdicts
+        else "every verdict is the same within its Monte-Carlo error"
+    )
+    moving = f", and values of {listing(stands.values)} may move" if stands.values else ""
+    return f" It is {_of_sites(stands)}: {verdicts}{moving}."
 
 
 def _diagnostics(numbers: dict[str, Any]) -> tuple[float, float]:
@@ -177,7 +249,7 @@ def _diagnostics(numbers: dict[str, Any]) -> tuple[float, float]:
 def _agree(numbers: dict[str, Any]) -> bool:
     """True if there are several chains that agree and are long enough."""
     rhat, ess = _diagnostics(numbers)
-    return numbers["chains"] > 1 and rhat <= 1.01 and ess >= 100 * numbers["chains"]
+    return numbers["chains"] > 1 and rhat <= LARGEST_RHAT and ess >= SHORT * numbers["chains"]
 
 
 def _data_warnings(program: Program[Any]) -> list[str]:
@@ -241,6 +313,8 @@ def _about_the_fit(
     if not fitted["settled"]:
         better: str | None = fitted.get("line")
         text = "Fit again before anything else: what follows may still change."
+        if fitted["open"]:
+            text = f"Fit longer before acting on the verdicts of {listing(fitted['open'])}."
         return [(text, better)], better
     if fitted["fit_warnings"]:
         return [(f"{text[:1].upper()}{text[1:]}.", None) for text in fitted["fit_warnings"]], None

@@ -13,6 +13,7 @@ import xarray as xr
 
 from raters.auditing.audit import Audit
 from raters.auditing.pairwise import pairwise
+from raters.auditing.precision import FEWEST_DRAWS
 from raters.errors import DataWarning
 from raters.judgements.base import Judgements
 from raters.kinds import AuditContext, Column, Kind, Section, Table, kind_of
@@ -24,7 +25,7 @@ from raters.reporting.sections import sections_of
 # A program that reads the JSON looks at this; it rises when a name in it changes its meaning or
 # goes.
 SCHEMA_VERSION = 3
-VERDICTS = ("drop", "review", "keep", "too few judgements")
+VERDICTS = ("drop", "review", "keep", "too few judgements", "too few draws")
 # Judges of the matrix, and how many of them may be those who should go or be looked at.
 MATRIX, _SUSPECTS = 30, 20
 
@@ -44,7 +45,7 @@ def facts_of(
     real = AuditContext(Program(program.model, data), result, audit, audit.level, dropped)
     sections = list(sections_of(real))
     people = judges(audit, kind)
-    fitted = convergence.convergence(real.program, result, command)
+    fitted = convergence.convergence(real.program, result, audit, command)
     page = {
         "schema_version": SCHEMA_VERSION,
         "title": title or f"Audit of {sentences.counted(len(people), data.judge, _judges(data))}",
@@ -53,6 +54,7 @@ def facts_of(
         "judged": audit.judged,
         "words": kind.words._asdict(),
         "answer": _answer(audit, people, fitted, kind),
+        "worlds": _worlds(audit),
         "columns": [_column(column, audit.margin) for column in columns(audit, kind)],
         "annotators": people,
         "sections": {section.key: section_facts(section, audit.margin) for section in sections},
@@ -88,16 +90,40 @@ def judges(audit: Audit, kind: Kind) -> list[dict[str, Any]]:
     frame = facts.audit_frame(audit)
     place = frame["verdict"].map(dict(zip(VERDICTS, range(len(VERDICTS)), strict=True)))
     rows = frame.iloc[np.argsort(place.to_numpy(), kind="stable")].to_dict("records")
+    in_worlds = _in_worlds(audit)
     return [
-        {str(name): value for name, value in row.items()} | {"reason": _reason(row, audit, kind)}
+        {str(name): value for name, value in row.items()}
+        | {"reason": _reason(row, audit, kind)}
+        | ({"worlds": in_worlds[row[audit.judge]]} if in_worlds else {})
         for row in rows
     ]
+
+
+def _in_worlds(audit: Audit) -> dict[Any, list[dict[str, Any]]]:
+    """Judged quantity of each judge in each of several possible worlds; empty with one."""
+    if (table := audit.tables.get("worlds")) is None:
+        return {}
+    frame = table.to_dataframe().reset_index()
+    return {
+        name: part.drop(columns=[audit.judge, "world"]).to_dict("records")
+        for name, part in frame.groupby(audit.judge, sort=False)
+    }
+
+
+def _worlds(audit: Audit) -> dict[str, Any] | None:
+    """Probabilities of several possible worlds, and what they are; None with one."""
+    if (table := audit.tables.get("worlds")) is None:
+        return None
+    probability = table["probability"].values.tolist()
+    return {"probability": probability, "sentence": sentences.worlds(audit)}
 
 
 def _reason(row: Mapping[Any, Any], audit: Audit, kind: Kind) -> str:
     """Reason for a verdict; nothing for those who can stay."""
     if row["verdict"] == "too few judgements":
         return sentences.too_few(row, audit, kind.words)
+    if row["verdict"] == "too few draws":
+        return f"the fit holds fewer than {FEWEST_DRAWS} effective draws: draw more"
     if row["verdict"] == "keep":
         return ""
     return sentences.general_reason(row, audit) if kind.reason is None else kind.reason(row)
@@ -169,6 +195,7 @@ def _answer(
     }
     text = {
         "sentence": sentences.answer(numbers, audit, kind.words),
+        "not_final": sentences.not_final(fitted),
         "sure": sentences.sure(numbers, audit, kind.words, fitted),
     }
     return text | {"relied_on": fitted["relied_on"]} | numbers

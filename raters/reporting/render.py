@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from raters.judgements.display import WHOLE, display_name, visible
 from raters.reporting.facts import percent, plural_noun
 from raters.reporting.page import VERDICTS
-from raters.reporting.sentences import counted
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
 
-# Largest number of judges in one list; of more, those who can stay are folded away.
-_OPEN = 30
+# Up to so many judges are shown at once; of more, only the first, and the others folded away.
+_OPEN, _FIRST = 30, 10
+# Counts of a section that are shown; of more, the largest.
+_COUNTS = 12
 # Rows of a section's table at most: in a page, and in Markdown; judges in Markdown.
 _ROWS, _ROWS_IN_MARKDOWN, _IN_MARKDOWN = 500, 10, 50
 # Up to so many judges, numbers fit into the cells of the matrix.
 NUMBERED = 12
+# Letters of a name beside a matrix.
+_SHORT = 32
 # Cells with fewer common questions are pale.
 FEW = 5
 
@@ -50,31 +53,38 @@ def scale_of(rows: list[Mapping[str, Any]], name: str, *also: float) -> Scale:
 
 def html(facts: Mapping[str, Any]) -> str:
     """Render the report as an HTML page."""
-    return _environment().get_template("report.html.jinja").render(_prepared(facts)).lstrip()
+    return _template("report.html.jinja").render(_prepared(facts)).lstrip()
 
 
 def markdown(facts: Mapping[str, Any]) -> str:
     """Render the report as Markdown, which is shorter."""
-    text = _environment().get_template("report.md.jinja").render(_prepared(facts))
+    text = _template("report.md.jinja").render(_prepared(facts))
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def _template(name: str) -> Template:
+    """Load a template; Jinja is not imported before one is wanted."""
+    from raters.reporting.environment import environment
+
+    return environment().get_template(name)
 
 
 def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Add to the facts what the templates need for their layout."""
     annotators, judged = facts["annotators"], facts["columns"][0]
-    groups = {
-        verdict: [row for row in annotators if row["verdict"] == verdict] for verdict in VERDICTS
+    first = annotators if len(annotators) <= _OPEN else annotators[:_FIRST]
+    folded = {
+        verdict: [row for row in annotators[len(first) :] if row["verdict"] == verdict]
+        for verdict in VERDICTS
     }
+    drawn = [world for row in annotators for world in row.get("worlds", [row])]
     threshold = facts["how"]["threshold"]
     return dict(facts) | {
-        "first": annotators if len(annotators) <= _OPEN else groups["drop"] + groups["review"],
-        "folded": (
-            {}
-            if len(annotators) <= _OPEN
-            else {verdict: groups[verdict] for verdict in VERDICTS[2:] if groups[verdict]}
-        ),
+        "first": first,
+        "folded": {verdict: rows for verdict, rows in folded.items() if rows},
         "judges": plural_noun(facts["judge"]),
-        "scale": scale_of(annotators, judged["name"], *judged["marks"], threshold),
+        "scale": scale_of(drawn, judged["name"], *judged["marks"], threshold),
+        "columns": _with_ends(facts["columns"], annotators),
         # Places on the axis, in the upper row of numbers or the lower.
         "marks": [(mark, 0) for mark in judged["marks"] if mark != threshold] + [(threshold, 1)],
         "sections": {
@@ -82,17 +92,53 @@ def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
             | {
                 "tables": [
                     _laid_out(table, key, place) for place, table in enumerate(section["tables"])
-                ]
+                ],
+                "counts": _largest(section["counts"]),
             }
             for key, section in facts["sections"].items()
         },
+        "whole_names": _whole_names(facts),
         "verdicts": VERDICTS,
         "in_markdown": _IN_MARKDOWN,
         "rows_most": _ROWS,
         "rows_in_markdown": _ROWS_IN_MARKDOWN,
         "numbered": NUMBERED,
+        "short": _SHORT,
         "few": FEW,
     }
+
+
+def _with_ends(
+    columns: list[Mapping[str, Any]], rows: list[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Add to each column whether its values have an interval."""
+    keys = rows[0] if rows else {}
+    return [dict(column) | {"ends": f"{column['name']}_low" in keys} for column in columns]
+
+
+def _largest(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the largest counts, and the sum of the others."""
+    if len(counts) <= _COUNTS:
+        return dict(counts)
+    names = sorted(counts, key=lambda name: -counts[name])
+    others = f"{len(names) - _COUNTS:,} others"
+    return {name: counts[name] for name in names[:_COUNTS]} | {
+        others: sum(counts[name] for name in names[_COUNTS:])
+    }
+
+
+def _whole_names(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the whole names of those that are cut, by what a sentence shows of them."""
+    tables = [table for section in facts["sections"].values() for table in section["tables"]]
+    columns = [(facts["annotators"], facts["judge"])] + [
+        (table["rows"][:_ROWS] + table["rows"][-1:], column["name"])
+        for table in tables
+        for column in table["columns"]
+        if column["form"] in ("name", "text")
+    ]
+    names = {str(row[name]) for rows, name in columns for row in rows}
+    pairs = ((display_name(name), display_name(name, WHOLE)) for name in names)
+    return {shown: whole for shown, whole in pairs if shown != whole}
 
 
 def _laid_out(table: Mapping[str, Any], section: str, place: int) -> dict[str, Any]:
@@ -105,29 +151,8 @@ def _laid_out(table: Mapping[str, Any], section: str, place: int) -> dict[str, A
     }
     marks = {column["name"]: [(mark, 0) for mark in column["marks"]] for column in drawn}
     lines = f"lines-{section}-{place}"
-    return dict(table) | {"scales": scales, "marks": marks, "lines": lines}
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    """Load the templates, once."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("raters.reporting"),
-        autoescape=lambda name: str(name).endswith(".html.jinja"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "percent": _percent,
-        "number": _number,
-        "md": escape_markdown,
-        "code": _in_backticks,
-    }
-    environment.filters |= {"counted": counted, "shade": shade}
-    return environment
+    columns = _with_ends(table["columns"], table["rows"])
+    return dict(table) | {"scales": scales, "marks": marks, "lines": lines, "columns": columns}
 
 
 def shade(share: float, by_chance: float) -> tuple[str, str]:
@@ -138,12 +163,12 @@ def shade(share: float, by_chance: float) -> tuple[str, str]:
     return "low" if below else "high", f"{opacity:.2f}"
 
 
-def _percent(share: float | None) -> str:
+def percent_or_dash(share: float | None) -> str:
     """Format a share in per cent, or a dash for None."""
     return "–" if share is None else percent(share)
 
 
-def _number(value: float | None, digits: int = 2) -> str:
+def number_or_dash(value: float | None, digits: int = 2) -> str:
     """Format a number with a true minus sign, or a dash for None."""
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
@@ -157,15 +182,15 @@ _WORD_JOINER = "\u2060"
 
 def escape_markdown(text: Any) -> str:
     """Escape a text for Markdown and GitHub, also in a cell of a table."""
-    plain = " ".join(str(text).split()).replace("&", "&amp;")
+    plain = " ".join(visible(str(text)).split()).replace("&", "&amp;")
     unlinked = _AUTOLINK.sub(lambda match: match[0] + _WORD_JOINER, plain)
     escaped = "".join(f"\\{letter}" if letter in _SYNTAX else letter for letter in unlinked)
     return escaped.replace("\\<", "&lt;").replace("\\>", "&gt;")
 
 
-def _in_backticks(text: Any) -> str:
+def in_backticks(text: Any) -> str:
     """Format a line of code, between more backticks than it contains."""
-    line, fence = " ".join(str(text).split()), "`"
+    line, fence = " ".join(visible(str(text)).split()), "`"
     while fence in line:
         fence += "`"
     pad = " " if line.startswith("`") or line.endswith("`") else ""

@@ -35,8 +35,11 @@ class Report:
         - ``kind`` (such as ``"comparisons"``), ``judge`` (axis of those who are audited),
           ``judged`` (quantity that is compared with the threshold), ``words`` (for one and for many
           judgements);
-        - ``answer``: counts of the verdicts, names, expected mistakes and costs;
+        - ``answer``: counts of the verdicts, names, expected mistakes and costs, and reasons why it
+          is ``not_final``;
         - ``columns`` and ``annotators``: the audit's table with reasons, those who should go first;
+        - ``worlds``: where two mirrored worlds are possible, their probabilities, and None
+          elsewhere; each annotator then has ``worlds`` too;
         - ``sections``: parts of the kind by their keys, each with ``title``, ``sentence``,
           ``counts``, ``tables`` (with ``columns`` and ``rows``) and ``matrices``;
         - ``agreement``, ``convergence``, ``next``, ``how`` and ``cite``.

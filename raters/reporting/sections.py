@@ -6,9 +6,10 @@ import numpy as np
 
 from raters.auditing.audit import audit
 from raters.errors import SettingError
+from raters.judgements.display import isolated
 from raters.kinds import AuditContext, Section, kind_of
 from raters.reporting.facts import plural_noun
-from raters.reporting.sentences import about, counted, listing
+from raters.reporting.sentences import about, counted, joined
 
 _KEY = "without_flagged"
 _MOST = 5
@@ -80,7 +81,8 @@ def change(context: AuditContext) -> Section | None:
     ]
     left, every = (int(one.table["judgements"].sum()) for one in (after, before))
     shown = [
-        f"{move[before.judge]} ({about(move['before'])} → {about(move['after'])})" for move in moves
+        f"{isolated(move[before.judge])} ({about(move['before'])} → {about(move['after'])})"
+        for move in moves
     ]
     return Section(
         key=_KEY,
@@ -88,7 +90,7 @@ def change(context: AuditContext) -> Section | None:
         sentence=(
             f"Without {counted(len(before.flagged), before.judge, plural_noun(before.judge))}"
             f" flagged, {left:,} of {counted(every, *words)} are left. The mean {before.judged} of"
-            f" those who stay changes most for {listing(shown)}."
+            f" those who stay changes most for {joined(shown)}."
         ),
         facts={"judgements_left": left, "moves": moves},
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from raters.auditing.precision import FEWEST_DRAWS
+from raters.judgements.display import isolated
 from raters.judgements.names import plural
 from raters.kinds import Words
 from raters.reporting.facts import percent, plural_noun
@@ -19,10 +21,13 @@ CLEAR = 0.8
 
 def listing(names: Sequence[Any], most: int = 6) -> str:
     """Join names as in a sentence; of more than `most`, count the rest."""
-    named = [str(name) for name in (names if len(names) <= most else names[: most - 1])]
-    if len(names) > most:
-        named.append(f"{len(names) - len(named):,} others")
-    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    named = [isolated(name) for name in (names if len(names) <= most else names[: most - 1])]
+    return joined(named + [f"{len(names) - len(named):,} others"] * (len(names) > most))
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Join parts of a sentence, the last two by "and"."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def counted(count: int, one: str, many: str = "") -> str:
@@ -41,12 +46,21 @@ def about(value: float) -> str:
 def answer(numbers: Mapping[str, Any], audit: Audit, words: Words) -> str:
     """Summarise the verdicts in one sentence."""
     counts, total = numbers["counts"], sum(numbers["counts"].values())
-    drop, review, keep, unjudged = (
-        counts[verdict] for verdict in ("drop", "review", "keep", "too few judgements")
+    drop, review, keep, unjudged, undrawn = (
+        counts[verdict]
+        for verdict in ("drop", "review", "keep", "too few judgements", "too few draws")
     )
+    if undrawn:
+        who = counted(undrawn, audit.judge, plural_noun(audit.judge))
+        rest = f"; of the others, {drop:,} should go" if undrawn < total else ""
+        return (
+            f"No verdict on {who}: the fit holds fewer than {FEWEST_DRAWS} effective draws of what"
+            f" they are judged by, so draw more{rest}."
+        )
     enough = counted(audit.min_judgements, *words)
     if total == 1:
-        named = "".join(f" ({name})" for name in numbers["flagged"] + numbers["review"])
+        names = numbers["flagged"] + numbers["review"]
+        named = "".join(f" ({isolated(name)})" for name in names)
         verdict = "should go" if drop else "should be looked at" if review else "can stay"
         return (
             f"The only {audit.judge}{named}"
@@ -80,14 +94,7 @@ def sure(
     numbers: Mapping[str, Any], audit: Audit, words: Words, fitted: Mapping[str, Any]
 ) -> list[str]:
     """Describe the uncertainty of the verdicts, and their expected cost."""
-    counts = numbers["counts"]
-    if fitted["settled"]:
-        lines = [f"Not final: {warning}." for warning in fitted["fit_warnings"]]
-    else:
-        lines = [
-            "Not final: the fit has not settled, see “Can the numbers be relied on?”. Do not act on"
-            " this page yet."
-        ]
+    counts, lines = numbers["counts"], not_final(fitted)
     drop, keep = counts["drop"], counts["keep"]
     if drop:
         lines.append(_wrong_drops(drop, numbers, audit))
@@ -109,6 +116,30 @@ def sure(
         every = counted(numbers["judgements"], *words)
         lines.append(f"{who} {numbers['judgements_of_flagged']:,} of {every} ({percent(share)}).")
     return lines
+
+
+def not_final(fitted: Mapping[str, Any]) -> list[str]:
+    """Say why the answer may still change: the fit has not settled, or what its model warns of."""
+    unsettled = (
+        "the fit has not settled, see “Can the numbers be relied on?”. Do not act on this page yet"
+    )
+    if fitted["open"]:
+        unsettled = (
+            f"the verdicts of {listing(fitted['open'])} may still change, see “Can the numbers be"
+            " relied on?”; the others stand"
+        )
+    reasons = ([] if fitted["settled"] else [unsettled]) + list(fitted["fit_warnings"])
+    return [f"Not final: {reason}." for reason in reasons]
+
+
+def worlds(audit: Audit) -> str:
+    """Explain the two intervals of each judge where two mirrored worlds are possible."""
+    first, other = map(percent, audit.tables["worlds"]["probability"].values.tolist())
+    return (
+        f"Two worlds are possible, each the mirror image of the other, and each {audit.judge} has a"
+        f" {audit.judged} in either: the first one given holds with probability {first}, the second"
+        f" with {other}. The mean of the two would be a {audit.judged} in neither."
+    )
 
 
 def _wrong_drops(drop: int, numbers: Mapping[str, Any], audit: Audit) -> str:
@@ -221,7 +252,7 @@ def data_sentence(sizes: Mapping[str, Any], data: Judgements, words: Words) -> s
     others = [name for name in names[: names.index(words.many)] if name != judges]
     text = f"{counted(sizes[words.many], *words)} by {counted(sizes[judges], data.judge, judges)}"
     if others:
-        text += " on " + listing(
+        text += " on " + joined(
             [counted(sizes[name], _singular(name, data), name) for name in others]
         )
     if "classes" in sizes:

@@ -54,6 +54,13 @@ def test_lines_are_means_and_bands_students_intervals_of_them():
     assert data.attrs == {"level": 0.8}
 
 
+def test_policies_are_in_the_legend_whatever_they_are_called():
+    given = curves().assign_coords(policy=["_ours", "$x^2$ and $y$"])
+    legend = figures.learning_curves(given).get_viz("plot").get_legend()
+    shown = {text._preprocess_math(text.get_text()) for text in legend.get_texts()}
+    assert shown == {("_ours", False), ("$x^2$ and $y$", False)}
+
+
 def test_intervals_of_the_mean_hold_it_as_often_as_they_say():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(1, 4, 4000))

@@ -21,7 +21,7 @@ from matplotlib.text import Text
 import raters as rt
 from raters import figures
 from raters.errors import DataWarning, SettingError
-from raters.figures.base import VERDICTS, cell, ends
+from raters.figures.base import VERDICTS, cell, ends, short
 from tests.refusals import raises_about
 
 
@@ -53,7 +53,7 @@ def judged(annotators: int, seed: int = 0) -> rt.Audit:
         "p_adversarial": p_below**2,
         "p_below": p_below,
         "verdict": np.array(
-            [list(VERDICTS)[::-1][min(3, 4 * row // annotators)] for row in range(annotators)],
+            [list(VERDICTS)[::-1][min(4, 5 * row // annotators)] for row in range(annotators)],
             dtype=object,
         ),
     }
@@ -165,7 +165,7 @@ def test_competences_show_more_of_the_worst():
 
 
 def test_each_verdict_has_its_colour_and_marker():
-    figure = of(figures.competences(judged(8)))
+    figure = of(figures.competences(judged(10)))
     drawn = {
         (line.get_color(), line.get_marker())
         for line in figure.axes[0].lines
@@ -283,6 +283,49 @@ def test_characters_that_the_font_lacks_are_said_once():
     ) as said:
         figures.rewards(result).savefig(io.BytesIO())
     assert len(said) == 1
+
+
+HOSTILE = (
+    "$x^2$ and $y$",
+    "$\\frac{1}$",
+    "cost \\$5 or $6",
+    "z" * 10_000,
+    "new\nline",
+    "\x1b[31mred",
+    "\u200b",
+    "\u202egpj.exe",
+    "_x",
+    "שלום",
+)
+
+
+def test_names_of_any_kind_are_drawn_as_they_are():
+    audit = judged(len(HOSTILE))
+    named = audit.table.assign_coords(annotator=np.array(HOSTILE, object))
+    audit = dataclasses.replace(audit, table=named)
+    plots = figures.competences(audit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plots.savefig(io.BytesIO())
+        figures.auditor(audit).savefig(io.BytesIO())
+    labels = plots.get_viz("plot").get_yticklabels()
+    drawn = [text._preprocess_math(text.get_text()) for text in labels]
+    assert not any(formula for _, formula in drawn)
+    assert [text for text, _ in drawn] == [
+        *HOSTILE[:3],
+        "z" * 18 + "…" + "z" * 9,
+        "new↵line",
+        "[U+001B][31mred",
+        "[U+200B]",
+        "[U+202E]gpj.exe",
+        "_x",
+        "שלום",
+    ]
+
+
+def test_wide_letters_take_the_room_of_two():
+    assert short("茶" * 14) == "茶" * 14
+    assert short("茶" * 15) == "茶" * 8 + "…" + "茶" * 5
 
 
 def test_other_warnings_of_matplotlib_stay(monkeypatch):

@@ -145,7 +145,7 @@ def test_types_beyond_the_most_are_put_together():
 def test_weights_show_the_path_and_where_it_leads():
     regret = alignment.regret_matrix([[0.8, 0.1, 0.1], [0.2, 0.6, 0.2]])
     path, goal = (
-        alignment.hedge(regret, steps=50).history,
+        alignment.hedge(regret, steps=100).history,
         alignment.linear_programme(regret).weights,
     )
     plots = type_figures.weights(path, goal)

@@ -15,6 +15,9 @@ from raters.errors import SettingError
 from raters.reporting.bibtex import entries
 
 MODELS = [getattr(rt.models, name) for name in rt.models.__all__ if name != "Model"]
+# Of few draws, on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore:.*draws:raters.errors.ConvergenceWarning")
+
 BACKENDS = [rt.NUTS, rt.PGEM, rt.PGGibbs, rt.SVI]
 GOOD = "@misc{me2025, author = {Me, I.}, title = {On {BTL}}, year = {2025}}"
 

@@ -145,8 +145,8 @@ def audited(**fields: Any) -> tuple[Rasch, xr.DataTree, rt.Audit]:
     rng = np.random.default_rng(0)
     result = result_of(
         responses(),
-        ability=(("person",), rng.normal([-1.0, 1.0, 1.5, 0.2], 0.1, (60, 4))),
-        difficulty=(("item",), rng.normal(0, 0.1, (60, 3))),
+        ability=(("person",), rng.normal([-1.0, 1.0, 1.5, 0.2], 0.1, (160, 4))),
+        difficulty=(("item",), rng.normal(0, 0.1, (160, 3))),
     )
     return Rasch(), result, rt.audit(Rasch(), result, threshold=0.0)
 
@@ -195,7 +195,7 @@ def test_every_form_shows_the_report():
     assert again.html() == report.html()
     assert again.markdown() == report.markdown()
     page = Page(report.html())
-    assert {"guess", "good", "<b>fine</b>", "new"} <= set(page.text("th"))
+    assert {"guess", "good", "<b>fine</b>", "new"} <= set(page.text("bdi"))
     assert "b" not in {tag for tag, attrs in page.tags if attrs.get("class") == "name"}
     assert "ability, with its 90% interval" in page.text("th")
     assert (

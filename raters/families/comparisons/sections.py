@@ -9,9 +9,11 @@ import pandas as pd
 import xarray as xr
 
 from raters import figures
+from raters.fitting.result import program_of
+from raters.judgements.display import isolated
 from raters.kinds import AuditContext, Column, Section, Table
 from raters.reporting import facts
-from raters.reporting.sentences import counted, listing, reason_of
+from raters.reporting.sentences import counted, joined, reason_of
 
 COLUMNS = (
     Column(
@@ -49,10 +51,9 @@ COLUMNS = (
 )
 
 _RANKING = (
-    Column("rank", "rank", "whole"),
+    Column("rank", "rank", "range"),
     Column("item", "item", "name"),
     Column("reward", "reward", "interval"),
-    Column("rank", "rank lies in", "range"),
     Column("p_best", "P(best)", "percent"),
     Column("p_above_next", "P(above next)", "percent"),
 )
@@ -103,6 +104,8 @@ def ranking(context: AuditContext) -> Section | None:
         for rows, heading in zip(rankings, headings or [""], strict=True)
     )
     sentence = _of_types(types, rankings) if types else _of_all(rankings[0], level)
+    if context.audit is not None and "worlds" in context.audit.tables:
+        sentence += " In the mirror image, which is possible too, the order is the other way round."
     return Section(
         key="items",
         title="Ranking",
@@ -141,12 +144,12 @@ def _types(context: AuditContext) -> list[dict[str, Any]]:
 
 def _of_types(types: Sequence[Mapping[str, Any]], rankings: Sequence[Any]) -> str:
     first = [
-        f"{rows[0]['item']} of type {kind['type']} ({facts.percent(kind['share'])})"
+        f"{isolated(rows[0]['item'])} of type {kind['type']} ({facts.percent(kind['share'])})"
         for kind, rows in zip(types, rankings, strict=True)
     ]
     return (
         f"Annotators are of {len(types)} types, and each is judged by the ranking of theirs."
-        f" First is {listing(first)}."
+        f" First is {joined(first)}."
     )
 
 
@@ -162,9 +165,10 @@ def _of_all(rows: Sequence[Mapping[str, Any]], level: float) -> str:
             " told apart"
         )
     return (
-        f"{rows[0]['item']} is first (with probability {facts.percent(rows[0]['p_best'])} the best"
-        f" of all, by this model), and {rows[-1]['item']} last. {neighbours} with"
-        f" {facts.percent(level)} probability or more."
+        f"{isolated(rows[0]['item'])} is first (with probability"
+        f" {facts.percent(rows[0]['p_best'])} the best of all, by this model), and"
+        f" {isolated(rows[-1]['item'])} last. {neighbours} with {facts.percent(level)} probability"
+        " or more."
     )
 
 
@@ -182,13 +186,14 @@ def change(context: AuditContext) -> Section | None:
     """
     if context.dropped is None or context.audit is None or not _one_ranking(context.result):
         return None
+    program_of(context.program.model, context.dropped)
     before, after = (
         facts.ranking(result["posterior"].dataset["reward"], context.level)
         for result in (context.result, context.dropped)
     )
     changed = ranking_change(before, after)
     moves = [
-        f"{move['item']} ({move['rank']} → {move['new_rank']})"
+        f"{isolated(move['item'])} ({move['rank']} → {move['new_rank']})"
         for move in changed["moves"][:_MOVES]
     ]
     tau, count = f"{changed['kendall_tau']:.3f}", changed["moved"]

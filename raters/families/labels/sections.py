@@ -10,7 +10,8 @@ import xarray as xr
 
 from raters import figures
 from raters.auditing.labels import item_labels
-from raters.fitting.result import data_of
+from raters.fitting.result import data_of, program_of
+from raters.judgements.display import isolated
 from raters.kinds import AuditContext, Column, Matrix, Section, Table
 from raters.reporting import facts
 from raters.reporting.cells import write_csv
@@ -88,7 +89,9 @@ def reason(row: Mapping[str, Any]) -> str:
     text = reason_of(
         row, random=row["p_spammer"], random_text="labels that hardly depend on the item"
     )
-    return text + (f"; says “{row['bias_class']}” too often" if row["bias"] >= _BIAS else "")
+    if row["bias"] < _BIAS:
+        return text
+    return f"{text}; says “{isolated(row['bias_class'])}” too often"
 
 
 def items(context: AuditContext) -> Section | None:
@@ -215,12 +218,13 @@ def change(context: AuditContext) -> Section | None:
     """
     if context.dropped is None or context.audit is None:
         return None
+    program_of(context.program.model, context.dropped)
     before, after = (
         item_labels(result, data_of(result)) for result in (context.result, context.dropped)
     )
     changed = label_change(before, after)
     moves = [
-        f"{move['item']} ({move['label']} → {move['new_label']})"
+        f"{isolated(move['item'])} ({isolated(move['label'])} → {isolated(move['new_label'])})"
         for move in changed["items"][:_MOVES]
     ]
     count = changed["changed"]

@@ -1,0 +1,226 @@
+"""Names of any kind on the page, in Markdown and in sentences; pages of many; mirrored worlds."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raters as rt
+from raters import figures
+from raters.auditing.comparisons import quantities
+from raters.judgements.display import display_name, isolated
+from raters.kinds import AuditLimits
+from raters.reporting.environment import name_in_html
+from raters.reporting.render import _largest
+from tests import hand
+from tests.reporting.test_report import Page, judged
+
+LONG = "the first of ten thousand letters " + "x" * 9_930 + " and the last"
+HOSTILE = (
+    LONG,
+    "y" * 1_500,
+    "\u202egpj.exe",
+    "a\u2069b\u2066c",
+    "<script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(1)>",
+    "$x^2$ and $y$",
+    "👩\u200d👧",
+    "\u200b\u200b",
+    "new\nline",
+    "tab\there",
+    "\x1b[31mred\x1b[0m",
+    " ends ",
+    "שלום עולם",
+    "محمد (أحمد) 12",
+)
+# What changes the direction of the text that follows, or cannot be seen.
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066\u2067]")
+SIGNED = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=0.5)
+
+
+@pytest.fixture(scope="module")
+def hostile() -> rt.Report:
+    """A report on annotators, and on items, of hostile names."""
+    rows = [(HOSTILE[k], HOSTILE[k - 1], who) for k in range(len(HOSTILE)) for who in HOSTILE]
+    votes = hand.votes(*rows)
+    rng = np.random.default_rng(0)
+    mean = np.linspace(0, 1.5, len(votes.annotators))
+    result = hand.result(
+        votes,
+        reward=rng.normal(size=(40, len(votes.items))),
+        competence=rng.normal(mean, 0.1, (40, len(mean))),
+    )
+    questions = {"first": HOSTILE[2:4], "second": HOSTILE[4:6], "by": HOSTILE[8:10]}
+
+    audit = rt.audit(SIGNED, result)
+    return rt.report(SIGNED, result, audit, questions=pd.DataFrame(questions), title=HOSTILE[2])
+
+
+def test_every_name_stands_apart_cut_and_whole_in_its_title(hostile):
+    page = Page(hostile.html())
+    shown = page.text("bdi")
+    for name in HOSTILE:
+        assert display_name(name).strip() in shown
+    whole = {attrs["title"] for tag, attrs in page.tags if tag == "bdi" and "title" in attrs}
+    assert "y" * 1_500 in whole
+    assert display_name(LONG, 2_000) in whole
+    assert max(len(words) for words in shown) <= 80
+    # Right-to-left letters are nowhere else, but for attributes, where isolates hold them.
+    for inside, words in page.words:
+        assert inside == "bdi" or not re.search("[\u0590-\u06ff]", words)
+
+
+def test_no_name_becomes_markup_or_steers_the_text(hostile):
+    text = hostile.html()
+    page = Page(text)
+    assert not STEERING.search(text)
+    assert {tag for tag, _ in page.tags} & {"script", "img"} == set()
+    assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
+    for one in (hostile.markdown(), str(hostile)):
+        assert not STEERING.search(one)
+    assert text.count("\u2068") == text.count("\u2069")
+
+
+def test_whole_names_stay_in_the_facts(hostile):
+    assert sorted(row["annotator"] for row in hostile.facts["annotators"]) == sorted(HOSTILE)
+
+
+def test_a_name_in_a_sentence_has_its_title_too():
+    model, result, audit = judged([LONG, "good", "fine", "new"])
+    report = rt.report(model, result, audit)
+    assert f"should go ({isolated(LONG)});" in report.facts["answer"]["sentence"]
+    answer = re.search('<p class="answer.*?</p>', report.html(), re.DOTALL)[0]
+    assert str(name_in_html(LONG)) in answer
+
+
+def test_twenty_thousand_items_and_six_hundred_annotators_are_a_small_page():
+    judges, items, rng = 600, 20_000, np.random.default_rng(0)
+    names = [f"{'annotator ' * 20}{number}" for number in range(judges)]
+    texts = [f"item {number} " + "of many words " * 30 for number in range(items)]
+    rows = rng.integers(items, size=(2, 20_000))
+    rows[1] += rows[0] == rows[1]
+    who = rng.integers(judges, size=20_000)
+    table = {
+        "winner": np.array(texts, object)[rows[0]],
+        "loser": np.array(texts, object)[rows[1] % items],
+        "who": np.array(names, object)[who],
+    }
+    votes = rt.Comparisons.from_frame(
+        table, winner="winner", loser="loser", annotator="who", items=texts, annotators=names
+    )
+    result = hand.result(
+        votes, reward=rng.normal(size=(20, items)), competence=rng.normal(0.5, 0.5, (20, judges))
+    )
+    report = rt.report(SIGNED, result, rt.audit(SIGNED, result, min_judgements=1))
+    page = report.html()
+    assert len(page.encode()) < 2_000_000
+    open_at_first = re.sub("<details>.*?</details>", "", page, flags=re.DOTALL)
+    assert open_at_first.count('<th scope="row"><bdi') == 20  # ten annotators and ten items
+    assert "19,500 further rows would make this page slow" in page
+    assert len(report.facts["sections"]["items"]["tables"][0]["rows"]) == items
+
+
+def test_of_many_classes_the_largest_are_counted():
+    counts = {f"class {number}": number for number in range(100)}
+    shown = _largest(counts)
+    assert list(shown) == [f"class {number}" for number in range(99, 87, -1)] + ["88 others"]
+    assert sum(shown.values()) == sum(counts.values())
+    assert _largest({"b": 1, "a": 2}) == {"b": 1, "a": 2}
+
+
+# ---------------------------------------------------------------- numbers and intervals
+
+
+def test_numbers_stand_beside_their_intervals():
+    model, result, audit = judged(["guess", "good", "fine", "new"])
+    report = rt.report(model, result, audit)
+    row = report.facts["annotators"][0]
+    page = re.sub("<[^>]*>", "", report.html()).replace("−", "-")
+    low, high = row["competence_low"], row["competence_high"]
+    assert f"{row['competence']:.2f} [{low:.2f}, {high:.2f}]" in page
+    low, high = row["accuracy_low"], row["accuracy_high"]
+    assert f"{row['accuracy']:.0%} [{low:.0%}, {high:.0%}]" in page
+    assert f"| {row['accuracy']:.0%} ({low:.0%}–{high:.0%}) |" in report.markdown()
+    first = report.facts["sections"]["items"]["tables"][0]["rows"][0]
+    assert f"1 [{first['rank_low']}–{first['rank_high']}]" in page
+    assert "accuracy[90% interval]" in page
+    assert "rank[90% interval]" in page
+    assert "leave as much below them as above" in page
+
+
+# ---------------------------------------------------------------- mirrored worlds
+
+
+def mirrored(share: float, **settings) -> tuple[rt.Model, object, rt.Audit]:
+    """An audit of two whose judgements are opposed: in a share of the draws the world is
+    mirrored."""
+    votes = hand.votes(*[("a", "b", "ann"), ("b", "a", "bob"), ("b", "c", "ann")] * 8)
+    rng = np.random.default_rng(0)
+    side = np.where(np.arange(200) < 200 * share, -1.0, 1.0)[:, None]
+    result = hand.result(
+        votes,
+        reward=side * rng.normal([1.0, 0.0, -1.0], 0.1, (200, 3)),
+        competence=side * rng.normal([1.0, -0.8], 0.1, (200, 2)),
+    )
+    return SIGNED, result, rt.audit(SIGNED, result, **settings)
+
+
+def test_both_worlds_have_their_competences():
+    _, result, audit = mirrored(0.3, level=0.8)
+    worlds = audit.tables["worlds"]
+    np.testing.assert_allclose(worlds["probability"], [0.7, 0.3])
+    draws = result["posterior"]["competence"].values[0]
+    np.testing.assert_allclose(
+        worlds["competence"].values, [draws[60:].mean(0), draws[:60].mean(0)]
+    )
+    np.testing.assert_allclose(worlds["competence_low"][1], np.quantile(draws[:60], 0.1, axis=0))
+    np.testing.assert_allclose(worlds["competence_high"][0], np.quantile(draws[60:], 0.9, axis=0))
+    assert "worlds" not in mirrored(0.04)[2].tables
+    # Where the prior tells the worlds apart, no symmetry says that there are two.
+    positive = dataclasses.replace(SIGNED, competence="unit")
+    program = rt.Program(positive, rt.Comparisons.from_result(result))
+    assert quantities(program, result, AuditLimits(0.25, 0.9, 0.05)).tables == {}
+
+
+def test_the_page_says_first_that_the_order_is_open_and_what_would_decide_it():
+    report = rt.report(*mirrored(0.3))
+    (answer, *_), page = report.html().split("<h2", 1), report.html()
+    assert "with probability 0.30, the mirror image" in answer
+    assert "one annotator who is known to be good" in answer
+    assert report.facts["answer"]["not_final"] == report.facts["answer"]["sure"][:2]
+    assert page.count("one annotator who is known to be good") == 2  # and with the diagnostics
+    assert "In the mirror image, which is possible too, the order is the other way round." in page
+
+
+def test_two_worlds_are_two_intervals_on_the_page():
+    model, result, audit = mirrored(0.3)
+    report = rt.report(model, result, audit)
+    assert rt.Report(report.facts).html() == report.html()
+    assert report.facts["worlds"]["probability"] == pytest.approx([0.7, 0.3])
+    worlds = {row["annotator"]: row["worlds"] for row in report.facts["annotators"]}
+    assert [round(world["competence"]) for world in worlds["ann"]] == [1, -1]
+    page = Page(report.html())
+    bars = [attrs for tag, attrs in page.tags if attrs.get("class", "").startswith("bar ")]
+    of_judges = [bar for bar in bars if bar["aria-label"].startswith("competence")]
+    assert len(of_judges) == 4
+    text = re.sub("<[^>]*>", "", report.html())
+    assert text.count("]with 70%") == text.count("]with 30%") == 2
+    first, other = worlds["ann"]
+    assert f"{first['competence']:.2f} or −{-other['competence']:.2f} |" in report.markdown()
+
+
+def test_the_figure_shows_both_worlds():
+    *_, audit = mirrored(0.3)
+    plots = figures.competences(audit)
+    axes = plots.get_viz("plot")
+    lines = [
+        line for line in axes.lines if line.get_linestyle() == "None" and len(line.get_xdata())
+    ]
+    drawn = {(line.get_alpha(), round(float(x))) for line in lines for x in line.get_xdata()}
+    assert drawn == {(1.0, 1), (1.0, -1), (0.4, 1), (0.4, -1)}
+    assert "two worlds that are possible (probability 70%; pale: 30%)" in axes.get_title(loc="left")
+    assert plots.data["competence"].dims == ("world", "annotator")
