@@ -4,6 +4,7 @@ is refused."""
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -259,6 +260,7 @@ def test_no_weights_do_better_than_the_linear_programme(problem):
     assert linear_programme(matrix[1:]).value == pytest.approx(found.value, abs=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:the worst regret:raters.errors.ConvergenceWarning")
 @pytest.mark.parametrize("kind", ["policies", "normal", "signs"])
 @pytest.mark.parametrize("steps", [50, 400, 2000])
 def test_hedge_nears_the_linear_programme_as_one_over_steps(steps, kind):
@@ -278,6 +280,29 @@ def test_hedge_nears_the_linear_programme_as_one_over_steps(steps, kind):
         assert steps < 2000 or gap < 0.014
 
 
+def test_hedge_bounds_its_distance_from_the_linear_programme():
+    """The gap is above what is lost, and 40 random problems with few steps are warned of by it."""
+    rng, warned = np.random.default_rng(0), 0
+    for _ in range(40):
+        matrix = rng.normal(size=(4, 3)) * 10 ** rng.uniform(-3, 3)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = hedge(matrix, steps=int(rng.integers(1, 200)))
+        warned += len(caught)
+        assert found.value - linear_programme(matrix).value <= found.gap * (1 + 1e-9)
+        assert bool(caught) == (found.gap > 0.02 * np.abs(matrix).max())
+    assert 5 < warned < 35
+    assert hedge(matrix).gap < 0.02 * np.abs(matrix).max()
+
+
+@pytest.mark.parametrize("step_size", [1e308, np.inf, np.nan])
+def test_hedge_has_no_weights_that_are_no_numbers(step_size):
+    matrix = np.random.default_rng(0).normal(size=(4, 3))
+    with raises_about(SettingError, "step_size"):
+        hedge(matrix, step_size=step_size, steps=3000)
+
+
+@pytest.mark.filterwarnings("ignore:the worst regret:raters.errors.ConvergenceWarning")
 @SETTINGS
 @given(problems())
 def test_hedge_does_not_see_the_scale(problem):
@@ -287,6 +312,7 @@ def test_hedge_does_not_see_the_scale(problem):
     assert other.value == pytest.approx(1024 * one.value)
 
 
+@pytest.mark.filterwarnings("ignore:the worst regret:raters.errors.ConvergenceWarning")
 def test_hedge_is_the_algorithm_as_printed():
     """w and p of a step from those of the two before; before the start no payoff."""
     matrix, rate = np.array([[0, 0], [0, 1.0], [0.5, -0.2]]), 0.3

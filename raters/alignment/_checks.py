@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from raters._validation import numbers
 from raters.errors import DataError
 
 # Sums of single-precision probabilities are one within this.
@@ -14,15 +15,7 @@ ROUNDING = 1e-5
 
 def as_array(name: str, value: ArrayLike) -> Float[np.ndarray, "*batch response"]:
     """Return finite numbers in double precision."""
-    try:
-        array = np.asarray(value, float)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            parameter=name,
-            problem=f"is no array of numbers ({str(error).rstrip('.')})",
-            expected="give rows of one length",
-            instead=f"{name}=[[0.5, 0.5]]",
-        ) from error
+    array = numbers(name, value)
     if array.ndim == 0 or array.size == 0:
         raise DataError(
             parameter=name,

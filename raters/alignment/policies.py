@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 from scipy.special import softmax
 
-from raters._validation import positive
+from raters._validation import checked, numbers, positive
 from raters.alignment._checks import (
     ROUNDING,
     as_array,
@@ -70,9 +70,12 @@ def dpo_loss(
     [-0.13 -0.25]
     """
     positive("beta", beta)
+    scale = float(beta)
     names = ("chosen", "rejected", "reference_chosen", "reference_rejected")
+    given = (chosen, rejected, reference_chosen, reference_rejected)
     values = [
-        jnp.asarray(value) for value in (chosen, rejected, reference_chosen, reference_rejected)
+        value if isinstance(value, jax.Array) else jnp.asarray(numbers(name, value))
+        for name, value in zip(names, given, strict=True)
     ]
     shapes = [value.shape for value in values]
     if len(set(shapes)) > 1 or 0 in shapes[0]:
@@ -93,10 +96,11 @@ def dpo_loss(
                 instead=f"jnp.log({name}) if it holds probabilities, and keep those above 0",
             )
     return -jnp.mean(
-        jax.nn.log_sigmoid(beta * (values[0] - values[2]) - beta * (values[1] - values[3]))
+        jax.nn.log_sigmoid(scale * (values[0] - values[2]) - scale * (values[1] - values[3]))
     )
 
 
+@checked
 def implicit_reward(
     policy: ArrayLike, reference: ArrayLike | None = None, *, beta: float = 1.0
 ) -> Float[np.ndarray, "*batch response"]:
@@ -140,6 +144,7 @@ def implicit_reward(
     return beta * (np.log(probs) - np.log(base))
 
 
+@checked
 def policy(
     reward: ArrayLike, reference: ArrayLike | None = None, *, beta: float = 1.0
 ) -> Float[np.ndarray, "*batch response"]:

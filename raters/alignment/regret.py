@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.special import softmax
 
-from raters._validation import positive, whole
+from raters._validation import checked, positive, whole
 from raters.alignment._checks import (
     as_array,
     as_policy,
@@ -20,9 +21,13 @@ from raters.alignment._checks import (
     mean_over_prompts,
     with_prompts,
 )
-from raters.errors import DataError
+from raters.errors import ConvergenceWarning, DataError, SettingError
+
+# Gap, in units of the largest entry, from which `hedge` warns.
+_WIDE = 0.02
 
 
+@checked
 def regret_matrix(
     policies: ArrayLike,
     reference: ArrayLike | None = None,
@@ -144,12 +149,15 @@ class MinMax(NamedTuple):
         Probabilities.
     value : float
         Largest regret of a row under `weights`, in the units of the regret matrix.
+    gap : float
+        Bound on how far `value` is above the least possible, in the same units.
     history : numpy.ndarray (step, type), optional
         Weights after each step, from `hedge`.
     """
 
     weights: Float[np.ndarray, " type"]
     value: float
+    gap: float = 0.0
     history: Float[np.ndarray, "step type"] | None = None
 
 
@@ -192,6 +200,7 @@ def linear_programme(regret: ArrayLike) -> MinMax:
     return MinMax(weights, scale * float(np.max(matrix @ weights)))
 
 
+@checked
 def hedge(regret: ArrayLike, *, steps: int = 2000, step_size: float | None = None) -> MinMax:
     r"""Approximate `linear_programme` by optimistic Hedge for both players.
 
@@ -218,8 +227,14 @@ def hedge(regret: ArrayLike, *, steps: int = 2000, step_size: float | None = Non
     Raises
     ------
     DataError, SettingError
-        When `regret` is not a matrix of finite numbers, `steps` is below 1 or `step_size` is not
-        above 0.
+        When `regret` is not a matrix of finite numbers, `steps` is below 1, or `step_size` is not
+        above 0 or so large that weights overflow.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When the worst regret may be above the least possible by more than a fiftieth of the largest
+        entry: by weak duality, :math:`\min_j (R^\top \bar p)_j \le v \le \max_k (R \bar w)_k`.
 
     Notes
     -----
@@ -243,14 +258,33 @@ def hedge(regret: ArrayLike, *, steps: int = 2000, step_size: float | None = Non
     iterates = np.empty((steps, matrix.shape[1]))
     loss, gain = np.zeros(matrix.shape[1]), np.zeros(matrix.shape[0])
     last_loss, last_gain = loss, gain
-    for step in range(steps):
-        # The recursion of the docstring summed: the last payoff counts twice.
-        w, p = softmax(-rate * (loss + last_loss)), softmax(rate * (gain + last_gain))
-        last_loss, last_gain = matrix.T @ p, matrix @ w
-        loss, gain = loss + last_loss, gain + last_gain
-        iterates[step] = w
+    rows = np.zeros(matrix.shape[0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step in range(steps):
+            # The recursion of the docstring summed: the last payoff counts twice.
+            w, p = softmax(-rate * (loss + last_loss)), softmax(rate * (gain + last_gain))
+            last_loss, last_gain = matrix.T @ p, matrix @ w
+            loss, gain = loss + last_loss, gain + last_gain
+            iterates[step] = w
+            rows += p / steps
     history = np.cumsum(iterates, 0) / np.arange(1, steps + 1)[:, None]
-    return MinMax(history[-1], scale * float(np.max(matrix @ history[-1])), history)
+    worst, least = float(np.max(matrix @ history[-1])), float(np.min(matrix.T @ rows))
+    if not np.isfinite(worst - least):
+        raise SettingError(
+            parameter="step_size",
+            value=step_size,
+            problem="is so large that the weights overflow",
+            expected="leave it out, or give 1/2 at most",
+        )
+    gap = max(worst - least, 0.0)
+    if gap > _WIDE:
+        warnings.warn(
+            f"the worst regret {scale * worst:.3g} may be above the least possible by"
+            f" {scale * gap:.3g} after {steps} steps; take more steps, or use linear_programme",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return MinMax(history[-1], scale * worst, scale * gap, history)
 
 
 def _scaled(regret: ArrayLike) -> tuple[Float[np.ndarray, "row type"], float]:

@@ -143,6 +143,8 @@ def test_what_cannot_be_written():
         ("answers", None, lambda: formats.label_studio_config(ITEMS.drop_attrs())),
         ("questions", None, lambda: formats.to_argilla(xr.Dataset({"first": ("id", ["a"])}))),
         ("ties", True, lambda: formats.label_studio_config(ITEMS, ties=True)),
+        ("answers", "\x0b", lambda: formats.label_studio_config(ITEMS, answers=["no", "\x0b"])),
+        ("title", "\ufffe", lambda: formats.label_studio_config(PAIRS, title="\ufffe")),
         ("ranking", True, lambda: formats.argilla_settings(MENUS, ranking=True)),
     ]:
         with pytest.raises((DataError, SettingError)) as caught:

@@ -4,6 +4,7 @@ refused in one sentence."""
 from __future__ import annotations
 
 import collections
+import json
 import os
 import random
 import re
@@ -316,49 +317,16 @@ def test_of_two_that_start_one_makes_the_journal(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_killed_at_a_hundred_moments_it_loses_no_answer_and_repeats_none(tmp_path):
-    """Four processes at a time ask and tell, and are killed; the log of each says what it had been
-    told was done."""
-    worker = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-m",
-        "tests.acquisition.crashing",
-        str(tmp_path),
-        "100",
-    ]
+def test_killed_at_fifty_moments_it_loses_no_answer_and_repeats_none(tmp_path):
+    """Two processes ask and tell, and one after the other is killed; the log of each says what was
+    acknowledged. `benchmarks/campaign_kills.py` does it a thousand times."""
+    worker = [sys.executable, "-W", "ignore", "-m", "tests.acquisition.crashing", tmp_path, "50"]
     done = subprocess.run(worker, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    logs = [file.read_text().splitlines() for file in tmp_path.glob("*.log")]
-    acknowledged = collections.defaultdict(list)
-    for line in (line for log in logs for line in log):
-        what, _, one = line.rpartition(" ")
-        acknowledged[what].append(one)
-    assert len(acknowledged["asked"]) == len(set(acknowledged["asked"])), (
-        "an id was handed out twice"
-    )
-
-    campaign = crashing.campaign(tmp_path / "campaign.db")
-    journal = campaign._journal
-    seen = journal.read()
-    ids = [journal.id_of(number) for number in range(1, len(seen) + 1)]
-    words = {1.0: "first", 0.0: "second", 0.5: "tie"}
-    answered = {
-        one: words[value]
-        for one, value in zip(ids, seen.value.tolist(), strict=True)
-        if value == value
-    }
-    assert set(acknowledged["asked"]) <= set(ids), "a question was lost"
-    assert set(acknowledged["told"]) <= set(answered), "an answer was lost"
-    assert set(answered) <= set(acknowledged["trying"]), "an answer came from nowhere"
-    assert all(said == crashing.answer_to(one) for one, said in answered.items())
-    assert campaign.data.num_votes == len(answered), "an answer counts twice"
-    asked_once = seen.row[~seen.withdrawn]
-    assert len(asked_once) == len(set(asked_once.tolist())), "a question was open twice"
-    with sqlite3.connect(journal.path) as db:
-        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    db.close()
-    # Most processes got to work.
-    assert len(logs) > 60
-    assert len(set(acknowledged["told"])) > 50
+    found = json.loads(done.stdout)
+    wrong = {name: found[name] for name in crashing.WRONG}
+    assert not any(wrong.values()), wrong
+    # Most processes got to work, and were killed at it.
+    assert found["asked"] > 25
+    assert found["told"] > 15
+    assert found["in_ask"] + found["in_tell"] > 20

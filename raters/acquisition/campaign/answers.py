@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from raters._validation import is_list
 from raters.errors import DataError
 from raters.judgements.base import Judgements
 from raters.judgements.names import shorten
@@ -46,7 +47,7 @@ def as_ids(ids: Any) -> list[Any]:
     DataError
         When they are neither.
     """
-    if not isinstance(ids, Iterable):
+    if not isinstance(ids, str) and not is_list(ids):
         raise DataError(
             parameter="ids",
             value=ids,

@@ -7,6 +7,7 @@ from typing import Any
 
 import xarray as xr
 
+from raters._validation import checked
 from raters.acquisition.campaign.exports import (
     Imported,
     Response,
@@ -16,14 +17,19 @@ from raters.acquisition.campaign.exports import (
     mapping,
     mappings,
     pair_of,
+    people_of,
     question_rows,
     roles_of,
     title_of,
 )
 from raters.errors import DataError
-from raters.judgements.names import name_text
+from raters.judgements.names import name_text, shown
+
+# Of responses; a draft is none yet.
+_STATES = ("submitted", "discarded", "draft")
 
 
+@checked
 def to_argilla(
     questions: xr.Dataset, texts: Mapping[Any, str] | None = None
 ) -> list[dict[str, Any]]:
@@ -64,6 +70,7 @@ def to_argilla(
     ]
 
 
+@checked
 def argilla_settings(
     questions: xr.Dataset,
     *,
@@ -170,14 +177,15 @@ def from_argilla(
     DataError
         When these are no such records, or a response holds no answer that can be read.
     """
-    return collected(_records(records, people), people)
+    lookup = people_of(people)
+    return collected(_records(records, lookup), lookup)
 
 
 def _records(
     records: Any, people: Mapping[Any, Any] | None
 ) -> Iterator[tuple[str, Any, list[Response]]]:
     """Yield the id of each question, the annotator asked, and the responses."""
-    lookup = {str(user): name for user, name in (people or {}).items()}
+    lookup = people or {}
     for record in listed(
         records, "id", "records, as dataset.records.to_list(flatten=True) gives them"
     ):
@@ -196,6 +204,7 @@ def _records(
             responses, by = _flat_responses(record, name), record.get("by")
         read = []
         for value, user, state in responses:
+            _check_response(user, state, name)
             if state != "draft":
                 answer = None if state == "discarded" else _of_response(value, record["id"])
                 read.append(Response(lookup.get(str(user), user), answer))
@@ -218,12 +227,20 @@ def _flat_responses(record: Mapping[str, Any], name: str) -> list[tuple[Any, Any
             f" {', '.join(map(repr, sizes))}; expected three lists of one length, as"
             " dataset.records.to_list(flatten=True) gives them"
         )
-    for user in users:
-        if isinstance(user, (list, tuple, dict)):
-            raise DataError(
-                f"a user of {name} is {user!r}; it must be the id of one user, as text or a number"
-            )
     return list(zip(values, users, states, strict=True))
+
+
+def _check_response(user: Any, state: Any, name: str) -> None:
+    """`DataError` for what is no user, or no status of a response."""
+    if isinstance(user, (list, tuple, dict)):
+        raise DataError(
+            f"a user of {name} is {user!r}; it must be the id of one user, as text or a number"
+        )
+    if state is not None and (not isinstance(state, str) or state not in _STATES):
+        raise DataError(
+            f"a response of {name} has the status {shown(state)}; expected one of"
+            f" {', '.join(map(repr, _STATES))}"
+        )
 
 
 def _of_response(value: Any, question: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 
-from raters._validation import boolean, whole
+from raters._validation import boolean, checked, whole
 from raters.acquisition.campaign.answers import as_ids, as_mapping, outcome_of
 from raters.acquisition.campaign.journal import Journal, Question, Snapshot, TellResult
 from raters.acquisition.campaign.ledger import Ledger
@@ -26,6 +26,7 @@ from raters.acquisition.campaign.settings import (
     chooses_at_random,
     plain_int,
     rule_of,
+    stored_data,
     stored_settings,
 )
 from raters.acquisition.campaign.status import Status, status_of
@@ -40,8 +41,6 @@ from raters.inference import Backend
 from raters.inference.defaults import default_backend
 from raters.judgements.base import Judgements
 from raters.model import Model
-
-# Short fits between batches, which only choose questions; `Campaign.result` is the one to report.
 
 
 class Campaign:
@@ -148,7 +147,7 @@ class Campaign:
         check_rule(stop, setup)
         journal = Journal.start(path, identity, settings, setup.parts())
         if data is None:
-            setup = setup._replace(base=pools.unpacked(journal.identity, journal.parts, "data"))
+            setup = setup._replace(base=stored_data(journal, "data"))
         self._set(journal, setup, rule_of(journal, stop))
 
     @classmethod
@@ -214,13 +213,13 @@ class Campaign:
     @property
     def batch_size(self) -> int:
         """Number of questions in a batch."""
-        return int(self._journal.settings["batch_size"])
+        return int(self._journal.settings.number("batch_size"))
 
     @property
     def budget(self) -> float | None:
         """Bound of the total cost, or None."""
-        text = self._journal.settings["budget"]
-        return float(text) if text else None
+        settings = self._journal.settings
+        return settings.number("budget") if settings["budget"] else None
 
     # ---------------------------------------------------------------- ask and tell
 
@@ -478,6 +477,7 @@ class Campaign:
             return f"the stopping rule is met: {rule}"
         return None
 
+    @checked
     def status(self, *, probability: bool = True) -> Status:
         """Status of the campaign: counts, costs, certainty, and whether it is done.
 

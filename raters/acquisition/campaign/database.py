@@ -7,8 +7,8 @@ import os
 import sqlite3
 import uuid
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,7 @@ class Database:
         except UnicodeDecodeError as error:  # in a message about a broken name
             raise self.damaged(str(error)) from error
         except sqlite3.Error as error:
-            raise self._error(error) from error
+            raise self._error(error, "; nothing was written" if write else "") from error
 
     def check(self) -> None:
         """Raise `DataError` unless the file is a sound journal of this format."""
@@ -132,13 +132,13 @@ class Database:
             " in its place"
         )
 
-    def _error(self, error: sqlite3.Error) -> DataError:
-        """Error of SQLite as a sentence."""
+    def _error(self, error: sqlite3.Error, written: str) -> DataError:
+        """Error of SQLite as a sentence, with what was written by then."""
         name, kind = repr(str(self.path)), getattr(error, "sqlite_errorname", "") or ""
         if kind.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             return DataError(
                 f"the journal {name} is locked: another process has been writing to it for more"
-                f" than {self.patience:g} s. Try again, or end that process; nothing was written"
+                f" than {self.patience:g} s. Try again, or end that process{written}"
             )
         if kind.startswith("SQLITE_NOTADB"):
             return DataError(
@@ -146,10 +146,32 @@ class Database:
                 " its place"
             )
         if kind.startswith(_UNUSABLE):
-            return DataError(
-                f"the journal {name} cannot be read or written: {error}; nothing was written"
-            )
+            return DataError(f"the journal {name} cannot be read or written: {error}{written}")
         return self.damaged(str(error))
+
+
+class Facts(dict[str, str]):
+    """Texts of a journal by name; an error for one that is not there, or is no number.
+
+    Parameters
+    ----------
+    damaged : callable
+        ``damaged(why)`` gives the error.
+    """
+
+    def __init__(self, damaged: Callable[[str], DataError]) -> None:
+        super().__init__()
+        self._damaged = damaged
+
+    def __missing__(self, name: str) -> str:
+        raise self._damaged(f"{name!r} is missing from it")
+
+    def number(self, name: str) -> float:
+        """Return the number of this name."""
+        try:
+            return float(self[name])
+        except ValueError as error:
+            raise self._damaged(f"{name!r} is {self[name]!r} in it") from error
 
 
 def create(
@@ -184,7 +206,9 @@ def create(
     except (sqlite3.Error, OSError) as error:
         raise DataError(f"{str(path)!r} cannot be written: {error}") from error
     finally:
-        stage.unlink(missing_ok=True)
+        for left in (stage, stage.with_name(f"{stage.name}-journal")):
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
 
 
 def insert(db: sqlite3.Connection, table: str, *values: Any) -> None:
@@ -241,5 +265,10 @@ def _link(stage: Path, path: Path) -> None:
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
+        except OSError as error:
+            raise DataError(
+                f"{str(path)!r} was written, but a power cut may still lose it: {error.strerror};"
+                " go on with it, or delete it and start again"
+            ) from error
         finally:
             os.close(folder)

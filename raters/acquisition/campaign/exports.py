@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
+from raters._validation import instance
 from raters.errors import DataError, SettingError
-from raters.judgements.names import name_text, shorten
+from raters.judgements.names import name_list, name_text, shorten
 
 # Columns of questions that are not names of what is asked about.
 _BESIDE = {"by", "score", "answers", "batch", "state", "answer"}
@@ -62,13 +63,6 @@ def question_rows(
     """Yield each question with the names that it is about, the texts to show for them, and the
     answers where each question has its own."""
     roles = roles_of(questions)
-    if "id" not in questions.coords or "by" not in questions or not roles:
-        raise DataError(
-            parameter="questions",
-            value=questions,
-            expected="it must have id, by and the names that each question is about, as a campaign"
-            " gives them",
-        )
     lookup = None if texts is None else _checked_texts(texts)
     plain = questions.attrs.get("plain", ())
     answers = questions["answers"].values if "answers" in questions else None
@@ -122,8 +116,23 @@ def _text_of(
 
 
 def roles_of(questions: xr.Dataset) -> list[str]:
-    """Columns with the names that questions are about."""
-    return [str(name) for name in questions.data_vars if name not in _BESIDE]
+    """Columns with the names that questions are about.
+
+    Raises
+    ------
+    DataError
+        When these are no questions of a campaign.
+    """
+    roles = [str(name) for name in questions.data_vars if name not in _BESIDE]
+    if "id" not in questions.coords or "by" not in questions or not roles:
+        raise DataError(
+            parameter="questions",
+            value=questions,
+            expected="it must have id, by and the names that each question is about, as a campaign"
+            " gives them",
+            instead="campaign.ask()",
+        )
+    return roles
 
 
 def pair_of(questions: xr.Dataset, **settings: bool) -> tuple[str, str] | None:
@@ -175,7 +184,7 @@ def all_answers(questions: xr.Dataset, answers: Sequence[Any] | None) -> list[st
             expected="name all that one may choose",
             instead="answers=['no', 'yes']",
         )
-    return [name_text(name) for name in names]
+    return [name_text(name) for name in name_list(names, "answers")]
 
 
 def listed(export: Any, key: str, what: str) -> Sequence[Mapping[str, Any]]:
@@ -212,6 +221,15 @@ def listed(export: Any, key: str, what: str) -> Sequence[Mapping[str, Any]]:
     ):
         raise DataError(f"expected a list of {what}; this is none (every entry needs {key!r})")
     return entries
+
+
+def people_of(people: Any) -> Mapping[str, Any] | None:
+    """Annotators by the text of a user, where they are given."""
+    if people is None:
+        return None
+    instance("people", people, Mapping, "a mapping of users to annotators", "people={1: 'ann'}")
+    annotators = name_list(people.values(), "people")
+    return dict(zip(map(str, people), annotators, strict=True))
 
 
 def mapping(part: Any, what: str) -> Mapping[str, Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sqlite3
 import uuid
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from raters.acquisition.campaign.database import Database, create, insert, unpacked
+from raters.acquisition.campaign.database import Database, Facts, create, insert, unpacked
 from raters.errors import DataError
 from raters.fitting.storage import shown
 from raters.judgements.names import shorten
@@ -90,14 +93,16 @@ class Snapshot:
 
 def journal_path(path: Any) -> Path:
     """The path of a journal; `DataError` for what can be none."""
-    if not isinstance(path, (str, Path)) or "\0" in str(path):
-        raise DataError(
-            parameter="path",
-            value=path,
-            expected="it must be the path of a file",
-            instead="'campaign.db'",
-        )
-    return Path(path)
+    if isinstance(path, (str, Path)) and "\0" not in str(path):
+        with contextlib.suppress(UnicodeError):  # half a character, which no system has in a path
+            os.fsencode(path)
+            return Path(path)
+    raise DataError(
+        parameter="path",
+        value=path,
+        expected="it must be the path of a file",
+        instead="'campaign.db'",
+    )
 
 
 class Journal:
@@ -115,6 +120,12 @@ class Journal:
         An existing journal; `Journal.start` makes a new one.
     patience : float
         Seconds to wait while another process writes.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+    tag : str
+        Beginning of the ids of this campaign.
 
     Raises
     ------
@@ -148,6 +159,11 @@ class Journal:
                 f"{str(path)!r} is empty, and no journal; delete it, or name another file"
             )
         self._database.check()
+        # Read now: a fault on the way to it after a write would look as if nothing was written.
+        facts = self._facts("")
+        if "tag" not in facts:
+            raise self._database.damaged("the beginning of the ids is missing from it")
+        self.tag = facts["tag"]
 
     @classmethod
     def start(
@@ -205,31 +221,46 @@ class Journal:
     # ---------------------------------------------------------------- reading
 
     @cached_property
-    def identity(self) -> dict[str, str]:
+    def identity(self) -> Facts:
         """Texts that the campaign was started with, by name."""
         return self._facts("identity/")
 
     @property
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> Facts:
         """Texts that may change from one session to the next, by name."""
         return self._facts("setting/")
 
-    @cached_property
-    def tag(self) -> str:
-        """Beginning of the ids of this campaign."""
-        return self._facts("")["tag"]
-
-    def _facts(self, prefix: str) -> dict[str, str]:
+    def _facts(self, prefix: str) -> Facts:
         with self._database.transaction() as db:
             rows = self._database.rows(db, "SELECT name, value, checksum FROM fact")
-        return {name.removeprefix(prefix): value for name, value in rows if name.startswith(prefix)}
+        facts = Facts(self.damaged)
+        facts.update(
+            (name.removeprefix(prefix), value) for name, value in rows if name.startswith(prefix)
+        )
+        return facts
+
+    def damaged(self, why: str) -> DataError:
+        """Error for a journal whose content cannot be right.
+
+        Parameters
+        ----------
+        why : str
+
+        Returns
+        -------
+        DataError
+        """
+        return self._database.damaged(why)
 
     @cached_property
     def parts(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Arrays that the campaign was started with, by name."""
         with self._database.transaction() as db:
             rows = self._database.rows(db, "SELECT name, value, checksum FROM part")
-        return {name: unpacked(value) for name, value in rows}
+        try:
+            return {name: unpacked(value) for name, value in rows}
+        except (ValueError, TypeError, OSError, EOFError, zlib.error) as error:
+            raise self.damaged(f"an array cannot be read: {error}") from error
 
     def read(self) -> Snapshot:
         """All questions and answers until now."""
@@ -245,7 +276,10 @@ class Journal:
             answers = self._database.rows(db, "SELECT * FROM answer ORDER BY question, revision")
         if [row[0] for row in questions] != list(range(1, len(questions) + 1)):
             raise self._database.damaged("questions are missing from it")
-        snapshot = _snapshot(questions, answers)
+        try:
+            snapshot = _snapshot(questions, answers)
+        except (ValueError, TypeError, OverflowError, IndexError) as error:
+            raise self.damaged(f"a question or an answer is none: {error}") from error
         self._last = stamp, snapshot
         return snapshot
 
@@ -422,6 +456,8 @@ def _snapshot(questions: list[tuple[Any, ...]], answers: list[tuple[Any, ...]]) 
     _, row, _, _, annotator, batch, score, cost, asked_at, withdrawn = (
         zip(*questions, strict=True) if questions else [()] * 10
     )
+    if any(code < 0 for code in (*row, *annotator)):
+        raise ValueError("a code is below 0")
     return Snapshot(
         row=np.array(row, np.int64),
         annotator=np.array(annotator, np.int64),

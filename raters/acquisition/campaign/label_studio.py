@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import xarray as xr
 
+from raters._validation import checked
 from raters.acquisition.campaign.exports import (
     Imported,
     Response,
@@ -17,6 +19,7 @@ from raters.acquisition.campaign.exports import (
     mapping,
     mappings,
     pair_of,
+    people_of,
     question_rows,
     roles_of,
     title_of,
@@ -26,8 +29,11 @@ from raters.judgements.names import shown
 
 _SIDES = {"left": "first", "right": "second"}
 _SINGLE = 'choice="single" required="true"'
+# Characters that XML cannot hold, in whatever spelling (https://www.w3.org/TR/xml/#charsets).
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
+@checked
 def to_label_studio(
     questions: xr.Dataset, texts: Mapping[Any, str] | None = None
 ) -> list[dict[str, Any]]:
@@ -69,6 +75,7 @@ def to_label_studio(
     return tasks
 
 
+@checked
 def label_studio_config(
     questions: xr.Dataset,
     *,
@@ -99,7 +106,7 @@ def label_studio_config(
     Raises
     ------
     DataError
-        When the possible answers are not known.
+        When the possible answers are not known, or hold a character that XML cannot.
     SettingError
         When `ties` is set and the questions are not about pairs.
 
@@ -133,7 +140,7 @@ def label_studio_config(
         control = [f'  <Choices name="answer" toName="{roles[0]}" {_SINGLE} value="$answers"/>']
     else:
         control = _choices(roles[0], all_answers(questions, answers))
-    header = f"  <Header value={quoteattr(title_of(questions, title))}/>"
+    header = f"  <Header value={_quoted('title', title_of(questions, title))}/>"
     return "\n".join(["<View>", header, *shown, *control, "</View>"])
 
 
@@ -142,8 +149,26 @@ def _text(role: str) -> str:
 
 
 def _choices(shown: str, values: Iterable[str]) -> list[str]:
-    options = [f"    <Choice value={quoteattr(value)}/>" for value in values]
+    options = [f"    <Choice value={_quoted('answers', value)}/>" for value in values]
     return [f'  <Choices name="answer" toName="{shown}" {_SINGLE}>', *options, "  </Choices>"]
+
+
+def _quoted(parameter: str, text: str) -> str:
+    """Text as an attribute of XML.
+
+    Raises
+    ------
+    DataError
+        When it has a character that XML cannot hold.
+    """
+    if wrong := _NO_XML.search(text):
+        raise DataError(
+            f"{shown(text)} holds the character {wrong[0]!r}, which XML cannot, and so no interface"
+            " of Label Studio can show; leave that character out",
+            parameter=parameter,
+            value=text,
+        )
+    return quoteattr(text)
 
 
 def from_label_studio(
@@ -171,7 +196,8 @@ def from_label_studio(
         When this is no export, a task has no id of a question, or an annotation holds no answer
         that can be read.
     """
-    return collected(_tasks(export, people), people)
+    lookup = people_of(people)
+    return collected(_tasks(export, lookup), lookup)
 
 
 def _tasks(
@@ -195,12 +221,14 @@ def _tasks(
             key=lambda own: str(own.get("updated_at") or own.get("created_at") or ""),
         )
         for annotation in annotations:
-            answer = (
-                None
-                if annotation.get("was_cancelled")
-                else _of_annotation(annotation.get("result"), question)
-            )
-            if answer is not None or annotation.get("was_cancelled"):
+            cancelled = annotation.get("was_cancelled") or False
+            if not isinstance(cancelled, bool):
+                raise DataError(
+                    f"an annotation of question {question!r} has was_cancelled="
+                    f"{shown(cancelled)}; expected true or false"
+                )
+            answer = None if cancelled else _of_annotation(annotation.get("result"), question)
+            if answer is not None or cancelled:
                 responses.append(Response(_person(annotation.get("completed_by"), people), answer))
         yield str(question), data.get("by"), responses
 
@@ -252,6 +280,6 @@ def _person(completed_by: Any, people: Mapping[Any, Any] | None) -> Any:
                 f"completed_by={shown(completed_by)} names no user; it must be a number, an"
                 " address, or an object with id or email"
             )
-    lookup = {str(user): name for user, name in (people or {}).items()}
+    lookup = people or {}
     known = [lookup[str(name)] for name in names if str(name) in lookup]
     return known[0] if known else next((name for name in names if name is not None), None)

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
+from raters._validation import is_list
 from raters.acquisition.campaign.journal import Snapshot
 from raters.acquisition.policy.policy import Policy
 from raters.errors import DataError
 from raters.judgements.base import Judgements
-from raters.judgements.names import match_names
+from raters.judgements.names import match_names, name_list
 
 
 class Ledger:
@@ -92,8 +93,7 @@ class Ledger:
 
     def codes_of(self, annotator: Any) -> Int[np.ndarray, " name"]:
         """Codes of one annotator or of several; `DataError` for unknown names."""
-        several = isinstance(annotator, (list, tuple, set, np.ndarray))
-        names = tuple(annotator) if several else (annotator,)
+        names = tuple(name_list(annotator if is_list(annotator) else [annotator], "annotator"))
         if not names:
             raise DataError(
                 parameter="annotator",

@@ -17,7 +17,7 @@ from raters.errors import ConvergenceWarning, DataWarning
 from raters.fitting.fit import fit
 from raters.inference import Backend
 from raters.judgements.base import Judgements
-from raters.judgements.names import pad_to
+from raters.judgements.counts import pad_to
 from raters.model import Model
 from raters.program import Program
 

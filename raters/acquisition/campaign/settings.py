@@ -21,7 +21,7 @@ from raters.acquisition.policy.policy import Policy, check_names
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scoring.criteria import Criterion, Random
 from raters.acquisition.scoring.posterior import Posterior
-from raters.errors import BackendError, SettingError
+from raters.errors import BackendError, RatersError, SettingError
 from raters.fitting.result import check_data, check_model
 from raters.fitting.storage import from_json, to_json
 from raters.inference import Backend
@@ -71,12 +71,12 @@ class Setup(NamedTuple):
         identity = journal.identity
         return cls(
             rebuilt(identity["model"], "model"),
-            pools.unpacked(identity, journal.parts, "pool"),
-            pools.unpacked(identity, journal.parts, "data"),
+            stored_data(journal, "pool"),
+            stored_data(journal, "data"),
             rebuilt(identity["backend"], "backend"),
             rebuilt(identity["policy"], "policy"),
             identity["again"] == "True",
-            int(identity["seed"]),
+            int(identity.number("seed")),
         )
 
     def identity(self) -> dict[str, str]:
@@ -89,6 +89,27 @@ class Setup(NamedTuple):
     def parts(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Arrays that the journal stores."""
         return pools.packed(self.pool, "pool") | pools.packed(self.base, "data")
+
+
+def stored_data(journal: Journal, name: str) -> Any:
+    """Judgements of a journal: its ``"pool"``, or its ``"data"``.
+
+    Raises
+    ------
+    DataError
+        When they are not those that it was started with.
+    """
+    identity = journal.identity
+    try:
+        data = pools.unpacked(identity, journal.parts, name)
+        sound = pools.digest(data) == identity[name]
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, RatersError):
+            raise
+        raise journal.damaged(f"its {name} cannot be read: {error}") from error
+    if not sound:
+        raise journal.damaged(f"its {name} is not what it was started with")
+    return data
 
 
 def _check_types(model: Any, pool: Any, backend: Any, policy: Any, seed: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
-from raters._validation import one_of, whole
+from raters._validation import checked, instance, numbers, one_of, whole
 from raters.acquisition.policy.annotator_rules import AnnotatorRule, Joint, by_annotator, plain
 from raters.acquisition.policy.batches import Batch, Sequential, Unique
 from raters.acquisition.policy.choosers import Chooser
@@ -186,6 +186,7 @@ class Policy:
             return "truth"
         return "ranking" if "reward" in posterior.draws and posterior.data.pair else "everything"
 
+    @checked
     def choose(
         self,
         posterior: Posterior,
@@ -223,13 +224,25 @@ class Policy:
         SettingError
             When the policy has no meaning for the model or the questions.
         """
+        kind, such = posterior.model.data_type, "rt.Candidates.of(data)"
+        for name, questions in (("candidates", candidates), ("pending", pending)):
+            if name == "candidates" or questions is not None:
+                instance(name, questions, kind, "questions in the codes of the draws", such)
+        whole("number", number, least=0)
         if not candidates.num_rows:
             raise DataError(
                 parameter="candidates", problem="holds no question", expected="give at least one"
             )
         rng = np.random.default_rng(seed)
         data = posterior.data
-        asked = np.array(data.judgements_by(data.judge) if asked is None else asked, float)
+        asked = data.judgements_by(data.judge) if asked is None else numbers("asked", asked)
+        if np.shape(asked) != (len(data.judges),):
+            raise SettingError(
+                parameter="asked",
+                problem=f"has shape {np.shape(asked)}, and there are {len(data.judges)} judges",
+                expected="give a number for each",
+            )
+        asked = np.array(asked, float)
         num_pending = 0 if pending is None else pending.num_rows
         if num_pending:
             candidates = pending.unanswered().joined(candidates.unanswered())
@@ -296,6 +309,7 @@ class Policy:
             return Sequential(once=self.target != "competence")
         return Unique()
 
+    @checked
     def cost_of(self, annotators: tuple[Any, ...]) -> Float[np.ndarray, " annotator"]:
         """Cost of an answer of each annotator.
 
@@ -327,6 +341,7 @@ class Policy:
             )
         return np.asarray(score / cost)
 
+    @checked
     def quota_of(self, names: tuple[Any, ...]) -> Num[np.ndarray, " annotator"]:
         """Bound of the answers that each annotator may be asked for.
 

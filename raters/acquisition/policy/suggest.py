@@ -9,13 +9,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Shaped
 
-from raters._validation import instance, whole
+from raters._validation import checked, whole
 from raters.acquisition.policy.policy import Policy, Target, check_names
 from raters.acquisition.scoring import scores
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import DataWarning, SettingError
 from raters.fitting.predict import recode
-from raters.fitting.result import check_data, check_model
+from raters.fitting.result import check_data
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
 from raters.model import Model
@@ -24,6 +24,7 @@ from raters.model import Model
 _NOTHING = 1e-10
 
 
+@checked
 def suggest(
     model: Model[Any],
     result: xr.DataTree,
@@ -108,10 +109,7 @@ def suggest(
     """
     whole("batch_size", batch_size)
     whole("draws", draws, least=2)
-    check_model(model)
     check_data(candidates, "candidates", model)
-    if policy is not None:
-        instance("policy", policy, Policy, "a policy", "rt.Policy(target='ranking')")
     if target is not None and policy is not None:
         raise SettingError(
             parameter="target",
@@ -130,9 +128,9 @@ def suggest(
             "all questions score 0: no answer would change anything of what is wanted. Stop here,"
             " or want something else"
         )
-        warnings.warn(sentence, DataWarning, stacklevel=2)
+        warnings.warn(sentence, DataWarning, stacklevel=3)
     elif not len(chosen.rows):
-        warnings.warn("nobody may be asked: the quotas are used up", DataWarning, stacklevel=2)
+        warnings.warn("nobody may be asked: the quotas are used up", DataWarning, stacklevel=3)
     table = described(posterior, questions.rows(chosen.rows))
     table["score"] = chosen.score
     order = [*candidates.question_names(), "score"]

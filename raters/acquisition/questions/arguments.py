@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
+from raters._validation import is_list
 from raters.acquisition.questions.numbered import Abilities
 from raters.errors import DataError
-from raters.judgements.names import encode_names, match_names, plural
+from raters.judgements.names import encode_names, match_names, name_list, plural
 
 Mask = (
     Shaped[np.ndarray, "item item"]
@@ -41,31 +42,12 @@ def names_given(names: Iterable[Any] | None, role: str, verb: str) -> tuple[Any,
 
 def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
     """Return a list of names, at least one."""
-    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
-        raise DataError(
-            parameter=plural(role),
-            value=names,
-            problem="is no list of names",
-            expected="give a list of names",
-            instead=f"{plural(role)}=[{names!r}]",
-        )
-    names = tuple(names)
+    names = tuple(name_list(names, plural(role)))
     if not names:
         raise DataError(
             parameter=plural(role),
             problem="names nobody and nothing",
             expected=f"give at least one {role}, or leave it out for all",
-        )
-    if missing := [
-        name
-        for name in names
-        if name is None or (isinstance(name, (float, np.floating)) and np.isnan(name))
-    ]:
-        raise DataError(
-            parameter=plural(role),
-            problem=f"has {missing[0]!r} among the names",
-            expected="leave out what has no name",
-            instead="table.dropna()",
         )
     return names
 
@@ -115,7 +97,7 @@ def abilities_given(
 
 def _judged(name: Any, items: Any) -> tuple[Any, ...]:
     """Return the items that an annotator can judge, as they are given."""
-    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
+    if not is_list(items):
         raise DataError(
             parameter="available",
             value=items,
@@ -123,7 +105,7 @@ def _judged(name: Any, items: Any) -> tuple[Any, ...]:
             expected="give a list of items",
             instead=f"available={{{name!r}: [{items!r}]}}",
         )
-    return tuple(items)
+    return tuple(name_list(items, "available"))
 
 
 def as_boolean(mask: Any, num_items: int) -> Any:
@@ -185,11 +167,7 @@ def listed_pairs(
     mask: Any, chosen: Int[np.ndarray, " item"], names: tuple[Any, ...]
 ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
     """Return the codes of listed pairs among the items chosen, each once, the smaller first."""
-    pairs = (
-        [tuple(pair) for pair in mask]
-        if isinstance(mask, Iterable) and not isinstance(mask, (str, bytes))
-        else [()]
-    )
+    pairs = [tuple(pair) if is_list(pair) else () for pair in mask] if is_list(mask) else [()]
     if wrong := [pair for pair in pairs if len(pair) != 2]:
         raise DataError(
             parameter="mask",
@@ -197,7 +175,7 @@ def listed_pairs(
             expected="it must be a boolean array, pairs of item names, or a function",
             instead="mask=[('a', 'b')]",
         )
-    flat = tuple(name for pair in pairs for name in pair)
+    flat = tuple(name_list([name for pair in pairs for name in pair], "mask"))
     codes = np.sort(
         np.asarray(
             match_names(np.arange(len(flat)), flat, names, "item", "mask"), np.int64

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int, Num
 
-from raters._validation import whole
+from raters._validation import boolean, checked, seed_number, whole
 from raters.acquisition.questions.arguments import (
     Available,
     Mask,
@@ -160,6 +160,7 @@ class Candidates:
             votes = Comparisons(*(np.zeros(0, np.int32),) * 3, None, None, *names)
         _check_kind(votes, Comparisons)
         whole("limit", limit)
+        seed_number(seed)
         listed = codes_given(items, votes.items, "item")
         chosen = np.unique(listed)
         judges = np.unique(codes_given(annotators, votes.annotators, "annotator"))
@@ -189,6 +190,7 @@ class Candidates:
         )
 
     @staticmethod
+    @checked
     def annotators(votes: Comparisons, first: Any, second: Any) -> Comparisons:
         """One pair, put to every annotator, to choose the annotator.
 
@@ -291,6 +293,8 @@ class Candidates:
             )
         _check_kind(labels, Labels)
         whole("limit", limit)
+        boolean("again", again)
+        seed_number(seed)
         item = np.unique(codes_given(items, labels.items, "item"))
         annotator = np.unique(codes_given(annotators, labels.annotators, "annotator"))
         abilities = abilities_given(available, item, annotator, labels.items, labels.annotators)
@@ -331,6 +335,9 @@ def _combinations[Data: Judgements](
     question that somebody was asked, put to every judge; without those that each has answered.
     `names` are those that questions are restricted to, by the field of their axis."""
     again = type(data).again if again is None else again
+    boolean("again", again)
+    whole("limit", limit)
+    seed_number(seed)
     real = data.unpadded()
     asked = dataclasses.replace(real, **{real.answer: None, "count": None})
     judge = data.code_columns(data.judge)[0]

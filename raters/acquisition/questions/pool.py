@@ -124,8 +124,8 @@ def identity(pool: Judgements, base: Judgements) -> dict[str, str]:
     return {
         "kind": qualified_name(type(pool)),
         **pool.flags(),
-        "pool": f"{pool.num_rows} questions ({_digest(pool)})",
-        "data": f"{base.num_rows} rows ({_digest(base)})",
+        "pool": digest(pool),
+        "data": digest(base),
     }
 
 
@@ -147,9 +147,11 @@ def unpacked(
     return container.unpack(arrays, identity)
 
 
-def _digest(data: Judgements) -> str:
+def digest(data: Judgements) -> str:
+    """Text that tells data from others: the number of rows, and a checksum of the arrays."""
     digest = hashlib.sha256()
     for name, array in sorted(data.packed().items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()[:12]
+    rows = f"{data.num_rows} {'rows' if data.has_answers else 'questions'}"
+    return f"{rows} ({digest.hexdigest()[:12]})"

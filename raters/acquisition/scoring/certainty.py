@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from raters._validation import at_most, one_of, whole
+from raters._validation import at_most, checked, numbers, one_of, whole
 from raters.errors import SettingError
 
 # With more pairs of items than this a random sample of so many stands for all.
@@ -36,6 +36,7 @@ class Certainty(NamedTuple):
     estimate: Int[np.ndarray, " place"]
 
 
+@checked
 def probability_of_order(reward: Any, weight: Any = None, *, of: Of = "mean") -> Certainty:
     """Posterior probability that the estimated order of all items is right.
 
@@ -74,6 +75,7 @@ def probability_of_order(reward: Any, weight: Any = None, *, of: Of = "mean") ->
     return _certainty(_order(reward), _order(weight @ reward), weight, of)
 
 
+@checked
 def probability_of_top(reward: Any, weight: Any = None, *, k: int, of: Of = "mean") -> Certainty:
     """Posterior probability that the estimated k best items are the k best, in any order.
 
@@ -113,6 +115,7 @@ def probability_of_top(reward: Any, weight: Any = None, *, k: int, of: Of = "mea
     return _certainty(best, estimate, weight, of)
 
 
+@checked
 def expected_share_of_right_pairs(reward: Any, weight: Any = None, *, seed: int = 0) -> float:
     r"""Expected share of all pairs that the order of posterior means has in the right order.
 
@@ -171,7 +174,7 @@ def _flat(
     reward: Any, weight: Any
 ) -> tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]:
     """Draws of shape (draw, item) in float64, and weights of shape (draw,) that sum to 1."""
-    reward = np.asarray(reward, np.float64)
+    reward = numbers("reward", reward)
     if reward.ndim < 2 or reward.size == 0:
         raise SettingError(
             parameter="reward",
@@ -181,7 +184,7 @@ def _flat(
     flat = reward.reshape(-1, reward.shape[-1])
     if weight is None:
         return flat, np.full(len(flat), 1 / len(flat))
-    weight = np.asarray(weight, np.float64)
+    weight = numbers("weight", weight)
     if (
         weight.shape != reward.shape[:-1]
         or not (weight >= 0).all()

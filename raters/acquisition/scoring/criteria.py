@@ -16,7 +16,7 @@ from raters._validation import whole
 from raters.acquisition.scoring import scores
 from raters.acquisition.scoring.posterior import AnswerProbs, Posterior, sample_of
 from raters.errors import SettingError
-from raters.judgements.names import pad_to
+from raters.judgements.counts import pad_to
 from raters.model import Scale
 
 # Questions scored at a time against many others.

@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from raters._validation import checked
 from raters.acquisition.scoring.averages import TINY, Weight, bits, mean
 
 
+@checked
 @jax.jit
 def order_entropy(
     difference: Float[Array, "chain draw question"], weight: Weight | None = None
@@ -42,6 +44,7 @@ def order_entropy(
     return bits(jnp.stack([above, 1 - above]), 0)
 
 
+@checked
 @jax.jit
 def order_variance_reduction(
     probs: Float[Array, "chain draw answer question"],
@@ -84,6 +87,7 @@ def order_variance_reduction(
     return covariance**2 / jnp.maximum(p_win * (1 - p_win), TINY)
 
 
+@checked
 @jax.jit
 def expected_improvement(
     first: Float[Array, "chain draw question"],

@@ -16,9 +16,10 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, Key
 from numpyro import handlers
 
+from raters._validation import checked, whole
 from raters.acquisition.scoring.averages import Weight
 from raters.errors import DataError, SettingError
-from raters.fitting.result import check_model, draws_of, program_of
+from raters.fitting.result import check_data, draws_of, program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.model import Model, Values
@@ -90,6 +91,7 @@ class Posterior:
     cost: Float[np.ndarray, " annotator"] | None = None
 
     @classmethod
+    @checked
     def of(
         cls, model: Model[Any], result: xr.DataTree, *, draws: int = 200, seed: int = 0
     ) -> Posterior:
@@ -112,11 +114,13 @@ class Posterior:
         DataError
             When this is no result.
         """
+        whole("draws", draws)
         program = program_of(model, result)
         values, _ = draws_of(program, result, draws, seed)
         return cls._equal(program, {name: value[None] for name, value in values.items()})
 
     @classmethod
+    @checked
     def prior(
         cls, model: Model[Any], questions: Judgements, *, draws: int = 200, seed: int = 0
     ) -> Posterior:
@@ -134,7 +138,8 @@ class Posterior:
         -------
         Posterior
         """
-        check_model(model)
+        whole("draws", draws)
+        check_data(questions, "questions", model)
         one: Any = dataclasses.replace(questions.take(slice(0, 1)).unanswered(), count=None)
         sites = tuple(Program(model, one).sites)
         keys = jax.random.split(jax.random.key(seed), draws)
@@ -183,6 +188,7 @@ class Posterior:
         DataError
             When the names are others.
         """
+        check_data(data, "data", self.model)
         self._check_names(data)
         gain = self._log_likelihood(data) - self._log_likelihood(self.data)
         log = np.log(np.maximum(self.weight.astype(np.float64), 1e-300)) + gain.reshape(
@@ -264,6 +270,7 @@ class Posterior:
         annotator."""
         return self.program.has_truth
 
+    @checked
     def site(
         self, name: str, why: str, parameter: str = "target"
     ) -> Float[Array, "chain draw ..."]:

@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Shaped
 
+from raters._validation import checked
 from raters.acquisition.scoring.averages import TINY, Weight, bits, mean
 
 
+@checked
 @jax.jit
 def joint(
     probs: Float[Array, "chain draw answer question"],
@@ -51,6 +53,7 @@ def joint(
     )
 
 
+@checked
 @jax.jit
 def epig(
     probs: Float[Array, "chain draw answer question"],
@@ -96,6 +99,7 @@ def epig(
     return jnp.maximum(gain.mean(-1), 0.0)
 
 
+@checked
 @partial(jax.jit, static_argnames="printed")
 def error_reduction(
     probs: Float[Array, "chain draw answer question"],
@@ -153,6 +157,7 @@ def error_reduction(
     return (under * jnp.log2(jnp.maximum(pairs / answer, TINY))).sum((0, 2)).mean(-1)
 
 
+@checked
 @jax.jit
 def event_information(
     probs: Float[Array, "chain draw answer question"],

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax.scipy.special import xlogy
 from jaxtyping import Array, Float
 
+from raters._validation import checked
 from raters.acquisition.scoring.averages import TINY, Weight, bits, mean
 from raters.acquisition.scoring.order_scores import (
     expected_improvement,
@@ -50,6 +51,7 @@ __all__ = [
 ]
 
 
+@checked
 @jax.jit
 def bald(
     probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
@@ -88,6 +90,7 @@ def bald(
     return jnp.maximum(bits(mean(probs, weight)) - mean(bits(probs), weight), 0.0)
 
 
+@checked
 @jax.jit
 def bald_divergence(
     probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
@@ -123,6 +126,7 @@ def bald_divergence(
     return jnp.maximum(mean(each, weight), 0.0) / jnp.log(2.0)
 
 
+@checked
 @jax.jit
 def bald_about(
     probs: Float[Array, "phi_draw psi_draw answer question"],
@@ -158,6 +162,7 @@ def bald_about(
     return jnp.maximum(bits(given.mean(0)) - bits(given).mean(0), 0.0)
 
 
+@checked
 @jax.jit
 def entropy(
     probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
@@ -188,6 +193,7 @@ def entropy(
     return bits(mean(probs, weight))
 
 
+@checked
 @jax.jit
 def least_confidence(
     probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
@@ -214,6 +220,7 @@ def least_confidence(
     return jnp.maximum(1.0 - mean(probs, weight).max(-2), 0.0)
 
 
+@checked
 @jax.jit
 def margin(
     probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
@@ -240,6 +247,7 @@ def margin(
     return jnp.maximum(1.0 - (best - second), 0.0)
 
 
+@checked
 @jax.jit
 def vote_entropy(
     probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
@@ -269,6 +277,7 @@ def vote_entropy(
     return bits(mean(votes, weight))
 
 
+@checked
 @jax.jit
 def committee_divergence(
     probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
@@ -307,6 +316,7 @@ def committee_divergence(
     ) / jnp.log(2.0)
 
 
+@checked
 @jax.jit
 def variance_reduction(
     probs: Float[Array, "chain draw answer question"],
@@ -349,6 +359,7 @@ def variance_reduction(
     return ((covariance**2).sum(-1) / jnp.maximum(answer, TINY)).sum(0)
 
 
+@checked
 @partial(jax.jit, static_argnums=2)
 def class_variance_reduction(
     probs: Float[Array, "chain draw_class label question"],

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from raters._validation import numbers
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import SettingError
@@ -143,7 +144,8 @@ def _values(prior: Posterior, truth: Mapping[str, Any], pool: Judgements) -> Val
                 problem=f"has no {name!r}, which answers depend on",
                 expected=f"add it, shape {drawn.shape[2:]}",
             )
-        values[name] = np.asarray(truth.get(name, drawn[0, 0]), np.float32)[None, None]
+        value = numbers("truth", truth.get(name, drawn[0, 0]))
+        values[name] = value.astype(np.float32)[None, None]
         if values[name].shape != drawn.shape:
             raise SettingError(
                 parameter="truth",

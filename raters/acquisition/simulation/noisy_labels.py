@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 
-from raters._validation import one_of, whole
+from raters._validation import checked, one_of, whole
 from raters.acquisition.simulation.truths import (
     BestLabeller,
     FrozenTruth,
@@ -31,8 +31,8 @@ from raters.acquisition.simulation.truths import (
 from raters.datasets import GeneratedLabels
 from raters.errors import DataError, SettingError
 from raters.judgements.base import Judgements
+from raters.judgements.counts import pad_to
 from raters.judgements.labels import Labels
-from raters.judgements.names import pad_to
 from raters.kinds import kind_of
 from raters.models import Raykar
 
@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 
+@checked
 def simulate_labelling(
     crowd: GeneratedLabels,
     way: TruthPolicy | Mapping[str, TruthPolicy],
@@ -372,6 +373,7 @@ def _inferred(
     return known[key]
 
 
+@checked
 def area_under_accuracy(curves: xr.Dataset, name: str = "label_accuracy") -> xr.DataArray:
     """Mean of an accuracy over the answers, from the latest first step to the earliest last step.
 

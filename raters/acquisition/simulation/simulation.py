@@ -12,7 +12,7 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.stats import kendalltau
 
-from raters._validation import whole
+from raters._validation import checked, numbers, whole
 from raters.acquisition.campaign.refits import Refits
 from raters.acquisition.policy.policy import Policy, check_names
 from raters.acquisition.questions import pool as pools
@@ -32,6 +32,7 @@ _QUICK = PGGibbs(draws=200, warmup=50, chains=1)
 Measure = Callable[[Posterior, Mapping[str, Any]], dict[str, float]]
 
 
+@checked
 def simulate_campaign(
     model: Model[Any],
     truth: Mapping[str, Any],
@@ -108,6 +109,7 @@ def simulate_campaign(
     return _compared(model, answers, truth, policy, settings)
 
 
+@checked
 def replay_campaign(
     model: Model[Any],
     votes: Judgements,
@@ -176,7 +178,9 @@ def replay_campaign(
     settings = _Settings(
         backend or _QUICK, batch_size, num_batches, measure or measures, seed, progress
     )
-    return _compared(model, answers, truth or {}, policy, settings)
+    truth = {} if truth is None else truth
+    _check_truth(Program(model, answers.pool), truth)
+    return _compared(model, answers, truth, policy, settings)
 
 
 @dataclass(frozen=True)
@@ -229,6 +233,17 @@ def _compared(
         for one in policies.values():
             curves.append(_campaign(model, answers, truth, one, settings, bar))
     return xr.concat(curves, "policy", join="outer").assign_coords(policy=list(policies))
+
+
+def _check_truth(program: Program[Any], truth: Mapping[str, Any]) -> None:
+    """Raise for values of a site in another shape than the model's."""
+    for name, site in program.sites.items():
+        if name in truth and (shape := numbers("truth", truth[name]).shape) != site.shape:
+            raise SettingError(
+                parameter="truth",
+                problem=f"has {name!r} of shape {shape}",
+                expected=f"it must be {site.shape}",
+            )
 
 
 def _campaign(
@@ -344,6 +359,7 @@ def _coverage(
     return float(((below > 0.05) & (below < 0.95)).mean())
 
 
+@checked
 def area_under_curve(curves: xr.Dataset, name: str = "tau") -> xr.DataArray:
     """Mean of a curve over the batches, for each policy.
 
@@ -371,7 +387,7 @@ def area_under_curve(curves: xr.Dataset, name: str = "tau") -> xr.DataArray:
     >>> float(area_under_curve(xr.Dataset({"tau": ("batch", [0.5, 0.7])})))
     0.6
     """
-    if name not in curves:
+    if name not in curves or "batch" not in curves[name].dims:
         raise SettingError(
             parameter="name",
             value=name,
