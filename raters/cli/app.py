@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -10,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from raters.errors import RatersError
+from raters.errors import RatersError, one_line
 
 ABOUT = (
     "Bayesian models of human judgement: who can be trusted, what people prefer, and what to ask"
@@ -32,6 +34,8 @@ COMMANDS = {
     " NAME-truth.json.",
 }
 CONTEXT = {"help_option_names": ["-h", "--help"]}
+# Signs in tables and sentences, for consoles that lack them.
+_SIGNS = {"…": "...", "–": "-", "—": "-", "−": "-", "·": "|", "→": "->", "≥": ">=", "½": "1/2"}
 # Typer has carried its own copy of click since 0.26, so the base class of usage errors is found
 # through Typer.
 _UsageError: Any = next(
@@ -87,6 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     the reader of standard output went away.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stdout is None:  # Closed by the caller: to print is to be an error.
+        sys.stdout = Path(os.devnull).open()  # noqa: SIM115
+    _ready_streams()
     try:
         command = typer.main.get_command(command_line(given))
         with command.make_context("raters", given) as context:
@@ -94,8 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except typer.Exit as end:
         return end.exit_code
-    except (KeyboardInterrupt, typer.Abort):
-        return _stop("interrupted; nothing was written", 130)
+    except (KeyboardInterrupt, typer.Abort) as stop:
+        return _stop("; ".join(filter(None, ["interrupted", str(stop)])), 130)
     except BrokenPipeError:
         # Python flushes standard output once more on its way out; let that go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -104,9 +111,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _stop(_usage(error), 2)
     except RatersError as error:
         return _stop(error.worded(lambda name: f"--{name.replace('_', '-')}"), 2)
+    except MemoryError:
+        return _stop("there is not enough memory for this; give less data, or smaller numbers", 2)
     except OSError as error:
         return _stop(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
     return 0
+
+
+def _ready_streams() -> None:
+    """Let output show what its encoding lacks in ASCII, and a closed stream be an empty one."""
+    codecs.register_error("raters", _in_ascii)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="raters")
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Characters that an encoding lacks: signs by others, letters by their number."""
+    assert isinstance(error, UnicodeEncodeError)
+    lacking = error.object[error.start : error.end]
+    known = (_SIGNS.get(one, one).encode("ascii", "backslashreplace") for one in lacking)
+    return b"".join(known).decode("ascii"), error.end
 
 
 def keep_compiled() -> None:
@@ -139,7 +167,9 @@ def _usage(error: Any) -> str:
 
 
 def _stop(message: str, code: int) -> int:
-    print("raters: " + " ".join(message.split()), file=sys.stderr)
+    from raters.judgements.display import visible
+
+    print(f"raters: {one_line(visible(' '.join(message.split())))}", file=sys.stderr)
     return code
 
 

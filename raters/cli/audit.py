@@ -113,19 +113,20 @@ def audit(request: AuditCommand) -> None:
     output = request.output
     sure = ("result.nc", "summary.json")
     outputs.check_writable(output.out, folder=True, force=output.force, names=sure)
-    with collected_warnings() as caught:
+    with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as caught:
         table = read(source)
         program = Program(model, table.data)
         check_features(program, source.options)
         _check_judged(request, program)
         request.fit.note(*table.notes)
         findings = _findings(request, _audited(request, program, backend, limits))
-    pages = _reports(request, findings)
+        pages = _reports(request, findings)
     summary = _summary(request, source, findings) | {"warnings": caught}
     written = _write(output, findings, summary)
-    _print(request, findings)
-    files = f"wrote {', '.join(written)} to {output.out}"
-    request.fit.note(" and ".join([files, *_write_reports(pages, output.force)]))
+    with outputs.already(note := f"wrote {', '.join(written)} to {output.out}"):
+        note = " and ".join([note, *_write_reports(pages, output.force)])
+        _print(request, findings)
+    request.fit.note(note)
 
 
 def _judged(program: Program[Any]) -> bool:
@@ -315,7 +316,7 @@ def fit(
     backend = backend_of(fitting, fitted)
     check_needs(fitted, source.kind, columns)
     outputs.check_writable(out, folder=False, force=force, inputs=[file])
-    with collected_warnings():
+    with outputs.if_interrupted(outputs.NOTHING), collected_warnings():
         table = read(source)
         check_features(Program(fitted, table.data), columns)
         fitting.note(*table.notes)
@@ -368,7 +369,7 @@ def suggest(request: SuggestCommand) -> None:
     names = {
         axis: own_names(some, data.coords[axis]) for axis, some in _axes(request, data).items()
     }
-    with collected_warnings():
+    with outputs.if_interrupted(outputs.NOTHING), collected_warnings():
         table = questions(
             program,
             result,
@@ -379,11 +380,13 @@ def suggest(request: SuggestCommand) -> None:
             draws=request.draws,
             seed=request.seed,
         )
-    if request.out is not None:
-        outputs.write_file(
-            request.out, partial(tables.write_for_people, table), force=request.force
-        )
-    page.print_questions(console.Output(), data, table, "")
+    if request.out is None:
+        page.print_questions(console.Output(), data, table, "")
+        return
+    write = partial(tables.write_for_people, table)
+    outputs.write_file(request.out, write, force=request.force)
+    with outputs.already(f"wrote {request.out}"):
+        page.print_questions(console.Output(), data, table, "")
 
 
 def _axes(request: SuggestCommand, data: Judgements) -> dict[str, list[str]]:

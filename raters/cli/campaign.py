@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +24,7 @@ from raters.cli.campaign_start import pairs
 from raters.cli.kinds import check_asked, kind_asked
 from raters.cli.options import KindName, QuietOption, note
 from raters.errors import DataError, SettingError
+from raters.judgements.display import WHOLE, display_name, visible
 from raters.judgements.names import name_text, shorten
 
 JOURNAL = "Journal written by `raters campaign start`."
@@ -65,9 +65,21 @@ class JournalOptions:
         note(text, quiet=self.quiet)
 
 
+def _on_journal(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that writes into the journal, and says of an interruption where to look."""
+
+    @wraps(command)
+    def run(options: JournalOptions, *arguments: Any) -> None:
+        with outputs.if_interrupted(f"{options.command('status')} says what was written"):
+            command(options, *arguments)
+
+    return run
+
+
 # ---------------------------------------------------------------- asking and answering
 
 
+@_on_journal
 def ask(
     options: JournalOptions,
     number: int | None,
@@ -85,17 +97,20 @@ def ask(
     count = questions.sizes["id"]
     if not count:
         why = campaign.why_done or ("these annotators were asked everything that they may be asked")
-        print(f"Nothing to ask: {why}.")
+        print(f"Nothing to ask: {visible(why)}.")
         return
-    if out is None:
-        _print_questions(questions)
-    else:
-        files.write_questions(questions, out, force=force)
+    again = f"{options.command('export')} --to csv --out FILE"
+    with outputs.already(f"{count} question(s) are open; write them with {again}"):
+        if out is None:
+            _print_questions(questions)
+        else:
+            files.write_questions(questions, out, force=force)
     where = "" if out is None else f" in {out}, to fill in its column `answer`"
     back = "" if out is None else f" {out}"
     options.note(f"{count} question(s){where}; answers: {options.command('tell')}{back}")
 
 
+@_on_journal
 def tell(
     options: JournalOptions,
     file: Path | None,
@@ -118,6 +133,7 @@ def tell(
         _one_by_one(options, campaign, judges)
 
 
+@_on_journal
 def withdraw(options: JournalOptions, ids: list[str] | None, judges: list[str] | None) -> None:
     """Take open questions back."""
     campaign = options.open()
@@ -163,7 +179,7 @@ def _typed(question: xr.Dataset, take: Callable[[str], TellResult]) -> str:
     """``noted`` once an answer was typed and taken, or ``s`` (skip) or ``q`` (quit)."""
     prompt, words = _prompt(question)
     while True:
-        typed = input(f"{prompt} skip (s), quit (q) > ").strip()
+        typed = input(f"{visible(prompt)} skip (s), quit (q) > ").strip()
         if not typed:
             continue
         if typed in ("s", "q") and typed not in words:
@@ -171,7 +187,7 @@ def _typed(question: xr.Dataset, take: Callable[[str], TellResult]) -> str:
         try:
             take(words.get(typed, words.get(typed.lower(), typed)))
         except DataError as error:
-            print(f"raters: {error}", file=sys.stderr)
+            note(str(error), quiet=False)
             continue
         print(f"noted {question['id'].item()}", flush=True)
         return "noted"
@@ -252,6 +268,7 @@ def export(options: JournalOptions, request: ExportCommand) -> None:
         options.note(f"wrote {count} question(s) to {out}, and the interface to {beside}")
 
 
+@_on_journal
 def import_(
     options: JournalOptions, file: Path, source: str, people: list[str] | None, correct: bool
 ) -> None:
@@ -298,7 +315,7 @@ def status(options: JournalOptions, quick: bool) -> None:
     grid.add_column("", no_wrap=True)
     grid.add_column("", overflow="fold")
     for name, text in _state_rows(campaign, state).items():
-        grid.add_row(name, escape(text))
+        grid.add_row(name, escape(visible(text)))
     console.Output().print(grid)
 
 
@@ -306,7 +323,9 @@ def _state_rows(campaign: Campaign, state: Status) -> dict[str, str]:
     """State of a campaign, in words."""
     budget = "" if state.budget is None else f" of {state.budget:g}"
     committed = f", and {state.committed:g} for open questions" if state.committed else ""
-    by_judge = [f"{name}: {count}" for name, count in state.by_annotator.items() if count]
+    by_judge = [
+        f"{display_name(name)}: {count}" for name, count in state.by_annotator.items() if count
+    ]
     rows = {
         "model": repr(campaign.model),
         "policy": _differing(campaign.policy),
@@ -347,5 +366,5 @@ def _print_questions(questions: xr.Dataset) -> None:
         grid.add_column("ask" if heading == "by" else heading, overflow="fold", min_width=6)
     grid.add_column("score", justify="right", no_wrap=True)
     for *names, score in table.itertuples(index=False):
-        grid.add_row(*(escape(str(name)) for name in names), f"{score:.3f}")
+        grid.add_row(*(escape(display_name(name, WHOLE)) for name in names), f"{score:.3f}")
     console.Output().print(grid)

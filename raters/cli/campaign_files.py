@@ -88,7 +88,7 @@ def read_json(path: Path) -> Any:
     tables.must_be_file(path)
     try:
         return json.loads(path.read_text("utf-8-sig"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{str(path)!r} is not JSON: {error}") from error
 
 

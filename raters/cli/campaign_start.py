@@ -92,7 +92,8 @@ def start(request: StartCommand) -> None:
     outputs.check_writable(out, folder=False)
     policy = _policy(options)
     quick = request.fit.backend is None and not request.fit.given
-    with collected_warnings():
+    interrupted = f"either all of {str(out)!r} was written or nothing"
+    with outputs.if_interrupted(interrupted), collected_warnings():
         parts = _from_names(request) if request.file is None else _from_table(request, request.file)
         campaign = rt.Campaign(
             out,

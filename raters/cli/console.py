@@ -11,20 +11,37 @@ from rich.markup import escape
 from rich.table import Table
 
 from raters.figures.base import ends
+from raters.judgements.display import display_name, visible
 
 if TYPE_CHECKING:
     from raters.auditing.audit import Audit
 
-STYLES = {"keep": "green", "review": "yellow", "drop": "bold red", "too few judgements": "dim"}
+STYLES = {
+    "keep": "green",
+    "review": "yellow",
+    "drop": "bold red",
+    "too few judgements": "dim",
+    "too few draws": "dim",
+}
 
 
 class Output(Console):
-    """Standard output; a closed pipe is reported as such instead of ending the process on the
-    spot."""
+    """Standard output, to which no code points go that steer a terminal; a closed pipe is reported
+    as such instead of ending the process on the spot."""
+
+    def print(self, *objects: Any, **settings: Any) -> None:
+        """Print as Rich does; no text steers the terminal."""
+        safe = (visible(one) if isinstance(one, str) else one for one in objects)
+        super().print(*safe, **settings)
 
     def on_broken_pipe(self) -> None:
         """Let the command line decide."""
         raise BrokenPipeError
+
+
+def shown_name(name: Any) -> str:
+    """A name in a cell of a table, in which nothing is markup."""
+    return escape(display_name(name))
 
 
 def print_verdicts(out: Console, audit: Audit, remark: str) -> None:

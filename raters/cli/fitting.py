@@ -29,6 +29,7 @@ from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingErr
 from raters.inference import Backend
 from raters.inference.defaults import default_backend
 from raters.judgements.base import Judgements
+from raters.judgements.display import visible
 from raters.kinds import Kind, kind_of, registered_kinds
 from raters.model import Model
 from raters.program import Program
@@ -165,7 +166,7 @@ def collected_warnings() -> Iterator[list[str]]:
     seen: list[str] = []
 
     def show(message: Any, *_args: Any, **_settings: Any) -> None:
-        text = " ".join(str(message).split())
+        text = visible(" ".join(str(message).split()))
         if text not in seen:
             seen.append(text)
             print(f"raters: warning: {text}", file=sys.stderr)
@@ -187,7 +188,7 @@ def read_result(path: Path) -> xr.DataTree:
     """
     tables.must_be_file(path)
     try:
-        with xr.open_datatree(path) as stored:
+        with xr.open_datatree(path, engine="netcdf4") as stored:
             result = stored.load()
     except (OSError, ValueError, KeyError) as error:
         raise DataError(

@@ -23,6 +23,7 @@ from raters.cli.generated import (
 )
 from raters.errors import RatersError, typed
 from raters.inference import Backend
+from raters.judgements.display import visible
 from raters.judgements.names import plural
 from raters.kinds import Kind
 from raters.model import Model
@@ -369,4 +370,4 @@ def _typed(value: Any) -> str:
 def note(*lines: str, quiet: bool) -> None:
     """Print lines for the person on standard error, unless they are not wanted."""
     for line in () if quiet else lines:
-        print(f"raters: {line}", file=sys.stderr)
+        print(f"raters: {visible(line).replace('\n', ' ')}", file=sys.stderr)

@@ -7,8 +7,10 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,13 @@ import xarray as xr
 
 from raters.errors import SettingError
 
+if sys.platform != "win32":
+    import fcntl
+
 # Outputs are prepared in a folder of this name beside where they go, so that moving them there is
 # one step.
 _STAGE = ".raters-"
+NOTHING = "nothing was written"
 # In each folder, the files that raters wrote there, by name.
 MANIFEST = ".raters-files.json"
 
@@ -133,43 +139,74 @@ def to_netcdf(result: xr.DataTree, path: Path) -> None:
         raise OSError(f"the netCDF file cannot be written ({error})") from error
 
 
+@contextmanager
+def if_interrupted(text: str) -> Iterator[None]:
+    """What to say of an interruption, unless it says something itself.
+
+    Parameters
+    ----------
+    text : str
+        What was written by then, and where it is.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(str(stop) or text) from stop
+
+
+@contextmanager
+def already(text: str) -> Iterator[None]:
+    """What is written already, to say when the rest cannot be written or printed or is interrupted.
+
+    Parameters
+    ----------
+    text : str
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except (OSError, SettingError) as error:
+        raise SettingError(f"{_reason(error)}; {text}") from error
+    except KeyboardInterrupt as stop:
+        parts = [part for part in (str(stop), text) if part not in ("", NOTHING)]
+        raise KeyboardInterrupt("; ".join(parts)) from stop
+
+
 def _publish(
     folder: Path, write: Callable[[Path], object], force: bool, *, whole: bool
 ) -> list[str]:
     """Write into a stage beside the folder, or where that fails in the folder for temporary files,
     and move what was written to its place."""
-    stage, failed = _filled(folder, write)
+    with if_interrupted(NOTHING):
+        stage, failed = _filled(folder, write)
+    names = sorted(file.name for file in stage.iterdir())
     try:
         if failed is not None:
             raise failed
-        names = sorted(file.name for file in stage.iterdir())
         folder.mkdir(parents=True, exist_ok=True)
-        _check_replaceable(folder, names, force)
-        _move(stage, folder, names, whole)
-    except (OSError, SettingError) as error:
-        kept = stage.with_name(stage.name.replace(_STAGE, "raters-kept-", 1))
-        stage.rename(kept)
-        (kept / MANIFEST).unlink(missing_ok=True)
-        reason = getattr(error, "strerror", None) or str(error)
-        left = sorted(file.name for file in kept.iterdir())
-        place = folder / left[0] if len(left) == 1 else folder
-        raise SettingError(
-            f"{str(place)!r} was not written: {reason}; what was made ({', '.join(left)}) is in"
-            f" {str(kept)!r}"
-        ) from error
-    finally:
+        with _alone(folder):
+            there = _check_replaceable(folder, names, force)
+            _move(stage, folder, names, there, whole)
         shutil.rmtree(stage, ignore_errors=True)
+    except (OSError, SettingError) as error:
+        raise SettingError(_kept(stage, folder, names, _reason(error))) from error
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(_kept(stage, folder, names)) from error
     return names
 
 
 def _filled(folder: Path, write: Callable[[Path], object]) -> tuple[Path, OSError | None]:
     """A stage with everything in it, and why it is not beside the folder."""
     failed: OSError | None = None
-    for place in (_nearest_folder(folder), Path(tempfile.gettempdir())):
+    for place in (_nearest_folder(folder), None):
         stage = None
         try:
             stage = Path(tempfile.mkdtemp(prefix=_STAGE, dir=place))
             write(stage)
+            for file in stage.iterdir():
+                _sync(file)
         except BaseException as error:
             if stage is not None:
                 shutil.rmtree(stage, ignore_errors=True)
@@ -179,36 +216,115 @@ def _filled(folder: Path, write: Callable[[Path], object]) -> tuple[Path, OSErro
         else:
             return stage, failed
     assert failed is not None
-    reason = getattr(failed, "strerror", None) or str(failed)
-    raise SettingError(f"nothing could be written to {str(folder)!r}: {reason}") from failed
+    text = f"nothing could be written to {str(folder)!r}: {_reason(failed)}"
+    raise SettingError(text) from failed
 
 
-def _move(stage: Path, folder: Path, names: Iterable[str], whole: bool) -> None:
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _sync(file: Path) -> None:
+    """Have a file on the disk: some file systems find only then that there is no room for it."""
+    handle = os.open(file, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let no other command write into the folder meanwhile, where the file system has locks."""
+    if sys.platform == "win32":
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _kept(stage: Path, folder: Path, names: Sequence[str], reason: str = "") -> str:
+    """Keep what has not been moved, under a name that is seen; gives the sentence on it."""
+    moved = [name for name in names if _is_moved(stage / name, folder / name)]
+    left = [name for name in names if name not in moved]
+    written = f"{', '.join(moved)} in {str(folder)!r} {'is' if len(moved) == 1 else 'are'} written"
+    because = f": {reason}" if reason else ""
+    if not left:
+        shutil.rmtree(stage, ignore_errors=True)
+        earlier = f", but files of an earlier run could not be removed{because}"
+        return written + (earlier if reason else "")
+    kept = stage.with_name(stage.name.replace(_STAGE, "raters-kept-", 1))
+    for name in (MANIFEST, *moved):
+        with suppress(OSError):
+            (stage / name).unlink()
+    try:
+        stage.rename(kept)
+    except OSError:
+        kept = stage
+    where = f"{str(folder / names[0])!r} was not written"
+    if len(names) > 1:
+        where = f"not all files could be written to {str(folder)!r}"
+    return f"{where}{because}; what was made ({', '.join(left)}) is in {str(kept)!r}" + (
+        f"; {written}" if moved else ""
+    )
+
+
+def _is_moved(source: Path, target: Path) -> bool:
+    """True for a file that is in its place, where a link of it may still be in the stage."""
+    return not source.exists() or (target.exists() and source.samefile(target))
+
+
+def _move(stage: Path, folder: Path, names: Sequence[str], there: set[str], whole: bool) -> None:
     """Note what is written, move files to their place, and remove those of an earlier run.
 
     The note comes first and holds the digests before and after, so that whatever ends this, the
     files there are known as those of raters.
     """
-    own = {name: _digest(stage / name) for name in names}
     written = _manifest(folder)
     earlier = {name: entry for name, entry in written.items() if entry["whole"] and whole}
-    for name, digest in own.items():
-        before = written.get(name, {"sha256": []})["sha256"]
-        written[name] = {"sha256": [digest, *before[:1]], "whole": whole}
+    for name in names:
+        known = set(written.get(name, {"sha256": []})["sha256"])
+        before = known & {_digest(folder / name)} if name in there else set()
+        written[name] = {"sha256": [_digest(stage / name), *before], "whole": whole}
     note = stage / MANIFEST
     note.write_text(json.dumps({"files": written}, indent=1, ensure_ascii=False), "utf-8")
+    _sync(note)
     os.replace(note, folder / MANIFEST)
-    for name in own:
-        os.replace(stage / name, folder / name)
-    for name in earlier.keys() - own.keys():
+    for name in names:
+        if name in there:
+            os.replace(stage / name, folder / name)
+        else:
+            _link(stage / name, folder / name)
+    for name in earlier.keys() - set(names):
         path = folder / name
         if path.is_file() and _digest(path) in earlier[name]["sha256"]:
             path.unlink()
 
 
-def _check_replaceable(folder: Path, names: Iterable[str], force: bool) -> None:
-    """Raise for files that are not to be replaced."""
-    written = _manifest(folder)
+def _link(source: Path, target: Path) -> None:
+    """Give a file its place, but not that of one that has come meanwhile.
+
+    Raises
+    ------
+    SettingError
+        When one has.
+    """
+    try:
+        os.link(source, target)
+    except FileExistsError as error:
+        raise SettingError(f"{str(target)!r} has come meanwhile; choose another name") from error
+    except OSError:  # a file system without links
+        os.replace(source, target)
+
+
+def _check_replaceable(folder: Path, names: Iterable[str], force: bool) -> set[str]:
+    """Names of the files that are there; raises for those that are not to be replaced."""
+    written, there = _manifest(folder), set()
     for name in names:
         path = folder / name
         if not os.path.lexists(path):
@@ -218,6 +334,7 @@ def _check_replaceable(folder: Path, names: Iterable[str], force: bool) -> None:
                 f"{str(path)!r} is a link, a folder or a device, and is not replaced; choose"
                 " another name"
             )
+        there.add(name)
         if force:
             continue
         if not path.stat().st_mode & 0o222:
@@ -229,6 +346,7 @@ def _check_replaceable(folder: Path, names: Iterable[str], force: bool) -> None:
                 f"{str(path)!r} is there already, and was not written by raters or has changed"
                 " since; choose another name, or replace it with --force"
             )
+    return there
 
 
 def _manifest(folder: Path) -> dict[str, dict[str, Any]]:

@@ -15,6 +15,7 @@ from raters.judgements.base import Judgements
 from raters.kinds import Column, Kind, Section, Table
 from raters.reporting.facts import STATISTICS, percent, plural_noun, span
 from raters.reporting.page import question_columns, question_roles
+from raters.reporting.sentences import worlds
 
 # Least width of a name, and width of the ends of an interval.
 _NAME, _ENDS = 12, 11
@@ -40,21 +41,32 @@ def printed_columns(column: Column, level: float) -> list[PrintedColumn]:
 
     heading = _split(column.heading)
     if column.form == "interval":
-        interval = PrintedColumn(f"{level:.0%}\ninterval", ends(span))
-        return [PrintedColumn(heading, of("{:.2f}".format)), interval]
+        interval = PrintedColumn(f"{level:.0%}\ninterval", _in_worlds(ends(span)))
+        return [PrintedColumn(heading, _in_worlds(of("{:.2f}".format))), interval]
     cells = {
-        "name": of(_escaped),
-        "text": of(_escaped),
+        "name": of(console.shown_name),
+        "text": of(console.shown_name),
         "whole": of("{:,.0f}".format),
         "number": of("{:.2f}".format),
         "percent": of(percent),
-        "range": ends("{:g}–{:g}".format),
+        "range": _range(name),
     }
     return [PrintedColumn(heading, cells[column.form], column.form in ("name", "text"))]
 
 
-def _escaped(value: Any) -> str:
-    return escape(str(value))
+def _in_worlds(cell: Callable[[Mapping[str, Any]], str]) -> Callable[[Mapping[str, Any]], str]:
+    """A line for each world, where there are several."""
+    return lambda row: "\n".join(map(cell, row.get("worlds", [row])))
+
+
+def _range(name: str) -> Callable[[Mapping[str, Any]], str]:
+    """The two ends, behind the value where the rows have it."""
+
+    def text(row: Mapping[str, Any]) -> str:
+        both = f"{row[f'{name}_low']:g}–{row[f'{name}_high']:g}"
+        return f"{row[name]:g} ({both})" if name in row else both
+
+    return text
 
 
 def _split(heading: str) -> str:
@@ -136,7 +148,7 @@ def print_judges(
         Most rows to print.
     """
     below = Column("p_below", f"below {audit.threshold:g}", "percent")
-    name = PrintedColumn(audit.judge, lambda row: _escaped(row[audit.judge]), text=True)
+    name = PrintedColumn(audit.judge, lambda row: console.shown_name(row[audit.judge]), text=True)
     count = PrintedColumn(kind.words.many, lambda row: f"{row['judgements']:,.0f}")
     verdict = PrintedColumn("verdict", lambda row: _verdict(row["verdict"]), text=True)
     columns = [column for column in columns if column.name != below.name]
@@ -158,6 +170,9 @@ def print_judges(
     )
     out.print(grid)
     out.print()
+    if "worlds" in audit.tables:
+        out.print(worlds(audit), highlight=False)
+        out.print()
     hidden = ", ".join(column.heading for column in columns[1 + num_shown :])
     more = f" A wider terminal also shows: {hidden}." if hidden else ""
     console.print_verdicts(out, audit, more)

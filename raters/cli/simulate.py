@@ -63,7 +63,8 @@ def simulate(
                 f"{option.flag} belongs to --design {', '.join(option.owners)}, and this is"
                 f" --design {design}; leave it out"
             )
-    data, truth = generator(**given, seed=seed)
+    with outputs.if_interrupted(outputs.NOTHING):
+        data, truth = generator(**given, seed=seed)
     kind = kind_of(data)
     table = table_of(data, seed)
     described = {"design": design, "seed": seed} | _named(truth, data)

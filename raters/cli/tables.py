@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import re
 import shlex
 import zlib
@@ -18,7 +19,8 @@ from typing import Any, BinaryIO, cast
 import pandas as pd
 
 from raters.errors import DataError
-from raters.reporting.cells import for_people
+from raters.reporting.cells import for_people, quoting_of
+from raters.reporting.facts import plain
 
 _FORMATS = {
     ".csv": "CSV",
@@ -102,6 +104,8 @@ def _encoding(path: Path) -> str:
     """The encoding that the first bytes tell: UTF-16 has a byte-order mark, and UTF-8 may."""
     with _opened(path) as file:
         head = file.read(1 << 16)
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # begins as one of UTF-16
+        return "utf-32"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if b"\0" in head:
@@ -130,7 +134,8 @@ def _separated(path: Path, usual: str) -> pd.DataFrame:
         # Excel writes the mark into a line before the header.
         told = re.fullmatch(r'"?sep=(.)"?', first.rstrip("\r\n"))
         header = line() if told else first
-    # With the header among the rows, a row that is longer is an error.
+    # With the header among the rows, a row that is longer is an error. Blank lines are left out
+    # here: pandas would also lose the space that a row begins with, where it reads in parts.
     table: pd.DataFrame = pd.read_csv(
         path,
         sep=told[1] if told else _mark(header, usual),
@@ -138,8 +143,13 @@ def _separated(path: Path, usual: str) -> pd.DataFrame:
         dtype=str,
         na_filter=False,
         skiprows=skipped + int(told is not None),
+        skip_blank_lines=False,
         encoding=encoding,
     )
+    blank = (table.iloc[:, 1:] == "").all(axis=1) & (table[0].str.strip() == "")
+    table = table[~blank]
+    if table.empty:
+        raise ValueError("it has no row with the names of its columns")
     names = [name or f"column {place}" for place, name in enumerate(table.iloc[0], 1)]
     check_distinct(names)
     return table.iloc[1:].set_axis(names, axis=1).reset_index(drop=True)
@@ -186,17 +196,16 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def names_in(text: str) -> list[str]:
-    """Names separated by commas, or from a file with one a line."""
-    path = Path(text)
+    """Names separated by commas, or from a file with one a line: there, as they stand."""
+    # Of a text that is too long for a path, `Path.is_file` raises.
+    if not os.path.isfile(path := Path(text)):
+        return [name.strip() for name in text.split(",") if name.strip()]
     try:
-        names = (
-            path.read_text("utf-8-sig").split("\n")
-            if len(text) < 4096 and path.is_file()
-            else text.split(",")
-        )
-    except UnicodeDecodeError as error:
+        with io.TextIOWrapper(_opened(path), _encoding(path), newline="\n") as file:
+            lines = [line.removesuffix("\n").removesuffix("\r") for line in file]
+    except (ValueError, EOFError, OSError, zlib.error) as error:
         raise DataError(f"{text!r} is not UTF-8 text; give a file with one name a line") from error
-    return [name.strip() for name in names if name.strip()]
+    return [line for line in lines if line.strip()]
 
 
 # ---------------------------------------------------------------- writing
@@ -214,6 +223,15 @@ def write_table(columns: Mapping[str, Any] | pd.DataFrame, path: Path) -> None:
     if kind == "Parquet":
         table.to_parquet(path, index=False)
     elif kind == "JSON lines":
-        table.to_json(path, orient="records", lines=True)
+        _write_json_lines(table, path)
     else:
-        table.to_csv(path, index=False, sep="\t" if kind == "TSV" else ",")
+        separator = "\t" if kind == "TSV" else ","
+        table.to_csv(path, index=False, sep=separator, quoting=quoting_of(table))
+
+
+def _write_json_lines(table: pd.DataFrame, path: Path) -> None:
+    """One flat object a line. Written here, because pandas keeps ten digits of a number."""
+    lines = "".join(json.dumps(plain(row)) + "\n" for row in table.to_dict("records"))
+    path.write_bytes(
+        gzip.compress(lines.encode()) if path.suffix.lower() == ".gz" else lines.encode()
+    )

@@ -13,11 +13,10 @@ import arviz as az
 import numpy as np
 import pandas as pd
 import xarray as xr
-from rich.markup import escape
 
 import raters as rt
 from raters import _validation
-from raters.cli import console, outputs
+from raters.cli import console, outputs, tables
 from raters.cli.fitting import backend_of, built, collected_warnings
 from raters.cli.options import ColumnOptions, FitOptions, Force, ModelOptions, option, settings
 from raters.cli.reading import Source, read, source_of
@@ -26,7 +25,6 @@ from raters.figures import types as type_figures
 from raters.inference import Backend
 from raters.judgements.base import Judgements
 from raters.reporting import facts
-from raters.reporting.cells import write_csv
 
 # Model of the command, where nothing else is asked for.
 MODEL = rt.MixtureBTL(num_types=3)
@@ -68,7 +66,7 @@ def types(request: TypesCommand) -> None:
     source = _source(request)
     sure = ("result.nc", "summary.json")
     outputs.check_writable(options.out, folder=True, force=options.force, names=sure)
-    with collected_warnings() as cautions:
+    with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as cautions:
         votes = _read(request, source)
         result = rt.fit(model, votes, backend, seed=request.fit.seed, progress=request.fit.bars)
         comparison = _compare(request.fit, votes, backend, model, numbers, result)
@@ -90,8 +88,9 @@ def types(request: TypesCommand) -> None:
         "warnings": cautions,
     }
     written = _write(options, result, items, people, summary)
-    _print(request, model, summary)
-    request.fit.note(f"wrote {', '.join(written)} to {options.out}")
+    with outputs.already(note := f"wrote {', '.join(written)} to {options.out}"):
+        _print(request, model, summary)
+    request.fit.note(note)
 
 
 # ---------------------------------------------------------------- from options to objects
@@ -277,8 +276,8 @@ def _write(
 
     def write(folder: Path) -> None:
         outputs.to_netcdf(result, folder / "result.nc")
-        write_csv(items, folder / "types.csv")
-        write_csv(people, folder / "annotators.csv")
+        tables.write_for_people(items, folder / "types.csv")
+        tables.write_for_people(people, folder / "annotators.csv")
         type_figures.profiles(result, level=options.level).savefig(folder / "profiles.png")
         type_figures.responsibilities(result).savefig(folder / "responsibilities.png")
         facts.write_json(summary, folder / "summary.json")
@@ -298,7 +297,7 @@ def _print(request: TypesCommand, model: rt.MixtureBTL, summary: dict[str, Any])
     grid.add_column("likes least", overflow="fold", min_width=12)
     for row in summary["types"]:
         interval = f"{facts.percent(row['share_low'])}…{facts.percent(row['share_high'])}"
-        ends = (escape(", ".join(map(str, row[end]))) for end in ("top", "bottom"))
+        ends = (", ".join(map(console.shown_name, row[end])) for end in ("top", "bottom"))
         grid.add_row(
             str(row["type"]), facts.percent(row["share"]), interval, str(row["annotators"]), *ends
         )

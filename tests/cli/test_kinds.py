@@ -263,7 +263,10 @@ def test_kind_among_the_arguments():
 
 
 def test_names_are_text(tmp_path):
-    (tmp_path / "names.txt").write_text("tea, green\n007\na\u2028b")
+    (tmp_path / "names.txt").write_bytes("tea, green\r\n\n007\na\u2028b\n c \nd\re".encode())
     assert tables.names_in("1,02") == ["1", "02"]
     assert tables.names_in("1,b") == ["1", "b"]
-    assert tables.names_in(str(tmp_path / "names.txt")) == ["tea, green", "007", "a\u2028b"]
+    assert tables.names_in(str(tmp_path / "names.txt")) == [
+        *("tea, green", "007", "a\u2028b", " c ", "d\re")
+    ]
+    assert len(tables.names_in(",".join(map(str, range(1000))))) == 1000

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
+import re
+import tempfile
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from raters.cli import outputs
 from raters.errors import SettingError
+from tests.cli import faults
+from tests.cli.faults import Fault
 from tests.cli.test_app import run
 
 VOTES = "winner,loser,annotator\n" + "a,b,ann\nb,c,bob\na,c,ann\nc,a,bob\n" * 3
@@ -102,65 +109,94 @@ def full(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-@pytest.mark.parametrize("place", ["mkdtemp", "write", "mkdir", "digest", "replace", "note"])
-@pytest.mark.parametrize("earlier", [False, True])
-def test_a_full_disk_at_any_step_loses_nothing(place, earlier, tmp_path, monkeypatch):
-    out, temporary = tmp_path / "out", tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(outputs.tempfile, "gettempdir", lambda: str(temporary))
-    if earlier:
-        outputs.write_folder(out, lambda folder: (folder / "a").write_text("old"))
-    made = outputs.tempfile.mkdtemp
+def written(content: str) -> Callable[[Path], None]:
+    """A function that writes two files."""
 
-    def write(folder):
-        if place == "write" and folder.parent != temporary:
-            full()
-        (folder / "a").write_text("new")
-
-    if place == "mkdtemp":
-        monkeypatch.setattr(
-            outputs.tempfile,
-            "mkdtemp",
-            lambda **where: made(**where) if where["dir"] == temporary else full(),
-        )
-    elif place == "note":
-        monkeypatch.setattr(outputs.json, "dumps", full)
-    elif place != "write":
-        owner = {"mkdir": (outputs.Path, "mkdir"), "digest": (outputs, "_digest")}
-        monkeypatch.setattr(*owner.get(place, (outputs.os, "replace")), full)
-    if place == "digest" and earlier:
-        with pytest.raises(OSError, match="No space"):
-            outputs.check_writable(out / "a", folder=False)
-    with pytest.raises(SettingError, match="No space left on device; what was made"):
-        outputs.write_folder(out, write)
-    held = [path.read_text() for path in tmp_path.rglob("a")]
-    assert "new" in held
-    assert not earlier or "old" in held
-    monkeypatch.undo()
-    outputs.write_folder(out, lambda folder: (folder / "a").write_text("again"))
-    assert not list(tmp_path.rglob(".raters-[!f]*"))
-
-
-def test_raters_knows_its_files_after_a_fault_between_them(tmp_path, monkeypatch):
-    """The list of files is there before the first is moved."""
-
-    def write(folder):
+    def write(folder: Path) -> None:
         for name in ("a", "b"):
-            (folder / name).write_text("new")
+            (folder / name).write_text(content)
 
-    real = os.replace
+    return write
 
-    def stops(source, target):
-        if Path(target).name == "b":
-            full()
-        real(source, target)
 
-    monkeypatch.setattr(outputs.os, "replace", stops)
-    with pytest.raises(SettingError, match=r"what was made \(b\)"):
-        outputs.write_folder(tmp_path, write)
-    monkeypatch.undo()
-    outputs.write_folder(tmp_path, write)
-    assert (tmp_path / "b").read_text() == "new"
+@pytest.mark.parametrize("lasting", [False, True])
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_full_disk_at_any_step_loses_nothing(earlier, lasting, tmp_path, monkeypatch):
+    """What was made is beside the folder, or in that for temporary files."""
+    for at in itertools.count(1):
+        base = tmp_path / str(at)
+        out, temporary = base / "place" / "out", base / "temporary"
+        temporary.mkdir(parents=True)
+        out.parent.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+        if earlier:
+            outputs.write_folder(out, written("old"))
+        fault = Fault(faults.failing(errno.ENOSPC), at, (out.parent,), lasting)
+        with faults.injected(fault):
+            try:
+                outputs.write_folder(out, written("new"))
+            except SettingError as error:
+                assert re.search("No space left on device; what was made", str(error))  # noqa: PT017
+        held = sorted(path.read_text() for path in base.rglob("[ab]"))
+        assert held.count("new") == 2, fault.last
+        assert set(held) <= {"old", "new"}
+        outputs.write_folder(out, written("again"))
+        assert (out / "a").read_text() == (out / "b").read_text() == "again"
+        if not fault.happened:
+            break
+    assert at > 8
+
+
+def test_a_folder_for_temporary_files_is_not_needed(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "gettempdir", full)
+    outputs.write_file(tmp_path / "a", text("new"))
+    assert files(tmp_path) == {"a": "new"}
+
+
+def interrupted_at(call: str, folder: Path, content: str) -> str:
+    """Write two files, interrupted at a call that matches; gives what is said of it."""
+
+    def stop(_: str) -> None:
+        if re.search(call, fault.calls[-1]):
+            raise KeyboardInterrupt
+
+    fault = Fault(stop, 1, (folder,), lasting=True)
+    with faults.injected(fault), pytest.raises(KeyboardInterrupt) as caught:
+        outputs.write_folder(folder, written(content))
+    return str(caught.value)
+
+
+def test_what_was_made_stays_when_the_move_is_interrupted(tmp_path):
+    said = interrupted_at("os.link .*/b$", tmp_path, "new")
+    kept = Path(re.findall(r"what was made \(b\) is in '(.*)'; a in", said)[0])
+    assert (files(kept), (tmp_path / "a").read_text()) == ({"b": "new"}, "new")
+
+
+def test_raters_knows_its_files_after_faults_between_them(tmp_path):
+    """The list of files is there before the first is moved, also when that is all, twice."""
+    outputs.write_folder(tmp_path, written("first"))
+    for content in ("second", "third"):
+        interrupted_at("os.rename .*/a$", tmp_path, content)
+    outputs.write_folder(tmp_path, written("last"))
+    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() == "last"
+
+
+def test_two_commands_in_one_folder_know_the_files_of_both(tmp_path):
+    """Another that starts while one moves its files waits for it."""
+    other = threading.Thread(target=outputs.write_file, args=(tmp_path / "b", text("two")))
+
+    def meanwhile(_: str) -> None:
+        moves = re.search(f"os.rename .*/{outputs.MANIFEST}$", fault.calls[-1])
+        if moves and other.ident is None:
+            other.start()
+            other.join(0.3)
+
+    fault = Fault(meanwhile, 1, (tmp_path,), lasting=True)
+    with faults.injected(fault):
+        outputs.write_file(tmp_path / "a", text("one"))
+    other.join()
+    note = json.loads((tmp_path / outputs.MANIFEST).read_text())
+    assert set(note["files"]) == {"a", "b"}
 
 
 def test_nothing_stays_of_what_was_interrupted(tmp_path):

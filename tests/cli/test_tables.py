@@ -40,13 +40,16 @@ AWKWARD = [
     "c\x85b",
     "d\x0bb",
     "e\nb",
+    "f\rb",
+    "\r",
 ]
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz"])
 def test_names_stand_as_in_the_file(ending, tmp_path):
     """Text that looks like numbers or like nothing is a name, and what breaks lines is a part."""
-    table = pd.DataFrame({"item": AWKWARD, "who": "w", "says": ["None", "NA"] * 6 + ["None"]})
+    table = pd.DataFrame({"item": AWKWARD, "who": "w", "says": "None"})
+    table.loc[1::2, "says"] = "NA"
     file = tmp_path / f"labels{ending}"
     tables.write_table(table, file)
     given = columns(item="item", annotator="who", label="says")
@@ -54,6 +57,28 @@ def test_names_stand_as_in_the_file(ending, tmp_path):
     assert labels.num_labels == len(AWKWARD)
     assert set(labels.items) == set(AWKWARD)
     assert labels.classes == ("NA", "None")
+
+
+def test_space_at_the_beginning_of_rows_stays(tmp_path):
+    """Also where a part of the file ends that is read at once."""
+    names = [" " * 200 + str(number) for number in range(3000)]
+    tables.write_table({"item": names, "who": "w"}, tmp_path / "labels.csv.gz")
+    assert tables.read_table(tmp_path / "labels.csv.gz")["item"].tolist() == names
+
+
+def test_blank_lines_are_no_rows(tmp_path):
+    (tmp_path / "a.csv").write_text("\n \na,b\n1,2\n\n,\n  \n3,\n\n")
+    assert tables.read_table(tmp_path / "a.csv").to_numpy().tolist() == [["1", "2"], ["3", ""]]
+    (tmp_path / "b.csv").write_text("\n \n\n")
+    with pytest.raises(rt.errors.DataError, match="is not a readable CSV table"):
+        tables.read_table(tmp_path / "b.csv")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".jsonl.gz", ".parquet"])
+def test_numbers_keep_their_digits(ending, tmp_path):
+    numbers = [1 / 3, 1e-7 / 3, 2.0**60, 5e-324, -0.1]
+    tables.write_table({"one": numbers}, tmp_path / f"numbers{ending}")
+    assert list(map(float, tables.read_table(tmp_path / f"numbers{ending}")["one"])) == numbers
 
 
 def test_only_an_empty_cell_is_missing(tmp_path):
