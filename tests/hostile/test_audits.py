@@ -1,0 +1,223 @@
+"""Bad settings of audits, agreement, figures, calibration and the contract."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import raters as rt
+import raters.figures as fg
+from raters import checking, testing
+from raters.errors import DataError, SettingError
+from tests import hand
+from tests.hostile.table import (
+    NO_ARRAY,
+    NO_COUNT,
+    NO_FLAG,
+    NO_LIST,
+    NO_OBJECT,
+    NO_SEED,
+    NO_SHARE,
+    TABLE,
+    THING,
+    check_refused,
+    rows,
+    without,
+)
+
+VOTES = hand.votes(("a", "b", "x"), ("b", "c", "x"), ("a", "c", "y"), ("c", "a", "y"))
+MODEL = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=1.0)
+RNG = np.random.default_rng(0)
+RESULT = hand.result(
+    VOTES, reward=RNG.normal(size=(40, 3)), competence=RNG.normal(1, 0.3, size=(40, 2))
+)
+AUDIT = rt.audit(MODEL, RESULT, min_judgements=1)
+LABELS = rt.Labels.from_frame(
+    {"i": [1, 1, 2, 2], "k": [*"xyxy"], "l": [*"pqqq"]}, item="i", annotator="k", label="l"
+)
+RANKS = xr.Dataset({"reward": ("replicate", np.arange(20) % 10)}, attrs={"draws": 9})
+AUDITED = {"model": MODEL, "result": RESULT}
+NO_RESULT = (*NO_OBJECT, VOTES, AUDIT, xr.DataTree(), xr.Dataset())
+DROP = {"model": MODEL, "data": VOTES, "audit": AUDIT, "seed": 0, "progress": False}
+
+AUDITS = [
+    *rows(rt.audit, AUDITED, SettingError, "must be a model", model=(*NO_OBJECT, rt.BTL)),
+    *rows(rt.audit, AUDITED, SettingError, "choose a model", about="result", model=(rt.Pooled(),)),
+    *rows(rt.audit, AUDITED, DataError, "pass a result", result=NO_RESULT),
+    *rows(rt.audit, AUDITED, SettingError, "between 0 and 1|a number", level=NO_SHARE),
+    *rows(
+        rt.audit,
+        AUDITED,
+        SettingError,
+        "number",
+        threshold=("x", [0.5], float("nan"), float("inf"), True, THING),
+        margin=(0, -1, None, "x", float("inf"), float("nan")),
+    ),
+    *rows(rt.audit, AUDITED, SettingError, "whole number", min_judgements=(*NO_COUNT, -1)),
+    *rows(rt.audit, AUDITED, SettingError, "Costs", costs=(3, {}, "x", rt.Costs)),
+    *rows(rt.drop, DROP, SettingError, "must be an audit", audit=(None, 3, RESULT, {}, rt.Audit)),
+    *rows(rt.drop, DROP, SettingError, "must be a back-end", backend=("em", rt.PGEM, 3)),
+    *rows(rt.drop, DROP, SettingError, "whole number from 0", seed=NO_SEED),
+    *rows(rt.drop, DROP, SettingError, "read a table first|choose a model", data=(3, LABELS)),
+    *rows(rt.drop, DROP, SettingError, "true or false", progress=NO_FLAG),
+    *rows(rt.log_likelihood, AUDITED, SettingError, "text|choose one of", by=("items", 3, [], "")),
+    *rows(rt.predict, AUDITED, SettingError, "read a table first", questions=(3, "x", {}, [])),
+    *rows(rt.predict, AUDITED, DataError, "pass a result", result=NO_RESULT[:4]),
+    *rows(rt.model_of, {}, DataError, "pass a result", result=NO_RESULT),
+    *rows(rt.agreement, {"data": LABELS}, SettingError, "number|between", level=NO_SHARE),
+]
+
+FIGURES = [
+    *rows(fg.competences, {"audit": AUDIT}, SettingError, "whole number", most=(*NO_COUNT, 0, -1)),
+    *rows(fg.competences, {}, SettingError, "must be an audit", audit=(None, 3, RESULT, rt.Audit)),
+    *rows(fg.auditor, {"audit": AUDIT}, SettingError, "whole number", most=(0, None, "x")),
+    *rows(fg.confusions, {}, SettingError, "must be an audit", audit=(None, {}, RESULT)),
+    *rows(fg.certainty, {}, SettingError, "dataset|rewards", items=(3, "x", None, xr.Dataset())),
+    *rows(fg.rewards, {}, SettingError, "it must be a result", result=NO_RESULT),
+    *rows(fg.rewards, {"result": RESULT}, SettingError, "between 0 and 1|number", level=NO_SHARE),
+    *rows(fg.rewards, {"result": RESULT}, SettingError, "whole number", most=(0, -1, 1.5, "x")),
+    *rows(fg.ranks, {"result": RESULT}, SettingError, "whole number|at most", top=(0, 4, "x", 1.5)),
+    *rows(fg.profiles, {"result": RESULT}, SettingError, "fit", about="result", result=(RESULT,)),
+    *rows(
+        fg.reliability,
+        {"outcome": [0, 1]},
+        DataError,
+        "give numbers",
+        probability=without(NO_ARRAY),
+    ),
+    *rows(
+        fg.reliability,
+        {"probability": [0.2, 0.7]},
+        SettingError,
+        "must be equal|how often|from 0",
+        outcome=([1], [0, 2], [0, -1], 3),
+        about="outcome",
+    ),
+    *rows(
+        fg.reliability,
+        {"probability": [0.2, 0.7], "outcome": [0, 1]},
+        SettingError,
+        "whole number",
+        bins=(0, None, 1.5, "x"),
+    ),
+    *rows(fg.weights, {"solution": [0.5, 0.5]}, DataError, "give numbers", history=NO_ARRAY[:4]),
+    *rows(
+        fg.learning_curves,
+        {"curves": xr.Dataset()},
+        SettingError,
+        "text|dataset",
+        name=(None, 3, []),
+        curves=(None, 3, {}),
+    ),
+]
+
+CONTRACT = [
+    *rows(
+        checking.rank_bands, {"draws": 9, "replicates": 9}, SettingError, "number", draws=NO_COUNT
+    ),
+    *rows(
+        checking.rank_bands,
+        {"draws": 9, "replicates": 9},
+        SettingError,
+        "whole number|between",
+        replicates=(0, -1, None),
+        level=NO_SHARE[:5],
+    ),
+    *rows(checking.uniformity, {}, SettingError, "dataset|sbc", ranks=(None, 3, xr.Dataset())),
+    *rows(checking.plot_ranks, {}, SettingError, "dataset|sbc", ranks=(None, {}, xr.Dataset())),
+    *rows(
+        checking.sbc,
+        {"model": MODEL, "questions": VOTES, "backend": rt.PGEM(), "seed": 0},
+        SettingError,
+        "must be a model|must be a back-end|read a table|whole number",
+        model=(None, rt.BTL),
+        questions=(None, {}),
+        backend=(None, "em", rt.PGEM),
+        seed=(-1, None),
+        replicates=(0, 1, "x"),
+        draws=(0, None),
+    ),
+    *rows(
+        checking.geweke,
+        {"model": MODEL, "questions": VOTES, "seed": 0},
+        SettingError,
+        "must be a model|whole number",
+        model=(None, rt.BTL),
+        chains=(0, "x", 10**30),
+        sweeps=(0, None),
+        seed=NO_SEED[:4],
+    ),
+    *rows(
+        testing.check_model,
+        {"model": MODEL, "data": VOTES},
+        SettingError,
+        "must be a model|read a table|choose a model|whole number",
+        model=(None, "BTL", rt.BTL),
+        data=(None, {}, LABELS),
+        seed=(-1, "x"),
+    ),
+    *rows(
+        testing.check_backend,
+        {"backend": rt.PGEM(), "model": MODEL, "data": VOTES},
+        SettingError,
+        "must be a back-end|read a table",
+        backend=(None, rt.PGEM, "em"),
+        data=(None, 3),
+    ),
+    *rows(
+        testing.check_result,
+        {"result": RESULT, "model": MODEL, "data": VOTES},
+        SettingError,
+        "a result|a model|read a table",
+        result=(None, {}, 3),
+        model=(3,),
+        data=(None,),
+    ),
+]
+
+KIND = rt.kinds.kind_named("comparisons")
+KINDS = [
+    *rows(rt.register, {}, SettingError, "rt.Kind", kind=(*NO_OBJECT, rt.Kind)),
+    *rows(
+        lambda **changes: dataclasses.replace(KIND, **changes),
+        {},
+        SettingError,
+        "it must be|give one reader|a tuple of classes|in models",
+        data=(None, 3, dict),
+        readers=(None, 3, (), [3]),
+        words=(None, "vote", ("vote", "votes")),
+        quantities=(3, "x"),
+        threshold=("x", [1], float("nan")),
+        sections=(None, 3),
+        needs=(None, 3, [1]),
+        models=(None, rt.BTL),
+        name=(3, None, b"x"),
+    ),
+    *rows(
+        rt.Reader,
+        {"read": rt.Comparisons.from_frame},
+        SettingError,
+        "a function|a list",
+        read=(None, 3, "from_frame"),
+        steps=NO_LIST[:3],
+        bad_rows=(3, "x"),
+    ),
+]
+
+
+@pytest.mark.parametrize(TABLE, [*AUDITS, *FIGURES, *CONTRACT, *KINDS])
+def test_audits(function, arguments, kind, parameter, remedy):
+    check_refused(function, arguments, kind, parameter, remedy)
+
+
+def test_labels_of_nan_are_no_traceback_after_a_fit():
+    """A fit that diverged ends with warnings, and not with an error about an assignment."""
+    nan = np.full((1, 5, 2, 2, 2), np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        said = rt.DawidSkene().fit_warnings({"confusion": nan}, np.full((2, 2), np.nan), LABELS)
+    assert said == ()

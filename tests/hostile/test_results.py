@@ -1,0 +1,301 @@
+"""Results that were altered, in memory or in their file."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import raters as rt
+import raters.figures as fg
+from raters.cli.fitting import read_result
+from raters.errors import RatersError
+from tests import hand
+
+VOTES = hand.votes(("a", "b", "x"), ("b", "c", "x"), ("a", "c", "y"), ("c", "a", "y"))
+MODEL = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=1.0)
+POOL = rt.Candidates.pairs(items=["a", "b", "c"], annotators=["x", "y"])
+RANDOM = rt.Policy(score=rt.acquisition.Random())
+LABELS = rt.Labels.from_frame(
+    {"i": [1, 1, 2, 2], "k": [*"xyxy"], "l": [*"pqqq"]}, item="i", annotator="k", label="l"
+)
+
+
+def of_votes() -> xr.DataTree:
+    rng = np.random.default_rng(0)
+    result = hand.result(
+        VOTES, reward=rng.normal(size=(40, 3)), competence=rng.normal(1, 0.3, size=(40, 2))
+    )
+    return with_model(result, MODEL)
+
+
+def of_labels() -> xr.DataTree:
+    """Two draws of Pooled by hand, with the probabilities of classes."""
+    axes = ("chain", "draw")
+    coords = {"chain": [0], "draw": [0, 1], "true_class": ["p", "q"], "label": ["p", "q"]}
+    posterior = xr.Dataset(
+        {
+            "confusion": ((*axes, "true_class", "label"), np.full((1, 2, 2, 2), 0.5)),
+            "prevalence": ((*axes, "true_class"), np.full((1, 2, 2), 0.5)),
+        },
+        coords,
+    )
+    classes = {"responsibility": (("item", "true_class"), np.full((2, 2), 0.5))}
+    groups = {name: xr.Dataset(columns) for name, columns in LABELS.groups().items()}
+    tree = xr.DataTree.from_dict(
+        {"posterior": posterior, "classes": xr.Dataset(classes, {"item": [1, 2]})} | groups
+    )
+    tree.attrs.update(LABELS.flags() | {"data": "raters.judgements.labels:Labels"})
+    return with_model(tree, rt.Pooled())
+
+
+def with_model(result: xr.DataTree, model: rt.Model) -> xr.DataTree:
+    result.attrs["model"] = rt.fitting.storage.to_json(model)
+    return result
+
+
+def votes_verbs(result):
+    """Each verb that reads a result of votes, as a function of nothing."""
+    return {
+        "audit": lambda: rt.audit(MODEL, result),
+        "predict": lambda: rt.predict(MODEL, result),
+        "log_likelihood": lambda: rt.log_likelihood(MODEL, result),
+        "suggest": lambda: rt.suggest(MODEL, result, POOL, policy=RANDOM),
+        "start": lambda: rt.fit(MODEL, VOTES, rt.PGEM(), seed=0, start=result, progress=False),
+    }
+
+
+def labels_verbs(result):
+    model = rt.Pooled()
+    return {
+        "predict": lambda: rt.predict(model, result),
+        "log_likelihood": lambda: rt.log_likelihood(model, result),
+        "start": lambda: rt.fit(model, LABELS, rt.PGEM(), seed=0, start=result, progress=False),
+    }
+
+
+def changed(group, **variables):
+    """A change of variables of a group; None leaves one out."""
+
+    def change(result):
+        table = result[group].to_dataset()
+        for name, make in variables.items():
+            own = table[name]
+            table = table.drop_vars(name)
+            if make is not None:
+                table = table.assign({name: make(own)})
+        result[group] = xr.DataTree(table)
+
+    return change
+
+
+def attribute(name, value=None):
+    def change(result):
+        del result.attrs[name]
+        if value is not None:
+            result.attrs[name] = value
+
+    return change
+
+
+def group(name, table=None):
+    def change(result):
+        del result[name]
+        if table is not None:
+            result[name] = xr.DataTree(table)
+
+    return change
+
+
+def at_posterior(make):
+    def change(result):
+        result["posterior"] = xr.DataTree(make(result["posterior"].to_dataset()))
+
+    return change
+
+
+def as_text(own):
+    return own.astype(str)
+
+
+def renamed(own):
+    return own.rename({own.dims[-1]: "zz"})
+
+
+DRAWS = {
+    "text": changed("posterior", reward=as_text),
+    "complex": changed("posterior", reward=lambda own: own.astype(complex)),
+    "flags": changed("posterior", reward=lambda own: own > 0),
+    "another axis": changed("posterior", reward=renamed),
+    "transposed": changed("posterior", reward=lambda own: own.transpose("draw", "chain", "item")),
+    "no site": changed("posterior", competence=None),
+    "no chain": at_posterior(lambda table: table.drop_vars("chain")),
+    "no draws": at_posterior(lambda table: table.isel(draw=slice(0, 0))),
+    "one item": at_posterior(lambda table: table.isel(item=[0])),
+    "sorted otherwise": at_posterior(lambda table: table.sortby("item", ascending=False)),
+    "other names": at_posterior(lambda table: table.assign_coords(item=["a", "b", "zz"])),
+    "no posterior": group("posterior"),
+    "empty": group("posterior", xr.Dataset()),
+}
+DATA = {
+    "no outcomes": group("observed_data"),
+    "no outcome": changed("observed_data", outcome=None),
+    "text as outcome": changed("observed_data", outcome=as_text),
+    "outcomes of 7": changed("observed_data", outcome=lambda own: own + 7),
+    "outcome of NaN": changed("observed_data", outcome=lambda own: own * np.nan),
+    "no codes": changed("constant_data", first_code=None),
+    "codes of nobody": changed("constant_data", annotator_code=lambda own: own + 9),
+    "codes below 0": changed("constant_data", first_code=lambda own: own - 9),
+    "codes as text": changed("constant_data", second_code=as_text),
+    "flags as codes": changed("constant_data", second_code=lambda own: own > 0),
+    "no data": group("constant_data"),
+    "items of JSON": attribute("items", "{"),
+    "items of a number": attribute("items", "3"),
+    "items of an object": attribute("items", '{"a": 1}'),
+    "fewer items": attribute("items", '["a"]'),
+    "one item twice": attribute("items", '["a", "a", "b"]'),
+    "nested items": attribute("items", '[["a"], "b", "c"]'),
+    "no items": attribute("items"),
+    "no annotators": attribute("annotators"),
+    "annotators as a number": attribute("annotators", 3),
+    "annotators as an array": attribute("annotators", np.array([1, 2])),
+    "order of NaN": attribute("ordered", "NaN"),
+    "no container": attribute("data"),
+    "another container": attribute("data", "os:system"),
+    "a container of a number": attribute("data", 3),
+    "a container of an array": attribute("data", np.array([1, 2])),
+    "another model": attribute("model", rt.fitting.storage.to_json(rt.BTL())),
+    "a model of an array": attribute("model", np.array([1, 2])),
+    "a model of a number": attribute("model", 3),
+}
+
+
+@pytest.mark.parametrize("change", [*DRAWS.values(), *DATA.values()], ids=[*DRAWS, *DATA])
+def test_altered_results_of_votes(change):
+    result = of_votes()
+    change(result)
+    for name, verb in votes_verbs(result).items():
+        with pytest.raises(RatersError) as caught:
+            verb()
+        message = str(caught.value)
+        assert caught.value.expected or "altered" in message, (name, message)
+        assert len(message) <= 600, name
+
+
+LABEL_CHANGES = {
+    "no classes": group("classes"),
+    "empty classes": group("classes", xr.Dataset()),
+    "classes as text": changed("classes", responsibility=as_text),
+    "classes of another axis": changed("classes", responsibility=renamed),
+    "flags as codes": changed("constant_data", item_code=lambda own: own > 0),
+    "codes of NaN": changed("constant_data", item_code=lambda own: own * np.nan),
+    "codes below 0": changed("constant_data", item_code=lambda own: own - 9),
+    "no item codes": changed("constant_data", item_code=None),
+    "no items": attribute("items"),
+    "items of null": attribute("items", "null"),
+    "no label": changed("observed_data", label_code=None),
+    "labels of nothing": changed("observed_data", label_code=lambda own: own + 9),
+    "classes of JSON": attribute("classes", "["),
+    "no class": changed("posterior", prevalence=None),
+    "one class": at_posterior(lambda table: table.isel(true_class=[0])),
+    "names of others": at_posterior(lambda table: table.assign_coords(label=["q", "p"])),
+}
+
+
+@pytest.mark.parametrize("change", LABEL_CHANGES.values(), ids=LABEL_CHANGES)
+def test_altered_results_of_labels(change):
+    result = of_labels()
+    change(result)
+    for name, verb in labels_verbs(result).items():
+        if name == "start" and change in list(LABEL_CHANGES.values())[:4]:
+            continue  # Nothing starts from probabilities of classes.
+        with pytest.raises(RatersError) as caught:
+            verb()
+        assert len(str(caught.value)) <= 600, name
+
+
+def test_what_was_not_altered_is_read():
+    assert rt.predict(MODEL, of_votes()).sizes["comparison"] == VOTES.num_comparisons
+    assert rt.predict(rt.Pooled(), of_labels()).dims[-2:] == ("item", "true_class")
+
+
+MODELS = (
+    "",
+    "{",
+    "null",
+    "[]",
+    "3",
+    '"x"',
+    '["a", "b"]',
+    "NaN",
+    '{"class": 3, "fields": {}}',
+    '{"class": "os:system", "fields": {}}',
+    '{"class": "raters.models.comparisons.btl:BTL"}',
+    '{"class": "raters.models.comparisons.btl:BTL", "fields": []}',
+    '{"class": "raters.models.comparisons.btl:BTL", "fields": {"nope": 1}}',
+    '{"class": "raters.models.comparisons.btl:BTL", "fields": {"reward_scale": -1}}',
+    '{"class": "raters.inference.svi:SVI", "fields": {}}',
+    "[" * 100_000,
+)
+
+
+@pytest.mark.parametrize("text", MODELS, ids=lambda text: text[:60])
+def test_models_that_a_result_cannot_have(text):
+    result = of_votes()
+    result.attrs["model"] = text
+    with pytest.raises(RatersError, match=r"cannot rebuild the model|does not say") as caught:
+        rt.model_of(result)
+    assert len(str(caught.value)) <= 600
+
+
+@pytest.mark.parametrize(
+    "change", [DRAWS[name] for name in ("text", "no draws", "another axis", "no posterior")]
+)
+def test_figures_of_altered_results(change):
+    result = of_votes()
+    change(result)
+    for draw in (fg.rewards, fg.ranks):
+        with pytest.raises(RatersError, match=r"a result"):
+            draw(result)
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Bytes of a stored result."""
+    file = tmp_path_factory.mktemp("stored") / "r.nc"
+    of_votes().to_netcdf(file)
+    return file.read_bytes()
+
+
+CONTENTS = {
+    "nothing": lambda whole: b"",
+    "text": lambda whole: b"hello",
+    "half of it": lambda whole: whole[: len(whole) // 2],
+    "all but the end": lambda whole: whole[:-100],
+    "a head alone": lambda whole: whole[:8] + b"junk" * 50,
+    "netCDF 3": lambda whole: b"CDF\x01junk",
+    "zeros": lambda whole: b"\0" * 4096,
+    "a table": lambda whole: b"winner,loser\na,b\n",
+    "JSON": lambda whole: json.dumps({"posterior": []}).encode(),
+}
+
+
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+def test_files_that_are_no_result(content, stored, tmp_path):
+    file = tmp_path / "r.nc"
+    file.write_bytes(content(stored))
+    with pytest.raises(RatersError, match="give what raters fit wrote") as caught:
+        read_result(file)
+    assert len(str(caught.value)) <= 600
+
+
+def test_a_netcdf_file_of_others(tmp_path):
+    xr.Dataset({"x": [1]}).to_netcdf(tmp_path / "r.nc")
+    for file in (tmp_path / "r.nc", tmp_path, tmp_path / "none.nc"):
+        with pytest.raises(RatersError, match=r"give what raters fit wrote|directory|no file"):
+            read_result(file)
