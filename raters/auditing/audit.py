@@ -16,6 +16,7 @@ from raters.errors import SettingError
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, check_model, draws_of, program_of
 from raters.inference import Backend
+from raters.inference.mixing import FEWEST_DRAWS
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array, plural, shorten
 from raters.kinds import AuditLimits, Quantities, kind_of
@@ -381,7 +382,7 @@ def _rule(many: str, judged: str, threshold: float, least: int, costs: Costs) ->
     """The rule in words; `many` is the word for judgements."""
     return (
         f"Verdict: with fewer than {least} {many}, 'too few judgements'; with fewer than"
-        f" {precision.FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the"
+        f" {FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the"
         f" expected costs, with p = P({judged} < {threshold:g}): keep {costs.keep_bad:g}·p,"
         f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}."
     )

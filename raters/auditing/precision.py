@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
 
-from raters.inference.mixing import known, mixing
-from raters.program import Program
-
-# With fewer effective draws there is no verdict: a probability of one half is known within .05.
-FEWEST_DRAWS = 100
+from raters.inference.mixing import FEWEST_DRAWS, Mixing, known, mixing
+from raters.program import Program, Site
 
 
-def effective_draws(program: Program[Any], result: xr.DataTree) -> Float[np.ndarray, " judge"]:
+def mixing_of(
+    program: Program[Any], result: xr.DataTree, sites: Mapping[str, Site] | None = None
+) -> dict[str, Mixing]:
+    """Mixing of the draws of each site.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    sites : mapping of str to Site, optional
+        Default: all of the program.
+
+    Returns
+    -------
+    dict of str to Mixing
+        Without entries for draws that are not finite, or fewer than four of a chain.
+    """
+    posterior = result["posterior"]
+    draws = {
+        name: posterior[name].transpose("chain", "draw", *site.dims).values
+        for name, site in (program.sites if sites is None else sites).items()
+    }
+    return {name: mixing(values) for name, values in draws.items()} if known(draws) else {}
+
+
+def effective_draws(
+    program: Program[Any], result: xr.DataTree, mixed: Mapping[str, Mixing] | None = None
+) -> Float[np.ndarray, " judge"]:
     """Effective number of draws behind each judge: the smallest over the entries of their sites.
 
     Parameters
     ----------
     program : Program
     result : xarray.DataTree
+    mixed : mapping of str to Mixing, optional
+        Of all sites, where it is known already.
 
     Returns
     -------
@@ -30,22 +57,19 @@ def effective_draws(program: Program[Any], result: xr.DataTree) -> Float[np.ndar
         judges, the smallest over all sites. At most the number that a corrected approximation
         records; see `raters.inference.importance`.
     """
-    posterior, judge = result["posterior"], program.data.judge
-    judges = len(program.data.judges)
+    judge, judges = program.data.judge, len(program.data.judges)
     recorded = float(result.attrs.get("min_ess", np.inf))
     most = recorded if "pareto_k" in result.attrs else np.inf
     of_judges = {name: site for name, site in program.sites.items() if judge in site.dims}
-    draws = {
-        name: posterior[name].transpose("chain", "draw", *site.dims).values
-        for name, site in (of_judges or program.sites).items()
-    }
-    if not known(draws):
+    sites = of_judges or program.sites
+    mixed = mixing_of(program, result, sites) if mixed is None else mixed
+    if not mixed:
         return np.zeros(judges)
     smallest = np.full(judges, np.inf)
-    for name, values in draws.items():
-        ess = mixing(values).ess
+    for name, site in sites.items():
+        ess = mixed[name].ess
         if of_judges:
-            of_each = np.moveaxis(ess, of_judges[name].dims.index(judge), 0).reshape(judges, -1)
+            of_each = np.moveaxis(ess, site.dims.index(judge), 0).reshape(judges, -1)
         else:
             of_each = np.broadcast_to(ess.ravel(), (judges, ess.size))
         smallest = np.minimum(smallest, of_each.min(1))
@@ -53,7 +77,7 @@ def effective_draws(program: Program[Any], result: xr.DataTree) -> Float[np.ndar
 
 
 def enough(program: Program[Any], result: xr.DataTree) -> Bool[np.ndarray, " judge"]:
-    """Whether the draws are enough for a verdict on each judge.
+    """True for each judge whose draws are enough for a verdict.
 
     Parameters
     ----------

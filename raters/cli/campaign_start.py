@@ -214,7 +214,7 @@ def _kind_of_names(columns: ColumnOptions) -> tuple[Kind, list[str]]:
 
 
 def _rule(options: CampaignOptions, parts: _Parts) -> Any:
-    """When to stop: by the classes of the items, or by their order."""
+    """Rule of stopping: by the classes of the items, or by their order."""
     if options.until is None:
         return None
     has_truth = Program(parts.model, parts.pool).has_truth

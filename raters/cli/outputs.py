@@ -141,7 +141,7 @@ def to_netcdf(result: xr.DataTree, path: Path) -> None:
 
 @contextmanager
 def if_interrupted(text: str) -> Iterator[None]:
-    """What to say of an interruption, unless it says something itself.
+    """Give an interruption a text, unless it has one.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def if_interrupted(text: str) -> Iterator[None]:
 
 @contextmanager
 def already(text: str) -> Iterator[None]:
-    """What is written already, to say when the rest cannot be written or printed or is interrupted.
+    """Add what is written already to an error or an interruption of the rest.
 
     Parameters
     ----------

@@ -11,9 +11,8 @@ from jaxtyping import Float
 
 from raters.errors import ConvergenceWarning
 from raters.inference.base import Draws
+from raters.inference.mixing import FEWEST_DRAWS
 
-# Fewer draws show no tail of their weights.
-_FEWEST = 100
 # With fewer effective draws than one in so many, a correction would repeat few draws often.
 _WORST = 10
 
@@ -73,14 +72,15 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
     if "log_q" not in draws.stats:
         _warn(
             "the draws have not been checked against the posterior: the density of this"
-            f" approximation is not computed for these {_size(draws):,} parameters; means and"
-            " intervals may be off, and exact sampling, with PGGibbs or NUTS, shows by how much"
+            f" approximation is not known ({_size(draws):,} parameters); means and intervals may be"
+            " off, and exact sampling, with PGGibbs or NUTS, shows by how much"
         )
         return _with_facts(draws, pareto_k=np.nan)
-    if number < _FEWEST:
+    # Fewer draws show no tail of their weights.
+    if number < FEWEST_DRAWS:
         _warn(
             f"{number} draws are too few to check them against the posterior; draw at least"
-            f" {_FEWEST}, and better 1000"
+            f" {FEWEST_DRAWS}, and better 1000"
         )
         return _with_facts(draws, pareto_k=np.nan)
     log_weight, k = _smoothed(draws.stats["log_p"].ravel() - draws.stats["log_q"].ravel())
@@ -95,11 +95,11 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
             " with PGGibbs or NUTS, for what is acted upon"
         )
         return _with_facts(draws, pareto_k=k)
-    if ess < _FEWEST:
+    if ess < FEWEST_DRAWS:
         _warn(
             f"the draws, corrected by importance weights (Pareto k̂ {k:.2f}), hold as much as"
-            f" {ess:.0f} draws of the posterior (should be at least {_FEWEST}); draw more, or use"
-            " exact sampling, with PGGibbs or NUTS"
+            f" {ess:.0f} draws of the posterior (should be at least {FEWEST_DRAWS}); draw more, or"
+            " use exact sampling, with PGGibbs or NUTS"
         )
     return _with_facts(_resampled(draws, weight, rng), pareto_k=k, min_ess=ess)
 

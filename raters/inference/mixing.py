@@ -10,8 +10,13 @@ from jaxtyping import Float
 
 from raters.errors import ConvergenceWarning
 
-# Both need halves of a chain.
-_FEWEST = 4
+# Above this R-hat, chains disagree.
+LARGEST_RHAT = 1.01
+# Below this number of effective draws little is known: a probability of one half within .1. Of
+# several chains, each is to have so many.
+FEWEST_DRAWS = 100
+# Both diagnostics need halves of a chain.
+_FEWEST_OF_CHAIN = 4
 
 
 class Mixing(NamedTuple):
@@ -58,7 +63,7 @@ def mixing(draws: Float[np.ndarray, "chain draw *entry"]) -> Mixing:
 
 
 def known(values: dict[str, np.ndarray]) -> bool:
-    """Whether draws are enough, and finite, for `mixing`.
+    """True if draws are enough, and finite, for `mixing`.
 
     Parameters
     ----------
@@ -68,7 +73,7 @@ def known(values: dict[str, np.ndarray]) -> bool:
     -------
     bool
     """
-    return next(iter(values.values())).shape[1] >= _FEWEST and all(
+    return next(iter(values.values())).shape[1] >= _FEWEST_OF_CHAIN and all(
         np.isfinite(draws).all() for draws in values.values()
     )
 
@@ -128,7 +133,7 @@ def _warn_of_unknown(values: dict[str, np.ndarray]) -> None:
         " result"
         if broken
         else f"{number} draw(s) of a chain say nothing of its convergence; draw at least"
-        f" {_FEWEST}, and better 1000",
+        f" {_FEWEST_OF_CHAIN}, and better 1000",
         ConvergenceWarning,
         stacklevel=4,
     )
@@ -138,15 +143,16 @@ def _warn_of_mixing(
     worst_rhat: tuple[str, float], worst_ess: tuple[str, float], chains: int
 ) -> None:
     """Warn of the worst variables when their diagnostics are poor."""
-    if worst_rhat[1] > 1.01 or worst_ess[1] < 100 * chains:
+    wanted = FEWEST_DRAWS * chains
+    if worst_rhat[1] > LARGEST_RHAT or worst_ess[1] < wanted:
         rhat = (
-            f"largest R-hat {worst_rhat[1]:.3f} ({worst_rhat[0]}; should be at most 1.01)"
+            f"largest R-hat {worst_rhat[1]:.3f} ({worst_rhat[0]}; should be at most {LARGEST_RHAT})"
             if worst_rhat[0]
             else "R-hat needs two chains"
         )
         warnings.warn(
             f"the chains have not mixed well: {rhat}, smallest bulk effective sample size"
-            f" {worst_ess[1]:.0f} ({worst_ess[0]}; should be at least {100 * chains}); draw more",
+            f" {worst_ess[1]:.0f} ({worst_ess[0]}; should be at least {wanted}); draw more",
             ConvergenceWarning,
             stacklevel=4,
         )

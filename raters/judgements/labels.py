@@ -307,7 +307,7 @@ class Labels(SideInformation):
             )
 
     def _is_comparable(self) -> bool:
-        """Whether an item has labels by two annotators, or a known true class."""
+        """True if an item has labels by two annotators, or a known true class."""
         if self.truth is not None and (np.asarray(self.truth) >= 0).any():
             return True
         real = slice(None) if self.count is None else np.asarray(self.count) > 0

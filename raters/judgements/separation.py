@@ -15,7 +15,7 @@ _FEW = 100_000
 
 
 def is_even(votes: Comparisons) -> bool:
-    """Whether each row has as many wins for the one side as for the other.
+    """True if each row has as many wins for the one side as for the other.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def is_even(votes: Comparisons) -> bool:
 
 
 def is_separated(votes: Comparisons) -> bool:
-    """Whether the graph of who won against whom has several arcs and no cycle.
+    """True if the graph of who won against whom has several arcs and no cycle.
 
     Ford (1957), American Mathematical Monthly 64, 28–33: without such a cycle through all items
     there are no most likely finite rewards.

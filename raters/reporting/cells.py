@@ -54,7 +54,7 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
 
 
 def quoting_of(table: pd.DataFrame) -> Literal[0, 2]:
-    """How to quote the cells of a CSV, so that carriage returns stay within cells.
+    """Quoting of the cells of a CSV, so that carriage returns stay within cells.
 
     `csv` leaves a carriage return unquoted, where readers see the end of a row.
 

@@ -13,12 +13,12 @@ import xarray as xr
 
 from raters.auditing.audit import Audit
 from raters.auditing.pairwise import pairwise
-from raters.auditing.precision import FEWEST_DRAWS
 from raters.errors import DataWarning
+from raters.inference.mixing import FEWEST_DRAWS
 from raters.judgements.base import Judgements
 from raters.kinds import AuditContext, Column, Kind, Section, Table, kind_of
 from raters.program import Program
-from raters.reporting import convergence, facts, sentences
+from raters.reporting import convergence, facts, sentences, steps
 from raters.reporting.cite import known_entries
 from raters.reporting.sections import sections_of
 
@@ -61,7 +61,7 @@ def facts_of(
         "agreement": _agreement(data, audit, people),
         "convergence": fitted,
         "next": (
-            convergence.steps(real, people, fitted, command)
+            steps.next_steps(real, people, fitted, command)
             | {
                 "questions": [] if questions is None else questions,
                 "question_columns": [
@@ -196,7 +196,7 @@ def _answer(
     text = {
         "sentence": sentences.answer(numbers, audit, kind.words),
         "not_final": sentences.not_final(fitted),
-        "sure": sentences.sure(numbers, audit, kind.words, fitted),
+        "sure": sentences.sure(numbers, audit, kind.words),
     }
     return text | {"relied_on": fitted["relied_on"]} | numbers
 

@@ -35,8 +35,8 @@ class Report:
         - ``kind`` (such as ``"comparisons"``), ``judge`` (axis of those who are audited),
           ``judged`` (quantity that is compared with the threshold), ``words`` (for one and for many
           judgements);
-        - ``answer``: counts of the verdicts, names, expected mistakes and costs, and reasons why it
-          is ``not_final``;
+        - ``answer``: counts of the verdicts, names, expected mistakes and costs, as a ``sentence``
+          and how ``sure`` it is, and the reasons why it is ``not_final``;
         - ``columns`` and ``annotators``: the audit's table with reasons, those who should go first;
         - ``worlds``: where two mirrored worlds are possible, their probabilities, and None
           elsewhere; each annotator then has ``worlds`` too;
@@ -104,7 +104,8 @@ class Report:
             ) from error
 
     def __str__(self) -> str:
-        return "\n".join([self.facts["answer"]["sentence"], *self.facts["answer"]["sure"]])
+        answer = self.facts["answer"]
+        return "\n".join([answer["sentence"], *answer["not_final"], *answer["sure"]])
 
     def __repr__(self) -> str:
         return f"Report({self.facts['title']!r}: {self.facts['answer']['sentence']!r})"

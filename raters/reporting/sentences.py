@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from raters.auditing.precision import FEWEST_DRAWS
+from raters.inference.mixing import FEWEST_DRAWS
 from raters.judgements.display import isolated
 from raters.judgements.names import plural
 from raters.kinds import Words
@@ -90,11 +90,9 @@ def answer(numbers: Mapping[str, Any], audit: Audit, words: Words) -> str:
     return f"{'; '.join(parts)}; {keep:,} can stay.{few}"
 
 
-def sure(
-    numbers: Mapping[str, Any], audit: Audit, words: Words, fitted: Mapping[str, Any]
-) -> list[str]:
+def sure(numbers: Mapping[str, Any], audit: Audit, words: Words) -> list[str]:
     """Describe the uncertainty of the verdicts, and their expected cost."""
-    counts, lines = numbers["counts"], not_final(fitted)
+    counts, lines = numbers["counts"], []
     drop, keep = counts["drop"], counts["keep"]
     if drop:
         lines.append(_wrong_drops(drop, numbers, audit))
@@ -126,7 +124,7 @@ def not_final(fitted: Mapping[str, Any]) -> list[str]:
     if fitted["open"]:
         unsettled = (
             f"the verdicts of {listing(fitted['open'])} may still change, see “Can the numbers be"
-            " relied on?”; the others stand"
+            " relied on?”; a longer run would hardly change the others"
         )
     reasons = ([] if fitted["settled"] else [unsettled]) + list(fitted["fit_warnings"])
     return [f"Not final: {reason}." for reason in reasons]

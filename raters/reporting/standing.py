@@ -1,4 +1,5 @@
-"""Conclusions of a report that stand although the chains have not mixed as well as is wanted."""
+"""Conclusions of a report that a longer run would not change, although the chains have not mixed as
+well as is wanted."""
 
 from __future__ import annotations
 
@@ -7,20 +8,17 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 
 from raters.auditing.audit import Audit, verdicts
-from raters.auditing.precision import FEWEST_DRAWS, effective_draws, margin_of_error
-from raters.inference.mixing import known, mixing
+from raters.auditing.precision import effective_draws, margin_of_error, mixing_of
+from raters.inference.mixing import FEWEST_DRAWS, LARGEST_RHAT
 from raters.program import Program
-
-# R-hat above which chains disagree, and effective draws of each chain below which they are short.
-LARGEST_RHAT = 1.01
-SHORT = 100
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What has not mixed, and what hangs on it.
+    """Sites that have not mixed, and the conclusions that hang on them.
 
     Attributes
     ----------
@@ -41,7 +39,7 @@ class Standing:
 
     @property
     def all_stands(self) -> bool:
-        """Whether everything that a report states stands."""
+        """True if a longer run would change no verdict and no value."""
         return not self.verdicts and not self.values
 
 
@@ -53,29 +51,26 @@ def standing(program: Program[Any], result: xr.DataTree, audit: Audit) -> Standi
     Standing or None
         None where there are not two chains of enough finite draws to tell.
     """
-    posterior = result["posterior"]
-    draws = {
-        name: posterior[name].transpose("chain", "draw", *site.dims).values
-        for name, site in program.sites.items()
-    }
-    chains = posterior.sizes["chain"]
-    if chains < 2 or not known(draws):
+    chains = result["posterior"].sizes["chain"]
+    if chains < 2 or not (mixed := mixing_of(program, result)):
         return None
-    poor, values = {}, []
-    for name, site in program.sites.items():
-        of_site = mixing(draws[name])
-        worst = float(of_site.rhat.max(initial=1.0)), float(of_site.ess.min(initial=np.inf))
-        if worst[0] > LARGEST_RHAT or worst[1] < SHORT * chains:
-            poor[name] = worst
-        if site.dims and worst[1] < FEWEST_DRAWS:
-            values.append(name)
-    return Standing(poor, _open(program, result, audit), values)
+    worst = {
+        name: (float(site.rhat.max(initial=1.0)), float(site.ess.min(initial=np.inf)))
+        for name, site in mixed.items()
+    }
+    poor = {
+        name: (rhat, ess)
+        for name, (rhat, ess) in worst.items()
+        if rhat > LARGEST_RHAT or ess < FEWEST_DRAWS * chains
+    }
+    values = [name for name in poor if program.sites[name].dims and worst[name][1] < FEWEST_DRAWS]
+    return Standing(poor, _open(audit, effective_draws(program, result, mixed)), values)
 
 
-def _open(program: Program[Any], result: xr.DataTree, audit: Audit) -> list[Any]:
-    """Judges whose verdict may change."""
+def _open(audit: Audit, draws: Float[np.ndarray, " judge"]) -> list[Any]:
+    """Judges whose verdict may change, by the effective draws behind each."""
     verdict, p_below = audit.table["verdict"].values, audit.table["p_below"].values
-    error = margin_of_error(p_below, effective_draws(program, result))
+    error = margin_of_error(p_below, draws)
     lower, upper = (
         verdicts(np.clip(p_below + sign * error, 0, 1), audit.costs) for sign in (-1, 1)
     )

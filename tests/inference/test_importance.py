@@ -68,7 +68,7 @@ def test_far_draws_stay_with_a_warning(draws) -> None:
     ("draws", "said"),
     [
         (drawn(0, 1, 50), "50 draws are too few"),
-        (drawn(0, 1)._replace(stats={}), "not computed for these 3 parameters"),
+        (drawn(0, 1)._replace(stats={}), r"not known \(3 parameters\)"),
         (drawn(0, 1)._replace(values={"x": np.full((1, 4000, 3), np.nan)}), "are not finite"),
         (drawn(0, 1)._replace(stats={"log_p": np.full((1, 4000), np.nan)} | {
             "log_q": np.zeros((1, 4000))}), "far from the posterior"),

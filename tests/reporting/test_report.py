@@ -16,8 +16,8 @@ from raters.auditing.pairwise import pairwise
 from raters.errors import SettingError
 from raters.fitting.storage import to_json
 from raters.inference import Backend
-from raters.reporting import convergence, render, sentences
 from raters.reporting import page as report_page
+from raters.reporting import render, sentences, steps
 from tests import hand
 from tests.refusals import raises_about
 
@@ -380,7 +380,7 @@ def test_what_a_longer_run_does_not_mend(monkeypatch):
     facts = mixed.facts["convergence"]
     assert (facts["settled"], facts["relied_on"], "line" in facts) == (True, False, False)
     assert mixed.facts["answer"]["relied_on"] is False
-    assert mixed.facts["answer"]["sure"][0] == f"Not final: {warning}."
+    assert mixed.facts["answer"]["not_final"][0] == f"Not final: {warning}."
     assert mixed.facts["next"]["steps"][0] == {"what": f"T{warning[1:]}.", "line": None}
     assert "If they then still should go" in mixed.facts["next"]["steps"][1]["what"]
     assert (
@@ -392,7 +392,7 @@ def test_what_a_longer_run_does_not_mend(monkeypatch):
     both = rt.report(
         model, recorded(model, result, 2, rt.NUTS(), max_rhat=1.2, min_ess=900.0), audit
     )
-    assert "has not settled" in both.facts["answer"]["sure"][0]
+    assert "has not settled" in both.facts["answer"]["not_final"][0]
     assert "rt.NUTS(" in both.facts["next"]["steps"][0]["line"]
 
 
@@ -547,8 +547,8 @@ def test_verdicts_that_may_change_are_named():
     report = rt.report(model, result, audit)
     fitted = report.facts["convergence"]
     assert (fitted["settled"], fitted["open"]) == (False, ["good"])
-    assert "the verdicts of good may still change" in report.facts["answer"]["sure"][0]
-    assert "the others stand" in report.facts["answer"]["sure"][0]
+    assert "the verdicts of good may still change" in report.facts["answer"]["not_final"][0]
+    assert "would hardly change the others" in report.facts["answer"]["not_final"][0]
     assert "acting on the verdicts of good" in report.facts["next"]["steps"][0]["what"]
 
 
@@ -607,20 +607,20 @@ def test_who_has_answered_everything_is_to_be_asked_something_new():
     complete = rt.datasets.label_crowd(
         num_items=5, num_annotators=3, labels_per_item=3, num_classes=2, seed=0
     ).labels
-    text, line = convergence.ask(complete, "raters audit labels.csv", [])
+    text, line = steps.ask(complete, "raters audit labels.csv", [])
     assert "put new questions to them" in text
     assert line is None
     rows = complete.to_frame()
     fewer = rt.Labels.from_frame(
         rows[1:], item="item", annotator="annotator", label="label", items=complete.items
     )
-    text, line = convergence.ask(fewer, "raters audit labels.csv", [])
+    text, line = steps.ask(fewer, "raters audit labels.csv", [])
     assert text == "To be surer of the annotators, ask what tells most about them."
     assert line == "raters suggest raters-audit/result.nc --target competence"
-    _, line = convergence.ask(fewer, "raters audit labels.csv --kind=school:KIND --out o", [])
+    _, line = steps.ask(fewer, "raters audit labels.csv --kind=school:KIND --out o", [])
     assert line == "raters suggest o/result.nc --target competence --kind school:KIND"
     # Whoever stays has labelled everything; only somebody who should go has not.
-    assert convergence.ask(fewer, "raters audit labels.csv", [rows["annotator"].iloc[0]])[1] is None
+    assert steps.ask(fewer, "raters audit labels.csv", [rows["annotator"].iloc[0]])[1] is None
 
 
 @dataclasses.dataclass(frozen=True)

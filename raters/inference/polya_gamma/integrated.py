@@ -57,10 +57,7 @@ def integrated(
     draws : dict of str to array, shape (draw, ...)
     """
     number = len(next(iter(draws.values())))
-    hyper = {name: plan.supports[name] for name in plan.hyper}
-    size = len(plan.scales) + sum(
-        np.size(biject_to(support).inv(draws[name][0])) for name, support in hyper.items()
-    )
+    size = _start(plan, {name: value[0] for name, value in draws.items()})[0].size
     points = np.zeros((1, 0))
     if size:
         points = norm.ppf(qmc.Sobol(size, rng=rng).random(_POINTS))
@@ -84,20 +81,14 @@ def _of_draw(
     plan: sweep.Plan, row: Any, values: Values, points: Array, key: Array
 ) -> tuple[Array, Values]:
     """The integral for one draw, and the draw with one of the points."""
-    supports = plan.supports
-    start, unravel = ravel_pytree(
-        (
-            jnp.zeros(len(plan.scales)),
-            {name: biject_to(supports[name]).inv(values[name]) for name in plan.hyper},
-        )
-    )
+    start, unravel = _start(plan, values)
 
     def place(point: Array) -> tuple[Values, Array]:
         """The draw at a point, and the log volume element of the map to it."""
         factors, hyper = unravel(point)
         volume, there = jnp.zeros(()), values
         for name, coordinate in hyper.items():
-            transform = biject_to(supports[name])
+            transform = biject_to(plan.supports[name])
             there = there | {name: transform(coordinate)}
             volume += transform.log_abs_det_jacobian(coordinate, there[name]).sum()
         for scale, factor in zip(plan.scales, factors, strict=True):
@@ -116,6 +107,15 @@ def _of_draw(
     total = jax.scipy.special.logsumexp(log_weight) - jnp.log(len(points))
     chosen = tried[jax.random.categorical(key, log_weight)]
     return total, place(chosen)[0]
+
+
+def _start(plan: sweep.Plan, values: Values) -> tuple[Array, Callable[[Array], Any]]:
+    """Coordinates of a draw, and the map from coordinates to factors and hyper-parameters."""
+    hyper = {name: biject_to(plan.supports[name]).inv(values[name]) for name in plan.hyper}
+    coordinates: tuple[Array, Callable[[Array], Any]] = ravel_pytree(
+        (jnp.zeros(len(plan.scales)), hyper)
+    )
+    return coordinates
 
 
 def _within(density: Callable[[Array], Array], start: Array, scales: int) -> Array:

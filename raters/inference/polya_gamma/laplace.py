@@ -106,17 +106,12 @@ def _around(
 def _along_orbits(
     prior: Gaussian, scales: tuple[Scale, ...], sites: tuple[str, ...], mode: Values
 ) -> Gaussian:
-    """Return a prior without the bounds that a place on a scale orbit keeps.
+    """Return a prior without the bounds that may be crossed along a scale orbit.
 
     An orbit may cross the section outside of the bounds and lie within them elsewhere; only a bound
     of 0 is the same all along.
     """
-    scaled = np.concatenate(
-        [
-            np.full(np.size(mode[name]), any(_sign_of(scale, name) for scale in scales))
-            for name in sites
-        ]
-    )
+    scaled = np.any([_signs(scale, sites, mode) != 0 for scale in scales], axis=0)
     low = np.where(scaled & (prior.low != 0), -np.inf, prior.low)
     high = np.where(scaled & (prior.high != 0), np.inf, prior.high)
     return prior._replace(low=low, high=high)
@@ -124,7 +119,8 @@ def _along_orbits(
 
 def _tangent(scale: Scale, sites: tuple[str, ...], mode: Values) -> Float[np.ndarray, " entry"]:
     """Return the unit direction of a scale orbit at the mode, in the conjugate sites."""
-    direction = np.concatenate([_sign_of(scale, name) * np.ravel(mode[name]) for name in sites])
+    entries = np.concatenate([np.ravel(mode[name]) for name in sites])
+    direction = _signs(scale, sites, mode) * entries
     return np.asarray(direction / np.linalg.norm(direction))
 
 
@@ -144,19 +140,15 @@ def _log_crossing(
     if not scales:
         return np.zeros(len(entries))
     normals = np.stack([_tangent(scale, sites, mode) for scale in scales])
-    directions = np.stack(
-        [
-            np.concatenate([_sign_of(scale, name) * np.ones(np.size(mode[name])) for name in sites])
-            for scale in scales
-        ]
-    )
+    directions = np.stack([_signs(scale, sites, mode) for scale in scales])
     moved = directions[None] * (entries / slope)[:, None]
     return np.asarray(np.linalg.slogdet(np.einsum("se,dre->dsr", normals, moved))[1])
 
 
-def _sign_of(scale: Scale, name: str) -> float:
-    """Return how the logarithm of a site moves along a scale orbit."""
-    return float(name in scale.up) - float(name in scale.down)
+def _signs(scale: Scale, sites: tuple[str, ...], mode: Values) -> Float[np.ndarray, " entry"]:
+    """Return how the logarithm of each entry moves along a scale orbit: 1, -1 or 0."""
+    signs = [float(name in scale.up) - float(name in scale.down) for name in sites]
+    return np.repeat(signs, [np.size(mode[name]) for name in sites])
 
 
 def _gaussian_draws(

@@ -22,7 +22,7 @@ from raters.errors import ConvergenceWarning
 from raters.inference.polya_gamma import augmentation, latent_classes, sweep
 from raters.inference.polya_gamma.integrated import integrated
 from raters.model import Values
-from raters.program import log_joint, pointwise_log_likelihood
+from raters.program import log_joint, log_likelihoods
 
 # Largest number of parameters, and of rows times parameters, for which the information matrix is
 # computed: each of its columns needs a pass over the rows.
@@ -64,15 +64,45 @@ def around_classes(
         both are computed.
     """
     held = {name: jnp.asarray(mode[name]) for name in plan.hyper}
-    moving = {name: jnp.asarray(value) for name, value in mode.items() if name not in plan.hyper}
-    supports = plan.supports
-    start = {name: biject_to(supports[name]).inv(value) for name, value in moving.items()}
+    start = {
+        name: biject_to(plan.supports[name]).inv(jnp.asarray(value))
+        for name, value in mode.items()
+        if name not in plan.hyper
+    }
     size = sum(value.size for value in start.values())
     # The normal is not on a section across the orbits, so that it covers them.
     free = dataclasses.replace(plan, scales=())
     row = data.take(slice(0, 1))
     if size > _DENSE_LIMIT or size * data.num_rows > _WORK_LIMIT:
         return integrated(free, row, _by_block(plan, data, mode, num_draws, rng), rng)[1], {}
+    counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")
+    points, log_q = _unconstrained(plan, data, held, start, counted, num_draws, rng)
+    draws, volume = jax.vmap(partial(_constrained, plan, held))(points)
+    log_p = np.asarray(log_likelihoods(plan.model, data, draws) + volume)
+    log_prior, draws = integrated(
+        free, row, {name: np.asarray(value) for name, value in draws.items()}, rng
+    )
+    if counted:
+        draws = _moved(plan, data, draws, counted, rng)
+    return draws, {"log_p": (log_p + log_prior)[None], "log_q": log_q[None]}
+
+
+def _unconstrained(
+    plan: sweep.Plan,
+    data: Any,
+    held: Values,
+    start: Values,
+    counted: tuple[str, ...],
+    num_draws: int,
+    rng: np.random.Generator,
+) -> tuple[Values, Float[np.ndarray, " draw"]]:
+    """Draw the unconstrained coordinates around their mode, given the hyper-parameters.
+
+    Returns
+    -------
+    tuple
+        Draws of each site, shape (draw, ...), and their log-densities.
+    """
     flat, unravel = ravel_pytree(start)
 
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
@@ -86,42 +116,21 @@ def around_classes(
         np.asarray(_information(plan, data, held, unravel(jnp.asarray(best))))
     )
     deviation = 1 / np.sqrt(np.maximum(eigenvalues, 1e-4))
-    standard = rng.standard_normal((num_draws, size))
+    standard = rng.standard_normal((num_draws, flat.size))
     points = best + (standard * deviation) @ eigenvectors.T
     log_q = norm.logpdf(standard).sum(1) - np.log(deviation).sum()
-    counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")
-    offset = np.asarray(ravel_pytree(_offsets(supports, counted, start))[0])
+    offset = np.asarray(ravel_pytree(_offsets(plan.supports, counted, start))[0])
     spread = np.sqrt(((eigenvectors * deviation) ** 2).sum(1))
     points, log_ratio = _as_betas(points, best, spread, offset)
-    log_q += log_ratio
-    unconstrained = jax.vmap(unravel)(jnp.asarray(points))
+    draws = jax.vmap(unravel)(jnp.asarray(points))
     bounded = {
         name
         for name in start
-        if isinstance(supports[name], constraints.interval) and name not in counted
+        if isinstance(plan.supports[name], constraints.interval) and name not in counted
     }
     _warn_of_wide(bounded, unravel(jnp.asarray(spread)))
-    unconstrained |= {
-        name: jnp.clip(unconstrained[name], -_FARTHEST, _FARTHEST) for name in bounded
-    }
-    log_p = np.asarray(_log_likelihoods(plan, data, held, unconstrained))
-    draws = {
-        name: np.asarray(biject_to(supports[name])(value)) for name, value in unconstrained.items()
-    }
-    draws |= {
-        name: np.repeat(np.asarray(value)[None], num_draws, 0) for name, value in held.items()
-    }
-    log_prior, draws = integrated(free, row, draws, rng)
-    log_p = log_p + log_prior
-    expected = jax.eval_shape(partial(latent_classes.expected, plan.model), data, mode)[0]
-    work = num_draws * _MOVES * data.num_rows * expected.shape[-1]
-    if counted and work <= _MOVE_LIMIT:
-        keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), num_draws)
-        draws = {
-            name: np.asarray(value)
-            for name, value in _moved(plan, data, draws, keys, counted).items()
-        }
-    return draws, {"log_p": log_p[None], "log_q": log_q[None]}
+    draws |= {name: jnp.clip(draws[name], -_FARTHEST, _FARTHEST) for name in bounded}
+    return draws, log_q + log_ratio
 
 
 def _offsets(supports: dict[str, Any], counted: tuple[str, ...], start: Values) -> Values:
@@ -181,7 +190,7 @@ def _warn_of_wide(bounded: set[str], deviations: Values) -> None:
                 " within their bounds, which draws around the mode show badly; use Gibbs sampling"
                 " for their intervals and for LOO",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
 
@@ -208,23 +217,25 @@ def _density(plan: sweep.Plan, data: Any, held: Values, point: Values) -> tuple[
     return jax.value_and_grad(lambda point: _log_density(plan, data, held, point))(point)
 
 
-@partial(jax.jit, static_argnums=0)
-def _log_likelihoods(plan: sweep.Plan, data: Any, held: Values, points: Values) -> jax.Array:
-    """Return the log-likelihoods of many points with their log volume elements, one by one."""
-
-    def of_point(point: Values) -> jax.Array:
-        values, volume = _constrained(plan, held, point)
-        return volume + pointwise_log_likelihood(plan.model, data, values).sum()
-
-    log_likelihoods: jax.Array = jax.lax.map(of_point, points)
-    return log_likelihoods
+def _moved(
+    plan: sweep.Plan, data: Any, draws: Values, counted: tuple[str, ...], rng: np.random.Generator
+) -> Values:
+    """Move each draw by steps of Gibbs sampling, unless that is too much work."""
+    number = len(next(iter(draws.values())))
+    first = {name: value[0] for name, value in draws.items()}
+    expected = jax.eval_shape(partial(latent_classes.expected, plan.model), data, first)[0]
+    if number * _MOVES * data.num_rows * expected.shape[-1] > _MOVE_LIMIT:
+        return draws
+    keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
+    moved = _steps(plan, data, draws, keys, counted)
+    return {name: np.asarray(value) for name, value in moved.items()}
 
 
 @partial(jax.jit, static_argnums=(0, 4))
-def _moved(
+def _steps(
     plan: sweep.Plan, data: Any, draws: Values, keys: jax.Array, counted: tuple[str, ...]
 ) -> Values:
-    """Move each draw by steps of Gibbs sampling."""
+    """Take the steps of each draw."""
 
     def move(entry: tuple[Values, jax.Array]) -> Values:
         values, key = entry
