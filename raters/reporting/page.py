@@ -24,7 +24,7 @@ from raters.reporting.sections import sections_of
 
 # A program that reads the JSON looks at this; it rises when a name in it changes its meaning or
 # goes.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 VERDICTS = ("drop", "review", "keep", "too few judgements", "too few draws")
 # Judges of the matrix, and how many of them may be those who should go or be looked at.
 MATRIX, _SUSPECTS = 30, 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,13 +12,14 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from raters._validation import checked
 from raters.auditing.audit import Audit, check_audit
 from raters.errors import SettingError
 from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.reporting import facts, render
-from raters.reporting.page import facts_of, question_roles
+from raters.reporting.page import SCHEMA_VERSION, facts_of, question_roles
 
 _FORMS = (".html", ".md", ".json")
 
@@ -47,6 +49,16 @@ class Report:
 
     facts: Mapping[str, Any]
 
+    def __post_init__(self) -> None:
+        version = self.facts.get("schema_version") if isinstance(self.facts, Mapping) else None
+        if version != SCHEMA_VERSION:
+            raise SettingError(
+                parameter="facts",
+                value=f"{type(self.facts).__name__} with schema_version {version!r}",
+                expected=f"it must be the facts of a report, with schema_version {SCHEMA_VERSION}",
+                instead="rt.report(model, result, audit)",
+            )
+
     def html(self) -> str:
         """One page that needs nothing else: no script, no font, no picture from elsewhere."""
         return render.html(self.facts)
@@ -59,6 +71,7 @@ class Report:
         """Strict JSON. ``Report(json.loads(text))`` is the report again."""
         return facts.as_json(self.facts)
 
+    @checked
     def as_text(self, path: str | Path) -> str:
         """Return the form that the ending of a path asks for.
 
@@ -80,6 +93,7 @@ class Report:
             check_form(Path(path))
         ]()
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write the form that the ending of `path` asks for: ``.html``, ``.md`` or ``.json``.
 
@@ -95,8 +109,14 @@ class Report:
         """
         path = Path(path)
         text = self.as_text(path)
+        # A disk that is full leaves an older report as it was.
+        stage = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            path.write_text(text, encoding="utf-8")
+            try:
+                stage.write_text(text, encoding="utf-8")
+                os.replace(stage, path)
+            finally:
+                stage.unlink(missing_ok=True)
         except OSError as error:
             why = f"{str(path)!r} cannot be written: {error.strerror}"
             raise SettingError(
@@ -131,11 +151,14 @@ def check_form(path: Path) -> str:
     if path.suffix.lower() not in _FORMS:
         raise SettingError(
             f"{str(path)!r} does not say what form the report should have; end it in .html (a"
-            f" page), .md (Markdown) or .json, such as {path.stem or 'report'}.html"
+            f" page), .md (Markdown) or .json, such as {path.stem or 'report'}.html",
+            parameter="path",
+            value=str(path),
         )
     return path.suffix.lower()
 
 
+@checked
 def report(
     model: Model[Any],
     result: xr.DataTree,
@@ -205,7 +228,7 @@ def report(
     >>> result = rt.fit(model, votes, rt.PGEM(), seed=0, progress=False)
     >>> page = rt.report(model, result, rt.audit(model, result), title="The March campaign")
     >>> page.facts["answer"]["counts"]
-    {'drop': 3, 'review': 0, 'keep': 7, 'too few judgements': 0}
+    {'drop': 3, 'review': 0, 'keep': 7, 'too few judgements': 0, 'too few draws': 0}
     >>> page.save("report.html")                                    # doctest: +SKIP
     """
     program = program_of(model, result)
@@ -229,13 +252,6 @@ def report(
 
 def _check_command(command: str) -> None:
     """`SettingError` unless this is a command line."""
-    if not isinstance(command, str):
-        raise SettingError(
-            parameter="command",
-            value=command,
-            expected="it must be text",
-            instead="command=shlex.join(sys.argv)",
-        )
     try:
         shlex.split(command)
     except ValueError as error:
@@ -248,21 +264,18 @@ def _check_command(command: str) -> None:
         ) from error
 
 
-def _table(questions: Any, data: Judgements) -> pd.DataFrame | None:
+def _table(questions: xr.Dataset | pd.DataFrame | None, data: Judgements) -> pd.DataFrame | None:
     """Questions as a table."""
     if questions is None:
         return None
-    table = (
-        questions.to_dataframe().reset_index(drop=True)
-        if isinstance(questions, xr.Dataset)
-        else questions
-    )
     roles = question_roles(data)
-    if not isinstance(table, pd.DataFrame) or not set(roles) <= set(table.columns):
+    if not set(roles) <= {str(name) for name in questions}:
         raise SettingError(
             parameter="questions",
             value=questions,
             expected=f"it must have the columns {', '.join(roles)}",
             instead="questions=rt.suggest(model, result, candidates)",
         )
-    return table
+    if isinstance(questions, xr.Dataset):
+        return questions.to_dataframe().reset_index(drop=True)
+    return questions

@@ -15,6 +15,7 @@ from raters import checking, testing
 from raters.errors import DataError, SettingError
 from tests import hand
 from tests.hostile.table import (
+    HALF,
     NO_ARRAY,
     NO_COUNT,
     NO_FLAG,
@@ -22,6 +23,7 @@ from tests.hostile.table import (
     NO_OBJECT,
     NO_SEED,
     NO_SHARE,
+    NO_TEXT,
     TABLE,
     THING,
     check_refused,
@@ -42,6 +44,8 @@ LABELS = rt.Labels.from_frame(
 RANKS = xr.Dataset({"reward": ("replicate", np.arange(20) % 10)}, attrs={"draws": 9})
 AUDITED = {"model": MODEL, "result": RESULT}
 NO_RESULT = (*NO_OBJECT, VOTES, AUDIT, xr.DataTree(), xr.Dataset())
+REPORTED = {"model": MODEL, "result": RESULT, "audit": AUDIT}
+REPORT = rt.report(**REPORTED)
 DROP = {"model": MODEL, "data": VOTES, "audit": AUDIT, "seed": 0, "progress": False}
 
 AUDITS = [
@@ -67,6 +71,26 @@ AUDITS = [
     *rows(rt.log_likelihood, AUDITED, SettingError, "text|choose one of", by=("items", 3, [], "")),
     *rows(rt.predict, AUDITED, SettingError, "read a table first", questions=(3, "x", {}, [])),
     *rows(rt.predict, AUDITED, DataError, "pass a result", result=NO_RESULT[:4]),
+    *rows(
+        rt.report,
+        REPORTED,
+        SettingError,
+        "text",
+        title=NO_TEXT[1:],
+        questions_note=NO_TEXT,
+        command=NO_TEXT,
+    ),
+    *rows(rt.report, REPORTED, SettingError, "command line", command=("raters 'audit",)),
+    *rows(
+        rt.report, REPORTED, SettingError, "table|dataset|columns", questions=(3, [], xr.Dataset())
+    ),
+    *rows(rt.report, REPORTED, SettingError, "must be an audit", audit=(None, 3, RESULT, rt.Audit)),
+    *rows(rt.report, REPORTED, DataError, "pass a result", result=NO_RESULT),
+    *rows(rt.Report, {}, SettingError, "rt.report", facts=(None, 3, {}, {"schema_version": 3})),
+    *rows(
+        REPORT.save, {}, SettingError, "path|text|end it in", path=(None, 3, [], "page", "page.pdf")
+    ),
+    *rows(REPORT.as_text, {}, SettingError, "path|text|end it in", path=(None, 3, [], "", HALF)),
     *rows(rt.model_of, {}, DataError, "pass a result", result=NO_RESULT),
     *rows(rt.agreement, {"data": LABELS}, SettingError, "number|between", level=NO_SHARE),
 ]

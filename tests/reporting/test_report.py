@@ -119,7 +119,7 @@ def audited(request) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
 def test_the_facts_are_those_of_the_audit(audited):
     facts = rt.report(*audited).facts
     audit = audited[2]
-    assert facts["schema_version"] == 3
+    assert facts["schema_version"] == 4
     rows = {row["annotator"]: row for row in facts["annotators"]}
     assert len(rows) == 4
     for place, name in enumerate(audit.table["annotator"].values):
