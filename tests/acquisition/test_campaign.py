@@ -430,6 +430,8 @@ def test_features_of_comparisons_tell_questions_apart(start, votes):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:no vote contradicts another:raters.errors.DataWarning")
+@pytest.mark.filterwarnings("ignore:50 draws are too few:raters.errors.ConvergenceWarning")
 def test_the_result_is_fitted_once_for_each_state(start, votes):
     campaign = start(data=votes, backend=rt.PGEM(draws=50))
     first = campaign.result

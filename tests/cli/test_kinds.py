@@ -135,7 +135,7 @@ KIND = rt.Kind(
 )
 '''
 NAMED = ("--kind", "school:KIND", "--pupil", "who", "--task", "what", "--right", "ok")
-QUICK = ("--backend", "em", "--draws", 40, "--quiet")
+QUICK = ("--backend", "em", "--draws", 200, "--quiet")
 
 
 @pytest.fixture

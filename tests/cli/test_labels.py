@@ -21,7 +21,7 @@ from tests.cli.test_app import columns, refused, run
 from tests.hand import stored, visible
 
 ROLES = ("--item", "item", "--label", "label", "--annotator", "annotator")
-QUICK = ("--backend", "em", "--draws", 60)
+QUICK = ("--backend", "em", "--draws", 200)
 
 
 @pytest.fixture(scope="module")

@@ -395,7 +395,6 @@ def test_truths_that_contradict_the_crowd_are_said_to(fit_quietly) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:50 draws are too few:raters.errors.ConvergenceWarning")
 def test_fit_warnings_weigh_labels_by_their_count() -> None:
     """One annotator is right in 500 labels of each item, three are wrong in one: the crowd is
     right."""
@@ -406,7 +405,7 @@ def test_fit_warnings_weigh_labels_by_their_count() -> None:
     labels = rt.Labels.from_frame(table, item="i", annotator="a", label="l", count="n")
     with warnings.catch_warnings():
         warnings.simplefilter("error", rt.errors.ConvergenceWarning)
-        rt.fit(rt.OneCoin(), labels, rt.PGEM(draws=50), seed=0, progress=False)
+        rt.fit(rt.OneCoin(), labels, rt.PGEM(draws=200), seed=0, progress=False)
 
 
 def test_a_part_of_the_items_cannot_be_fitted() -> None:

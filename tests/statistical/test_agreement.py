@@ -71,7 +71,7 @@ def test_gibbs_agrees_with_nuts(model: str, votes, reference, fit_quietly) -> No
 @pytest.mark.parametrize("model", _MODELS)
 @pytest.mark.parametrize(
     ("backend", "off", "ratio"),
-    [(rt.PGEM(), 0.5, 1.6), (rt.SVI(guide="full_rank", steps=8000), 0.6, 2.5)],
+    [(rt.PGEM(draws=4000), 0.25, 1.4), (rt.SVI(guide="full_rank", steps=8000), 0.6, 2.5)],
     ids=["PGEM", "SVI"],
 )
 def test_approximations_are_within_their_tolerance(
@@ -80,7 +80,8 @@ def test_approximations_are_within_their_tolerance(
     """Rewards and competences: means within a share of a posterior deviation, deviations within a
     factor.
 
-    SVI's factor is wide because one normal cannot follow the curved ridge of the scale: half the
+    PGEM's draws are corrected by their weights, for which 1,000 of them are few on these data: of
+    eight seeds, two stay uncorrected, and more than half a deviation off. SVI's factor is wide because one normal cannot follow the curved ridge of the scale: half the
     deviation was seen.
     """
     posterior = fit_quietly(_MODELS[model], votes, backend)["posterior"]
