@@ -189,7 +189,13 @@ def test_probabilities_that_are_not_counted_are_refused(model, labelled) -> None
         NotConjugateError,
         match=r"block .* of (Written|Coin) .* not that of counts.* differ by [\d.]+",
     ):
-        rt.fit(model, labelled.without_features(), rt.PGGibbs(draws=5, warmup=0, chains=1), seed=0, progress=False)
+        rt.fit(
+            model,
+            labelled.without_features(),
+            rt.PGGibbs(draws=5, warmup=0, chains=1),
+            seed=0,
+            progress=False,
+        )
 
 
 @pytest.mark.parametrize("column", range(3))

@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate
-from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.linalg import null_space
+from scipy.special import expit, logsumexp
+from scipy.stats import beta, kstest, norm
 
 import raters as rt
 from raters.errors import ConvergenceWarning
@@ -22,6 +23,9 @@ from raters.inference import importance
 from raters.inference.base import Draws
 from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.integrated import integrated
+from raters.inference.polya_gamma.laplace import _log_crossing
+from raters.inference.polya_gamma.laplace_classes import _as_betas
+from raters.model import Scale
 from raters.program import Program, log_prior
 from tests import hand
 
@@ -183,3 +187,47 @@ def test_corrected_draws_are_those_of_gibbs(competence, fit_quietly) -> None:
         # The kurtosis of a normal makes the error of a spread that of a mean by the root of 2, and
         # these have longer tails.
         assert np.abs(ours.std(0) / spread - 1).max() < 4.5 * error
+
+
+def test_normal_draws_become_log_odds_of_betas_with_their_density() -> None:
+    """Two entries are log odds of probabilities, one of them less a constant; the third is none."""
+    mode, spread = np.array([0.5, -1.0, 2.0]), np.array([0.8, 1.5, 0.3])
+    offset = np.array([0.0, np.log(3.0), np.nan])
+    points = mode + spread * np.random.default_rng(0).standard_normal((500, 3))
+    mapped, change = _as_betas(points, mode, spread, offset)
+    np.testing.assert_array_equal(mapped[:, 2], points[:, 2])
+    log_q = norm.logpdf(points, mode, spread).sum(1) + change
+    expected = norm.logpdf(points[:, 2], mode[2], spread[2])
+    for entry in range(2):
+        at_mode, odds = expit(mode[entry] - offset[entry]), mapped[:, entry] - offset[entry]
+        number = 1 / (spread[entry] ** 2 * at_mode * (1 - at_mode))
+        of_probability = beta(number * at_mode, number * (1 - at_mode))
+        probability = expit(odds)
+        assert kstest(probability, of_probability.cdf).pvalue > 1e-3
+        expected += of_probability.logpdf(probability) + np.log(probability * (1 - probability))
+    np.testing.assert_allclose(log_q, expected, rtol=1e-8)
+
+
+def test_the_volume_across_a_section_is_that_of_the_map_from_it() -> None:
+    """With places u on the section through the mode, a map M of each entry to its bounds, and a
+    factor f of the orbit, the entries are M(mode + B u) exp(±f)."""
+    rng = np.random.default_rng(0)
+    sites, scale = ("reward", "competence"), Scale(up=("reward",), down=("competence",))
+    mode = {"reward": np.array([1.0, -0.5, 2.0]), "competence": np.array([0.4, 0.7])}
+    at_mode, signs = np.concatenate([*mode.values()]), np.array([1, 1, 1, -1, -1])
+    basis = null_space((signs * at_mode)[None])
+    places = rng.normal(0, 0.3, (4, 4))
+
+    def entries(place, factor):
+        return (at_mode + np.tanh(basis @ place)) * np.exp(signs * factor)
+
+    def jacobian(place, step=1e-6):
+        moves = step * np.eye(5)
+        sides = [[entries(place + sign * m[:4], sign * m[4]) for m in moves] for sign in (1, -1)]
+        return (np.array(sides[0]) - np.array(sides[1])) / (2 * step)
+
+    slope = 1 - np.tanh(places @ basis.T) ** 2
+    drawn_entries = np.array([entries(place, 0.0) for place in places])
+    crossing = _log_crossing((scale,), sites, mode, drawn_entries, slope)
+    expected = [np.linalg.slogdet(jacobian(place))[1] for place in places]
+    np.testing.assert_allclose(crossing + np.log(slope).sum(1), expected, rtol=1e-6)

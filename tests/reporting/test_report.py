@@ -536,6 +536,20 @@ def test_what_nothing_hangs_on_unsettles_nothing():
     assert "draws=" not in str(report.facts["next"]["steps"])
 
 
+def test_short_chains_that_agree_are_named_with_what_is_short():
+    """Runs of six equal draws, in each half of a chain in another order: R-hat is below 1, and the
+    scale has a sixth of the 1,200 draws, fewer than four chains want."""
+    rng = np.random.default_rng(0)
+    values = rng.lognormal(0, 0.1, 25)
+    runs = np.array([[rng.permutation(values) for half in range(2)] for chain in range(4)])
+    scale = np.repeat(runs.reshape(4, 50), 6, axis=1)
+    model, result, audit = of_chains({"reward_scale": scale}, wild=0.0)
+    result.attrs |= {"max_rhat": 1.0, "min_ess": 100.0}
+    fitted = rt.report(model, result, audit).facts["convergence"]
+    assert fitted["settled"]
+    assert "not mixed as well as is wanted for reward_scale" in fitted["sentence"]
+
+
 def test_verdicts_that_may_change_are_named():
     """P(competence < .25) of the second is near 1/5, where keep turns to review, and its chains
     are short; those of the others are far from any limit."""

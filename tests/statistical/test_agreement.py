@@ -81,8 +81,8 @@ def test_approximations_are_within_their_tolerance(
     factor.
 
     PGEM's draws are corrected by their weights, for which 1,000 of them are few on these data: of
-    eight seeds, two stay uncorrected, and more than half a deviation off. SVI's factor is wide because one normal cannot follow the curved ridge of the scale: half the
-    deviation was seen.
+    eight seeds, two stay uncorrected, and more than half a deviation off. SVI's factor is wide
+    because one normal cannot follow the curved ridge of the scale: half the deviation was seen.
     """
     posterior = fit_quietly(_MODELS[model], votes, backend)["posterior"]
     for name in set(posterior.data_vars) & {"reward", "competence"}:
