@@ -87,8 +87,11 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
     ess = float(1 / (weight**2).sum())
+    whole = np.floor(ess)
     if not k <= largest_k(number) or ess < number / _WORST:
-        held = f", and they hold as much as {ess:.0f} draws of it" if k <= largest_k(number) else ""
+        held = (
+            f", and they hold as much as {whole:.0f} draws of it" if k <= largest_k(number) else ""
+        )
         _warn(
             f"the draws are far from the posterior (Pareto k̂ {k:.2f}; should be at most"
             f" {largest_k(number):.2f}{held}): means and intervals may be off; use exact sampling,"
@@ -98,8 +101,8 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
     if ess < FEWEST_DRAWS:
         _warn(
             f"the draws, corrected by importance weights (Pareto k̂ {k:.2f}), hold as much as"
-            f" {ess:.0f} draws of the posterior (should be at least {FEWEST_DRAWS}); draw more, or"
-            " use exact sampling, with PGGibbs or NUTS"
+            f" {whole:.0f} draws of the posterior (should be at least {FEWEST_DRAWS}); draw more,"
+            " or use exact sampling, with PGGibbs or NUTS"
         )
     return _with_facts(_resampled(draws, weight, rng), pareto_k=k, min_ess=ess)
 

@@ -152,7 +152,8 @@ def _warn_of_mixing(
         )
         warnings.warn(
             f"the chains have not mixed well: {rhat}, smallest bulk effective sample size"
-            f" {worst_ess[1]:.0f} ({worst_ess[0]}; should be at least {wanted}); draw more",
+            f" {np.floor(worst_ess[1]):.0f} ({worst_ess[0]}; should be at least {wanted}); draw"
+            " more",
             ConvergenceWarning,
             stacklevel=4,
         )

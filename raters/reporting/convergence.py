@@ -152,7 +152,7 @@ def _far(numbers: dict[str, Any]) -> str:
     if ess < FEWEST_DRAWS:
         return (
             "The draws of this approximation, corrected by their importance weights, hold as much"
-            f" as {ess:,.0f} independent draws, too few to tell much."
+            f" as {np.floor(ess):,.0f} independent draws, too few to tell much."
         )
     return ""
 
@@ -200,7 +200,7 @@ def _of_sites(stands: Standing) -> str:
     """The sites that have not mixed, with their numbers."""
     return listing(
         [
-            f"{name} (R-hat {rhat:.3f}, effective draws {ess:,.0f})"
+            f"{name} (R-hat {rhat:.3f}, effective draws {np.floor(ess):,.0f})"
             for name, (rhat, ess) in stands.poor.items()
         ]
     )

@@ -26,3 +26,9 @@ def test_diagnostics_say_nothing_where_they_cannot(chains, draws, rhat, ess):
     if draws < 4:
         with pytest.warns(ConvergenceWarning, match="say nothing of its convergence"):
             warn_unless_converged(values)
+
+
+def test_transitions_that_diverged_are_warned_of():
+    values = {"reward": np.random.default_rng(0).normal(size=(2, 500, 3))}
+    with pytest.warns(ConvergenceWarning, match="7 of 1000 transitions diverged"):
+        warn_unless_converged(values, divergences=7)

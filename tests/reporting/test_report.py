@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -893,3 +895,20 @@ def test_a_fit_without_those_flagged_is_not_advised_again(fit_quietly):
         steps = rt.report(model, relied, audit, dropped=given).facts["next"]["steps"]
         step = next(step for step in steps if "no more questions" in step["what"])
         assert ("fit again without" in step["what"], step["line"] is not None) == (again, again)
+
+
+def test_a_full_disk_leaves_an_older_report(tmp_path, monkeypatch):
+    model, result, audit = judged(["guess", "good", "new"])
+    report, path = rt.report(model, result, audit), tmp_path / "report.md"
+    report.save(path)
+    older, write = path.read_text(), Path.write_text
+
+    def half(self, text, **options):
+        write(self, text[:100], **options)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", half)
+    with pytest.raises(SettingError, match=r"cannot be written: No space left"):
+        report.save(path)
+    assert path.read_text() == older
+    assert list(tmp_path.iterdir()) == [path]
