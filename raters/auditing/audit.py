@@ -267,12 +267,12 @@ def audit(
     >>> import raters as rt
     >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
     >>> model = rt.ExtendedBTL(competence="signed")
-    >>> audit = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
+    >>> audit = rt.audit(model, rt.fit(model, votes, seed=0, progress=False))
     >>> sorted(str(truth["kind"][name]) for name in audit.flagged)
     ['adversary', 'guesser', 'guesser']
 
     >>> labels, truth = rt.datasets.label_crowd(num_annotators=10, seed=0)
-    >>> result = rt.fit(rt.DawidSkene(), labels, rt.PGEM(), seed=0, progress=False)
+    >>> result = rt.fit(rt.DawidSkene(), labels, seed=0, progress=False)
     >>> audit = rt.audit(rt.DawidSkene(), result)
     >>> [str(truth["kind"][name]) for name in audit.flagged]
     ['spammer']
@@ -429,8 +429,8 @@ def drop(
     >>> import raters as rt
     >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
     >>> model = rt.ExtendedBTL(competence="signed")
-    >>> audit = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
-    >>> without = rt.drop(model, votes, audit, rt.PGEM(), seed=0, progress=False)
+    >>> audit = rt.audit(model, rt.fit(model, votes, seed=0, progress=False))
+    >>> without = rt.drop(model, votes, audit, seed=0, progress=False)
     >>> without.posterior.sizes["annotator"]
     7
     """

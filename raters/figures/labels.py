@@ -64,7 +64,7 @@ def confusions(audit: Audit, *, most: int = 12) -> Plots:
     --------
     >>> import raters as rt, raters.figures
     >>> labels, _ = rt.datasets.label_crowd(num_items=60, num_annotators=5, num_classes=2, seed=0)
-    >>> result = rt.fit(rt.DawidSkene(), labels, rt.PGEM(), seed=0, progress=False)
+    >>> result = rt.fit(rt.DawidSkene(), labels, seed=0, progress=False)
     >>> audit = rt.audit(rt.DawidSkene(), result)
     >>> rt.figures.confusions(audit).savefig("confusions.png")        # doctest: +SKIP
     """
@@ -194,7 +194,7 @@ def certainty(items: xr.Dataset | None) -> Plots:
     --------
     >>> import raters as rt, raters.figures
     >>> labels, _ = rt.datasets.label_crowd(num_items=60, num_annotators=5, num_classes=2, seed=0)
-    >>> result = rt.fit(rt.DawidSkene(), labels, rt.PGEM(), seed=0, progress=False)
+    >>> result = rt.fit(rt.DawidSkene(), labels, seed=0, progress=False)
     >>> audit = rt.audit(rt.DawidSkene(), result)
     >>> rt.figures.certainty(audit.items).savefig("certainty.png")        # doctest: +SKIP
     """

@@ -47,7 +47,7 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     --------
     >>> import arviz as az, raters as rt
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=100), seed=0, progress=False)
+    >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
     >>> rt.log_likelihood(rt.BTL(), result, by="annotator").log_likelihood["outcome"].dims
     ('chain', 'draw', 'annotator')
     """

@@ -139,7 +139,8 @@ class SVI(Backend):
     --------
     >>> import raters as rt
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    >>> result = rt.fit(rt.BTL(), votes, rt.SVI(steps=2000), seed=0, progress=False)
+    >>> svi = rt.SVI(steps=2000, draws=1)
+    >>> result = rt.fit(rt.BTL(), votes, svi, seed=0, progress=False)
     >>> result["optimisation"]["elbo"].dims
     ('step',)
     """

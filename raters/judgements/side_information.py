@@ -153,7 +153,7 @@ class SideInformation(Grouped):
         --------
         >>> import raters as rt
         >>> labels, _ = rt.datasets.label_crowd(80, 5, 3, 2, num_features=3, seed=0)
-        >>> result = rt.fit(rt.Raykar(), labels, rt.PGEM(draws=100), seed=0, progress=False)
+        >>> result = rt.fit(rt.Raykar(), labels, rt.PGEM(draws=0), seed=0, progress=False)
         >>> new = labels.unlabelled([[0.1, 2.0, -1.0], [1.5, 0.2, 0.3]])
         >>> rt.predict(rt.Raykar(), result, new).mean(("chain", "draw")).dims
         ('item', 'true_class')

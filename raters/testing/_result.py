@@ -41,7 +41,7 @@ def check_result(result: xr.DataTree, model: Model[Any], data: Judgements) -> No
     --------
     >>> import raters as rt
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=100, seed=0)
-    >>> rt.testing.check_result(rt.fit(rt.BTL(), votes, rt.PGEM(draws=50), seed=0, progress=False),
+    >>> rt.testing.check_result(rt.fit(rt.BTL(), votes, seed=0, progress=False),
     ...                         rt.BTL(), votes)
     """
     check_data(data, "data", model)

@@ -39,7 +39,7 @@ class OrderIsRight(Stop):
     >>> import raters as rt
     >>> from raters.acquisition import OrderIsRight, Posterior
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=200), seed=0, progress=False)
+    >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
     >>> posterior = Posterior.of(rt.BTL(), result, draws=200)
     >>> OrderIsRight(0.5)(posterior)
     True

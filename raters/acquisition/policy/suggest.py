@@ -93,15 +93,15 @@ def suggest(
     Examples
     --------
     >>> import raters as rt
-    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=200), seed=0, progress=False)
+    >>> votes, _ = rt.datasets.separated(num_items=5, num_annotators=3, num_votes=60, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
     >>> rt.suggest(rt.BTL(), result, rt.Candidates.pairs(votes), batch_size=3).sizes["suggestion"]
     3
 
     Questions that are informative about the competences:
 
     >>> model = rt.ExtendedBTL()
-    >>> result = rt.fit(model, votes, rt.PGEM(draws=200), seed=0, progress=False)
+    >>> result = rt.fit(model, votes, seed=0, progress=False)
     >>> asked = rt.suggest(model, result, rt.Candidates.pairs(votes), target="competence",
     ...                    batch_size=2)
     >>> list(asked)

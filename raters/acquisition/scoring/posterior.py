@@ -73,7 +73,7 @@ class Posterior:
     >>> import raters as rt
     >>> from raters.acquisition import Posterior, scores
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=200), seed=0, progress=False)
+    >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
     >>> posterior = Posterior.of(rt.BTL(), result, draws=100)
     >>> probs = posterior.answer_probs(rt.Candidates.pairs(votes))
     >>> probs.table.shape

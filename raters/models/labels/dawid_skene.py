@@ -54,7 +54,7 @@ class DawidSkene(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels = rt.datasets.anesthesia_labels()
-    >>> result = rt.fit(rt.DawidSkene(), labels, rt.PGEM(), seed=0, progress=False)
+    >>> result = rt.fit(rt.DawidSkene(), labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result.posterior["confusion"].dims
     ('chain', 'draw', 'annotator', 'true_class', 'label')
     """
