@@ -93,7 +93,7 @@ def suggest(
     Examples
     --------
     >>> import raters as rt
-    >>> votes, _ = rt.datasets.separated(num_items=5, num_annotators=3, num_votes=60, seed=0)
+    >>> votes, _ = rt.datasets.crowd(num_items=6, num_annotators=3, num_votes=200, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
     >>> rt.suggest(rt.BTL(), result, rt.Candidates.pairs(votes), batch_size=3).sizes["suggestion"]
     3
