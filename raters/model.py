@@ -71,6 +71,24 @@ class Sign:
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """The likelihood is unchanged when two classes change places in all `sites`; the prior says how
+    probable each of the two namings is. A known true class breaks the symmetry.
+
+    Parameters
+    ----------
+    sites : tuple of (str, int)
+        Names, each with the axis along which the true classes lie, counted from the last (−1).
+    negated, complemented : tuple of str
+        Sites that become −x or 1 − x with them; such an exchange holds where there are two classes.
+    """
+
+    sites: tuple[tuple[str, int], ...]
+    negated: tuple[str, ...] = ()
+    complemented: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Permute:
     """The likelihood is unchanged when the entries along the last axis of all `sites` change places
     alike: their numbering has no meaning.
@@ -88,7 +106,9 @@ class Permute:
     share: str
 
 
-Symmetry = Shift | Scale | Sign | Permute
+# Of each, the prior says how probable a point and its image are.
+Mirror = Sign | Exchange
+Symmetry = Shift | Scale | Mirror | Permute
 
 
 @dataclass(frozen=True)

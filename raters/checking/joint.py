@@ -17,6 +17,7 @@ from numpyro.distributions.transforms import biject_to
 from raters._validation import checked, whole
 from raters.distributions import GroupedMixture
 from raters.errors import BackendError
+from raters.inference import mirror
 from raters.inference.base import progress_bar
 from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.conditionals import observation
@@ -227,14 +228,14 @@ def _alternating(
     ]
     any_answers = _with(asked, tuple(part[0] for part in outcomes))
     plan = sweep.plan(Program(model, any_answers), starts[0])
-    row = any_answers.take(slice(0, 1))
+    row, moves = any_answers.take(slice(0, 1)), mirror.images(model, asked)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
     kept, given = [], []
     with progress_bar(chains, "Geweke", progress) as bar:
         for current, chain_key in zip(starts, jax.random.split(key, chains), strict=True):
             for sweep_key in jax.random.split(chain_key, sweeps):
                 answers = _answers(model, asked, current, sweep_key)
-                current = gibbs_step(plan, row, _with(asked, answers), current, rng, rng)
+                current = gibbs_step(plan, moves, row, _with(asked, answers), current, rng, rng)
                 current = {name: np.asarray(value) for name, value in current.items()}
                 kept.append(current)
                 given.append(answers)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.infer
 from numpyro.distributions.transforms import biject_to
+from numpyro.infer.util import unconstrain_fn
 
 from raters._validation import boolean, share, whole
 from raters.inference import mirror
@@ -111,12 +112,12 @@ class NUTS(Backend):
             data = jax.tree.map(jnp.asarray, program.data)
             starts = _unconstrained(program, data, start, self.chains)
             states = _begin(self, model, data, jax.random.split(key, self.chains), starts)
-            blocks = []
+            moves, blocks = mirror.images(model, program.data), []
             # A block is of warm-up or of draws, never of both.
             for begin, end in ((0, self.warmup), (self.warmup, total)):
                 for first in range(begin, end, _BLOCK):
                     steps = min(_BLOCK, end - first)
-                    states, draws = _advance(self, model, data, states, steps)
+                    states, draws = _advance(self, model, moves, data, states, steps)
                     if begin == self.warmup:
                         blocks.append(
                             jax.tree.map(
@@ -149,9 +150,14 @@ def _begin(settings: NUTS, model: Model[Any], data: Any, keys: jax.Array, starts
     return jax.lax.map(init, (keys, starts))
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _advance(
-    settings: NUTS, model: Model[Any], data: Any, states: Any, steps: int
+    settings: NUTS,
+    model: Model[Any],
+    moves: tuple[mirror.Images, ...],
+    data: Any,
+    states: Any,
+    steps: int,
 ) -> tuple[Any, tuple[Values, Values]]:
     """Run at most `_BLOCK` steps of each chain, one chain after the other.
 
@@ -181,7 +187,11 @@ def _advance(
 
         def step(index: int, carry: tuple[Any, Any]) -> tuple[Any, Any]:
             state, fields = carry
-            state = _mirrored(kernel, model, data, kernel.sample(state, (data,), {}))
+            state = kernel.sample(state, (data,), {})
+            for place, move in enumerate(moves):
+                # Far from the numbers by which NUTS splits its key, whose stream stays as it is.
+                own = jax.random.fold_in(state.rng_key, _MIRROR + place)
+                state = _mirrored(kernel, model, move, data, state, constrained(state.z), own)
             return state, jax.tree.map(
                 lambda field, value: field.at[index].set(value), fields, collect(state)
             )
@@ -199,22 +209,31 @@ def _advance(
     return results
 
 
-def _mirrored(kernel: numpyro.infer.NUTS, model: Model[Any], data: Any, state: Any) -> Any:
-    """Take a Metropolis step to the mirror image for each `Sign`, whose sites are on the real line
-    and so their own unconstrained coordinates."""
-    for place, sign in enumerate(mirror.signs(model)):
-        # Far from the numbers by which NUTS splits its key, whose stream stays as it is.
-        own = jax.random.fold_in(state.rng_key, _MIRROR + place)
-        image = mirror.mirrored(sign, state.z)
-        energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(image)
-        moves = jnp.log(jax.random.uniform(own)) < state.potential_energy - energy
-        z, z_grad, energy = jax.tree.map(
-            partial(jnp.where, moves),
-            (image, slope, energy),
-            (state.z, state.z_grad, state.potential_energy),
-        )
-        state = state._replace(z=z, z_grad=z_grad, potential_energy=energy)
-    return state
+def _mirrored(
+    kernel: numpyro.infer.NUTS,
+    model: Model[Any],
+    move: mirror.Images,
+    data: Any,
+    state: Any,
+    values: Values,
+    key: jax.Array,
+) -> Any:
+    """Take a Metropolis step to a mirror image of the values, which are those of the state."""
+    uniform, which = jax.random.uniform(key), jax.random.fold_in(key, 1)
+    pair = jnp.asarray(move.pairs)[jax.random.randint(which, (), 0, len(move.pairs))]
+    values = {name: values[name] for name in state.z}
+    odds = mirror.log_odds(model, move, data, values, pair)
+    image = unconstrain_fn(
+        model.generate, (data,), {}, mirror.mirrored(move.symmetry, values, pair)
+    )
+    energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(image)
+    moves = jnp.log(uniform) < odds
+    z, z_grad, energy = jax.tree.map(
+        partial(jnp.where, moves),
+        (image, slope, energy),
+        (state.z, state.z_grad, state.potential_energy),
+    )
+    return state._replace(z=z, z_grad=z_grad, potential_energy=energy)
 
 
 def _unconstrained(program: Program[Any], data: Any, start: Values | None, chains: int) -> Values:

@@ -21,9 +21,9 @@ from raters.errors import BackendError, ConvergenceWarning, DataWarning
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, draws_of
 from raters.inference import Backend
-from raters.inference.mirror import log_odds, signs
+from raters.inference.mirror import Images, images, log_odds, mirrored
 from raters.judgements.base import Judgements
-from raters.model import Model, Sign
+from raters.model import Model
 from raters.program import Program
 from raters.testing._kinds import answered_otherwise
 from raters.testing._model import check_reference
@@ -40,7 +40,8 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
     sentence, which `raters.fit` raises. Otherwise its result passes `check_result`; the same seed
     gives the same draws and another seed others; a further run on data of equal shape compiles
     nothing; the result survives netCDF; an approximate back-end stores ``log_p`` and ``log_q``; an
-    exact one comes back from the mirror image that a declared `raters.model.Sign` leads to; and
+    exact one comes back from the mirror image that a declared `raters.model.Sign` or
+    `raters.model.Exchange` leads to; and
     convergence warnings carry numbers.
 
     Parameters
@@ -89,7 +90,7 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
             f"{name} is approximate and does not store {missing}, without which LOO cannot be"
             " corrected"
         )
-    elif signs(model):
+    elif images(model, data):
         _check_mirrored(backend, model, data, result, seed)
     _check_no_compilation(backend, model, data, seed)
     _check_round_trip(result, name)
@@ -128,28 +129,33 @@ def _check_mirrored(
 ) -> None:
     """Check that chains that set out from the mirror image of a result end as often in each of the
     two worlds as those of the result."""
-    for sign in signs(model):
+    program = Program(model, data)
+    for move in images(model, data):
         image = result.copy(deep=True)
-        for name in sign.sites:
-            image["posterior"][name] = -image["posterior"][name]
+        posterior = image["posterior"]
+        values = {
+            name: posterior[name].transpose("chain", "draw", *site.dims).values
+            for name, site in program.sites.items()
+        }
+        for name, moved in mirrored(move.symmetry, values).items():
+            dims = ("chain", "draw", *program.sites[name].dims)
+            image["posterior"][name] = (dims, np.asarray(moved))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             again = fit(model, data, backend, seed=seed, start=image, progress=False)
-        share, other = (_share_of_likelier(model, data, sign, tree) for tree in (result, again))
+        share, other = (_share_of_likelier(program, move, tree) for tree in (result, again))
         assert abs(share - other) < 0.5, (
             f"{type(backend).__name__} stays in the world where it sets out: {share:.0%} of its"
             f" draws, and {other:.0%} of those from the mirror image of its result, are in the one"
-            f" that the prior favours; it does not move along {sign}"
+            f" that the prior favours; it does not move along {move.symmetry}"
         )
 
 
-def _share_of_likelier(
-    model: Model[Any], data: Judgements, sign: Sign, result: xr.DataTree
-) -> float:
-    """Share of the draws whose mirror image has the lower prior density."""
-    draws, _ = draws_of(Program(model, data), result)
-    row = jax.tree.map(jnp.asarray, data.first_unit())
-    odds = jax.lax.map(lambda values: log_odds(model, sign, row, values), draws)
+def _share_of_likelier(program: Program[Any], move: Images, result: xr.DataTree) -> float:
+    """Share of the draws whose mirror image has the lower density."""
+    draws, _ = draws_of(program, result)
+    data = jax.tree.map(jnp.asarray, program.data)
+    odds = jax.lax.map(lambda values: log_odds(program.model, move, data, values), draws)
     return float((np.asarray(odds) < 0).mean())
 
 

@@ -14,9 +14,9 @@ from raters.errors import SettingError
 from raters.fitting.result import check_data
 from raters.fitting.simulate import simulate
 from raters.fitting.storage import from_json, to_json
-from raters.inference.mirror import mirrored
+from raters.inference.mirror import images, mirrored
 from raters.judgements.base import Judgements
-from raters.model import Model, Permute, Scale, Shift, Sign, Symmetry, Values
+from raters.model import Exchange, Model, Permute, Scale, Shift, Sign, Symmetry, Values
 from raters.program import Program, skeleton
 from raters.reporting.bibtex import entries
 from raters.testing import _kinds
@@ -246,24 +246,31 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
                 | {name: values[name] * 1.7 for name in up}
                 | {name: values[name] / 1.7 for name in down}
             )
-        case Sign():
+        case Sign() | Exchange():
             return mirrored(symmetry, values)
         case Permute(both):
             return values | {name: np.roll(values[name], 1, axis=-1) for name in both}
     raise AssertionError(
-        f"{symmetry!r} is not a symmetry that raters knows: Shift, Scale, Sign or Permute"
+        f"{symmetry!r} is not a symmetry that raters knows: Shift, Scale, Sign, Exchange or Permute"
     )
 
 
 def _check_symmetries(model: Model[Any], data: Any, values: Values, seed: int) -> None:
     here = _log_likelihood(model, data, values)
-    for symmetry in model.symmetries:
+    # An exchange of classes holds for data without known classes, some for two classes alone.
+    images_there_are = [move.symmetry for move in images(model, data) if not move.broken]
+    declared = [
+        symmetry
+        for symmetry in model.symmetries
+        if not isinstance(symmetry, Exchange) or symmetry in images_there_are
+    ]
+    for symmetry in declared:
         there = _log_likelihood(model, data, _moved(symmetry, values))
         assert _close(here, there), (
             f"{symmetry!r} does not hold: it changes the log-likelihood by {there - here:.3g}"
         )
     rng = np.random.default_rng(seed)
-    for symmetry in model.symmetries:
+    for symmetry in declared:
         away = values | {
             name: values[name] * (1 + 0.3 * rng.uniform(size=np.shape(values[name])))
             for name in _sites(symmetry)
@@ -283,6 +290,8 @@ def _sites(symmetry: Symmetry) -> tuple[str, ...]:
             return up + down
         case Sign(both) | Permute(both):
             return both
+        case Exchange(both):
+            return tuple(name for name, _ in both)
     return ()
 
 

@@ -12,7 +12,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from scipy.special import expit
-from scipy.stats import norm
+from scipy.stats import beta, norm
 
 import raters as rt
 from raters.distributions import Votes
@@ -20,6 +20,7 @@ from raters.errors import ConvergenceWarning, DataWarning
 from raters.inference import mirror
 from raters.inference.base import Draws
 from raters.model import Sign, probability_of_mirror
+from raters.program import pointwise_log_likelihood, scattered
 
 MODEL = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
 
@@ -155,6 +156,119 @@ def test_two_signs_are_moved_one_by_one(tiny, fit_quietly):
 def test_a_model_without_the_symmetry_is_left_alone(tiny):
     values = {"reward": np.ones(3)}
     rng = np.random.default_rng(0)
-    assert mirror.step(rt.BTL(), tiny, values, rng) is values
+    assert mirror.images(rt.BTL(), tiny) == ()
+    assert mirror.step(rt.BTL(), (), tiny, values, rng) is values
     assert rng.random() == np.random.default_rng(0).random()
     assert mirror.mirrored(Sign(("reward",)), values)["reward"].tolist() == [-1, -1, -1]
+
+
+# ------------------------------------------------------------------- classes that change places
+
+COIN = rt.OneCoin(right=2.0, wrong=1.0)
+
+
+def labels(alike: int, apart: int, truth: tuple[object, ...] | None = None) -> rt.Labels:
+    """Two annotators, of two classes by turns, who agree on so many items."""
+    table = {"i": [], "a": [], "l": []}
+    for item in range(alike + apart):
+        for who in range(2):
+            table["i"].append(item)
+            table["a"].append(who)
+            table["l"].append(item % 2 if who == 0 or item < alike else 1 - item % 2)
+    data = rt.Labels.from_frame(table, item="i", annotator="a", label="l")
+    return data if truth is None else data.with_truth(dict([truth]))
+
+
+def adversaries(alike: int, apart: int) -> np.ndarray:
+    """P(accuracy < ½) of each annotator by quadrature over both accuracies and the prevalence."""
+    grid = (np.arange(120) + 0.5) / 120
+    share, one, two = np.meshgrid(grid, grid, grid, indexing="ij")
+    log_density = np.log(beta.pdf(one, COIN.right, COIN.wrong) * beta.pdf(two, 2.0, 1.0))
+    for item in range(alike + apart):
+        first = item % 2
+        second = first if item < alike else 1 - first
+        log_density += np.log(
+            (1 - share) * (one if first == 0 else 1 - one) * (two if second == 0 else 1 - two)
+            + share * (one if first == 1 else 1 - one) * (two if second == 1 else 1 - two)
+        )
+    density = np.exp(log_density - log_density.max())
+    below = [density[:, grid < 0.5].sum(), density[:, :, grid < 0.5].sum()]
+    return np.array(below) / density.sum()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("backend", "error"),
+    [
+        (rt.PGGibbs(draws=4000, warmup=300, chains=2), 0.05),
+        (rt.NUTS(draws=3000, warmup=500, chains=2), 0.05),
+        (rt.PGEM(draws=4000), 0.12),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize(("alike", "apart"), [(3, 9), (9, 3)])
+def test_classes_against_quadrature(backend, error, alike, apart):
+    """Exact back-ends within 5 standard errors of at least 2,500 effective draws: a false alarm in
+    a million. Without the step one of them is an adversary for certain where they disagree."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = rt.fit(COIN, labels(alike, apart), backend, seed=0, progress=False)
+    below = (result.posterior["accuracy"] < 0.5).mean(("chain", "draw")).values
+    np.testing.assert_allclose(below, adversaries(alike, apart), atol=error)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_annotators_who_never_agree_are_as_likely_to_be_right(seed, fit_quietly):
+    """The data are symmetric: P = ½, within 5 standard errors of 400 effective draws."""
+    data = labels(0, 30)
+    result = fit_quietly(rt.DawidSkene(), data, rt.PGGibbs(draws=500, warmup=200), seed=seed)
+    diagonal = result.posterior["confusion"].values[..., 0, 0]
+    np.testing.assert_allclose((diagonal < 0.5).mean((0, 1)), 0.5, atol=0.13)
+    with pytest.warns(
+        ConvergenceWarning, match=r"leave open which of the classes 0 and 1 is which"
+    ):
+        rt.fit(rt.DawidSkene(), data, rt.PGGibbs(draws=500, warmup=200), seed=seed, progress=False)
+
+
+def test_a_known_class_decides_which_is_which(fit_quietly):
+    known = labels(0, 30, truth=(0, 0))
+    assert [move.broken for move in mirror.images(rt.DawidSkene(), known)] == [True]
+    result = fit_quietly(rt.DawidSkene(), known, rt.PGGibbs(draws=500, warmup=200))
+    assert (result.posterior["confusion"].values[:, :, 0, 0, 0] > 0.5).mean() > 0.9
+
+
+def test_pairs_of_classes_that_may_change_places():
+    three = rt.datasets.label_crowd(20, 4, 3, 3, seed=0).labels
+    (move,) = mirror.images(rt.DawidSkene(), three)
+    assert move.pairs == ((0, 1), (0, 2), (1, 2))
+    assert mirror.images(rt.OneCoin(), three) == ()  # One accuracy has an image with two classes.
+    values = {"prevalence": np.array([0.1, 0.2, 0.7]), "confusion": np.arange(18).reshape(2, 3, 3)}
+    image = mirror.mirrored(move.symmetry, values, (0, 2))
+    np.testing.assert_allclose(image["prevalence"], [0.7, 0.2, 0.1])
+    np.testing.assert_array_equal(image["confusion"], values["confusion"][:, ::-1])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [rt.OneCoin(), rt.ItemDifficulty(), rt.DawidSkene(), rt.HierarchicalDawidSkene(), rt.Pooled()],
+    ids=lambda model: type(model).__name__,
+)
+def test_images_leave_the_likelihood_of_two_classes(model):
+    check_image(model, labels(9, 3))
+
+
+@pytest.mark.parametrize("model", [rt.Raykar(), rt.Raykar(hidden=3), rt.Yan()])
+def test_images_leave_the_likelihood_of_two_classes_with_features(model):
+    check_image(model, rt.datasets.label_crowd(20, 4, 3, 2, num_features=2, seed=0).labels)
+
+
+def check_image(model: rt.Model, data: rt.Labels) -> None:
+    """Assert that the image of a point of the prior has its likelihood."""
+    program = rt.Program(model, data)
+    values = scattered(model.start(data), program.supports, np.random.default_rng(0))
+    (move,) = mirror.images(model, data)
+    image = mirror.mirrored(move.symmetry, values)
+    here, there = (
+        float(pointwise_log_likelihood(model, data, point).sum()) for point in (values, image)
+    )
+    assert here == pytest.approx(there, rel=1e-5)

@@ -160,11 +160,11 @@ class PGGibbs(Backend):
             data = sweep.on_device(data)
             row = data.take(slice(0, 1))
             draws: dict[str, list[np.ndarray]] = {name: [] for name in values}
-            own = rng.spawn(1)[0]
+            moves, own = mirror.images(plan.model, data), rng.spawn(1)[0]
             for index in range(self.warmup + self.draws * self.thin):
                 if stop.is_set():
                     break
-                values = gibbs_step(plan, row, data, values, rng, own)
+                values = gibbs_step(plan, moves, row, data, values, rng, own)
                 if index >= self.warmup and (index - self.warmup) % self.thin == 0:
                     for name in draws:
                         draws[name].append(np.asarray(values[name]))
@@ -174,6 +174,7 @@ class PGGibbs(Backend):
 
 def gibbs_step(
     plan: sweep.Plan,
+    moves: tuple[mirror.Images, ...],
     row: Any,
     data: Any,
     values: Values,
@@ -181,7 +182,7 @@ def gibbs_step(
     own: np.random.Generator,
 ) -> Values:
     """Run one sweep and one step to the mirror image, whose random numbers are its `own`."""
-    return mirror.step(plan.model, row, gibbs_sweep(plan, row, data, values, rng), own)
+    return mirror.step(plan.model, moves, data, gibbs_sweep(plan, row, data, values, rng), own)
 
 
 def gibbs_sweep(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import combinations
 from typing import Any
 
 import jax.numpy as jnp
@@ -17,7 +19,7 @@ from raters._validation import plain_positive
 from raters.distributions import GroupedMixture
 from raters.errors import Reason
 from raters.judgements.labels import Labels
-from raters.model import Values
+from raters.model import OPEN_MIRROR, Values, probability_of_mirror
 
 # Cited by more than one model.
 COMPARED = r"""
@@ -235,9 +237,40 @@ CHANCE = (
 )
 
 
+def open_names(
+    signed: Mapping[tuple[int, int], Float[np.ndarray, "chain draw annotator"]], data: Labels
+) -> tuple[str, ...]:
+    """Warn where labels leave open which of two classes is which.
+
+    `signed` has, for each pair of classes, draws that change sign when the two change places.
+    """
+    if data.truth is not None and (np.asarray(data.truth) >= 0).any():
+        return ()
+    shares = {pair: probability_of_mirror(draws) for pair, draws in signed.items()}
+    first = max(shares, key=lambda pair: shares[pair])
+    if shares[first] < OPEN_MIRROR:
+        return ()
+    one, other = (data.classes[place] for place in first)
+    more = sum(share >= OPEN_MIRROR for share in shares.values()) - 1
+    further = f", and {more} further pair(s) of classes less probably" if more else ""
+    return (
+        (
+            f"the labels leave open which of the classes {one!r} and {other!r} is which: by this"
+            f" model and its prior they have changed places with probability {shares[first]:.2f}"
+            f"{further}, and adversaries are then experts; true classes of some items, by"
+            " labels.with_truth(...), would decide it"
+        ),
+    )
+
+
 def worse_than_chance(draws: Values, data: Labels) -> tuple[str, ...]:
-    """Warn where, in some chain, labels are right less often than by chance."""
+    """Warn where, in some chain, labels are right less often than by chance, or where two classes
+    may have changed places."""
     accuracy = np.asarray(draws["accuracy"])
+    if data.num_classes == 2 and (
+        said := open_names({(0, 1): np.atleast_3d(accuracy) - 0.5}, data)
+    ):
+        return said
     crowd = accuracy.mean(1) if accuracy.ndim == 2 else _crowd_mean(accuracy, data)
     low = np.flatnonzero(crowd < 1 / data.num_classes).tolist()
     return (CHANCE.format(chains=low),) if low else ()
@@ -246,8 +279,17 @@ def worse_than_chance(draws: Values, data: Labels) -> tuple[str, ...]:
 def switched(
     draws: Values, responsibility: Float[np.ndarray, "item true_class"] | None, data: Labels
 ) -> tuple[str, ...]:
-    """Warn where, in some chain, the crowd's labels of two classes seem to be switched."""
+    """Warn where, in some chain, the crowd's labels of two classes seem to be switched, or where
+    two classes may have changed places."""
     confusion = np.asarray(draws["confusion"])
+    each = confusion[:, :, None] if confusion.ndim == 4 else confusion
+    pairs = combinations(range(data.num_classes), 2)
+    signed = {
+        (k, m): each[..., k, k] + each[..., m, m] - each[..., k, m] - each[..., m, k]
+        for k, m in pairs
+    }
+    if said := open_names(signed, data):
+        return said
     crowd = confusion.mean(1) if confusion.ndim == 4 else _crowd_mean(confusion, data)
     assert responsibility is not None  # These models sum the classes out.
     prevalence = responsibility.mean(0)

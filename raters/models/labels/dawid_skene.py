@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
-from raters.model import Model, Values
+from raters.model import Exchange, Model, Symmetry, Values
 from raters.models.labels import _sites
 
 
@@ -83,6 +83,11 @@ class DawidSkene(Model[Labels]):
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         """Class frequencies, then confusion matrices."""
         return (("prevalence",), ("confusion",))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Names of the classes."""
+        return (Exchange((("prevalence", -1), ("confusion", -2))),)
 
     def _concentration(self, data: Labels) -> Float[Array, "true_class label"]:
         return _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 
 from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
-from raters.model import Model, Values
+from raters.model import Exchange, Model, Symmetry, Values
 from raters.models.labels import _sites
 
 
@@ -71,6 +71,12 @@ class HierarchicalDawidSkene(Model[Labels]):
         The crowd's are not conjugate, and are updated by their density.
         """
         return (("prevalence",), ("confusion",))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Names of the classes."""
+        of_class = ("prevalence", -1), ("crowd", -2), ("concentration", -1), ("confusion", -2)
+        return (Exchange(of_class),)
 
     def generate(self, data: Labels) -> None:
         """Define the NumPyro program."""

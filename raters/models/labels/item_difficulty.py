@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from raters._validation import plain_positive
 from raters.distributions import RightOrWrongLabel
 from raters.judgements.labels import Labels
-from raters.model import Model, Scale, Symmetry, Values
+from raters.model import Exchange, Model, Scale, Symmetry, Values
 from raters.models.labels import _sites
 
 
@@ -84,8 +84,11 @@ class ItemDifficulty(Model[Labels]):
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Scale of the abilities against that of the eases."""
-        return (Scale(up=("ability", "ability_mean", "ability_spread"), down=("ease",)),)
+        """Scale of the abilities against that of the eases; names of two classes."""
+        return (
+            Scale(up=("ability", "ability_mean", "ability_spread"), down=("ease",)),
+            Exchange((("prevalence", -1),), negated=("ability", "ability_mean")),
+        )
 
     def generate(self, data: Labels) -> None:
         """Define the NumPyro program."""
@@ -124,5 +127,8 @@ class ItemDifficulty(Model[Labels]):
         self, draws: Values, responsibility: np.ndarray | None, data: Labels
     ) -> tuple[str, ...]:
         """Warn of a crowd that is right less often than by chance."""
-        low = np.flatnonzero(np.asarray(draws["ability"]).mean((1, 2)) < 0).tolist()
+        ability = np.asarray(draws["ability"])
+        if data.num_classes == 2 and (said := _sites.open_names({(0, 1): ability}, data)):
+            return said
+        low = np.flatnonzero(ability.mean((1, 2)) < 0).tolist()
         return (_sites.CHANCE.format(chains=low),) if low else ()

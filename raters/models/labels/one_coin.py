@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from raters._validation import plain_positive
 from raters.distributions import RightOrWrongLabel
 from raters.judgements.labels import Labels
-from raters.model import Model, Values
+from raters.model import Exchange, Model, Symmetry, Values
 from raters.models.labels import _sites
 
 
@@ -71,6 +71,11 @@ class OneCoin(Model[Labels]):
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         """Class frequencies, then accuracies."""
         return (("prevalence",), ("accuracy",))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Names of two classes."""
+        return (Exchange((("prevalence", -1),), complemented=("accuracy",)),)
 
     def generate(self, data: Labels) -> None:
         """Define the NumPyro program."""

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
-from raters.model import Model, Values
+from raters.model import Exchange, Model, Symmetry, Values
 from raters.models.labels import _sites
 
 
@@ -62,6 +62,11 @@ class Pooled(Model[Labels]):
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         """Class frequencies, then the confusion matrix."""
         return (("prevalence",), ("confusion",))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Names of the classes."""
+        return (Exchange((("prevalence", -1), ("confusion", -2))),)
 
     def _concentration(self, data: Labels) -> Float[Array, "true_class label"]:
         prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)

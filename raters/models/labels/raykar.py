@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from raters._validation import plain_positive, whole
 from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
-from raters.model import Model, Values
+from raters.model import Exchange, Model, Symmetry, Values
 from raters.models.labels import _sites
 
 
@@ -98,6 +98,12 @@ class Raykar(Model[Labels]):
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         """Classifier, one class at a time; then confusion matrices."""
         return (("coefficient",), *((("output_weight",),) if self.hidden else ()), ("confusion",))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Names of the classes."""
+        layer = (("output_weight", -1),) if self.hidden else ()
+        return (Exchange((("coefficient", -1), *layer, ("confusion", -2))),)
 
     def generate(self, data: Labels) -> None:
         """Define the NumPyro program."""

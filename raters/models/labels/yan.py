@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from raters._validation import plain_positive
 from raters.distributions import RightOrWrongLabel
 from raters.judgements.labels import Labels
-from raters.model import Model, Values
+from raters.model import Exchange, Model, Symmetry, Values
 from raters.models.labels import _sites
 
 
@@ -83,6 +83,12 @@ class Yan(Model[Labels]):
         which is trivial with two classes."""
         return (("coefficient",), ("sensitivity", "tilt"), ("wrong",))
 
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Names of two classes."""
+        sites = ("coefficient", -1), ("sensitivity", -1)
+        return (Exchange(sites, negated=("sensitivity", "sensitivity_mean", "tilt")),)
+
     def generate(self, data: Labels) -> None:
         """Define the NumPyro program."""
         coefficient = _sites.sample_coefficient(self.coefficient_scale, data)
@@ -135,6 +141,11 @@ class Yan(Model[Labels]):
         self, draws: Values, responsibility: np.ndarray | None, data: Labels
     ) -> tuple[str, ...]:
         """Warn of a crowd that is right less often than by chance."""
-        right = np.asarray(draws["sensitivity"]).mean((1, 2, 3))
+        sensitivity = np.asarray(draws["sensitivity"])
+        if data.num_classes == 2 and (
+            said := _sites.open_names({(0, 1): sensitivity.mean(-1)}, data)
+        ):
+            return said
+        right = sensitivity.mean((1, 2, 3))
         low = np.flatnonzero(right < -np.log(data.num_classes - 1)).tolist()
         return (_sites.CHANCE.format(chains=low),) if low else ()
