@@ -88,12 +88,13 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
     weight /= weight.sum()
     ess = float(1 / (weight**2).sum())
     whole = np.floor(ess)
+    shown = f"Pareto k̂ {k:.2f}" if np.isfinite(k) else "Pareto k̂ beyond all bounds"
     if not k <= largest_k(number) or ess < number / _WORST:
         held = (
             f", and they hold as much as {whole:.0f} draws of it" if k <= largest_k(number) else ""
         )
         _warn(
-            f"the draws are far from the posterior (Pareto k̂ {k:.2f}; should be at most"
+            f"the draws are far from the posterior ({shown}; should be at most"
             f" {largest_k(number):.2f}{held}): means and intervals may be off; use exact sampling,"
             " with PGGibbs or NUTS, for what is acted upon"
         )
@@ -119,8 +120,9 @@ def _smoothed(log_ratio: Float[np.ndarray, " draw"]) -> tuple[Float[np.ndarray, 
     if np.ptp(log_ratio) < 1e-9:
         return log_ratio, -np.inf
     # ArviZ takes log densities that the ratios have in their denominator, as of leave-one-out.
-    log_weight, k = array_stats.psislw(-log_ratio)
-    return np.asarray(log_weight), float(k)
+    with np.errstate(over="ignore", invalid="ignore"):
+        log_weight, k = array_stats.psislw(-log_ratio)
+    return np.asarray(log_weight), float(k) if np.isfinite(k) else np.inf
 
 
 def _resampled(draws: Draws, weight: Float[np.ndarray, " draw"], rng: np.random.Generator) -> Draws:
