@@ -133,13 +133,13 @@ def _check_mirrored(
     for move in images(model, data):
         image = result.copy(deep=True)
         posterior = image["posterior"]
-        values = {
-            name: posterior[name].transpose("chain", "draw", *site.dims).values
+        draws = {
+            name: posterior[name].transpose("chain", "draw", *site.dims)
             for name, site in program.sites.items()
         }
+        values = {name: array.values for name, array in draws.items()}
         for name, moved in mirrored(move.symmetry, values).items():
-            dims = ("chain", "draw", *program.sites[name].dims)
-            image["posterior"][name] = (dims, np.asarray(moved))
+            posterior[name] = draws[name].copy(data=np.asarray(moved))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             again = fit(model, data, backend, seed=seed, start=image, progress=False)
