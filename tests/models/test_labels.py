@@ -396,12 +396,11 @@ def test_truths_that_contradict_the_crowd_are_said_to(fit_quietly) -> None:
 
 @pytest.mark.slow
 def test_fit_warnings_weigh_labels_by_their_count() -> None:
-    """One annotator is right in 500 labels of each item, three are wrong in one: the crowd is
+    """Two annotators are right in 500 labels of each item, three are wrong in one: the crowd is
     right."""
-    item = np.tile(np.repeat(np.arange(10), 4), 1)
-    who = np.tile(np.arange(4), 10)
-    said = np.where(who == 0, item % 2, 1 - item % 2)
-    table = {"i": item, "a": who, "l": said, "n": np.where(who == 0, 500, 1)}
+    item, who = np.repeat(np.arange(10), 5), np.tile(np.arange(5), 10)
+    said = np.where(who < 2, item % 2, 1 - item % 2)
+    table = {"i": item, "a": who, "l": said, "n": np.where(who < 2, 500, 1)}
     labels = rt.Labels.from_frame(table, item="i", annotator="a", label="l", count="n")
     with warnings.catch_warnings():
         warnings.simplefilter("error", rt.errors.ConvergenceWarning)
