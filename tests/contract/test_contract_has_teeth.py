@@ -330,10 +330,14 @@ def test_check_model_needs_outcomes(tiny) -> None:
 
 
 @pytest.mark.slow
-def test_a_sampler_that_stays_in_the_mirror_is_refused(tiny, monkeypatch) -> None:
-    model = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
+@pytest.mark.parametrize("kind", ["votes", "labels"])
+def test_a_sampler_that_stays_in_the_mirror_is_refused(kind, tiny, monkeypatch) -> None:
+    model: rt.Model = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
+    data: rt.Judgements = tiny
+    if kind == "labels":
+        model, data = rt.DawidSkene(), rt.datasets.label_crowd(60, 6, 6, 2, seed=0).labels
     backend = rt.PGGibbs(draws=30, warmup=10, chains=2)
-    check_backend(backend, model, tiny)
-    monkeypatch.setattr(mirror, "step", lambda model, row, values, rng: values)
+    check_backend(backend, model, data)
+    monkeypatch.setattr(mirror, "step", lambda model, moves, data, values, rng: values)
     with pytest.raises(AssertionError, match="stays in the world where it sets out"):
-        check_backend(backend, model, tiny)
+        check_backend(backend, model, data)
