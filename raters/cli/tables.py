@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pandas as pd
+from pyarrow import parquet
 
 from raters.errors import DataError
 from raters.reporting.cells import for_people, quoting_of
@@ -74,7 +75,7 @@ def read_table(path: Path) -> pd.DataFrame:
         raise DataError(f"{str(path)!r} is empty; expected a {kind} table")
     try:
         if kind == "Parquet":
-            return pd.read_parquet(path)
+            return _parquet(path)
         if kind == "JSON lines":
             return _json_lines(path)
         return _separated(path, "\t" if kind == "TSV" else ",")
@@ -120,6 +121,13 @@ def _undecoded(path: Path, error: UnicodeDecodeError) -> str:
     return f"it is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8" + (
         ", and compress it then" if packed else f", or write {line}"
     )
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    """A table of Parquet, whole numbers with gaps among them kept as they are."""
+    with path.open("rb") as file:
+        table: pd.DataFrame = parquet.read_table(file).to_pandas(integer_object_nulls=True)
+    return table
 
 
 def _separated(path: Path, usual: str) -> pd.DataFrame:

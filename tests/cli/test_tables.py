@@ -6,7 +6,9 @@ import dataclasses
 import re
 
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import raters as rt
 from raters import datasets
@@ -79,6 +81,16 @@ def test_numbers_keep_their_digits(ending, tmp_path):
     numbers = [1 / 3, 1e-7 / 3, 2.0**60, 5e-324, -0.1]
     tables.write_table({"one": numbers}, tmp_path / f"numbers{ending}")
     assert list(map(float, tables.read_table(tmp_path / f"numbers{ending}")["one"])) == numbers
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64", "dictionary"])
+def test_whole_numbers_beside_gaps_of_parquet_keep_their_digits(kind, tmp_path):
+    column = pa.array([2**60, None, 2**60 + 1], "int64" if kind == "dictionary" else kind)
+    table = pa.table({"gold": column.dictionary_encode() if kind == "dictionary" else column})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    kept = tables.read_table(tmp_path / "a.parquet")["gold"]
+    assert kept.isna().tolist() == [False, True, False]
+    assert list(map(int, kept.dropna())) == [2**60, 2**60 + 1]
 
 
 def test_only_an_empty_cell_is_missing(tmp_path):
