@@ -12,6 +12,7 @@ import re
 import shlex
 import zlib
 from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -183,7 +184,7 @@ def _json_lines(path: Path) -> pd.DataFrame:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line, object_pairs_hook=_object)
+                row = json.loads(line, object_pairs_hook=_object, parse_float=_as_written)
                 if "\\u" in line:  # Half of a pair of surrogates is no character.
                     json.dumps(row, ensure_ascii=False).encode()
             except (ValueError, RecursionError) as error:
@@ -201,6 +202,15 @@ def _json_lines(path: Path) -> pd.DataFrame:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     check_distinct([name for name, _ in pairs])
     return dict(pairs)
+
+
+def _as_written(text: str) -> float | str:
+    """A number with a point or an exponent; its text where a float would lose digits."""
+    number = float(text)
+    try:
+        return number if Decimal(repr(number)) == Decimal(text) else text
+    except InvalidOperation:  # an exponent of twenty digits
+        return text
 
 
 def names_in(text: str) -> list[str]:
