@@ -394,6 +394,36 @@ def read_counts(column: Column) -> Float[np.ndarray, " row"]:
     return exact(numbers)
 
 
+def read_ratings(column: Column) -> Float[np.ndarray, " row"]:
+    """A column of numbers that are compared: below 2**53, where floats tell whole ones apart.
+
+    Parameters
+    ----------
+    column : Column
+
+    Returns
+    -------
+    float array, shape (row,)
+
+    Raises
+    ------
+    DataError
+        When a value is no number, or a larger one; the message gives its row.
+    """
+    ratings = read_numbers(column)
+    if (wrong := np.abs(ratings) >= 2**53).any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise DataError(
+            parameter=column.role,
+            value=column.name,
+            problem=f"holds {shown(column.values[column.code[row]])} in row {row} (counted from 0),"
+            " which would equal its neighbours",
+            expected="it must hold numbers below 2**53 (about 9e15) in size; shift or divide all",
+            instead=f"frame[{column.name!r}] = frame[{column.name!r}].rank()",
+        )
+    return ratings
+
+
 def first_row(column: Column, values: Sequence[Any]) -> int:
     """The first row that holds one of some values.
 
