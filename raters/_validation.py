@@ -63,7 +63,8 @@ def numbers(name: str, value: Any) -> Float[np.ndarray, " ..."]:
         array = np.asarray(value)
         if array.dtype == object and any(one is None for one in array.flat):
             raise TypeError("None is no number, and NumPy takes it for NaN")
-        return array.astype(np.float64)
+        if array.dtype.kind != "c":
+            return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(
             parameter=name,
@@ -72,6 +73,13 @@ def numbers(name: str, value: Any) -> Float[np.ndarray, " ..."]:
             expected="give numbers, in rows of one length",
             instead=f"{name}=np.array([[0.5, 0.5]])",
         ) from error
+    raise SettingError(
+        parameter=name,
+        value=value,
+        problem="holds complex numbers",
+        expected="it must hold real numbers",
+        instead=f"{name}.real, if the imaginary parts are all 0",
+    )
 
 
 def places(name: str, index: Any, size: int) -> Any:

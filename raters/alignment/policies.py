@@ -74,7 +74,9 @@ def dpo_loss(
     names = ("chosen", "rejected", "reference_chosen", "reference_rejected")
     given = (chosen, rejected, reference_chosen, reference_rejected)
     values = [
-        value if isinstance(value, jax.Array) else jnp.asarray(numbers(name, value))
+        value
+        if isinstance(value, jax.Array) and not jnp.iscomplexobj(value)
+        else jnp.asarray(numbers(name, value))
         for name, value in zip(names, given, strict=True)
     ]
     shapes = [value.shape for value in values]

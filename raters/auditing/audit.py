@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Shaped
 from raters._validation import checked, finite, positive, share, whole
 from raters.auditing import precision
 from raters.errors import SettingError
+from raters.fitting.draws import check_several
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, check_model, draws_of, program_of
 from raters.inference import Backend
@@ -285,12 +286,7 @@ def audit(
     threshold = kind.threshold if threshold is None else threshold
     check_limits(threshold, level, margin, min_judgements, costs)
     assert threshold is not None
-    if (num_draws := result["posterior"]["chain"].size * result["posterior"]["draw"].size) < 2:
-        raise SettingError(
-            parameter="result",
-            problem=f"has {num_draws} draw, and an audit says how sure it is",
-            expected="fit with more draws",
-        )
+    check_several(result, "an audit says how sure it is")
     limits = AuditLimits(float(threshold), level, float(margin))
     quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
     columns: dict[str, np.ndarray] = {"judgements": data.judgements_by(data.judge)}

@@ -12,11 +12,13 @@ import re
 import shlex
 import zlib
 from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pandas as pd
+from pyarrow import parquet
 
 from raters.errors import DataError
 from raters.reporting.cells import for_people, quoting_of
@@ -74,7 +76,7 @@ def read_table(path: Path) -> pd.DataFrame:
         raise DataError(f"{str(path)!r} is empty; expected a {kind} table")
     try:
         if kind == "Parquet":
-            return pd.read_parquet(path)
+            return _parquet(path)
         if kind == "JSON lines":
             return _json_lines(path)
         return _separated(path, "\t" if kind == "TSV" else ",")
@@ -120,6 +122,13 @@ def _undecoded(path: Path, error: UnicodeDecodeError) -> str:
     return f"it is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8" + (
         ", and compress it then" if packed else f", or write {line}"
     )
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    """A table of Parquet, whole numbers with gaps among them kept as they are."""
+    with path.open("rb") as file:
+        table: pd.DataFrame = parquet.read_table(file).to_pandas(integer_object_nulls=True)
+    return table
 
 
 def _separated(path: Path, usual: str) -> pd.DataFrame:
@@ -175,7 +184,7 @@ def _json_lines(path: Path) -> pd.DataFrame:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line, object_pairs_hook=_object)
+                row = json.loads(line, object_pairs_hook=_object, parse_float=_as_written)
                 if "\\u" in line:  # Half of a pair of surrogates is no character.
                     json.dumps(row, ensure_ascii=False).encode()
             except (ValueError, RecursionError) as error:
@@ -193,6 +202,15 @@ def _json_lines(path: Path) -> pd.DataFrame:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     check_distinct([name for name, _ in pairs])
     return dict(pairs)
+
+
+def _as_written(text: str) -> float | str:
+    """A number with a point or an exponent; its text where a float would lose digits."""
+    number = float(text)
+    try:
+        return number if Decimal(repr(number)) == Decimal(text) else text
+    except InvalidOperation:  # an exponent of twenty digits
+        return text
 
 
 def names_in(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from raters._validation import instance
 from raters.errors import SettingError, public_name
+from raters.fitting.draws import check_values
 from raters.fitting.storage import from_json, imported_class, qualified_name, shown, to_json
 from raters.inference.base import Draws
 from raters.judgements.base import Judgements
@@ -198,6 +199,8 @@ def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
     ------
     SettingError
         When the result was fitted with another model.
+    DataError
+        When its draws are not finite, or outside of their supports.
     """
     check_model(model)
     data = data_of(result)
@@ -234,7 +237,8 @@ def stored_model(result: xr.DataTree) -> str:
 def check_posterior(
     program: Program[Any], result: xr.DataTree, group: str = "posterior", parameter: str = "result"
 ) -> None:
-    """Raise unless a result has draws of each site of a program, along the names of its data.
+    """Raise unless a result has draws of each site of a program, along the names of its data,
+    finite and inside its support.
 
     Parameters
     ----------
@@ -249,6 +253,8 @@ def check_posterior(
     ------
     SettingError
         When it has not; the message gives the site.
+    DataError
+        When values are not finite, or outside of the support.
     """
     tree: Any = result.children.get(group, {})
     if missing := [name for name in program.sites if name not in tree]:
@@ -268,6 +274,7 @@ def check_posterior(
                 expected="pass a result, as fitted or as read back from its file",
                 instead="rt.fit(model, data, seed=0)",
             )
+    check_values(program, result, group, parameter)
 
 
 def _check_responsibility(latent: LatentClass, result: xr.DataTree, num_units: int) -> None:
@@ -314,6 +321,7 @@ def draws_of(
     ----------
     program : Program
     result : xarray.DataTree
+        As `program_of` has checked it, or as it was just fitted.
     most : int, optional
         Number of draws above which so many are chosen at random.
     seed : int
@@ -325,13 +333,7 @@ def draws_of(
         By site.
     sizes : tuple of (int, int)
         Numbers of chains and draws in the result.
-
-    Raises
-    ------
-    SettingError
-        When the result has no draws of a site.
     """
-    check_posterior(program, result)
     posterior = result["posterior"]
     values = {}
     for name in program.sites:

@@ -19,7 +19,7 @@ from raters.judgements.pairs import Pairs
 from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading import outcomes as outcome_reading
-from raters.judgements.reading.columns import column_name, read_columns, read_counts, read_numbers
+from raters.judgements.reading.columns import column_name, read_columns, read_counts, read_ratings
 from raters.judgements.roles import of_axes, static
 from raters.judgements.separation import is_even, is_separated
 
@@ -320,8 +320,8 @@ class Comparisons(Pairs):
         Raises
         ------
         DataError
-            When a rating is not a number, when nobody rated two different items, or when ties are
-            refused or leave nothing.
+            When a rating is not a number below 2**53 in size, when nobody rated two different
+            items, or when ties are refused or leave nothing.
 
         Examples
         --------
@@ -340,7 +340,7 @@ class Comparisons(Pairs):
             annotator=annotator,
         )
         (codes,), item_names = encode_names([columns["item"]], items, "item")
-        score = read_numbers(columns["rating"])
+        score = read_ratings(columns["rating"])
         who, annotator_names = reading.annotators(columns, annotators, len(codes))
         one, two = reading.pairs_within(who, len(annotator_names))
         one, two = (side[codes[one] != codes[two]] for side in (one, two))

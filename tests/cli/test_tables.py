@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import raters as rt
 from raters import datasets
@@ -79,6 +82,41 @@ def test_numbers_keep_their_digits(ending, tmp_path):
     numbers = [1 / 3, 1e-7 / 3, 2.0**60, 5e-324, -0.1]
     tables.write_table({"one": numbers}, tmp_path / f"numbers{ending}")
     assert list(map(float, tables.read_table(tmp_path / f"numbers{ending}")["one"])) == numbers
+
+
+def test_numbers_of_json_lines_are_names_with_all_their_digits(tmp_path):
+    names = ["1.00000000000000000001", "1.00000000000000000002", "1e400", "1e500", "-1e400"]
+    names += ["1e99999999999999999999", "1e-99999999999999999999"]
+    lines = [f'{{"winner": {name}, "loser": {one}}}' for name in names for one in ("1.0", "1.50")]
+    (tmp_path / "votes.jsonl").write_text("\n".join(lines))
+    votes, _ = read(source_of(tmp_path / "votes.jsonl", columns(winner="winner", loser="loser")))
+    assert set(votes.items) == {*names, "1", "1.5"}
+
+
+def test_numbers_of_json_lines_with_more_digits_than_floats_are_numbers(tmp_path):
+    text = ("0.30000000000000004441", "0.5", "0.70000000000000000001")
+    lines = [
+        f'{{"item": {place}, "annotator": "w", "label": "{place % 2}", "x": {x}, "rating": {x}}}'
+        for place, x in enumerate(text)
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    given = columns(item="item", annotator="annotator", label="label", features=["x"])
+    labels, _ = read(source_of(tmp_path / "a.jsonl", given))
+    shift = labels.features[:, 1] * labels.scale[1] + labels.centre[1]
+    np.testing.assert_allclose(shift, list(map(float, text)), rtol=1e-12)
+    rated = columns(item="item", annotator="annotator", rating="rating")
+    votes, _ = read(source_of(tmp_path / "a.jsonl", rated))
+    assert votes.num_votes == 3
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64", "dictionary"])
+def test_whole_numbers_beside_gaps_of_parquet_keep_their_digits(kind, tmp_path):
+    column = pa.array([2**60, None, 2**60 + 1], "int64" if kind == "dictionary" else kind)
+    table = pa.table({"gold": column.dictionary_encode() if kind == "dictionary" else column})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    kept = tables.read_table(tmp_path / "a.parquet")["gold"]
+    assert kept.isna().tolist() == [False, True, False]
+    assert list(map(int, kept.dropna())) == [2**60, 2**60 + 1]
 
 
 def test_only_an_empty_cell_is_missing(tmp_path):

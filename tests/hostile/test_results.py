@@ -11,8 +11,9 @@ import xarray as xr
 import raters as rt
 import raters.figures as fg
 from raters.cli.fitting import read_result
-from raters.errors import RatersError
+from raters.errors import DataError, RatersError, SettingError
 from tests import hand
+from tests.refusals import raises_about
 
 VOTES = hand.votes(("a", "b", "x"), ("b", "c", "x"), ("a", "c", "y"), ("c", "a", "y"))
 MODEL = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=1.0)
@@ -214,6 +215,97 @@ def test_altered_results_of_labels(change):
         with pytest.raises(RatersError) as caught:
             verb()
         assert len(str(caught.value)) <= 600, name
+
+
+UNIT = rt.ExtendedBTL(competence="unit", reward_scale=1.0, competence_spread=1.0)
+INTACT = {"signed": (MODEL, of_votes()), "unit": (UNIT, with_model(of_votes(), UNIT))}
+VALUES = {
+    "one of NaN": ("signed", "reward", lambda own: own.where(own < own.max()), "1 of 120"),
+    "infinite": ("signed", "competence", lambda own: own * np.inf, "80 of 80"),
+    "below the support": ("unit", "competence", lambda own: own * 0 - 5, "80 of 80"),
+    "above the support": ("unit", "competence", lambda own: own * 0 + 1.01, "80 of 80"),
+}
+
+
+@pytest.mark.parametrize(("which", "site", "make", "words"), VALUES.values(), ids=VALUES)
+def test_values_that_no_fit_can_have(which, site, make, words, monkeypatch):
+    model, result = INTACT[which][0], INTACT[which][1].copy(deep=True)
+    result["posterior"]["competence"].values[:] = np.clip(result["posterior"]["competence"], 0, 1)
+    audit = rt.audit(model, result)
+    changed("posterior", **{site: make})(result)
+    monkeypatch.setattr(f"{__name__}.MODEL", model)
+    verbs = votes_verbs(result) | {
+        "report": lambda: rt.report(model, result, audit),
+        "suggest by score": lambda: rt.suggest(model, result, POOL),
+        "posterior": lambda: rt.acquisition.Posterior.of(model, result),
+    }
+    for name, verb in verbs.items():
+        parameter = "start" if name == "start" else "result"
+        with raises_about(DataError, parameter) as caught:
+            verb()
+        assert f"{words} values of {site!r}" in str(caught.value), name
+
+
+@pytest.mark.parametrize(
+    "make", [lambda own: own * np.nan, lambda own: own * 0.9, lambda own: -own]
+)
+def test_values_of_labels_that_no_fit_can_have(make):
+    result = of_labels()
+    changed("posterior", prevalence=make)(result)
+    for verb in labels_verbs(result).values():
+        with pytest.raises(DataError, match=r"holds [24] of [24] values of 'prevalence' that are"):
+            verb()
+
+
+def test_values_that_rounding_moves_are_read():
+    result = INTACT["unit"][1].copy(deep=True)
+    changed("posterior", competence=lambda own: own * 0 + 1 + 1e-6)(result)
+    assert rt.predict(UNIT, result).notnull().all()
+    result = of_labels()
+    changed("posterior", prevalence=lambda own: own * (1 - 2e-6))(result)
+    assert rt.predict(rt.Pooled(), result).notnull().all()
+
+
+def test_one_draw_is_enough_to_predict_and_for_nothing_else():
+    result = of_votes().isel(chain=[0], draw=[0])
+    assert rt.predict(MODEL, result).sizes["draw"] == 1
+    assert rt.log_likelihood(MODEL, result)["log_likelihood"].sizes["draw"] == 1
+    audit = rt.audit(MODEL, of_votes())
+    assert "competence" in audit.table
+    for verb in (
+        lambda: rt.audit(MODEL, result),
+        lambda: rt.suggest(MODEL, result, POOL),
+        lambda: rt.acquisition.Posterior.of(MODEL, result),
+    ):
+        with raises_about(SettingError, "result") as caught:
+            verb()
+        assert "has 1 draw" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"policy": RANDOM, "stop": rt.acquisition.ExpectedTau(0.9)}]
+)
+def test_campaigns_need_draws(settings, tmp_path):
+    with raises_about(SettingError, "backend"):
+        rt.Campaign(tmp_path / "a.db", MODEL, POOL, backend=rt.PGEM(draws=0), **settings)
+    assert not list(tmp_path.iterdir())
+
+
+class Broken(rt.PGGibbs):
+    """Draws of NaN, as of a fit that fails."""
+
+    def run(self, program, key, **options):
+        draws = super().run(program, key, **options)
+        values = {name: value * np.nan for name, value in draws.values.items()}
+        return draws._replace(values=values)
+
+
+def test_a_fit_that_fails_warns_and_returns_what_verbs_refuse():
+    with pytest.warns(rt.errors.ConvergenceWarning):
+        result = rt.fit(MODEL, VOTES, Broken(draws=20, warmup=5, chains=2), seed=0, progress=False)
+    assert result["posterior"]["reward"].isnull().all()
+    with raises_about(DataError, "result"):
+        rt.predict(MODEL, result)
 
 
 def test_what_was_not_altered_is_read():

@@ -226,6 +226,22 @@ ALIGNMENT = [
         "give numbers",
         chosen=(None, "x", [None], {}, HUGE**20),
     ),
+    *rows(
+        rt.alignment.dpo_loss,
+        {name: -np.ones(1) for name in LOG_PROBS},
+        SettingError,
+        "real numbers",
+        rejected=([-1 + 1j], -jnp.ones(1, complex)),
+    ),
+    *rows(
+        rt.alignment.regrets,
+        {"policy": [0.5, 0.5], "reward": np.ones((2, 2))},
+        SettingError,
+        "real numbers",
+        policy=([0.5, 0.5 + 0j], [0.5 + 0.1j, 0.5]),
+        reward=([[1, 1 + 2j]], np.ones((2, 2), np.complex64)),
+        prompt_weights=([1j],),
+    ),
 ]
 
 DISTRIBUTIONS = [

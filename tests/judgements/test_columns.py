@@ -15,6 +15,7 @@ import pytest
 import raters as rt
 from raters.errors import DataError, DataWarning
 from raters.judgements.names import loosely
+from raters.judgements.reading import labels as label_reading
 from tests.refusals import raises_about
 
 WINNERS, LOSERS = ["tea", "tea", "coffee"], ["coffee", "water", "water"]
@@ -268,6 +269,50 @@ def test_names_are_whole_numbers_or_text(winner, loser, names):
     votes = read(winner, loser)
     assert votes.items == names
     assert all(type(name) in (int, str) for name in votes.items)
+
+
+LARGE = [2**60, None, 2**60 + 1]
+HELD = {
+    "pyarrow table": lambda column: pa.table({"gold": column}),
+    "polars": lambda column: pl.DataFrame({"gold": column}),
+    "polars, 128 bits": lambda column: pl.DataFrame({"gold": pl.Series(column, dtype=pl.Int128)}),
+    "lazy polars": lambda column: pl.LazyFrame({"gold": column}),
+    "pandas": lambda column: pd.DataFrame({"gold": pd.array(column, "Int64")}),
+    "arrow in pandas": lambda column: pa.table({"gold": column}).to_pandas(
+        types_mapper=pd.ArrowDtype
+    ),
+    "pyarrow array": lambda column: {"gold": pa.array(column)},
+    "chunks": lambda column: {"gold": pa.chunked_array([column[:1], column[1:]])},
+    "polars series": lambda column: {"gold": pl.Series(column)},
+    "wide series": lambda column: {"gold": pl.Series(column, dtype=pl.Int128)},
+    "pandas array": lambda column: {"gold": pd.array(column, "Int64")},
+    "masked array": lambda column: {
+        "gold": np.ma.array([one or 0 for one in column], mask=[one is None for one in column])
+    },
+    "list": lambda column: {"gold": [np.nan if one is None else one for one in column]},
+}
+
+
+@pytest.mark.parametrize("make", HELD.values(), ids=HELD)
+def test_whole_numbers_beside_gaps_keep_their_digits(make):
+    table = make(LARGE)
+    column = label_reading.incomplete(table, "truth", "gold", 3)
+    assert column.values == [2**60, 2**60 + 1]
+    assert column.code.tolist() == [0, -1, 1]
+
+
+def test_a_missing_category_of_pyarrow_is_missing():
+    """`narwhals` fills it in with another one."""
+    table = pa.table({"w": pa.array(["a", None, "b"]).dictionary_encode(), "l": ["b", "c", "c"]})
+    with refuses("column 'w'", "1 missing value(s), first in row 1"):
+        rt.Comparisons.from_frame(table, winner="w", loser="l")
+
+
+@pytest.mark.parametrize("other", [0.5, -1, np.float32(0.5), np.int8(-1)])
+def test_lists_of_large_numbers_and_others_keep_them_apart(other):
+    votes = read([2**53, 2**63 + 1, 2**63], [2**53 + 1, other, other])
+    assert len(votes.items) == 5
+    assert {str(2**53), str(2**53 + 1), str(2**63 + 1), str(2**63)} <= set(map(str, votes.items))
 
 
 def test_dates_become_text():

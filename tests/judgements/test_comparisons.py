@@ -448,6 +448,16 @@ def test_ratings_become_comparisons():
     assert not votes.ordered
 
 
+@pytest.mark.parametrize("large", [2**60, -(2**60), "1152921504606846976", 2.0**53])
+def test_ratings_that_floats_do_not_tell_apart_are_refused(large):
+    table = {"film": ["a", "b", "c"], "stars": [1, large, 3]}
+    with raises_about(DataError, "rating", "stars") as caught:
+        rt.Comparisons.from_ratings(table, item="film", rating="stars", ties="half")
+    assert "row 1" in str(caught.value)
+    table["stars"] = [2**53 - 1, 2**53 - 2, -(2**53) + 1]
+    assert rt.Comparisons.from_ratings(table, item="film", rating="stars").num_votes == 3
+
+
 def test_equal_ratings_under_each_policy():
     table = {"film": ["A", "B"], "stars": [3, 3]}
     with refuses(

@@ -116,6 +116,13 @@ def test_whole_numbers_stay_names_beside_empty_places(last):
     assert cells(votes) == {(1, 2, 0): 1, (1, 3, 0): 1, (2, 3, 0): 1, (2, 3, 1): 1}
 
 
+@pytest.mark.parametrize("table", [pa.table, pl.DataFrame])
+def test_large_numbers_beside_empty_places_stay_apart(table):
+    ids = [2**60, 2**60 + 1, 2**60 + 2, 2**60 + 3]
+    votes = rankings(table({"best": ids[:2], "next": ids[2:], "last": [ids[1], None]}))
+    assert votes.items == tuple(ids)
+
+
 def test_numbers_beside_texts_are_texts():
     votes = rankings({"best": [1, "2"], "next": [2, "3"], "last": ["3", None]})
     assert votes.items == ("1", "2", "3")

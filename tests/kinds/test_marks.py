@@ -98,7 +98,7 @@ def test_predictions_of_rows_with_counts(marks, fit_quietly):
 
 
 def test_a_campaign_fits_what_it_was_told(marks, tmp_path, fit_quietly):
-    backend = rt.PGEM(draws=0)
+    backend = rt.PGEM(draws=400)
     pool = rt.Candidates.of(marks, again=True)
     campaign = rt.Campaign(tmp_path / "a.db", Mild(), pool, data=marks, backend=backend, again=True)
     mine, theirs = (

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from raters.acquisition.questions.pool import seed_of
 from raters.acquisition.scoring.posterior import Posterior
-from raters.errors import ConvergenceWarning, DataWarning
+from raters.errors import ConvergenceWarning, DataWarning, SettingError
 from raters.fitting.fit import fit
 from raters.inference import Backend
 from raters.judgements.base import Judgements
@@ -104,16 +104,15 @@ class Refits:
             # `Campaign.status` says so.
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", DataWarning)
-            self._result = fit(self._model, padded(data), self._backend, **settings)
+            result = fit(self._model, padded(data), self._backend, **settings)
         self.num_fits += 1
-        rhat, ess = (
-            float(self._result.attrs.get(name, math.nan)) for name in ("max_rhat", "min_ess")
-        )
+        rhat, ess = (float(result.attrs.get(name, math.nan)) for name in ("max_rhat", "min_ess"))
         self.max_rhat, self.min_ess = (
             float(np.fmax(self.max_rhat, rhat)),
             float(np.fmin(self.min_ess, ess)),
         )
-        posterior = Posterior.of(self._model, self._result, draws=_DRAWS, seed=seed)
+        posterior = Posterior.of(self._model, result, draws=_DRAWS, seed=seed)
+        self._result = result  # Nothing sets out from a fit that failed.
         if ess > 0:  # neither unknown nor that of draws that are not finite
             posterior = dataclasses.replace(posterior, independent=ess)
         self._fitted = answers, posterior
@@ -128,6 +127,18 @@ def most_draws(backend: Backend) -> int:
         if isinstance(draws, int)
         else _DRAWS
     )
+
+
+def check_several_draws(backend: Backend) -> None:
+    """`SettingError` for a back-end of one draw, as `Posterior.of` refuses its results."""
+    if most_draws(backend) < 2:
+        raise SettingError(
+            parameter="backend",
+            value=backend,
+            problem="gives one draw, and scores and certainty are read off differences of draws",
+            expected="choose one with more draws",
+            instead="rt.PGGibbs(draws=250)",
+        )
 
 
 def prior(model: Model[Any], pool: Judgements, seed: int) -> Posterior:

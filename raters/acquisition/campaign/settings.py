@@ -13,7 +13,7 @@ from jaxtyping import Shaped
 
 from raters._validation import boolean, instance, positive, seed_number, whole
 from raters.acquisition.campaign.journal import Journal
-from raters.acquisition.campaign.refits import most_draws, prior
+from raters.acquisition.campaign.refits import check_several_draws, most_draws, prior
 from raters.acquisition.campaign.stopping import Stop
 from raters.acquisition.policy.annotator_rules import AnnotatorRule, Joint
 from raters.acquisition.policy.batches import Batch, Power, SpanningTree, Top, Unique
@@ -209,6 +209,7 @@ def rule_of(journal: Journal, stop: Rule | Literal[False] | None) -> Rule | None
 def check_rule(stop: Any, setup: Setup) -> None:
     """Raise `SettingError` for a rule that has no meaning here, or could never be met."""
     if isinstance(stop, Stop):
+        check_several_draws(setup.backend)
         few = setup.pool.rows(np.arange(min(2, setup.pool.num_rows)))
         posterior = prior(setup.model, setup.pool, setup.seed)
         stop.check(dataclasses.replace(posterior, pool=few), most_draws(setup.backend))
@@ -227,6 +228,7 @@ def check_possible(setup: Setup) -> None:
     if reason := setup.backend.why_not(Program(model, data)):
         raise BackendError(reason)
     if not chooses_at_random(policy):
+        check_several_draws(setup.backend)
         few = pool.rows(np.arange(min(2, pool.num_rows)))
         policy.choose(prior(model, pool, setup.seed), few, 1, seed=0)
 

@@ -80,9 +80,11 @@ def suggest(
     Raises
     ------
     DataError
-        When the candidates or the policy have names that were not fitted.
+        When the candidates or the policy have names that were not fitted; when draws of the result
+        are not finite, or outside of their supports.
     SettingError
-        When the policy has no meaning for the model, or `target` and `policy` are both given.
+        When the policy has no meaning for the model, the result has one draw, or `target` and
+        `policy` are both given.
 
     Warns
     -----

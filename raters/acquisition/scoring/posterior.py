@@ -19,6 +19,7 @@ from numpyro import handlers
 from raters._validation import checked, whole
 from raters.acquisition.scoring.averages import Weight
 from raters.errors import DataError, SettingError
+from raters.fitting.draws import check_several
 from raters.fitting.result import check_data, draws_of, program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
@@ -112,10 +113,13 @@ class Posterior:
         Raises
         ------
         DataError
-            When this is no result.
+            When this is no result, or its draws are not finite or outside of their supports.
+        SettingError
+            When it has one draw.
         """
         whole("draws", draws)
         program = program_of(model, result)
+        check_several(result, "scores and certainty are read off their differences")
         values, _ = draws_of(program, result, draws, seed)
         return cls._equal(program, {name: value[None] for name, value in values.items()})
 

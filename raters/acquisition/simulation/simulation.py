@@ -13,7 +13,7 @@ from jaxtyping import Float
 from scipy.stats import kendalltau
 
 from raters._validation import checked, numbers, whole
-from raters.acquisition.campaign.refits import Refits
+from raters.acquisition.campaign.refits import Refits, check_several_draws
 from raters.acquisition.policy.policy import Policy, check_names
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scoring.criteria import competence_site
@@ -228,6 +228,7 @@ def _compared(
         check_names(one, answers.pool.judges)
     if reason := settings.backend.why_not(Program(model, answers.pool)):
         raise SettingError(reason)
+    check_several_draws(settings.backend)
     curves = []
     with progress_bar(len(policies) * settings.batches, "campaign", settings.progress) as bar:
         for one in policies.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -189,7 +190,7 @@ def _opened(table: Any, wanted: list[str]) -> tuple[list[str], Callable[[str], A
     def fetch(name: str) -> Any:
         # A pandas column stays as it is: its own factorisation knows its missing values, categories
         # and strings.
-        return frame[name].to_native() if _is_pandas(frame) else frame[name].to_numpy()
+        return frame[name].to_native() if _is_pandas(frame) else _series_array(frame[name])
 
     return list(names), fetch
 
@@ -198,13 +199,42 @@ def _is_pandas(frame: Any) -> bool:
     return bool(frame.implementation.is_pandas())
 
 
+def _series_array(series: nw.Series[Any]) -> np.ndarray:
+    """A column as an array: of objects where it would take whole numbers for floats, which merges
+    those beyond 2**53, or missing categories for others."""
+    wide = series.dtype in (nw.Int128, nw.UInt128)
+    coded = series.dtype.is_integer() or series.dtype in (nw.Categorical, nw.Enum)
+    if wide or (coded and series.null_count()):
+        return np.array(series.to_list(), dtype=object)
+    array: np.ndarray = series.to_numpy()
+    return array
+
+
+def _list_array(values: Any) -> np.ndarray:
+    """A list as an array: of objects where floats would merge whole numbers."""
+    array = np.asarray(values)
+    if array.ndim == 1 and array.dtype.kind in "fc":
+        listed = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+        if any(isinstance(value, Integral) and abs(int(value)) > 2**53 for value in listed):
+            return np.array(listed, dtype=object)
+    if array.ndim == 1 and array.dtype.kind in "US" and isinstance(values, (list, tuple)):
+        return np.array(values, dtype=object)  # a NaN or a number among texts stays one
+    return array
+
+
 def _array(values: Any, name: str, role: str) -> Any:
     """A column as a one-dimensional array or pandas column."""
     if isinstance(values, np.ma.MaskedArray) and values.ndim == 1:
+        values = values.astype(object) if values.dtype.kind in "iu" else values
         values = pd.Series(values)  # what is masked becomes missing
+    if isinstance(values, (pd.api.extensions.ExtensionArray, pd.Index)):
+        values = pd.Series(values)
+    values = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(values, nw.Series):
+        values = values.to_native() if _is_pandas(values) else _series_array(values)
     if not isinstance(values, (np.ndarray, pd.Series)):
         try:
-            array = np.asarray(values)
+            values = _list_array(values)
         except (ValueError, TypeError) as error:  # such as lists of different lengths
             raise DataError(
                 f"column {name!r} holds lists of different lengths, or tables; every row must hold"
@@ -214,11 +244,6 @@ def _array(values: Any, name: str, role: str) -> Any:
                 problem="has a column of lists or tables",
                 expected="every row must hold one value",
             ) from error
-        if array.ndim == 1 and array.dtype.kind in "US" and isinstance(values, (list, tuple)):
-            array = np.array(
-                values, dtype=object
-            )  # a NaN or a number among texts must not become text
-        values = array
     if values.ndim != 1:
         raise DataError(
             f"column {name!r} has {values.ndim} dimensions (shape {values.shape}); every column"
@@ -367,6 +392,36 @@ def read_counts(column: Column) -> Float[np.ndarray, " row"]:
             ),
         )
     return exact(numbers)
+
+
+def read_ratings(column: Column) -> Float[np.ndarray, " row"]:
+    """A column of numbers that are compared: below 2**53, where floats tell whole ones apart.
+
+    Parameters
+    ----------
+    column : Column
+
+    Returns
+    -------
+    float array, shape (row,)
+
+    Raises
+    ------
+    DataError
+        When a value is no number, or a larger one; the message gives its row.
+    """
+    ratings = read_numbers(column)
+    if (wrong := np.abs(ratings) >= 2**53).any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise DataError(
+            parameter=column.role,
+            value=column.name,
+            problem=f"holds {shown(column.values[column.code[row]])} in row {row} (counted from 0),"
+            " which would equal its neighbours",
+            expected="it must hold numbers below 2**53 (about 9e15) in size; shift or divide all",
+            instead=f"frame[{column.name!r}] = frame[{column.name!r}].rank()",
+        )
+    return ratings
 
 
 def first_row(column: Column, values: Sequence[Any]) -> int:

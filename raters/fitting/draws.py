@@ -1,0 +1,92 @@
+"""Checks of the draws in a result: finite, inside the supports of their sites, and enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Float
+from numpyro.distributions import constraints
+
+from raters.errors import DataError, SettingError
+from raters.program import Program, Site
+
+# Single precision may leave a support by rounding: by less than this share of its width, or of 1.
+_ROUNDING = 1e-4
+
+
+def check_values(
+    program: Program[Any], result: xr.DataTree, group: str = "posterior", parameter: str = "result"
+) -> None:
+    """Raise unless all draws of each site of a program are finite, and inside its support.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+        With draws of each site, along the names of the data.
+    group : str
+        Group of the draws, or ``"mode"``.
+    parameter : str
+        Parameter that has the result, for errors.
+
+    Raises
+    ------
+    DataError
+        When they are not, as after a fit that failed; the message gives the site and the number of
+        values.
+    """
+    for name, site in program.sites.items():
+        values = np.asarray(result[group][name].values)
+        wrong, what = ~np.isfinite(values), "not finite"
+        if not wrong.any():
+            wrong, what = _outside(values, site), "outside of its support"
+        if wrong.any():
+            raise DataError(
+                parameter=parameter,
+                problem=f"holds {int(wrong.sum()):,} of {wrong.size:,} values of {name!r} that are"
+                f" {what}, as after a fit that failed",
+                expected="pass a result as it was fitted, by settings or a back-end that succeed",
+                instead="rt.fit(model, data, seed=0), and heed its warnings",
+            )
+
+
+def _outside(values: Float[np.ndarray, " ..."], site: Site) -> Bool[np.ndarray, " ..."]:
+    """True for each value outside of a support by more than rounding."""
+    if site.support is constraints.simplex:
+        off = np.abs(values.sum(-1) - 1) > _ROUNDING
+        return np.asarray(off | (values.min(-1) < -_ROUNDING))
+    low, high = (getattr(site.support, end, None) for end in ("lower_bound", "upper_bound"))
+    if low is None and high is None:
+        return ~np.asarray(site.support(values))
+    slack = _ROUNDING * (1.0 if low is None or high is None else np.asarray(high - low))
+    wrong = np.zeros(values.shape, bool)
+    if low is not None:
+        wrong |= values < np.asarray(low) - slack
+    if high is not None:
+        wrong |= values > np.asarray(high) + slack
+    return wrong
+
+
+def check_several(result: xr.DataTree, purpose: str) -> None:
+    """Raise unless a result has two draws or more.
+
+    Parameters
+    ----------
+    result : xarray.DataTree
+    purpose : str
+        Reason that one is too few, for errors.
+
+    Raises
+    ------
+    SettingError
+        When it has one, such as the mode alone.
+    """
+    sizes = result["posterior"].sizes
+    if (num_draws := sizes["chain"] * sizes["draw"]) < 2:
+        raise SettingError(
+            parameter="result",
+            problem=f"has {num_draws} draw, and {purpose}",
+            expected="fit with more draws",
+        )
