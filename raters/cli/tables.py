@@ -31,22 +31,24 @@ _FORMATS = {
 }
 
 
+# Tables that are text may be compressed.
+_ENDING = re.compile(r"(?<=.)(\.csv|\.tsv|\.jsonl|\.ndjson|\.parquet)((?<!\.parquet)\.gz)?$", re.I)
+
+
 def table_format(path: Path) -> str:
     """Format of a file by its name; `DataError` when it says nothing."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes[-1:] == [".gz"] and suffixes[-2:-1] in (
-        [".csv"],
-        [".tsv"],
-        [".jsonl"],
-        [".ndjson"],
-    ):
-        suffixes.pop()
-    if not suffixes or suffixes[-1] not in _FORMATS:
+    if (ending := _ENDING.search(path.name)) is None:
         raise DataError(
             f"cannot tell the format of {str(path)!r} from its name; expected .csv, .tsv, .jsonl or"
             " .ndjson (each also with .gz), or .parquet"
         )
-    return _FORMATS[suffixes[-1]]
+    return _FORMATS[ending[1].lower()]
+
+
+def companion(path: Path, mark: str) -> Path:
+    """File to write beside a table or a JSON file: its name with `mark` in place of the ending."""
+    stem = re.sub(rf"{_ENDING.pattern}|(?<=.)\.json$", "", path.name, flags=re.I)
+    return path.with_name(stem + mark)
 
 
 def read_table(path: Path) -> pd.DataFrame:

@@ -411,6 +411,20 @@ def test_through_argilla_and_back(journal, asked, tmp_path, capsys):
     assert set(Campaign.open(journal).data.wins.tolist()) == {0.5}
 
 
+def test_each_export_keeps_its_interface(journal, asked, tmp_path, capsys):
+    def export(name: str, *how: str) -> tuple[object, ...]:
+        out = ("--out", tmp_path / name)
+        return ("campaign", "export", journal, "--to", "label-studio", *out, "--quiet", *how)
+
+    assert run(capsys, *export("tasks.1.json")) == (0, "", "")
+    assert run(capsys, *export("tasks.2.json", "--ties")) == (0, "", "")
+    assert "<Pairwise" in (tmp_path / "tasks.1-config.xml").read_text()
+    assert "<Choices" in (tmp_path / "tasks.2-config.xml").read_text()
+    code, _, err = run(capsys, *export("tasks.1"))
+    assert (code, "was written with 'tasks.1.json'" in err) == (2, True)
+    assert not (tmp_path / "tasks.1").exists()
+
+
 def test_open_questions_can_be_written_again(journal, asked, tmp_path, capsys):
     run(capsys, "campaign", "export", journal, "--to", "csv", "--out", tmp_path / "again.csv")
     assert (tmp_path / "again.csv").read_text() == asked.read_text()
