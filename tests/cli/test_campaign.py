@@ -4,12 +4,14 @@ mistakes in one line."""
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import os
 import signal
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -30,6 +32,7 @@ STARTED = (
     "btl",
     "--quiet",
 )
+LABELLED = ("--items", "one,two", "--annotators", "ann", "--target", "random")
 
 
 @pytest.fixture
@@ -186,6 +189,55 @@ def test_answers_are_asked_for_one_by_one(journal, asked, capsys, monkeypatch):
     assert run(capsys, "campaign", "tell", journal)[2] == "raters: 0 answer(s) taken\n"
     run(capsys, "campaign", "withdraw", journal, "--annotator", "ann", "--annotator", "bob")
     assert run(capsys, "campaign", "tell", journal)[1].startswith("No question is open")
+
+
+@pytest.mark.parametrize(
+    ("items", "typed", "keys", "outcome"),
+    [
+        (("apple", "t"), ["t", "T", "tie"], "apple (l) or t (r)? tie (tie), skip (s)", 0.5),
+        (("t", "apple"), ["t", "l"], "t (l) or apple (r)? tie (tie)", 1.0),
+        (("apple", "l"), ["l", "left"], "apple (left) or l (r)? tie (t)", 1.0),
+        (("l", "apple"), ["l"], "l (left) or apple (r)? tie (t)", 1.0),
+        (("s", "Q"), ["s", "q", "Q", "skip"], "tie (t), skip (skip), quit (quit)", None),
+        (("s", "skip"), ["s", ":skip"], "skip (:skip)", None),
+        (("right", "left"), ["left", "l"], "right (l) or left (r)?", 1.0),
+        (("first", "left"), ["left", "l"], "first (l) or left (r)?", 1.0),
+        (("apple", "tie"), ["tie", "r"], "apple (l) or tie (r)? skip (s)", 0.0),
+    ],
+)
+def test_a_name_that_is_also_a_key_has_no_meaning(
+    items, typed, keys, outcome, tmp_path, capsys, monkeypatch
+):
+    pool = rt.Candidates.pairs(items=items, annotators=["ann"])
+    first, second = (np.array([pool.items.index(item)]) for item in items)
+    pool = dataclasses.replace(pool, first=first, second=second)
+    policy = rt.Policy(score=rt.acquisition.Random())
+    campaign = rt.Campaign(tmp_path / "a.db", rt.BTL(), pool, policy=policy)
+    (one,) = campaign.ask(1)["id"].values
+    prompts, words = [], iter(typed)
+    monkeypatch.setattr("builtins.input", lambda prompt: prompts.append(prompt) or next(words))
+    _, _, err = run(capsys, "campaign", "tell", tmp_path / "a.db")
+    assert keys in prompts[0]
+    assert len(prompts) == len(typed)  # all but the last word were refused
+    assert (
+        err.count(" is a name and also a key for something else; type one of ")
+        + err.count("is the name of an item and also a word for a side or a tie; write")
+        == len(typed) - 1
+    )
+    answers = {1.0: items[0], 0.5: "tie", 0.0: items[1], None: ""}
+    assert Campaign.open(tmp_path / "a.db").asked.sel(id=one)["answer"].item() == answers[outcome]
+
+
+def test_a_class_that_is_also_a_key_is_quoted(tmp_path, capsys, monkeypatch):
+    start = ("campaign", "start", *LABELLED, "--classes", "s,S", "--out", tmp_path / "a.db")
+    assert "told apart by case" in run(capsys, *start)[2]
+    assert run(capsys, "campaign", "ask", tmp_path / "a.db", "--number", 2)[0] == 0
+    prompts, words = [], iter(["s", "'S'", "skip"])
+    monkeypatch.setattr("builtins.input", lambda prompt: prompts.append(prompt) or next(words))
+    _, _, err = run(capsys, "campaign", "tell", tmp_path / "a.db")
+    assert prompts[0].endswith(": s ('s'), S ('S')? skip (skip), quit (q) > ")
+    assert "'s' is a name and also a key for something else; type one of 's', 'S', skip, q" in err
+    assert Campaign.open(tmp_path / "a.db").asked["answer"].values.tolist() == ["S", ""]
 
 
 def test_an_answer_that_was_noted_survives_the_process(journal, asked, capsys):
