@@ -348,7 +348,8 @@ def import_(
             " withdraw"
         )
     for question, who, answer in content.by_others:
-        options.note(f"left out: {question} was answered ({answer}) by {who}, who was not asked")
+        person = "somebody who is not named" if who is None else f"{who}, who was not asked"
+        options.note(f"left out: {question} was answered ({answer}) by {person}")
     for question, answers in content.disputed.items():
         options.note(
             f"left out: {question} has different answers ({', '.join(map(str, answers))}); say who"
