@@ -16,7 +16,7 @@ from raters.acquisition.campaign.campaign import Campaign
 from raters.acquisition.campaign.exports import roles_of
 from raters.cli import outputs, tables
 from raters.errors import DataError
-from raters.judgements.names import name_text
+from raters.judgements.names import check_once, name_text
 from raters.reporting.cells import unmarked
 
 _MARK = {"label-studio": "-config.xml", "argilla": "-settings.json"}
@@ -148,4 +148,5 @@ def _texts(path: Path | None) -> dict[Any, str] | None:
                 f"--texts {str(path)!r} has no column {name!r}; it has"
                 f" {sorted(map(str, table.columns))}"
             )
+    check_once(table["item"], "texts")
     return dict(zip(table["item"], table["text"], strict=True))

@@ -158,6 +158,11 @@ def test_what_cannot_be_written():
         assert (caught.value.parameter, caught.value.value) == (parameter, value)
 
 
+def test_two_texts_of_one_item_are_refused():
+    with pytest.raises(DataError, match="'7' comes twice in texts=; give each name once"):
+        formats.to_argilla(ITEMS, {7: "seven", 8: "eight", "7": "VII"})
+
+
 def test_each_question_has_its_own_answers():
     data = json.loads(json.dumps(formats.to_label_studio(MENUS, DRINKS)))[1]["data"]
     assert data["answers"] == [{"value": "tea"}, {"value": "oat"}]

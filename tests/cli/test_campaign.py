@@ -32,6 +32,7 @@ STARTED = (
     "btl",
     "--quiet",
 )
+TWICE = ("--people", "7=ann", "--people", "7=bob")
 LABELLED = ("--items", "one,two", "--annotators", "ann", "--target", "random")
 
 
@@ -564,6 +565,10 @@ def test_tables_that_are_wrong(journal, asked, capsys):
         (("start", *STARTED, "--cost", "ann=much"), "write --cost ann=2.5"),
         (("start", *STARTED, "--cost", "ann=-1"), "--cost -1.0 is not possible for 'ann'"),
         (("start", *STARTED, "--cost", "eve=1"), "--cost eve is not among"),
+        (
+            ("start", *STARTED, "--cost", "ann=2", "--cost", "ann=5"),
+            "--cost ann comes twice; give each name once",
+        ),
         (("start", *STARTED, "--budget", 0), "--budget 0.0 is not possible"),
         (("start", *STARTED, "--least-share", 2), "--least-share 2"),
         (("start", *STARTED, "--until", 2), "--until 2.0 is not possible"),
@@ -613,6 +618,10 @@ def test_mistakes_cost_one_line(tmp_path, capsys, monkeypatch, arguments, says):
         (
             ("import", "{journal}", "none.json", "--from", "argilla", "--people", "a"),
             "write --people USER=NAME",
+        ),
+        (
+            ("import", "{journal}", "a.json", "--from", "argilla", *TWICE),
+            "--people 7 comes twice; give each name once",
         ),
     ],
 )

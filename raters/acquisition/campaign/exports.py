@@ -9,7 +9,7 @@ import xarray as xr
 
 from raters._validation import instance
 from raters.errors import DataError, SettingError
-from raters.judgements.names import name_list, name_text, shorten
+from raters.judgements.names import check_once, name_list, name_text, shorten
 
 # Columns of questions that are not names of what is asked about.
 _BESIDE = {"by", "score", "answers", "batch", "state", "answer"}
@@ -88,6 +88,7 @@ def question_rows(
 
 def _checked_texts(texts: Mapping[Any, str]) -> dict[str, str]:
     """Texts by name as text; `DataError` for one that shows nothing."""
+    check_once(texts, "texts")
     for name, shown in texts.items():
         if not isinstance(shown, str) or not shown.strip():
             raise DataError(
@@ -230,6 +231,7 @@ def people_of(people: Any) -> Mapping[str, Any] | None:
         return None
     instance("people", people, Mapping, "a mapping of users to annotators", "people={1: 'ann'}")
     annotators = name_list(people.values(), "people")
+    check_once(people, "people")
     return dict(zip(map(str, people), annotators, strict=True))
 
 
