@@ -202,6 +202,12 @@ def names_in(text: str) -> list[str]:
     # Of a text that is too long for a path, `Path.is_file` raises.
     if not os.path.isfile(path := Path(text)):
         return [name.strip() for name in text.split(",") if name.strip()]
+    if _ENDING.search(path.name):
+        raise DataError(
+            f"{text!r} is a table by its name, and a file of names has one name a line and no"
+            " header; save the column with the names as such a file,"
+            f" {companion(path, '.txt').name!r}, and give that"
+        )
     try:
         with io.TextIOWrapper(_opened(path), _encoding(path), newline="\n") as file:
             lines = [line.removesuffix("\n").removesuffix("\r") for line in file]

@@ -346,6 +346,13 @@ def test_it_starts_from_names_in_a_file(tmp_path, capsys):
     assert repr(found.stop) == "ExpectedAccuracy(at_least=0.9)"
 
 
+def test_a_table_is_no_file_of_names(tmp_path, capsys):
+    (tmp_path / "items.csv").write_text("item,grade\napple,3\npear,4\n")
+    out = tmp_path / "a.db"
+    arguments = ("start", "--items", tmp_path / "items.csv", "--annotators", "ann", "--out", out)
+    assert "is a table by its name" in refused(capsys, tmp_path, "campaign", *arguments)
+
+
 def test_it_goes_on_from_a_table_of_labels(tmp_path, capsys):
     table = tmp_path / "labels.csv"
     table.write_text("item,annotator,label\n1,ann,no\n1,bob,yes\n2,ann,no\n")
