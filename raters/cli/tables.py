@@ -83,7 +83,8 @@ def read_table(path: Path) -> pd.DataFrame:
     except (ValueError, EOFError, OSError, zlib.error) as error:
         # Of a decoding error the text holds all bytes of the file.
         text = str(error) if not isinstance(error, UnicodeDecodeError) else _undecoded(path, error)
-        reason = (text.strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        lines = _unseparated(text).strip().splitlines() or [type(error).__name__]
+        reason = lines[0].rstrip(".")
         raise DataError(f"{str(path)!r} is not a readable {kind} table: {reason}") from error
 
 
@@ -122,6 +123,23 @@ def _undecoded(path: Path, error: UnicodeDecodeError) -> str:
     return f"it is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8" + (
         ", and compress it then" if packed else f", or write {line}"
     )
+
+
+def _unseparated(text: str) -> str:
+    """Text of an error of pandas about cells, with what mends them; any other as it is."""
+    if ragged := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", text):
+        header, line, cells = ragged.groups()
+        return (
+            f"line {line} has {cells} cells, and the header {header}; quote cells that hold the"
+            " separator, remove lines above the header, or name the separator in a first line such"
+            " as sep=;"
+        )
+    if quoted := re.search(r"EOF inside string starting at row (\d+)", text):
+        return (
+            f"a quotation mark in line {int(quoted[1]) + 1} has no other at its end; close it, or"
+            ' quote the cell and double the mark, such as "5"" disk"'
+        )
+    return text
 
 
 def _separated(path: Path, usual: str) -> pd.DataFrame:

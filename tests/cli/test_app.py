@@ -285,7 +285,7 @@ def test_help_and_version(capsys):
         ("votes.parquet", b"garbage", "is not a readable Parquet table"),
         ("votes.jsonl", b'{"winner":', "is not a readable JSON lines table: line 1 is not JSON"),
         ("nested.jsonl", b'{"winner": ["a"], "loser": "b"}\n', "line 1 is not one flat object"),
-        ("ragged.csv", b"winner,loser\na,b,c\na,b\n", "Expected 2 fields in line 2, saw 3"),
+        ("ragged.csv", b"winner,loser\na,b,c\na,b\n", "line 2 has 3 cells, and the header 2"),
         ("votes.xlsx", b"PK", "cannot tell the format of"),
         ("rows.csv", b"winner,loser\n", "the table is empty"),
         ("missing.csv", b"winner,loser\na,b\na,\n", "data row 2 has a missing value"),
