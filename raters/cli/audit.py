@@ -34,6 +34,7 @@ from raters.cli.options import (
     FitOptions,
     ModelOptions,
     OutputOptions,
+    note,
     settings,
 )
 from raters.cli.reading import Source, read, source_of
@@ -338,7 +339,7 @@ class SuggestCommand:
     again : bool
     batch_size, draws, seed : int
     out : Path, optional
-    force : bool
+    quiet, force : bool
     kind : str, optional
     """
 
@@ -350,6 +351,7 @@ class SuggestCommand:
     draws: int
     seed: int
     out: Path | None
+    quiet: bool
     force: bool
     kind: str | None
 
@@ -387,6 +389,7 @@ def suggest(request: SuggestCommand) -> None:
     outputs.write_file(request.out, write, force=request.force)
     with outputs.already(f"wrote {request.out}"):
         page.print_questions(console.Output(), data, table, "")
+    note(f"wrote {len(table)} question(s) to {request.out}", quiet=request.quiet)
 
 
 def _axes(request: SuggestCommand, data: Judgements) -> dict[str, list[str]]:
@@ -394,7 +397,7 @@ def _axes(request: SuggestCommand, data: Judgements) -> dict[str, list[str]]:
     for axis in request.names:
         if axis not in data.question_axes():
             raise SettingError(
-                f"--{axis} has no meaning for {kind_of(data).words.many}; their questions have"
-                f" {', '.join(f'--{one}' for one in data.question_axes())}"
+                f"--{dashed(axis)} has no meaning for {kind_of(data).words.many}; their questions"
+                f" have {', '.join(f'--{dashed(one)}' for one in data.question_axes())}"
             )
     return dict(request.names)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 import xarray as xr
@@ -25,7 +26,8 @@ from raters.cli.kinds import check_asked, kind_asked
 from raters.cli.options import KindName, QuietOption, note
 from raters.errors import DataError, SettingError
 from raters.judgements.display import WHOLE, display_name, visible
-from raters.judgements.names import name_text, shorten
+from raters.judgements.names import loosely, name_text, shorten
+from raters.judgements.pairs import side_words
 
 JOURNAL = "Journal written by `raters campaign start`."
 
@@ -169,32 +171,53 @@ def _one_by_one(options: JournalOptions, campaign: Campaign, judges: list[str] |
         except (EOFError, KeyboardInterrupt):
             print()
             break
-        if state == "q":
+        if state is _Step.QUIT:
             break
-        count += state != "s"
+        count += state is _Step.NOTED
     options.note(f"{count} answer(s) taken")
 
 
-def _typed(question: xr.Dataset, take: Callable[[str], TellResult]) -> str:
-    """``noted`` once an answer was typed and taken, or ``s`` (skip) or ``q`` (quit)."""
-    prompt, words = _prompt(question)
+class _Step(Enum):
+    """Outcome of a prompt."""
+
+    NOTED, SKIP, QUIT = range(3)
+
+
+class _Prompt(NamedTuple):
+    """Text that asks one question, the meaning of each key, and keys that are also names of other
+    answers: these have no meaning, and others stand in their place."""
+
+    text: str
+    keys: dict[str, str | _Step]
+    ambiguous: set[str]
+
+
+def _typed(question: xr.Dataset, take: Callable[[str], TellResult]) -> _Step:
+    """Outcome of the prompt for one question, once what was typed is clear."""
+    prompt = _prompt(question)
     while True:
-        typed = input(f"{visible(prompt)} skip (s), quit (q) > ").strip()
-        if not typed:
+        typed = input(f"{visible(prompt.text)} > ")
+        if not (word := loosely(typed)):
             continue
-        if typed in ("s", "q") and typed not in words:
-            return typed
+        if word in prompt.ambiguous:
+            keys = ", ".join(prompt.keys)
+            text = f"{typed!r} is a name and also a key for something else; type one of {keys}"
+            note(text, quiet=False)
+            continue
+        answer = prompt.keys.get(typed.strip(), prompt.keys.get(word, typed))
+        if isinstance(answer, _Step):
+            return answer
         try:
-            take(words.get(typed, words.get(typed.lower(), typed)))
+            take(answer)
         except DataError as error:
             note(str(error), quiet=False)
             continue
         print(f"noted {question['id'].item()}", flush=True)
-        return "noted"
+        return _Step.NOTED
 
 
-def _prompt(question: xr.Dataset) -> tuple[str, dict[str, str]]:
-    """Text that asks one question, and the answer that each word stands for."""
+def _prompt(question: xr.Dataset) -> _Prompt:
+    """The prompt for one question."""
     plain = question.attrs.get("plain", ())
     names = {
         role: f"{role} {name_text(value)}" if role in plain else name_text(value)
@@ -202,16 +225,45 @@ def _prompt(question: xr.Dataset) -> tuple[str, dict[str, str]]:
         for value in [question[role].item()]
     }
     start = f"{question['id'].item()} {question['by'].item()}:"
+    end: dict[str, str | _Step] = {"skip": _Step.SKIP, "quit": _Step.QUIT}
     if (pair := pair_of(question)) is None:
-        answers = all_answers(question, None)
-        about, offered = ", ".join(names.values()), ", ".join(answers)
-        text = f"{start} {about}?" if about == offered else f"{start} {about}: {offered}?"
-        return text, {answer: answer for answer in answers}
+        possible = all_answers(question, None)
+        keys, ambiguous = _keys(end, {answer: answer for answer in possible})
+        quoted = {one: f"'{one}'" for one in possible if loosely(one) in ambiguous}
+        keys = {**{key: one for one, key in quoted.items()}, **keys}
+        about, offered = (", ".join(some) for some in (names.values(), possible))
+        marked = ", ".join(f"{one} ({quoted[one]})" if one in quoted else one for one in possible)
+        text = f"{start} {marked}?" if about == offered else f"{start} {about}: {marked}?"
+        return _Prompt(f"{text} {_shown(keys, end)}", keys, ambiguous)
     first, second = (names.pop(side) for side in pair)
+    left, right = side_words(first, second)
+    sides: dict[str, str | _Step] = {"left": left, "right": right}
+    ends = end if "tie" in (first, second) else {"tie": "tie", **end}
+    keys, ambiguous = _keys(sides | ends, {first: left, second: right})
     about = "".join(f" {name}," for name in names.values())
-    keys = {"l": "left", "r": "right", "t": "tie"}
-    text = f"{start}{about} {first} (l) or {second} (r)? tie (t),"
-    return text, keys | {first: first, second: second}
+    key_of = {meaning: key for key, meaning in keys.items()}
+    text = f"{start}{about} {first} ({key_of[left]}) or {second} ({key_of[right]})?"
+    return _Prompt(f"{text} {_shown(keys, ends)}", keys, ambiguous)
+
+
+def _keys(
+    actions: Mapping[str, str | _Step], names: Mapping[str, str]
+) -> tuple[dict[str, str | _Step], set[str]]:
+    """A key for each action that is no name, usually its first letter, with its meaning; and the
+    letters that are names of other answers."""
+    alike = [(loosely(name), answer) for name, answer in names.items()]
+    taken, keys = {name for name, _ in alike}, {}
+    for action, meaning in actions.items():
+        spelled = (action[0], action, *(":" * place + action for place in range(1, len(alike) + 1)))
+        keys[next(key for key in spelled if key not in taken)] = meaning
+    usual = {action[0]: meaning for action, meaning in actions.items()}
+    return keys, {name for name, answer in alike if usual.get(name, answer) != answer}
+
+
+def _shown(keys: Mapping[str, str | _Step], actions: Mapping[str, str | _Step]) -> str:
+    """Actions with their keys in brackets."""
+    key_of = {meaning: key for key, meaning in keys.items()}
+    return ", ".join(f"{action} ({key_of[meaning]})" for action, meaning in actions.items())
 
 
 def _report(options: JournalOptions, taken: TellResult) -> None:
@@ -296,7 +348,8 @@ def import_(
             " withdraw"
         )
     for question, who, answer in content.by_others:
-        options.note(f"left out: {question} was answered ({answer}) by {who}, who was not asked")
+        person = "somebody who is not named" if who is None else f"{who}, who was not asked"
+        options.note(f"left out: {question} was answered ({answer}) by {person}")
     for question, answers in content.disputed.items():
         options.note(
             f"left out: {question} has different answers ({', '.join(map(str, answers))}); say who"

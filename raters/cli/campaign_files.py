@@ -16,7 +16,7 @@ from raters.acquisition.campaign.campaign import Campaign
 from raters.acquisition.campaign.exports import roles_of
 from raters.cli import outputs, tables
 from raters.errors import DataError
-from raters.judgements.names import name_text
+from raters.judgements.names import check_once, name_text
 from raters.reporting.cells import unmarked
 
 _MARK = {"label-studio": "-config.xml", "argilla": "-settings.json"}
@@ -120,7 +120,8 @@ def write_for(
         Number of questions, and the file with the interface.
     """
     text_of = _texts(texts)
-    beside = out.with_name(out.name.split(".")[0] + _MARK[tool])
+    beside = tables.companion(out, _MARK[tool])
+    outputs.check_writable(beside, folder=False, force=force, of=out.name)
     if tool == "label-studio":
         content = formats.to_label_studio(questions, text_of)
         settings = formats.label_studio_config(questions, ties=ties)
@@ -133,7 +134,7 @@ def write_for(
         (folder / out.name).write_text(json.dumps(content, indent=1, ensure_ascii=False), "utf-8")
         (folder / beside.name).write_text(settings, "utf-8")
 
-    outputs.write_folder(out.parent, write, force=force, whole=False)
+    outputs.write_folder(out.parent, write, force=force, whole=False, of=out.name)
     return len(content), beside
 
 
@@ -147,4 +148,5 @@ def _texts(path: Path | None) -> dict[Any, str] | None:
                 f"--texts {str(path)!r} has no column {name!r}; it has"
                 f" {sorted(map(str, table.columns))}"
             )
+    check_once(table["item"], "texts")
     return dict(zip(table["item"], table["text"], strict=True))

@@ -21,7 +21,7 @@ from raters.cli.options import ColumnOptions, FitOptions, ModelOptions, option
 from raters.cli.reading import read, source_of
 from raters.errors import DataError, SettingError
 from raters.judgements.base import Judgements
-from raters.judgements.names import name_text, plural
+from raters.judgements.names import check_once, name_text, plural
 from raters.kinds import Kind, kind_of, registered_kinds
 from raters.model import Model
 from raters.program import Program
@@ -241,6 +241,7 @@ def pairs(given: Iterable[str] | None, name: str, form: str) -> list[tuple[str, 
         if not (sign and key.strip() and value.strip()):
             raise SettingError(f"--{name} {text} cannot be read; write --{name} {form}")
         named.append((key.strip(), value.strip()))
+    check_once((key for key, _ in named), name)
     return named
 
 

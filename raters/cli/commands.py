@@ -18,6 +18,7 @@ from raters.cli import campaign_start as starting
 from raters.cli import simulate as simulating
 from raters.cli import types as typing_of
 from raters.cli.app import COMMANDS, CONTEXT
+from raters.cli.generated import dashed
 from raters.cli.kinds import kind_asked, kind_in
 from raters.cli.options import (
     AuditOptions,
@@ -140,6 +141,7 @@ def suggest(
         Path | None,
         typer.Option("--out", help="Also write the questions as a table.", metavar="FILE"),
     ] = None,
+    quiet: QuietOption = False,
     force: Force = False,
 ) -> None:
     """Choose questions under a saved result."""
@@ -147,7 +149,7 @@ def suggest(
     names = {axis.removeprefix("axis_"): some for axis, some in given.items() if some}
     auditing.suggest(
         auditing.SuggestCommand(
-            result, names, policy, again, batch_size, draws, seed, out, force, kind
+            result, names, policy, again, batch_size, draws, seed, out, quiet, force, kind
         )
     )
 
@@ -161,8 +163,8 @@ def _axis_parameters() -> list[inspect.Parameter]:
             list[str] | None,
             option(
                 "Questions",
-                f"--{axis}",
-                help=f"Only this {axis}; may be given again.",
+                f"--{dashed(axis)}",
+                help=f"Only this {axis.replace('_', ' ')}; may be given again.",
                 metavar="NAME",
             ),
         )

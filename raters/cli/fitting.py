@@ -70,7 +70,7 @@ def built(cls: type, default: Any, options: ModelOptions | FitOptions, flag: str
     for name in options.given:
         if name not in types:
             raise SettingError(_belongs(_of(options.options, name), flag))
-    given = {name: converted(value, types[name][0]) for name, value in options.given.items()}
+    given = {name: converted(value, types[name][0], name) for name, value in options.given.items()}
     same: Any = default if type(default) is cls else None
     return cls(**given) if same is None else dataclasses.replace(same, **given)
 

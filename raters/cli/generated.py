@@ -15,6 +15,7 @@ import typer
 
 from raters import inference
 from raters.inference import Backend
+from raters.judgements.names import check_once
 from raters.kinds import Kind
 from raters.model import Model
 
@@ -199,13 +200,15 @@ def is_column(annotation: Any) -> bool:
     return shape_of(annotation) in (_COLUMN, _COLUMNS)
 
 
-def converted(given: Any, annotation: Any) -> Any:
-    """Typed text, as the parameter of one owner takes it."""
+def converted(given: Any, annotation: Any, name: str) -> Any:
+    """Typed text, as the parameter of this name takes it from one owner."""
     shape = shape_of(annotation)
     if shape.several:
         if shape.metavar == "COLUMN":
             return list(given)
-        return dict(_pair(text, "," in shape.metavar) for text in given)
+        pairs = [_pair(text, "," in shape.metavar) for text in given]
+        check_once((key for key, _ in pairs), name)
+        return dict(pairs)
     if shape is _NAMES:
         from raters.cli.tables import names_in
 

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ def check_writable(
     force: bool = False,
     inputs: Sequence[Path | None] = (),
     names: Sequence[str] = (),
+    of: str | None = None,
 ) -> None:
     """Raise unless `path` can be written, before hours are spent on what should go there.
 
@@ -53,6 +54,8 @@ def check_writable(
         Files that are read, and are never replaced.
     names : sequence of str
         Files that are sure to be written into the folder.
+    of : str, optional
+        File that `path` belongs to, for one written beside another; itself by default.
 
     Raises
     ------
@@ -73,7 +76,10 @@ def check_writable(
                 f"{option} {str(path)!r} is the file that is read; name another, so that it is not"
                 " lost"
             )
-    _check_replaceable(path if folder else path.parent, names if folder else [path.name], force)
+    if folder:
+        _check_replaceable(path, names, force)
+    else:
+        _check_replaceable(path.parent, [path.name], force, of or path.name)
     holder = _nearest_folder(path if folder else path.parent)
     try:
         os.rmdir(tempfile.mkdtemp(prefix=_STAGE, dir=holder))
@@ -99,11 +105,16 @@ def write_file(path: Path, write: Callable[[Path], object], *, force: bool = Fal
     SettingError
         When it cannot be written, or not there; the message says where it is then.
     """
-    _publish(path.parent, lambda stage: write(stage / path.name), force, whole=False)
+    _publish(path.parent, lambda stage: write(stage / path.name), force, whole=False, of=path.name)
 
 
 def write_folder(
-    folder: Path, write: Callable[[Path], object], *, force: bool = False, whole: bool = True
+    folder: Path,
+    write: Callable[[Path], object],
+    *,
+    force: bool = False,
+    whole: bool = True,
+    of: str | None = None,
 ) -> list[str]:
     """Write several files into a folder, all or none.
 
@@ -117,6 +128,8 @@ def write_folder(
     whole : bool
         Whether these are all files of the folder: those of an earlier run that this one has not
         written are removed.
+    of : str, optional
+        File that they all belong to. One that belongs to another file is not replaced.
 
     Returns
     -------
@@ -128,7 +141,7 @@ def write_folder(
     SettingError
         When they cannot be written, or not there; the message says where they are then.
     """
-    return _publish(folder, write, force, whole=whole)
+    return _publish(folder, write, force, whole=whole, of=of)
 
 
 def to_netcdf(result: xr.DataTree, path: Path) -> None:
@@ -175,7 +188,7 @@ def already(text: str) -> Iterator[None]:
 
 
 def _publish(
-    folder: Path, write: Callable[[Path], object], force: bool, *, whole: bool
+    folder: Path, write: Callable[[Path], object], force: bool, *, whole: bool, of: str | None
 ) -> list[str]:
     """Write into a stage beside the folder, or where that fails in the folder for temporary files,
     and move what was written to its place."""
@@ -187,8 +200,8 @@ def _publish(
             raise failed
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder):
-            there = _check_replaceable(folder, names, force)
-            _move(stage, folder, names, there, whole)
+            there = _check_replaceable(folder, names, force, of)
+            _move(stage, folder, names, there, {"whole": whole, "of": of})
         shutil.rmtree(stage, ignore_errors=True)
     except (OSError, SettingError) as error:
         raise SettingError(_kept(stage, folder, names, _reason(error))) from error
@@ -279,18 +292,20 @@ def _is_moved(source: Path, target: Path) -> bool:
     return not source.exists() or (target.exists() and source.samefile(target))
 
 
-def _move(stage: Path, folder: Path, names: Sequence[str], there: set[str], whole: bool) -> None:
+def _move(
+    stage: Path, folder: Path, names: Sequence[str], there: set[str], entry: Mapping[str, Any]
+) -> None:
     """Note what is written, move files to their place, and remove those of an earlier run.
 
     The note comes first and holds the digests before and after, so that whatever ends this, the
     files there are known as those of raters.
     """
     written = _manifest(folder)
-    earlier = {name: entry for name, entry in written.items() if entry["whole"] and whole}
+    earlier = {name: own for name, own in written.items() if own["whole"] and entry["whole"]}
     for name in names:
         known = set(written.get(name, {"sha256": []})["sha256"])
         before = known & {_digest(folder / name)} if name in there else set()
-        written[name] = {"sha256": [_digest(stage / name), *before], "whole": whole}
+        written[name] = {"sha256": [_digest(stage / name), *before], **entry}
     note = stage / MANIFEST
     note.write_text(json.dumps({"files": written}, indent=1, ensure_ascii=False), "utf-8")
     _sync(note)
@@ -322,8 +337,11 @@ def _link(source: Path, target: Path) -> None:
         os.replace(source, target)
 
 
-def _check_replaceable(folder: Path, names: Iterable[str], force: bool) -> set[str]:
-    """Names of the files that are there; raises for those that are not to be replaced."""
+def _check_replaceable(
+    folder: Path, names: Iterable[str], force: bool, of: str | None = None
+) -> set[str]:
+    """Names of the files that are there; raises for those that are not to be replaced by files
+    that belong to the file `of`."""
     written, there = _manifest(folder), set()
     for name in names:
         path = folder / name
@@ -346,6 +364,11 @@ def _check_replaceable(folder: Path, names: Iterable[str], force: bool) -> set[s
                 f"{str(path)!r} is there already, and was not written by raters or has changed"
                 " since; choose another name, or replace it with --force"
             )
+        if of is not None and (owner := written[name]["of"]) not in (None, of):
+            raise SettingError(
+                f"{str(path)!r} was written with {owner!r}, and what is written with {of!r} would"
+                " take its place; choose another name, or replace it with --force"
+            )
     return there
 
 
@@ -354,7 +377,11 @@ def _manifest(folder: Path) -> dict[str, dict[str, Any]]:
     try:
         files = json.loads((folder / MANIFEST).read_text("utf-8"))["files"]
         return {
-            str(name): {"sha256": list(map(str, entry["sha256"])), "whole": bool(entry["whole"])}
+            str(name): {
+                "sha256": list(map(str, entry["sha256"])),
+                "whole": bool(entry["whole"]),
+                "of": entry.get("of"),
+            }
             for name, entry in files.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

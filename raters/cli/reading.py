@@ -97,7 +97,9 @@ def source_of(file: Path, columns: ColumnOptions) -> Source:
         shape,
         roles | {role: columns.given[role] for role in shape.roles if role in columns.given},
     )
-    given = {name: converted(value, shape.accepted[name]) for name, value in columns.given.items()}
+    given = {
+        name: converted(value, shape.accepted[name], name) for name, value in columns.given.items()
+    }
     return Source(table, shape, roles | given, columns, not named)
 
 

@@ -53,9 +53,9 @@ def simulate(
 ) -> None:
     """Draw judgements and write them with their truth."""
     tables.table_format(out)
-    truth_file = out.with_name(out.name.split(".")[0] + "-truth.json")
+    truth_file = tables.companion(out, "-truth.json")
     for path in (out, truth_file):
-        outputs.check_writable(path, folder=False, force=force)
+        outputs.check_writable(path, folder=False, force=force, of=out.name)
     generator, table_of = DESIGNS[design]
     for option in design_options():
         if option.name in given and option.name not in inspect.signature(generator).parameters:
@@ -73,7 +73,7 @@ def simulate(
         tables.write_table(table, folder / out.name)
         facts.write_json(described, folder / truth_file.name)
 
-    outputs.write_folder(out.parent, write, force=force, whole=False)
+    outputs.write_folder(out.parent, write, force=force, whole=False, of=out.name)
     text = f"wrote {len(table)} {kind.words.many} to {out} and their truth to {truth_file}"
     note(text, quiet=quiet)
 

@@ -33,22 +33,24 @@ _FORMATS = {
 }
 
 
+# Tables that are text may be compressed.
+_ENDING = re.compile(r"(?<=.)(\.csv|\.tsv|\.jsonl|\.ndjson|\.parquet)((?<!\.parquet)\.gz)?$", re.I)
+
+
 def table_format(path: Path) -> str:
     """Format of a file by its name; `DataError` when it says nothing."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes[-1:] == [".gz"] and suffixes[-2:-1] in (
-        [".csv"],
-        [".tsv"],
-        [".jsonl"],
-        [".ndjson"],
-    ):
-        suffixes.pop()
-    if not suffixes or suffixes[-1] not in _FORMATS:
+    if (ending := _ENDING.search(path.name)) is None:
         raise DataError(
             f"cannot tell the format of {str(path)!r} from its name; expected .csv, .tsv, .jsonl or"
             " .ndjson (each also with .gz), or .parquet"
         )
-    return _FORMATS[suffixes[-1]]
+    return _FORMATS[ending[1].lower()]
+
+
+def companion(path: Path, mark: str) -> Path:
+    """File to write beside a table or a JSON file: its name with `mark` in place of the ending."""
+    stem = re.sub(rf"{_ENDING.pattern}|(?<=.)\.json$", "", path.name, flags=re.I)
+    return path.with_name(stem + mark)
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -83,7 +85,8 @@ def read_table(path: Path) -> pd.DataFrame:
     except (ValueError, EOFError, OSError, zlib.error) as error:
         # Of a decoding error the text holds all bytes of the file.
         text = str(error) if not isinstance(error, UnicodeDecodeError) else _undecoded(path, error)
-        reason = (text.strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        lines = _unseparated(text).strip().splitlines() or [type(error).__name__]
+        reason = lines[0].rstrip(".")
         raise DataError(f"{str(path)!r} is not a readable {kind} table: {reason}") from error
 
 
@@ -129,6 +132,23 @@ def _parquet(path: Path) -> pd.DataFrame:
     with path.open("rb") as file:
         table: pd.DataFrame = parquet.read_table(file).to_pandas(integer_object_nulls=True)
     return table
+
+
+def _unseparated(text: str) -> str:
+    """Text of an error of pandas about cells, with what mends them; any other as it is."""
+    if ragged := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", text):
+        header, line, cells = ragged.groups()
+        return (
+            f"line {line} has {cells} cells, and the header {header}; quote cells that hold the"
+            " separator, remove lines above the header, or name the separator in a first line such"
+            " as sep=;"
+        )
+    if quoted := re.search(r"EOF inside string starting at row (\d+)", text):
+        return (
+            f"a quotation mark in line {int(quoted[1]) + 1} has no other at its end; close it, or"
+            ' quote the cell and double the mark, such as "5"" disk"'
+        )
+    return text
 
 
 def _separated(path: Path, usual: str) -> pd.DataFrame:
@@ -218,6 +238,12 @@ def names_in(text: str) -> list[str]:
     # Of a text that is too long for a path, `Path.is_file` raises.
     if not os.path.isfile(path := Path(text)):
         return [name.strip() for name in text.split(",") if name.strip()]
+    if _ENDING.search(path.name):
+        raise DataError(
+            f"{text!r} is a table by its name, and a file of names has one name a line and no"
+            " header; save the column with the names as such a file,"
+            f" {companion(path, '.txt').name!r}, and give that"
+        )
     try:
         with io.TextIOWrapper(_opened(path), _encoding(path), newline="\n") as file:
             lines = [line.removesuffix("\n").removesuffix("\r") for line in file]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -33,6 +34,8 @@ VERDICTS = {
     "too few draws": ("#8C8C8C", "x"),
 }
 _NAME_LENGTH = 28
+# Errors about the place of a file; others, as of a full disk, are not of the name.
+_NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
 
 
 class Plots(PlotCollection):
@@ -52,6 +55,11 @@ class Plots(PlotCollection):
         **kwargs
             Passed to ``matplotlib.figure.Figure.savefig``, such as ``dpi``.
 
+        Raises
+        ------
+        SettingError
+            When this is no file, its format is none of Matplotlib's, or it cannot be written there.
+
         Warns
         -----
         DataWarning
@@ -62,7 +70,7 @@ class Plots(PlotCollection):
             warnings.simplefilter("always")
             # Matplotlib itself would save with the resolution at which the figure was created, not
             # that of `set_dpi`.
-            figure.savefig(filename, **{"dpi": figure.dpi, **kwargs})
+            _save(figure, filename, **{"dpi": figure.dpi, **kwargs})
         missing = [entry for entry in caught if "missing from font" in str(entry.message)]
         for entry in caught:
             if entry not in missing:
@@ -107,6 +115,42 @@ class Plots(PlotCollection):
         with io.BytesIO() as file:
             self.savefig(file, format="png")
             return file.getvalue()
+
+
+def _save(figure: Figure, filename: Any, **settings: Any) -> None:
+    """Save a figure, with errors that say what is wrong with the file."""
+    _check_format(figure, filename, settings.get("format"))
+    try:
+        figure.savefig(filename, **settings)
+    except _NOT_THERE as error:
+        raise SettingError(
+            parameter="filename",
+            value=str(filename),
+            problem=f"cannot be written: {error.strerror}",
+            expected="name a file in a folder that is there and can be written to",
+        ) from error
+
+
+def _check_format(figure: Figure, filename: Any, form: Any) -> None:
+    """Raise unless this is a file, in a format that Matplotlib can write."""
+    is_path = isinstance(filename, (str, os.PathLike))
+    if not is_path and not hasattr(filename, "write"):
+        raise SettingError(
+            parameter="filename",
+            value=filename,
+            expected="it must be a path, or a binary file",
+            instead="savefig('figure.png')",
+        )
+    name, ending = os.path.splitext(os.fspath(filename)) if is_path else ("", "")
+    known = figure.canvas.get_supported_filetypes()
+    if str(form or ending[1:] or "png").lower() not in known:
+        raise SettingError(
+            parameter="format" if form else "filename",
+            value=form or str(filename),
+            problem="names no format that Matplotlib can write",
+            expected=f"it must be one of {', '.join(known)}",
+            instead="format='png'" if form else f"savefig({f'{name}.png'!r})",
+        )
 
 
 def collected(data: xr.Dataset, figure: Figure, axes: Axes) -> Plots:

@@ -58,14 +58,7 @@ def encode_names(
     lists = alike([column.values for column in columns] + ([] if given is None else [given]))
     names = in_order(lists) if given is None else tuple(lists.pop())
     if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(
-            f"{twice!r} comes twice in {many}=; give each name once",
-            parameter=many,
-            value=twice,
-            problem="comes twice",
-            expected="give each name once",
-        )
+        check_once(names, many)
     lookup = {name: code for code, name in enumerate(names)}
     if unknown := [
         name
@@ -122,6 +115,33 @@ def name_list(names: Iterable[Any], parameter: str, such: str | None = None) -> 
             expected="leave out what has no name",
         )
     return listed
+
+
+def check_once(names: Iterable[Any], parameter: str) -> None:
+    """Raise when a name comes twice, also as a number and as text.
+
+    Parameters
+    ----------
+    names : iterable
+    parameter : str
+        Parameter that they are given for, for errors.
+
+    Raises
+    ------
+    DataError
+        When one does.
+    """
+    texts: set[str] = set()
+    for name in names:
+        if name_text(name) in texts:
+            raise DataError(
+                f"{name!r} comes twice in {parameter}=; give each name once",
+                parameter=parameter,
+                value=name,
+                problem="comes twice",
+                expected="give each name once",
+            )
+        texts.add(name_text(name))
 
 
 def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:

@@ -23,6 +23,26 @@ from raters.judgements.reading import features as feature_reading
 _WORDS = {"first": 1.0, "left": 1.0, "second": 0.0, "right": 0.0, "tie": 0.5}
 
 
+def side_words(first: str, second: str) -> tuple[str, str]:
+    """A word for each side that is not the name of the item on the other.
+
+    Parameters
+    ----------
+    first, second : str
+        The items.
+
+    Returns
+    -------
+    tuple of str and str
+
+    Examples
+    --------
+    >>> side_words("tea", "left")
+    ('first', 'right')
+    """
+    return "first" if second == "left" else "left", "second" if first == "right" else "right"
+
+
 class Pairs(Judgements):
     """Base of `raters.Comparisons`: what follows from a question having two sides.
 
@@ -108,10 +128,11 @@ class Pairs(Judgements):
         outcome = super().outcome_of(row, answer)
         text = name_text(answer) if outcome is not None else ""
         if outcome is not None and _WORDS.get(loosely(text), outcome) != outcome:
-            sides = list(self._sides(row))
+            first, second = self._sides(row)
+            left, right = side_words(first, second)
             raise DataError(
                 f"the answer {answer!r} is the name of an item and also a word for a side or a tie;"
-                f" write 'left' for {sides[0]!r} or 'right' for {sides[1]!r}"
+                f" write {left!r} for {first!r} or {right!r} for {second!r}"
             )
         return outcome
 

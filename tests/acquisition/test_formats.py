@@ -57,6 +57,12 @@ def annotation(answer, who=1, at="2026-01-01", **more):
     } | more
 
 
+def both_sides(*sides):
+    """An annotation with a region for each side."""
+    regions = [region for side in sides for region in annotation(side)["result"]]
+    return annotation(None) | {"result": regions}
+
+
 def task(*annotations, question="a3f1-1", by="ann"):
     return {"id": 1, "data": {"question_id": question, "by": by}, "annotations": list(annotations)}
 
@@ -152,6 +158,11 @@ def test_what_cannot_be_written():
         assert (caught.value.parameter, caught.value.value) == (parameter, value)
 
 
+def test_two_texts_of_one_item_are_refused():
+    with pytest.raises(DataError, match="'7' comes twice in texts=; give each name once"):
+        formats.to_argilla(ITEMS, {7: "seven", 8: "eight", "7": "VII"})
+
+
 def test_each_question_has_its_own_answers():
     data = json.loads(json.dumps(formats.to_label_studio(MENUS, DRINKS)))[1]["data"]
     assert data["answers"] == [{"value": "tea"}, {"value": "oat"}]
@@ -198,12 +209,32 @@ RATED = {"completed_by": 7, "result": [{"type": "rating", "value": {"rating": 4}
             "disputed",
             {"a3f1-1": ["first", "second"]},
         ),
+        *(
+            (
+                [annotation("left", who), annotation("right", who)],
+                "disputed",
+                {"a3f1-1": ["first", "second"]},
+            )  # of people who are not named
+            for who in (None, {}, {"id": None}, "")
+        ),
+        ([annotation("left", None), annotation("left", None)], "answers", {"a3f1-1": "first"}),
+        ([both_sides("left", "left")], "answers", {"a3f1-1": "first"}),
     ],
 )
 def test_annotations_of_one_task(done, field, expected):
     found = formats.from_label_studio([task(*done)])
     assert getattr(found, field) == expected
     assert sum(len(part) for part in found) == 1
+
+
+def test_an_annotation_with_two_answers_is_refused():
+    with pytest.raises(DataError, match="holds the answers 'first', 'second'; expected one"):
+        formats.from_label_studio([task(both_sides("left", "right"))])
+
+
+def test_nobody_in_particular_was_not_asked():
+    found = formats.from_label_studio([task(annotation("left", None), by="None")], {7: "None"})
+    assert found.by_others == [("a3f1-1", None, "first")]
 
 
 def test_annotations_by_others_are_reported():
@@ -241,6 +272,11 @@ def test_annotations_by_others_are_reported():
             "disputed",
             {"a3f1-1": ["first", "second"]},
         ),
+        (
+            [("first", None, "submitted"), ("second", None, "submitted")],
+            "disputed",
+            {"a3f1-1": ["first", "second"]},
+        ),
     ],
 )
 def test_responses_to_one_record(responses, field, expected):
@@ -252,6 +288,12 @@ def test_responses_to_one_record(responses, field, expected):
         dict(zip(keys, response, strict=True)) for response in responses
     ]
     assert formats.from_argilla([nested]) == found
+
+
+def test_responses_without_users_are_of_different_people():
+    one = record(("first", None, None), ("second", None, None))
+    del one["answer.responses.users"]
+    assert formats.from_argilla([one]).disputed == {"a3f1-1": ["first", "second"]}
 
 
 def test_responses_by_others_are_reported():

@@ -243,6 +243,22 @@ def test_settings_that_cannot_be(settings, about):
         rt.Policy(**settings)
 
 
+@pytest.mark.parametrize(
+    ("parameter", "named"),
+    [
+        ("costs", lambda names: rt.Policy(costs=names)),
+        ("costs", lambda names: rt.Policy(costs=tuple(names.items()))),
+        ("quota", lambda names: rt.Policy(quota=names)),
+        ("competence", rt.acquisition.Oracle),
+        ("people", lambda names: rt.acquisition.formats.from_argilla([], names)),
+        ("available", lambda names: rt.Candidates.pairs(PAIRS, available=names)),
+    ],
+)
+def test_a_name_that_comes_twice_in_a_mapping_is_refused(parameter, named):
+    with raises_about(DataError, parameter, "1"):
+        named({1: 2, "1": 3})
+
+
 def test_what_only_the_crowd_can_say():
     with raises_about(SettingError, "least_share", 0.3):
         choose(3, least_share=0.3)

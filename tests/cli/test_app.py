@@ -201,11 +201,19 @@ def test_suggest_reads_a_saved_result(audited, tmp_path, capsys):
     table = tmp_path / "next.csv"
     arguments = ("--batch-size", 3, "--annotator", 2, "--annotator", 3, "--out", table)
     code, printed, err = run(capsys, "suggest", out / "result.nc", *arguments)
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, f"raters: wrote 3 question(s) to {table}\n")
+    assert run(capsys, "suggest", out / "result.nc", *arguments, "-q")[2] == ""
     asked = pd.read_csv(table)
     assert len(asked) == 3
     assert set(asked["by"]) <= {2, 3}
     assert f"{asked['score'][0]:.3f}" in printed
+
+
+def test_suggest_names_axes_as_options(audited, tmp_path, capsys):
+    given = ("suggest", audited[0] / "result.nc", "--true-class", "yes")
+    says = "--true-class has no meaning for votes; their questions have --item, --annotator"
+    assert says in refused(capsys, tmp_path, *given)
+    assert "true_class" not in run(capsys, "suggest", "--help")[1]
 
 
 def test_fit_with_btl_needs_no_annotators_and_the_audit_says_so(crowd, tmp_path, capsys):
@@ -277,7 +285,7 @@ def test_help_and_version(capsys):
         ("votes.parquet", b"garbage", "is not a readable Parquet table"),
         ("votes.jsonl", b'{"winner":', "is not a readable JSON lines table: line 1 is not JSON"),
         ("nested.jsonl", b'{"winner": ["a"], "loser": "b"}\n', "line 1 is not one flat object"),
-        ("ragged.csv", b"winner,loser\na,b,c\na,b\n", "Expected 2 fields in line 2, saw 3"),
+        ("ragged.csv", b"winner,loser\na,b,c\na,b\n", "line 2 has 3 cells, and the header 2"),
         ("votes.xlsx", b"PK", "cannot tell the format of"),
         ("rows.csv", b"winner,loser\n", "the table is empty"),
         ("missing.csv", b"winner,loser\na,b\na,\n", "data row 2 has a missing value"),

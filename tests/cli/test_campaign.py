@@ -4,12 +4,14 @@ mistakes in one line."""
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import os
 import signal
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -30,6 +32,8 @@ STARTED = (
     "btl",
     "--quiet",
 )
+TWICE = ("--people", "7=ann", "--people", "7=bob")
+LABELLED = ("--items", "one,two", "--annotators", "ann", "--target", "random")
 
 
 @pytest.fixture
@@ -188,6 +192,55 @@ def test_answers_are_asked_for_one_by_one(journal, asked, capsys, monkeypatch):
     assert run(capsys, "campaign", "tell", journal)[1].startswith("No question is open")
 
 
+@pytest.mark.parametrize(
+    ("items", "typed", "keys", "outcome"),
+    [
+        (("apple", "t"), ["t", "T", "tie"], "apple (l) or t (r)? tie (tie), skip (s)", 0.5),
+        (("t", "apple"), ["t", "l"], "t (l) or apple (r)? tie (tie)", 1.0),
+        (("apple", "l"), ["l", "left"], "apple (left) or l (r)? tie (t)", 1.0),
+        (("l", "apple"), ["l"], "l (left) or apple (r)? tie (t)", 1.0),
+        (("s", "Q"), ["s", "q", "Q", "skip"], "tie (t), skip (skip), quit (quit)", None),
+        (("s", "skip"), ["s", ":skip"], "skip (:skip)", None),
+        (("right", "left"), ["left", "l"], "right (l) or left (r)?", 1.0),
+        (("first", "left"), ["left", "l"], "first (l) or left (r)?", 1.0),
+        (("apple", "tie"), ["tie", "r"], "apple (l) or tie (r)? skip (s)", 0.0),
+    ],
+)
+def test_a_name_that_is_also_a_key_has_no_meaning(
+    items, typed, keys, outcome, tmp_path, capsys, monkeypatch
+):
+    pool = rt.Candidates.pairs(items=items, annotators=["ann"])
+    first, second = (np.array([pool.items.index(item)]) for item in items)
+    pool = dataclasses.replace(pool, first=first, second=second)
+    policy = rt.Policy(score=rt.acquisition.Random())
+    campaign = rt.Campaign(tmp_path / "a.db", rt.BTL(), pool, policy=policy)
+    (one,) = campaign.ask(1)["id"].values
+    prompts, words = [], iter(typed)
+    monkeypatch.setattr("builtins.input", lambda prompt: prompts.append(prompt) or next(words))
+    _, _, err = run(capsys, "campaign", "tell", tmp_path / "a.db")
+    assert keys in prompts[0]
+    assert len(prompts) == len(typed)  # all but the last word were refused
+    assert (
+        err.count(" is a name and also a key for something else; type one of ")
+        + err.count("is the name of an item and also a word for a side or a tie; write")
+        == len(typed) - 1
+    )
+    answers = {1.0: items[0], 0.5: "tie", 0.0: items[1], None: ""}
+    assert Campaign.open(tmp_path / "a.db").asked.sel(id=one)["answer"].item() == answers[outcome]
+
+
+def test_a_class_that_is_also_a_key_is_quoted(tmp_path, capsys, monkeypatch):
+    start = ("campaign", "start", *LABELLED, "--classes", "s,S", "--out", tmp_path / "a.db")
+    assert "told apart by case" in run(capsys, *start)[2]
+    assert run(capsys, "campaign", "ask", tmp_path / "a.db", "--number", 2)[0] == 0
+    prompts, words = [], iter(["s", "'S'", "skip"])
+    monkeypatch.setattr("builtins.input", lambda prompt: prompts.append(prompt) or next(words))
+    _, _, err = run(capsys, "campaign", "tell", tmp_path / "a.db")
+    assert prompts[0].endswith(": s ('s'), S ('S')? skip (skip), quit (q) > ")
+    assert "'s' is a name and also a key for something else; type one of 's', 'S', skip, q" in err
+    assert Campaign.open(tmp_path / "a.db").asked["answer"].values.tolist() == ["S", ""]
+
+
 def test_an_answer_that_was_noted_survives_the_process(journal, asked, capsys):
     process = subprocess.Popen(
         [*RATERS, "campaign", "tell", str(journal)],
@@ -291,6 +344,13 @@ def test_it_starts_from_names_in_a_file(tmp_path, capsys):
     assert found.model == rt.OneCoin()
     assert found.backend == rt.PGGibbs(draws=50)
     assert repr(found.stop) == "ExpectedAccuracy(at_least=0.9)"
+
+
+def test_a_table_is_no_file_of_names(tmp_path, capsys):
+    (tmp_path / "items.csv").write_text("item,grade\napple,3\npear,4\n")
+    out = tmp_path / "a.db"
+    arguments = ("start", "--items", tmp_path / "items.csv", "--annotators", "ann", "--out", out)
+    assert "is a table by its name" in refused(capsys, tmp_path, "campaign", *arguments)
 
 
 def test_it_goes_on_from_a_table_of_labels(tmp_path, capsys):
@@ -411,6 +471,20 @@ def test_through_argilla_and_back(journal, asked, tmp_path, capsys):
     assert set(Campaign.open(journal).data.wins.tolist()) == {0.5}
 
 
+def test_each_export_keeps_its_interface(journal, asked, tmp_path, capsys):
+    def export(name: str, *how: str) -> tuple[object, ...]:
+        out = ("--out", tmp_path / name)
+        return ("campaign", "export", journal, "--to", "label-studio", *out, "--quiet", *how)
+
+    assert run(capsys, *export("tasks.1.json")) == (0, "", "")
+    assert run(capsys, *export("tasks.2.json", "--ties")) == (0, "", "")
+    assert "<Pairwise" in (tmp_path / "tasks.1-config.xml").read_text()
+    assert "<Choices" in (tmp_path / "tasks.2-config.xml").read_text()
+    code, _, err = run(capsys, *export("tasks.1"))
+    assert (code, "was written with 'tasks.1.json'" in err) == (2, True)
+    assert not (tmp_path / "tasks.1").exists()
+
+
 def test_open_questions_can_be_written_again(journal, asked, tmp_path, capsys):
     run(capsys, "campaign", "export", journal, "--to", "csv", "--out", tmp_path / "again.csv")
     assert (tmp_path / "again.csv").read_text() == asked.read_text()
@@ -498,6 +572,10 @@ def test_tables_that_are_wrong(journal, asked, capsys):
         (("start", *STARTED, "--cost", "ann=much"), "write --cost ann=2.5"),
         (("start", *STARTED, "--cost", "ann=-1"), "--cost -1.0 is not possible for 'ann'"),
         (("start", *STARTED, "--cost", "eve=1"), "--cost eve is not among"),
+        (
+            ("start", *STARTED, "--cost", "ann=2", "--cost", "ann=5"),
+            "--cost ann comes twice; give each name once",
+        ),
         (("start", *STARTED, "--budget", 0), "--budget 0.0 is not possible"),
         (("start", *STARTED, "--least-share", 2), "--least-share 2"),
         (("start", *STARTED, "--until", 2), "--until 2.0 is not possible"),
@@ -547,6 +625,10 @@ def test_mistakes_cost_one_line(tmp_path, capsys, monkeypatch, arguments, says):
         (
             ("import", "{journal}", "none.json", "--from", "argilla", "--people", "a"),
             "write --people USER=NAME",
+        ),
+        (
+            ("import", "{journal}", "a.json", "--from", "argilla", *TWICE),
+            "--people 7 comes twice; give each name once",
         ),
     ],
 )

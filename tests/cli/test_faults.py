@@ -47,8 +47,7 @@ def place(template, tmp_path, monkeypatch) -> Path:
 
 def run(command: Command, capsys: Any) -> tuple[int, str]:
     """Exit code, and what was printed on standard error."""
-    words = command.words.split()
-    code = app.main(words if words[0] == "suggest" else [*words, "--quiet"])
+    code = app.main([*command.words.split(), "--quiet"])
     return code, capsys.readouterr().err
 
 

@@ -14,7 +14,7 @@ import raters as rt
 from raters import inference, kinds
 from raters.cli import app, generated
 from raters.cli.options import GeneratedOptions
-from raters.errors import RatersError, SettingError
+from raters.errors import DataError, RatersError, SettingError
 from raters.inference import Backend
 
 
@@ -104,7 +104,12 @@ def test_the_first_sentence_of_each_parameter_is_its_help():
     ],
 )
 def test_what_is_typed_becomes_what_a_parameter_takes(annotation, typed, value):
-    assert generated.converted(typed, annotation) == value
+    assert generated.converted(typed, annotation, "name") == value
+
+
+def test_a_name_that_is_typed_twice_is_refused():
+    with pytest.raises(DataError, match="'first' comes twice in outcomes=; give each name once"):
+        generated.converted(["first=1", "first=2"], Mapping[str, Any], "outcomes")
 
 
 def test_what_cannot_be_typed_is_no_option():

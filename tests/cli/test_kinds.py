@@ -270,3 +270,8 @@ def test_names_are_text(tmp_path):
         *("tea, green", "007", "a\u2028b", " c ", "d\re")
     ]
     assert len(tables.names_in(",".join(map(str, range(1000))))) == 1000
+    for ending in (".csv", ".tsv", ".csv.gz", ".jsonl", ".parquet"):
+        table = tmp_path / f"names{ending}"
+        table.write_text("item,grade\napple,3\n")
+        with pytest.raises(DataError, match=r"is a table by its name, .* 'names\.txt'"):
+            tables.names_in(str(table))

@@ -217,7 +217,7 @@ def test_annotators_taken_as_alike_are_not_audited(model, crowd, tmp_path, capsy
 def test_suggest_reads_a_saved_result(audited, tmp_path, capsys):
     table = tmp_path / "next.csv"
     arguments = ("--batch-size", 3, "--annotator", 2, "--annotator", 3, "--out", table)
-    code, printed, err = run(capsys, "suggest", audited / "result.nc", *arguments)
+    code, printed, err = run(capsys, "suggest", audited / "result.nc", *arguments, "-q")
     assert (code, err) == (0, "")
     asked = pd.read_csv(table)
     assert list(asked.columns) == ["item", "by", "score", "label", "p_label"]

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from raters.cli import outputs
+from raters.cli.tables import companion
 from raters.errors import SettingError
 from tests.cli import faults
 from tests.cli.faults import Fault
@@ -48,6 +49,57 @@ def test_what_raters_wrote_is_replaced(tmp_path):
     for content in ("one", "two"):
         outputs.write_file(tmp_path / "a.csv", text(content))
     assert files(tmp_path) == {"a.csv": "two"}
+
+
+def test_the_companion_of_another_file_is_not_replaced(tmp_path):
+    path, refused = tmp_path / "a-truth.json", r"was written with 'a\.csv', and .* 'a\.tsv'"
+
+    def write(content: str, of: str, **how: bool) -> None:
+        def fill(folder: Path) -> None:
+            (folder / path.name).write_text(content)
+
+        outputs.write_folder(tmp_path, fill, whole=False, of=of, **how)
+
+    for content in ("one", "two"):
+        write(content, "a.csv")
+    with pytest.raises(SettingError, match=refused):
+        write("three", "a.tsv")
+    with pytest.raises(SettingError, match=refused):
+        outputs.check_writable(path, folder=False, of="a.tsv")
+    with pytest.raises(SettingError, match=r"was written with 'a\.csv'"):
+        outputs.write_file(path, text("three"))
+    assert path.read_text() == "two"
+    write("three", "a.tsv", force=True)
+    write("four", "a.tsv")
+    assert path.read_text() == "four"
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("votes.1.csv", "votes.1"),
+        ("votes.1.csv.gz", "votes.1"),
+        ("Votes.TSV", "Votes"),
+        ("votes.v2.parquet", "votes.v2"),
+        ("tasks.1.json", "tasks.1"),
+        ("tasks.1", "tasks.1"),
+    ],
+)
+def test_a_companion_has_the_name_of_its_file(name, stem):
+    assert companion(Path("here", name), "-truth.json") == Path("here", f"{stem}-truth.json")
+
+
+def test_simulated_tables_keep_their_own_truths(tmp_path, capsys):
+    def simulate(name: str, seed: int) -> tuple[object, ...]:
+        return ("simulate", "--votes", 20, "--seed", seed, "--out", tmp_path / name, "--quiet")
+
+    for seed in (1, 2):
+        assert run(capsys, *simulate(f"votes.{seed}.csv", seed)) == (0, "", "")
+    for seed in (1, 2):
+        truth = json.loads((tmp_path / f"votes.{seed}-truth.json").read_text())
+        assert truth["seed"] == seed
+    assert "was written with 'votes.1.csv'" in refused(capsys, *simulate("votes.1.parquet", 3))
+    assert not (tmp_path / "votes.1.parquet").exists()
 
 
 @pytest.mark.parametrize("change", ["foreign", "changed", "read-only"])

@@ -270,7 +270,35 @@ def test_it_is_saved_and_shown_at_the_size_asked_for(tmp_path):
     assert plots.set_dpi(60) is plots
     assert int.from_bytes(plots._repr_png_()[16:20], "big") == 8.5 * 60
     plots.savefig(str(tmp_path / "a.svg"))
+    plots.savefig(tmp_path / "b.PNG")
+    plots.savefig(tmp_path / "c.zzz", format="pdf")
     assert b"<svg" in (tmp_path / "a.svg").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "parameter", "says"),
+    [
+        ("none/x.png", {}, "filename", "cannot be written: No such file or directory; name a file"),
+        ("file/x.png", {}, "filename", "cannot be written: Not a directory; name a file"),
+        ("folder.png", {}, "filename", "cannot be written: Is a directory; name a file"),
+        ("x.zzz", {}, "filename", r"no format that Matplotlib can write; it must be .*x\.png'\)$"),
+        (
+            "x.png",
+            {"format": "zzz"},
+            "format",
+            "format='zzz' names no format .* write format='png'",
+        ),
+        (None, {}, "filename", r"must be a path, or a binary file: write savefig\('figure.png'\)"),
+    ],
+)
+def test_a_figure_that_cannot_be_saved(name, settings, parameter, says, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder.png").mkdir()
+    there = sorted(tmp_path.iterdir())
+    with raises_about(SettingError, parameter) as caught:
+        figures.rewards(fitted(3)).savefig(name and tmp_path / name, **settings)
+    assert re.search(says, str(caught.value))
+    assert sorted(tmp_path.iterdir()) == there
 
 
 def test_characters_that_the_font_lacks_are_said_once():

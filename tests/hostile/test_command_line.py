@@ -65,7 +65,7 @@ FILES = {
     "binary.csv": (bytes(range(256)) * 20, "readable|column|UTF"),
     "nul.csv": (HEAD + "a,b\0c,x\n", "not UTF-8 text"),
     "mark.csv": (b"\xef\xbb\xbf", "readable"),
-    "ragged.csv": (HEAD + "a,b,x\na,b\na,b,c,d,e\n", "fields|columns|readable"),
+    "ragged.csv": (HEAD + "a,b,x\na,b\na,b,c,d,e\n", "line 4 has 5 cells, and the header 3; quote"),
     "quote.csv": (HEAD + '"a,b,x\nb,c,y\n', "quot|readable|missing|row"),
     "one.csv": ("winner\na\nb\n", "say which columns"),
     "twice.csv": ("winner,winner,loser\na,b,c\n", "twice|name"),

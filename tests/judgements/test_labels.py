@@ -415,6 +415,12 @@ def test_two_true_classes_of_an_item_are_refused():
         read(TABLE | {"gold": ["ham", "spam", None, None, None]}, truth="gold")
 
 
+def test_two_true_classes_in_a_series_are_refused():
+    known = pd.Series(["ham", "spam"], index=[7, 7])
+    with pytest.raises(DataError, match="item 7 has two true classes"):
+        read(TABLE).with_truth(known)
+
+
 def test_a_truth_outside_the_classes_is_refused():
     with refuses(
         "column 'gold' (for truth=) holds 1 name(s)",

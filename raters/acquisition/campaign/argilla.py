@@ -171,6 +171,7 @@ def from_argilla(
     Returns
     -------
     Imported
+        Responses that do not say whose they are count as those of different people.
 
     Raises
     ------

@@ -9,7 +9,7 @@ import xarray as xr
 
 from raters._validation import instance
 from raters.errors import DataError, SettingError
-from raters.judgements.names import name_list, name_text, shorten
+from raters.judgements.names import check_once, name_list, name_text, shorten
 
 # Columns of questions that are not names of what is asked about.
 _BESIDE = {"by", "score", "answers", "batch", "state", "answer"}
@@ -51,7 +51,8 @@ class Imported(NamedTuple):
 
 
 class Response(NamedTuple):
-    """One person's answer to one question: None for one who skipped it."""
+    """One person's answer to one question: None for one who skipped it. The person is None where
+    the export does not name them."""
 
     person: Any
     answer: Any
@@ -87,6 +88,7 @@ def question_rows(
 
 def _checked_texts(texts: Mapping[Any, str]) -> dict[str, str]:
     """Texts by name as text; `DataError` for one that shows nothing."""
+    check_once(texts, "texts")
     for name, shown in texts.items():
         if not isinstance(shown, str) or not shown.strip():
             raise DataError(
@@ -229,6 +231,7 @@ def people_of(people: Any) -> Mapping[str, Any] | None:
         return None
     instance("people", people, Mapping, "a mapping of users to annotators", "people={1: 'ann'}")
     annotators = name_list(people.values(), "people")
+    check_once(people, "people")
     return dict(zip(map(str, people), annotators, strict=True))
 
 
@@ -252,24 +255,26 @@ def collected(
     entries: Iterable[tuple[str, Any, list[Response]]], people: Mapping[Any, Any] | None
 ) -> Imported:
     """Sort the responses to each question, given with the annotator who was asked."""
-    by_question: dict[str, tuple[Any, dict[Hashable, Any]]] = {}
+    by_question: dict[str, tuple[Any, dict[Hashable, Response]]] = {}
     for question, by, responses in entries:
         answers = by_question.setdefault(question, (by, {}))[1]
         for response in responses:
-            answers.pop(response.person, None)  # of one person the last counts
-            answers[response.person] = response.answer
+            # Of one person the last counts; those who are not named are different people.
+            who = object() if response.person in (None, "") else response.person
+            answers.pop(who, None)
+            answers[who] = response
     result = Imported({}, [], [], [], {})
 
     def was_asked(person: Any, by: Any) -> bool:
-        return people is None or name_text(person) == name_text(by)
+        return people is None or (person is not None and name_text(person) == name_text(by))
 
     for question, (by, answers) in by_question.items():
         result.by_others.extend(
             (question, person, answer)
-            for person, answer in answers.items()
+            for person, answer in answers.values()
             if answer is not None and not was_asked(person, by)
         )
-        theirs = [answer for person, answer in answers.items() if was_asked(person, by)]
+        theirs = [answer for person, answer in answers.values() if was_asked(person, by)]
         different = list(dict.fromkeys(answer for answer in theirs if answer is not None))
         if len(different) == 1:
             result.answers[question] = different[0]

@@ -188,13 +188,14 @@ def from_label_studio(
     Returns
     -------
     Imported
-        The last counts of several annotations by one person.
+        The last counts of several annotations by one person. Those that do not say whose they are
+        count as those of different people.
 
     Raises
     ------
     DataError
         When this is no export, a task has no id of a question, or an annotation holds no answer
-        that can be read.
+        that can be read, or several.
     """
     lookup = people_of(people)
     return collected(_tasks(export, lookup), lookup)
@@ -235,36 +236,38 @@ def _tasks(
 
 def _of_annotation(result: Any, question: Any) -> Any:
     """Return the answer in the regions of one annotation; None when nothing was chosen."""
-    regions = mappings(result, f"the annotation of question {question!r}")
-    for region in regions:
-        value = mapping(region.get("value"), f"'value' in the annotation of question {question!r}")
-        if region.get("type") == "pairwise":
-            side = value.get("selected")
-            if not isinstance(side, str) or side not in _SIDES:
-                raise DataError(
-                    f"the annotation of question {question!r} has selected={side!r}; expected"
-                    " 'left' or 'right'"
-                )
-            return _SIDES[side]
-        if region.get("type") == "choices":
-            chosen = value.get("choices") or []
-            if (
-                not isinstance(chosen, (list, tuple))
-                or len(chosen) != 1
-                or not isinstance(chosen[0], str)
-            ):
-                raise DataError(
-                    f"the annotation of question {question!r} has the choices {chosen!r}; expected"
-                    " one of them"
-                )
-            return chosen[0]
-    if regions:
+    name = f"the annotation of question {question!r}"
+    regions = mappings(result, name)
+    every = [_of_region(region, name) for region in regions]
+    answers = list(dict.fromkeys(answer for answer in every if answer is not None))
+    if len(answers) > 1:
+        raise DataError(
+            f"{name} holds the answers {', '.join(map(repr, answers))}; expected one: delete the"
+            " other regions in Label Studio, and export again"
+        )
+    if regions and not answers:
         kinds = ", ".join(sorted({repr(region.get("type")) for region in regions}))
         raise DataError(
-            f"the annotation of question {question!r} holds {kinds}; expected 'pairwise' or"
-            " 'choices', as the interface gives them that raters writes for the questions"
+            f"{name} holds {kinds}; expected 'pairwise' or 'choices', as the interface gives them"
+            " that raters writes for the questions"
         )
-    return None
+    return answers[0] if answers else None
+
+
+def _of_region(region: Mapping[str, Any], name: str) -> str | None:
+    """Return the answer in one region; None in one of another type."""
+    value = mapping(region.get("value"), f"'value' in {name}")
+    if region.get("type") == "pairwise":
+        side = value.get("selected")
+        if not isinstance(side, str) or side not in _SIDES:
+            raise DataError(f"{name} has selected={side!r}; expected 'left' or 'right'")
+        return _SIDES[side]
+    if region.get("type") != "choices":
+        return None
+    chosen = value.get("choices") or []
+    if not isinstance(chosen, (list, tuple)) or len(chosen) != 1 or not isinstance(chosen[0], str):
+        raise DataError(f"{name} has the choices {chosen!r}; expected one of them")
+    return chosen[0]
 
 
 def _person(completed_by: Any, people: Mapping[Any, Any] | None) -> Any:

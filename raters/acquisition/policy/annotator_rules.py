@@ -14,7 +14,7 @@ from raters._validation import share
 from raters.acquisition.scoring.criteria import competence_site
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import SettingError
-from raters.judgements.names import match_names, shorten
+from raters.judgements.names import check_once, match_names, shorten
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,7 @@ class Oracle(AnnotatorRule):
     competence: tuple[tuple[Any, float], ...] = ()
 
     def __init__(self, competence: Mapping[Any, float] | tuple[tuple[Any, float], ...]) -> None:
+        check_once(dict(competence), "competence")
         object.__setattr__(
             self,
             "competence",

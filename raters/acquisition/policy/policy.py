@@ -23,7 +23,7 @@ from raters.acquisition.scoring.variance_criteria import (
     VarianceReduction,
 )
 from raters.errors import DataError, SettingError
-from raters.judgements.names import match_names
+from raters.judgements.names import check_once, match_names
 
 Target = Literal["ranking", "reward", "top_k", "truth", "competence", "predictive", "everything"]
 _TARGETS = ("ranking", "reward", "top_k", "truth", "competence", "predictive", "everything")
@@ -404,7 +404,9 @@ def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ..
             expected=f"it must map names to numbers{also}",
             instead=f"{what}={{'ann': 2}}",
         )
-    pairs = tuple((plain(name), value) for name, value in dict(given).items())
+    entries = given.items() if isinstance(given, Mapping) else given
+    pairs = tuple((plain(name), value) for name, value in entries)
+    check_once((name for name, _ in pairs), what)
     for name, value in pairs:
         real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
             value, bool

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Int, Shaped
 from raters._validation import is_list
 from raters.acquisition.questions.numbered import Abilities
 from raters.errors import DataError
-from raters.judgements.names import encode_names, match_names, name_list, plural
+from raters.judgements.names import check_once, encode_names, match_names, name_list, plural
 
 Mask = (
     Shaped[np.ndarray, "item item"]
@@ -81,6 +81,7 @@ def abilities_given(
             expected="it must map names of annotators to lists of items",
             instead="available={'ann': [...]}",
         )
+    check_once(available, "available")
     given = tuple(name for name in available if available[name] is not None)
     judged = [_judged(name, available[name]) for name in given]
     flat = tuple(name for part in judged for name in part)

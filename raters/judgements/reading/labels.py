@@ -290,11 +290,11 @@ def known_truth(
     table: Any, item: str, truth: str, items: Names, classes: Names
 ) -> Int[np.ndarray, " item"] | None:
     """`truth_by_item` of a table with two columns, or of a mapping of items to classes."""
-    if isinstance(table, pd.Series):
-        table = table.to_dict()
-    if isinstance(table, Mapping) and not any(map(_is_column, table.values())):
-        roles = column_name("item", item), column_name("truth", truth)
-        table = dict(zip(roles, (list(table), list(table.values())), strict=True))
+    if isinstance(table, pd.Series) or (
+        isinstance(table, Mapping) and not any(map(_is_column, table.values()))
+    ):
+        roles, pairs = (column_name("item", item), column_name("truth", truth)), list(table.items())
+        table = {role: [pair[place] for pair in pairs] for place, role in enumerate(roles)}
     column = read_columns(table, item=column_name("item", item))["item"]
     truths = incomplete(table, "truth", truth, len(column))
     if truths is None:
