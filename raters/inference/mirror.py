@@ -19,6 +19,10 @@ from raters.model import Exchange, Mirror, Model, Sign, Values
 from raters.program import Program
 from raters.program.densities import log_joint, log_prior
 
+# Of more than so many pairs of classes (20 classes have 190), approximations keep the names that
+# they found; pairs are looked at by so many draws first, and left out below these log odds.
+_MOST_PAIRS, _LOOK, _HOPELESS = 200, 20, -25.0
+
 
 class Images(NamedTuple):
     """Mirror images of a point under one symmetry.
@@ -193,9 +197,30 @@ def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Dr
     """
     for move in images(program.model, program.data):
         part = program.data if move.broken else program.data.first_unit()
-        for pair in move.pairs:
-            draws = _with_image(program, move, pair, jax.tree.map(jnp.asarray, part), draws, rng)
+        part = jax.tree.map(jnp.asarray, part)
+        for pair in _possible(program, move, part, draws):
+            draws = _with_image(program, move, pair, part, draws, rng)
     return draws
+
+
+def _possible(
+    program: Program[Any], move: Images, data: Any, draws: Draws
+) -> tuple[tuple[int, int], ...]:
+    """Pairs of classes whose exchange has a share that draws can show."""
+    if len(move.pairs) == 1:
+        return move.pairs
+    if len(move.pairs) > _MOST_PAIRS:
+        return ()
+    few = {
+        name: np.asarray(value).reshape(-1, *np.shape(value)[2:])[:_LOOK]
+        for name, value in draws.values.items()
+    }
+    odds = [
+        np.asarray(_log_odds_of_draws(program.model, move, data, few, jnp.asarray(pair)))
+        for pair in move.pairs
+    ]
+    likely = [np.max(one, initial=-np.inf, where=np.isfinite(one)) for one in odds]
+    return tuple(pair for pair, most in zip(move.pairs, likely, strict=True) if most > _HOPELESS)
 
 
 def _with_image(

@@ -247,8 +247,8 @@ def open_names(
     if data.truth is not None and (np.asarray(data.truth) >= 0).any():
         return ()
     shares = {pair: probability_of_mirror(draws) for pair, draws in signed.items()}
-    first = max(shares, key=lambda pair: shares[pair])
-    if shares[first] < OPEN_MIRROR:
+    first = max(shares, key=lambda pair: shares[pair], default=(0, 0))
+    if shares.get(first, 0.0) < OPEN_MIRROR:
         return ()
     one, other = (data.classes[place] for place in first)
     more = sum(share >= OPEN_MIRROR for share in shares.values()) - 1
@@ -283,10 +283,13 @@ def switched(
     two classes may have changed places."""
     confusion = np.asarray(draws["confusion"])
     each = confusion[:, :, None] if confusion.ndim == 4 else confusion
-    pairs = combinations(range(data.num_classes), 2)
+    mean = each.mean((0, 1, 2))
+    # Classes that have changed places in some draws are confused on average.
+    confused = mean + mean.T >= OPEN_MIRROR * np.add.outer(np.diag(mean), np.diag(mean))
     signed = {
         (k, m): each[..., k, k] + each[..., m, m] - each[..., k, m] - each[..., m, k]
-        for k, m in pairs
+        for k, m in combinations(range(data.num_classes), 2)
+        if confused[k, m]
     }
     if said := open_names(signed, data):
         return said
