@@ -163,7 +163,7 @@ def tables(tmp_path) -> Path:
         num_items=20, num_annotators=5, labels_per_item=3, num_classes=2, seed=0
     ).labels.to_frame()
     labels = labels.rename(columns={"item": "text", "annotator": "worker", "label": "says"})
-    labels.assign(gold=labels["says"].where(labels["text"] == 0)).to_csv(
+    labels.assign(gold=labels["says"].astype("Int64").where(labels["text"] == 0)).to_csv(
         tmp_path / "labels.csv", index=False
     )
     orders = [rng.permutation(["tea", "milk", "beer"]) for _ in range(12)]
