@@ -112,7 +112,7 @@ def kill(folder: Path, kills: int, items: int = ITEMS) -> None:
 
 
 class Findings(NamedTuple):
-    """What was killed, what was acknowledged, and what is wrong with the journal.
+    """Counts of kills and of acknowledged answers, and faults of the journal.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ _FREES = {"os.remove", "os.rmdir"}
 
 @dataclass
 class Fault:
-    """What happens at the `at`-th call that writes below one of the folders.
+    """Fault at the `at`-th call that writes below one of the folders.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ AUDIT = ["audit", "votes.csv", "--out", "out", "--report", "page.html", "--quiet
 
 
 def picture(number: int) -> bytes:
-    """What an audit draws, which shows whether it is whole, and of which audit."""
+    """Draw a figure of an audit that shows whether it is whole, and of which audit."""
     return b"%06d " % number * 50_000
 
 

@@ -35,7 +35,7 @@ STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2028]")
 
 
 def printed(write) -> str:
-    """What is printed on a wide terminal."""
+    """Text printed on a wide terminal."""
     out = console.Output(file=io.StringIO(), width=200)
     write(out)
     return out.file.getvalue()

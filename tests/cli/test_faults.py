@@ -58,7 +58,7 @@ PLACED = r"what was made|(is|are|was) written|wrote |are open;|status c.db says|
 
 
 def check(command: Command, before: State, clean: State, fault: Fault, code: int, err: str) -> None:
-    """What was there is whole, and what was made is in its place or where the line says."""
+    """Assert that older files are whole, and new ones in their place or where the line says."""
     after = State.of(Path.cwd(), command.journal)
     if code == 0:
         assert err == ""

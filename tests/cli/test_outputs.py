@@ -174,7 +174,7 @@ def written(content: str) -> Callable[[Path], None]:
 @pytest.mark.parametrize("lasting", [False, True])
 @pytest.mark.parametrize("earlier", [False, True])
 def test_a_full_disk_at_any_step_loses_nothing(earlier, lasting, tmp_path, monkeypatch):
-    """What was made is beside the folder, or in that for temporary files."""
+    """New files are beside the folder, or in that for temporary files."""
     for at in itertools.count(1):
         base = tmp_path / str(at)
         out, temporary = base / "place" / "out", base / "temporary"

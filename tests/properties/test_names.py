@@ -109,12 +109,12 @@ class Case(NamedTuple):
 
     @property
     def expected(self) -> Counter:
-        """How often each row comes, by role."""
+        """Number of times that each row comes, by role."""
         return Counter(frozenset(zip(self.roles.values(), row, strict=True)) for row in self.rows)
 
 
 def by_name(data: rt.Judgements) -> Counter:
-    """How often each judgement was made, by the columns of `Judgements.to_frame`."""
+    """Number of times that each judgement was made, by the columns of `Judgements.to_frame`."""
     found: Counter = Counter()
     for row in data.to_frame().to_dict("records"):
         number = row.pop("count")
