@@ -143,6 +143,7 @@ def _image(
 def step(
     model: Model[Any],
     moves: tuple[Images, ...],
+    row: Any,
     data: Any,
     values: Values,
     rng: np.random.Generator,
@@ -154,6 +155,8 @@ def step(
     model : Model
     moves : tuple of Images
         Of each, one image is tried, at random.
+    row : Judgements
+        Any part of the data, for images that leave the likelihood as it is.
     data : Judgements
     values : dict of str to array
     rng : numpy.random.Generator
@@ -165,7 +168,7 @@ def step(
     """
     for move in moves:
         pair = move.pairs[rng.integers(len(move.pairs)) if len(move.pairs) > 1 else 0]
-        part = data if move.broken else data.take(slice(0, 1))
+        part = data if move.broken else row
         image, odds = _image(model, move, part, values, jnp.asarray(pair))
         if np.log(rng.random()) < float(odds):
             values = image

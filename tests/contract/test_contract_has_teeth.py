@@ -338,6 +338,6 @@ def test_a_sampler_that_stays_in_the_mirror_is_refused(kind, tiny, monkeypatch) 
         model, data = rt.DawidSkene(), rt.datasets.label_crowd(60, 6, 6, 2, seed=0).labels
     backend = rt.PGGibbs(draws=30, warmup=10, chains=2)
     check_backend(backend, model, data)
-    monkeypatch.setattr(mirror, "step", lambda model, moves, data, values, rng: values)
+    monkeypatch.setattr(mirror, "step", lambda model, moves, row, data, values, rng: values)
     with pytest.raises(AssertionError, match="stays in the world where it sets out"):
         check_backend(backend, model, data)

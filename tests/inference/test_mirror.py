@@ -157,7 +157,7 @@ def test_a_model_without_the_symmetry_is_left_alone(tiny):
     values = {"reward": np.ones(3)}
     rng = np.random.default_rng(0)
     assert mirror.images(rt.BTL(), tiny) == ()
-    assert mirror.step(rt.BTL(), (), tiny, values, rng) is values
+    assert mirror.step(rt.BTL(), (), tiny, tiny, values, rng) is values
     assert rng.random() == np.random.default_rng(0).random()
     assert mirror.mirrored(Sign(("reward",)), values)["reward"].tolist() == [-1, -1, -1]
 

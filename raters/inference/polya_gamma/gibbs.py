@@ -182,7 +182,8 @@ def gibbs_step(
     own: np.random.Generator,
 ) -> Values:
     """Run one sweep and one step to the mirror image, whose random numbers are its `own`."""
-    return mirror.step(plan.model, moves, data, gibbs_sweep(plan, row, data, values, rng), own)
+    values = gibbs_sweep(plan, row, data, values, rng)
+    return mirror.step(plan.model, moves, row, data, values, own)
 
 
 def gibbs_sweep(

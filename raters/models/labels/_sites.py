@@ -244,8 +244,6 @@ def open_names(
 
     `signed` has, for each pair of classes, draws that change sign when the two change places.
     """
-    if data.truth is not None and (np.asarray(data.truth) >= 0).any():
-        return ()
     shares = {pair: probability_of_mirror(draws) for pair, draws in signed.items()}
     first = max(shares, key=lambda pair: shares[pair], default=(0, 0))
     if shares.get(first, 0.0) < OPEN_MIRROR:
@@ -263,13 +261,19 @@ def open_names(
     )
 
 
+def two_open_names(
+    signed: Float[np.ndarray, "chain draw annotator"], data: Labels
+) -> tuple[str, ...]:
+    """Warn where labels leave open which of two classes is which; of more, draws with one number
+    for each annotator say nothing."""
+    return open_names({(0, 1): signed}, data) if data.num_classes == 2 else ()
+
+
 def worse_than_chance(draws: Values, data: Labels) -> tuple[str, ...]:
     """Warn where, in some chain, labels are right less often than by chance, or where two classes
     may have changed places."""
     accuracy = np.asarray(draws["accuracy"])
-    if data.num_classes == 2 and (
-        said := open_names({(0, 1): np.atleast_3d(accuracy) - 0.5}, data)
-    ):
+    if said := two_open_names(np.atleast_3d(accuracy) - 0.5, data):
         return said
     crowd = accuracy.mean(1) if accuracy.ndim == 2 else _crowd_mean(accuracy, data)
     low = np.flatnonzero(crowd < 1 / data.num_classes).tolist()

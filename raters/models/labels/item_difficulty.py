@@ -128,7 +128,7 @@ class ItemDifficulty(Model[Labels]):
     ) -> tuple[str, ...]:
         """Warn of a crowd that is right less often than by chance."""
         ability = np.asarray(draws["ability"])
-        if data.num_classes == 2 and (said := _sites.open_names({(0, 1): ability}, data)):
+        if said := _sites.two_open_names(ability, data):
             return said
         low = np.flatnonzero(ability.mean((1, 2)) < 0).tolist()
         return (_sites.CHANCE.format(chains=low),) if low else ()

@@ -142,9 +142,7 @@ class Yan(Model[Labels]):
     ) -> tuple[str, ...]:
         """Warn of a crowd that is right less often than by chance."""
         sensitivity = np.asarray(draws["sensitivity"])
-        if data.num_classes == 2 and (
-            said := _sites.open_names({(0, 1): sensitivity.mean(-1)}, data)
-        ):
+        if said := _sites.two_open_names(sensitivity.mean(-1), data):
             return said
         right = sensitivity.mean((1, 2, 3))
         low = np.flatnonzero(right < -np.log(data.num_classes - 1)).tolist()
