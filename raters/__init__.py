@@ -5,6 +5,7 @@ from raters import acquisition, alignment, checking, datasets, errors, families,
 from raters.acquisition import Campaign, Candidates, Policy, suggest
 from raters.auditing.agreement import agreement
 from raters.auditing.audit import Audit, Costs, audit, drop
+from raters.auditing.calibration import Anchor, Calibration, calibrate
 from raters.fitting.describe import describe
 from raters.fitting.fit import fit
 from raters.fitting.predict import predict
@@ -40,8 +41,10 @@ __all__ = [
     "NUTS",
     "PGEM",
     "SVI",
+    "Anchor",
     "Audit",
     "AuditLimits",
+    "Calibration",
     "Campaign",
     "Candidates",
     "Comparisons",
@@ -72,6 +75,7 @@ __all__ = [
     "agreement",
     "alignment",
     "audit",
+    "calibrate",
     "checking",
     "cite",
     "datasets",

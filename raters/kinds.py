@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from raters.auditing.audit import Audit
+    from raters.auditing.calibration import Calibration
     from raters.program import Program
 
 Form = Literal["name", "text", "whole", "number", "percent", "interval", "range"]
@@ -302,6 +303,10 @@ class Kind:
     quantities : callable, optional
         Quantities of an audit: ``quantities(program, result, limits)``. Without it every site that
         has one entry for each judge is a quantity, and the first of them is judged.
+    calibrate : callable, optional
+        Statements about the truth that allow for mistakes that a crowd makes together, for
+        `raters.calibrate` and audits: ``calibrate(program, result, gold, reference, level, seed)``
+        gives a `raters.Calibration`. Without it an audit states the model's own numbers.
     threshold : float, optional
         Value of the judged quantity below which a judge is not worth keeping. Without it an audit
         has to be given one.
@@ -332,6 +337,7 @@ class Kind:
     words: Words = Words("judgement", "judgements")
     questions: Callable[..., Judgements] | None = None
     quantities: Callable[[Program[Any], xr.DataTree, AuditLimits], Quantities] | None = None
+    calibrate: Callable[..., Calibration] | None = None
     threshold: float | None = None
     columns: tuple[Column, ...] = ()
     reason: Callable[[Mapping[str, Any]], str] | None = None
@@ -349,6 +355,7 @@ class Kind:
         _check_fields(self.data)
         check_fields(self, readers=tuple, columns=tuple, sections=tuple, needs=Mapping, name=str)
         check_fields(self, questions=_MAYBE, quantities=_MAYBE, reason=_MAYBE)
+        check_fields(self, calibrate=_MAYBE)
         check_fields(self, words=Words, threshold=float | None)
         if not (len(self.readers) and all(isinstance(one, Reader) for one in self.readers)):
             raise SettingError(

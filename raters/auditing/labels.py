@@ -4,7 +4,7 @@ accuracy and information of each annotator, and the labels of the items."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -52,7 +52,7 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     SettingError
         When the model takes all annotators as alike, or sums no true class out.
     """
-    _check_can_audit(program)
+    check_can_audit(program)
     labels: Labels = program.data
     draws, _ = draws_of(program, result, _DRAWS)
     responsibility = result["classes"]["responsibility"].transpose("item", "true_class").values
@@ -60,14 +60,44 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     prevalence = draws.get(
         "prevalence", np.broadcast_to(responsibility.mean(0), (num_draws, labels.num_classes))
     )
+    parts = confusion_draws(program.model, labels, draws, responsibility)
+    found = quantities_of(labels, parts, prevalence, most_probable(responsibility), limits)
+    tables = dict(found.tables) | {"items": item_labels(result, labels)}
+    return dataclasses.replace(found, tables=tables)
+
+
+def quantities_of(
+    labels: Labels,
+    parts: Iterable[Float[np.ndarray, "draw annotator true_class label"]],
+    prevalence: Float[np.ndarray, "draw true_class"],
+    chosen: Int[np.ndarray, " item"],
+    limits: AuditLimits,
+) -> Quantities:
+    """Quantities of each annotator that follow from confusion matrices.
+
+    Parameters
+    ----------
+    labels : Labels
+    parts : iterable of array, shape (draw, annotator, true class, label)
+        Draws of the matrices, in parts of the annotators.
+    prevalence : array, shape (draw, true class)
+    chosen : int array, shape (item,)
+        Class that agreement is measured with.
+    limits : AuditLimits
+
+    Returns
+    -------
+    Quantities
+        With the table ``confusion``.
+    """
     tails = ((1 - limits.level) / 2, (1 + limits.level) / 2)
-    parts, excess, matrices = [], [], []
-    for confusion in confusion_draws(program.model, labels, draws, responsibility):
+    found, excess, matrices = [], [], []
+    for confusion in parts:
         values, part_excess = _values(confusion, prevalence)
-        parts.append(values)
+        found.append(values)
         excess.append(part_excess)
         matrices.append((confusion.mean(0), *np.quantile(confusion, tails, axis=0)))
-    values = {name: np.concatenate([part[name] for part in parts], 1) for name in parts[0]}
+    values = {name: np.concatenate([part[name] for part in found], 1) for name in found[0]}
     bias = np.concatenate(excess)
     mean, low, high = (np.concatenate(part) for part in zip(*matrices, strict=True))
     axes = ("annotator", "true_class", "label")
@@ -82,16 +112,24 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
             "p_adversarial": adversarial.mean(0),
             "bias_class": names_array(labels.classes)[bias.argmax(-1)],
             "bias": bias.max(-1),
-            "agreement": _agreement(labels, most_probable(responsibility)),
+            "agreement": _agreement(labels, chosen),
         },
-        tables={
-            "confusion": xr.Dataset(tables, coords=coords),
-            "items": item_labels(result, labels),
-        },
+        tables={"confusion": xr.Dataset(tables, coords=coords)},
     )
 
 
-def _check_can_audit(program: Program[Any]) -> None:
+def check_can_audit(program: Program[Any]) -> None:
+    """Raise unless a model tells annotators apart and sums a true class out.
+
+    Parameters
+    ----------
+    program : Program
+
+    Raises
+    ------
+    SettingError
+        When it does not.
+    """
     judge = program.data.judge
     if judge not in program.axes:
         raise SettingError(
@@ -268,14 +306,30 @@ def most_probable(responsibility: Float[np.ndarray, "item true_class"]) -> Int[n
 
 
 def item_labels(result: xr.DataTree, labels: Labels) -> xr.Dataset:
+    """Most probable class of each item by its model; see `item_table`."""
+    return item_table(
+        result["classes"]["responsibility"].transpose("item", "true_class").values, labels
+    )
+
+
+def item_table(probability: Float[np.ndarray, "item true_class"], labels: Labels) -> xr.Dataset:
     """Most probable class of each item, that class's probability, the entropy of the class in bits,
-    and the number of labels."""
-    responsibility = result["classes"]["responsibility"].transpose("item", "true_class").values
-    chosen = most_probable(responsibility)
-    positive = np.where(responsibility > 0, responsibility, 1.0)
+    and the number of labels.
+
+    Parameters
+    ----------
+    probability : array, shape (item, true class)
+    labels : Labels
+
+    Returns
+    -------
+    xarray.Dataset
+    """
+    chosen = most_probable(probability)
+    positive = np.where(probability > 0, probability, 1.0)
     columns = {
         "label": names_array(labels.classes)[chosen],
-        "probability": responsibility.max(1),
+        "probability": probability.max(1),
         "entropy": np.maximum(-(positive * np.log2(positive)).sum(1), 0.0),
         "judgements": labels.judgements_by("item"),
     }

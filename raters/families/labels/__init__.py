@@ -10,6 +10,7 @@ import pandas as pd
 
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import labels
+from raters.auditing.calibrated_labels import calibrate_labels
 from raters.errors import DataError
 from raters.families.labels import sections
 from raters.judgements.labels import Labels
@@ -98,6 +99,7 @@ LABELS = register(
         words=Words("label", "labels"),
         questions=Candidates.labels,
         quantities=labels.quantities,
+        calibrate=calibrate_labels,
         threshold=0.25,
         columns=sections.COLUMNS,
         reason=sections.reason,

@@ -1,0 +1,192 @@
+r"""Accuracies of annotators where the truth is known of some items only.
+
+On items whose class is not known an annotator has an accuracy against calibrated class
+probabilities, which are the same for everybody: they give a poor annotator too much credit and a
+good one too little. With x the log-odds of that accuracy,
+
+.. math::
+
+    \operatorname{logit} a_k = \bar x + \alpha + b (x_k - \bar x) + s z_k, \qquad
+    z_k \sim \mathrm{Normal}(0, 1),
+
+where the level α, the slope b and the spread s are unknown. Their prior is that of public crowds
+with known classes (``benchmarks/crowd_calibration.py``); each annotator's labels of items of known
+class, right :math:`y_k \sim \mathrm{Binomial}(n_k, a_k)`, update them and :math:`z_k`. Where known
+classes show that agreement with the crowd says little, b becomes small and s large, and the known
+classes decide.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.special import expit, log_expit, logit
+
+from raters.auditing import slice_sampling
+from raters.judgements.counts import pad_to
+from raters.model import Values
+
+# Prior, by benchmarks/crowd_calibration.py: mean and spread of the slope; the standard deviation of
+# the level beside that of the classes; the scale of the spread, which is above that of most crowds
+# for the sake of one.
+SLOPE, LEVEL, SPREAD = (1.3, 0.4), 0.2, 0.35
+# Labels of the crowd's accuracy that each annotator starts with.
+_WEIGHT = 2.0
+# Nodes that z is summed over, and annotators that the level, slope and spread are learned from.
+_NODES, _ANNOTATORS = 15, 500
+_GRID = np.linspace(-4, 4, 41)
+
+
+class Marks(NamedTuple):
+    """What annotators' labels are worth, as far as it can be seen.
+
+    Attributes
+    ----------
+    right, labels : array, shape (annotator,)
+        Labels of items of known class that are right, and all of them.
+    credit : array, shape (draw, annotator)
+        Expected number of right labels among those of the other items, under draws of the unknowns
+        of the classes.
+    others : array, shape (annotator,)
+        Number of labels of the other items.
+    """
+
+    right: Float[np.ndarray, " annotator"]
+    labels: Float[np.ndarray, " annotator"]
+    credit: Float[np.ndarray, "draw annotator"]
+    others: Float[np.ndarray, " annotator"]
+
+    @property
+    def crowd(self) -> Float[np.ndarray, " draw"]:
+        """Accuracy of the whole crowd on the items whose class is not known, shape (draw,)."""
+        total = self.others.sum()
+        if not total:
+            share = (self.right.sum() + 1) / (self.labels.sum() + 2)
+            return np.full(len(self.credit), share)
+        return np.asarray(np.clip(self.credit.sum(1) / total, 1e-4, 1 - 1e-4))
+
+
+def _relation(points: Float[np.ndarray, "draw unknown"], scale: float) -> Values:
+    """Level, slope and spread at points whose coordinates are standard normal."""
+    return {
+        "level": scale * points[:, 0],
+        "slope": SLOPE[0] + SLOPE[1] * points[:, 1],
+        "spread": SPREAD * np.abs(points[:, 2]),
+    }
+
+
+def _draw_relation(
+    marks: Marks,
+    log_odds: Float[np.ndarray, " annotator"],
+    middle: float,
+    scale: float,
+    num_draws: int,
+    rng: np.random.Generator,
+) -> Values:
+    """Draws of level, slope and spread, from the prior where no class is known."""
+    seen = np.flatnonzero(marks.labels > 0)
+    if not len(seen):
+        return _relation(rng.standard_normal((num_draws, 3)), scale)
+    if len(seen) > _ANNOTATORS:
+        seen = np.sort(rng.choice(seen, _ANNOTATORS, replace=False))
+    # Annotators that fill the arrays up keep the number of shapes that are compiled for small.
+    more = pad_to(len(seen), least=16) - len(seen)
+    right, labels, odds = (
+        np.pad(values[seen], (0, more)) for values in (marks.right, marks.labels, log_odds - middle)
+    )
+
+    def log_likelihood(points: Float[np.ndarray, "point unknown"]) -> Float[np.ndarray, " point"]:
+        values = _relation(points, scale)
+        return np.asarray(_log_likelihood(values, middle, odds, right, labels - right), float)
+
+    return _relation(slice_sampling.sample(log_likelihood, 3, num_draws, rng), scale)
+
+
+@jax.jit
+def _log_likelihood(
+    relation: Values,
+    middle: float,
+    odds: Float[Array, " annotator"],
+    right: Float[Array, " annotator"],
+    wrong: Float[Array, " annotator"],
+) -> Float[Array, " point"]:
+    """Log-probability of right and wrong labels, with each annotator's z summed over nodes."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    level, slope, spread = (relation[name][:, None, None] for name in ("level", "slope", "spread"))
+    logits = middle + level + slope * odds[:, None] + spread * nodes
+    density = right[:, None] * jax.nn.log_sigmoid(logits)
+    density = density + wrong[:, None] * jax.nn.log_sigmoid(-logits)
+    total: jax.Array = jax.nn.logsumexp(density + np.log(weights / weights.sum()), -1).sum(-1)
+    return total
+
+
+class Accuracies(NamedTuple):
+    """Draws of annotators' accuracies.
+
+    Attributes
+    ----------
+    own : array, shape (draw, annotator)
+        Share of the labels given that are right: a statement that known classes of all items would
+        check. Of an annotator without labels, the probability that a label is right.
+    ability : array, shape (draw, annotator)
+        Probability that a further label is right.
+    """
+
+    own: Float[np.ndarray, "draw annotator"]
+    ability: Float[np.ndarray, "draw annotator"]
+
+
+def draw_accuracies(marks: Marks, seed: int) -> Accuracies:
+    """Draw the accuracies of annotators.
+
+    Parameters
+    ----------
+    marks : Marks
+    seed : int
+
+    Returns
+    -------
+    Accuracies
+        With as many draws as `marks`.
+    """
+    rng = np.random.default_rng(seed)
+    num_draws, crowd = len(marks.credit), marks.crowd
+    share = (marks.credit + _WEIGHT * crowd[:, None]) / (marks.others + _WEIGHT)
+    odds = logit(np.clip(share, 1e-4, 1 - 1e-4))
+    log_odds, middle = odds.mean(0), float(logit(crowd).mean())
+    scale = float(np.hypot(LEVEL, logit(crowd).std()))
+    relation = _draw_relation(marks, log_odds, middle, scale, num_draws, rng)
+    level, slope, spread = (relation[name][:, None] for name in ("level", "slope", "spread"))
+    logits = middle + level + slope * (log_odds - middle)
+    chance = expit(logits + spread * _draw_own(logits, spread, marks, rng))
+    # Of labels of known class it is known which are right; of the others, a random number is.
+    total, others = marks.labels + marks.others, marks.others + _WEIGHT
+    typical = expit(middle + level)
+    right = marks.others * chance + _WEIGHT * typical
+    seen = rng.beta(np.maximum(right, 1e-3), np.maximum(others - right, 1e-3))
+    ability = (others * seen + marks.labels * chance) / (others + marks.labels)
+    number = marks.right + rng.binomial(np.round(marks.others).astype(int), chance)
+    return Accuracies(np.where(total > 0, number / np.maximum(total, 1), ability), ability)
+
+
+def _draw_own(
+    logits: Float[np.ndarray, "draw annotator"],
+    spread: Float[np.ndarray, "draw 1"],
+    marks: Marks,
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "draw annotator"]:
+    """Draw each annotator's z: normal without labels of known class, otherwise from a grid."""
+    drawn = rng.normal(size=logits.shape)
+    seen = np.flatnonzero(marks.labels > 0)
+    for place in range(len(logits)):
+        on_grid = logits[place, seen, None] + spread[place] * _GRID
+        density = marks.right[seen, None] * log_expit(on_grid)
+        density += (marks.labels - marks.right)[seen, None] * log_expit(-on_grid)
+        density += rng.gumbel(size=density.shape) - _GRID**2 / 2
+        # Uniform within a step of the grid.
+        step = (_GRID[1] - _GRID[0]) * (rng.random(len(seen)) - 0.5)
+        drawn[place, seen] = _GRID[density.argmax(1)] + step
+    return drawn

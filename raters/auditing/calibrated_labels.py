@@ -1,0 +1,357 @@
+"""Calibration of labels: true classes, accuracies and confusion matrices that allow for mistakes
+that a crowd makes together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Float, Int
+from scipy.special import expit, logit
+
+from raters.auditing import labels as label_audit
+from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies
+from raters.auditing.calibration import Anchor, Calibration, number_of_draws, summary, trusted_codes
+from raters.auditing.true_classes import Evidence, draw_true_classes, draw_unknowns
+from raters.errors import DataError, SettingError
+from raters.fitting.result import draws_of
+from raters.judgements.labels import Labels
+from raters.judgements.names import names_array, shorten
+from raters.judgements.reading.labels import known_truth
+from raters.kinds import AuditLimits, Quantities
+from raters.program import Program, class_probs
+
+# Draws that known classes are looked at from, as if they were not known, and that an audit reads.
+_UNKNOWN_DRAWS, _AUDIT_DRAWS = 400, 400
+# Items of known class whose probabilities under all draws are in memory at once.
+_AT_ONCE = 20_000
+# Labels that each annotator starts with, shared out as the crowd does.
+_WEIGHT = 2.0
+# Draws of matrices are made for parts of the annotators of so many numbers (80 MB).
+_NUMBERS = 10_000_000
+
+
+@dataclass(frozen=True)
+class LabelCalibration(Calibration):
+    """Statements about labels, from `raters.calibrate`.
+
+    Attributes
+    ----------
+    items : xarray.Dataset
+        For each item its most probable class (``label``), the ``probability`` of that class and the
+        one that the model states (``probability_by_model``), the ``entropy`` of the class in bits,
+        and the number of ``judgements``; with ``class_probability``, axes item and true_class.
+    labels : Labels
+        Those that were fitted, with all known classes.
+    accuracies : Accuracies
+    """
+
+    labels: Labels
+    accuracies: Accuracies
+
+    @property
+    def expected_wrong(self) -> float:
+        """Expected number of items whose label in `items` is wrong."""
+        return float((1 - self.items["probability"]).sum())
+
+    @property
+    def wrong_interval(self) -> tuple[float, float]:
+        """Interval of the number of items whose label in `items` is wrong."""
+        codes = {name: code for code, name in enumerate(self.labels.classes)}
+        chosen = np.array([codes[name] for name in self.items["label"].values.tolist()])
+        number = (self.truth.values != chosen).sum(1)
+        low, high = np.quantile(number, ((1 - self.level) / 2, (1 + self.level) / 2))
+        return float(low), float(high)
+
+    def quantities(self, limits: AuditLimits) -> Quantities:
+        """Quantities of each annotator, from draws of confusion matrices.
+
+        The matrices are those of the labels against drawn true classes, their diagonals moved by
+        equally many logits so that their accuracy is the calibrated ability.
+
+        Parameters
+        ----------
+        limits : AuditLimits
+
+        Returns
+        -------
+        Quantities
+        """
+        most = self.items["class_probability"].values.argmax(1)
+        parts = self._confusion()
+        made = label_audit.quantities_of(self.labels, parts, self._prevalence(), most, limits)
+        own = self.accuracies.own[: len(next(iter(made.values.values())))]
+        tables = dict(made.tables) | {"items": self.items}
+        values = dict(made.values) | {"accuracy": own}
+        return dataclasses.replace(made, values=values, tables=tables)
+
+    def _prevalence(self) -> Float[np.ndarray, "draw true_class"]:
+        """Frequency of each class among the items, under each draw."""
+        drawn, num_classes = self.truth.values[:_AUDIT_DRAWS].astype(int), self.labels.num_classes
+        places = drawn + num_classes * np.arange(len(drawn))[:, None]
+        counts = np.bincount(places.ravel(), minlength=len(drawn) * num_classes)
+        shares: np.ndarray = counts.reshape(len(drawn), num_classes) / drawn.shape[1]
+        return shares
+
+    def _confusion(self) -> Iterator[Float[np.ndarray, "draw annotator true_class label"]]:
+        """Draws of confusion matrices, in parts of the annotators."""
+        labels, rng = self.labels, np.random.default_rng(0)
+        drawn, num_classes = self.truth.values[:_AUDIT_DRAWS], labels.num_classes
+        item, annotator, label = (
+            np.asarray(code).astype(np.int64)
+            for code in (labels.item, labels.annotator, labels.label)
+        )
+        weight, prevalence = np.asarray(labels.weight, float), self._prevalence()
+        size = max(1, _NUMBERS // (len(drawn) * num_classes**2))
+        record = 0.0 if labels.record is None else np.asarray(labels.record, float)
+        pooled = _pooled(drawn, item, label, weight, record, num_classes)
+        order = np.argsort(annotator, kind="stable")
+        for begin in range(0, labels.num_annotators, size):
+            number = min(size, labels.num_annotators - begin)
+            ends = np.searchsorted(annotator[order], (begin, begin + number))
+            rows = order[slice(*ends)]
+            cell = ((annotator[rows] - begin) * num_classes) * num_classes + label[rows]
+            shape = (number, num_classes, num_classes)
+            counts = np.stack(
+                [
+                    np.bincount(
+                        cell + num_classes * truth[item[rows]], weight[rows], np.prod(shape)
+                    )
+                    for truth in drawn.astype(np.int64)
+                ]
+            ).reshape(len(drawn), *shape)
+            if labels.record is not None:
+                counts += np.asarray(labels.record, float)[begin : begin + number]
+            drawn_rows = rng.standard_gamma(counts + _WEIGHT * pooled[:, None])
+            matrices = np.maximum(drawn_rows, 1e-12)
+            matrices /= matrices.sum(-1, keepdims=True)
+            ability = self.accuracies.ability[: len(drawn), begin : begin + number]
+            yield _moved(matrices, prevalence, ability)
+
+
+def _pooled(
+    drawn: Int[np.ndarray, "draw item"],
+    item: Int[np.ndarray, " label"],
+    label: Int[np.ndarray, " label"],
+    weight: Float[np.ndarray, " label"],
+    record: Any,
+    num_classes: int,
+) -> Float[np.ndarray, "draw true_class label"]:
+    """Confusion matrix of the whole crowd under each draw; a class without items is confused with
+    none."""
+    size = num_classes**2
+    counts = np.stack(
+        [
+            np.bincount(num_classes * truth[item] + label, weight, size)
+            for truth in drawn.astype(np.int64)
+        ]
+    ).reshape(-1, num_classes, num_classes)
+    counts = counts + (record.sum(0) if np.ndim(record) else 0.0)
+    counts = counts + 0.5 * np.eye(num_classes) + 0.5 / num_classes
+    shares: np.ndarray = counts / counts.sum(-1, keepdims=True)
+    return shares
+
+
+def _moved(
+    matrices: Float[np.ndarray, "draw annotator true_class label"],
+    prevalence: Float[np.ndarray, "draw true_class"],
+    ability: Float[np.ndarray, "draw annotator"],
+) -> Float[np.ndarray, "draw annotator true_class label"]:
+    """Matrices whose diagonals are moved by equally many logits, to accuracies that are given."""
+    right = np.clip(np.einsum("dakk->dak", matrices), 1e-6, 1 - 1e-6)
+    odds, target = logit(right), np.clip(ability, 1e-6, 1 - 1e-6)
+    share, shift = prevalence[:, None], np.zeros(ability.shape)
+    # Newton's method on the log-odds of the accuracy, which is close to linear in the shift.
+    for _ in range(8):
+        probs = expit(odds + shift[..., None])
+        now = np.clip((share * probs).sum(-1), 1e-9, 1 - 1e-9)
+        slope = (share * probs * (1 - probs)).sum(-1) / (now * (1 - now))
+        step = (logit(target) - logit(now)) / np.maximum(slope, 0.05)
+        shift += np.clip(step, -3, 3)
+    probs = expit(odds + shift[..., None])
+    moved = matrices * ((1 - probs) / (1 - right))[..., None]
+    places = np.arange(matrices.shape[-1])
+    moved[..., places, places] = probs
+    return np.asarray(moved / moved.sum(-1, keepdims=True))
+
+
+# ---------------------------------------------------------------- making one
+
+
+def calibrate_labels(
+    program: Program[Any],
+    result: xr.DataTree,
+    gold: Any,
+    reference: tuple[Any, ...],
+    level: float,
+    seed: int,
+) -> LabelCalibration:
+    """Calibrate a fit of labels; see `raters.calibrate`.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    gold : mapping, Series or table, or None
+    reference : tuple of names
+    level : float
+    seed : int
+
+    Returns
+    -------
+    LabelCalibration
+    """
+    labels: Labels = program.data.unpadded()
+    if program.latent is None:
+        raise SettingError(
+            parameter="model",
+            value=program.model,
+            problem="sums no true class out, so there is nothing to calibrate",
+            expected="fit a model that does",
+            instead="rt.DawidSkene()",
+        )
+    trusted = trusted_codes(labels, reference)
+    chances = result["classes"]["responsibility"].transpose("item", "true_class").values
+    chances = np.array(chances, float)
+    fitted = _codes(labels)
+    truth, given = _with_gold(labels, fitted, gold), np.ones(labels.num_rows, bool)
+    said = np.flatnonzero(np.isin(np.asarray(labels.annotator), trusted))
+    if len(said):
+        given[said] = False
+        by_reference = _most_said(labels.rows(said))
+        truth = np.where(truth < 0, by_reference, truth)
+    judged = labels.rows(given)
+    unanchored = np.flatnonzero(
+        (fitted >= 0) | (np.bincount(np.asarray(labels.item)[said], minlength=len(truth)) > 0)
+    )
+    if len(unanchored):
+        chances[unanchored] = _as_if_unknown(program, result, judged, unanchored, fitted)
+    evidence = Evidence.of(chances, judged.votes())
+    known, num_draws = np.flatnonzero(truth >= 0), number_of_draws(*chances.shape)
+    rng = np.random.default_rng(seed)
+    unknowns = draw_unknowns(evidence.at(known), truth[known], num_draws, rng)
+    probability, drawn = draw_true_classes(evidence, unknowns, truth, rng)
+    accuracies = draw_accuracies(_marks(labels, truth, drawn), seed)
+    anchor = Anchor(len(known), tuple(reference), labels.record is not None)
+    names = {axis: names_array(labels.coords[axis]) for axis in ("item", "annotator", "true_class")}
+    draws = {"accuracy": accuracies.own, "ability": accuracies.ability}
+    items = label_audit.item_table(probability, labels).assign(
+        probability_by_model=("item", _by_model(result, probability)),
+        class_probability=(("item", "true_class"), probability),
+    )
+    return LabelCalibration(
+        truth=xr.DataArray(drawn, dims=("draw", "item"), coords={"item": names["item"]}),
+        items=items.assign_coords(true_class=names["true_class"]),
+        annotators=xr.Dataset(summary(draws, level), coords={"annotator": names["annotator"]}),
+        unknowns=xr.Dataset(
+            {
+                name: (("draw", "true_class")[: value.ndim], value)
+                for name, value in unknowns.items()
+            },
+            coords={"true_class": names["true_class"]},
+        ),
+        anchor=anchor,
+        level=level,
+        labels=dataclasses.replace(labels, truth=truth if len(known) else None),
+        accuracies=accuracies,
+    )
+
+
+def _codes(labels: Labels) -> Int[np.ndarray, " item"]:
+    """Code of the class of each item that the fit knew; −1 elsewhere."""
+    if labels.truth is None:
+        return np.full(labels.num_items, -1)
+    return np.array(labels.truth, int)
+
+
+def _with_gold(
+    labels: Labels, fitted: Int[np.ndarray, " item"], gold: Any
+) -> Int[np.ndarray, " item"]:
+    """Known classes of the fit and of `gold`, as codes."""
+    if gold is None:
+        return fitted
+    codes = known_truth(gold, "item", "truth", labels.items, labels.classes)
+    if codes is None:
+        return fitted
+    differ = np.flatnonzero((codes >= 0) & (fitted >= 0) & (codes != fitted))
+    if len(differ):
+        items = [labels.items[place] for place in differ]
+        raise DataError(
+            parameter="gold",
+            value=shorten(items),
+            problem="has other classes than those that were known to the fit",
+            expected="give each item one true class",
+        )
+    return np.where(codes >= 0, codes, fitted)
+
+
+def _most_said(labels: Labels) -> Int[np.ndarray, " item"]:
+    """Code of the class with most votes of each item; −1 without votes or with a tie."""
+    votes = labels.votes()
+    most = votes.max(1, keepdims=True)
+    alone = (votes == most).sum(1) == 1
+    return np.where(alone & (most[:, 0] > 0), votes.argmax(1), -1)
+
+
+def _as_if_unknown(
+    program: Program[Any],
+    result: xr.DataTree,
+    judged: Labels,
+    items: Int[np.ndarray, " some"],
+    fitted: Int[np.ndarray, " item"],
+) -> Float[np.ndarray, "some true_class"]:
+    r"""Class probabilities of items by the labels of those who are not taken to be right, as if
+    their class were not known.
+
+    Draws were made with the class :math:`t` known. Weighted by :math:`1 / p(t \mid y, \theta)` they
+    are those without it (importance sampling for leaving one out, with weights truncated at
+    :math:`\sqrt{S}` times their mean; Ionides 2008).
+    """
+    draws, _ = draws_of(program, result, _UNKNOWN_DRAWS)
+    bare = dataclasses.replace(judged, truth=None)
+    parts = []
+    for begin in range(0, len(items), _AT_ONCE):
+        some = items[begin : begin + _AT_ONCE]
+        part = jax.tree.map(jnp.asarray, bare.take(some))
+        probs = np.asarray(class_probs(program.model, part, draws), float)
+        known = fitted[some]
+        of_truth = probs[:, np.arange(len(some)), np.maximum(known, 0)]
+        weight = np.where(known >= 0, 1 / np.maximum(of_truth, 1e-12), 1.0)
+        weight = np.minimum(weight, weight.mean(0) * np.sqrt(len(weight)))
+        parts.append(np.einsum("di,dik->ik", weight / weight.sum(0), probs))
+    return np.concatenate(parts)
+
+
+def _marks(
+    labels: Labels, truth: Int[np.ndarray, " item"], drawn: Int[np.ndarray, "draw item"]
+) -> Marks:
+    """Right labels of each annotator: of items of known class, and expected among the others."""
+    item, annotator = np.asarray(labels.item), np.asarray(labels.annotator)
+    weight, size = np.asarray(labels.weight, float), labels.num_annotators
+    label, is_known = np.asarray(labels.label), truth[item] >= 0
+
+    def count(number: Any, rows: Bool[np.ndarray, " label"]) -> Float[np.ndarray, " annotator"]:
+        return np.bincount(annotator[rows], (weight * number)[rows], size).astype(float)
+
+    right, known = (
+        count(number, is_known) for number in ((label == truth[item]).astype(float), 1.0)
+    )
+    if labels.record is not None:
+        record = np.asarray(labels.record, float)
+        right, known = right + np.einsum("akk->a", record), known + record.sum((1, 2))
+    credit = np.stack([count(label == one[item], ~is_known) for one in drawn])
+    return Marks(right, known, credit, count(1.0, ~is_known))
+
+
+def _by_model(
+    result: xr.DataTree, probability: Float[np.ndarray, "item true_class"]
+) -> Float[np.ndarray, " item"]:
+    """Probability of the calibrated label of each item by the model alone."""
+    chances = result["classes"]["responsibility"].transpose("item", "true_class").values
+    return np.asarray(chances[np.arange(len(chances)), probability.argmax(1)], float)

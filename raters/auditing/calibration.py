@@ -1,0 +1,238 @@
+"""Statements about the truth that allow for mistakes that a crowd makes together."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float, Int
+
+from raters._validation import checked, share
+from raters.errors import SettingError
+from raters.fitting.draws import check_several
+from raters.fitting.result import program_of
+from raters.judgements.base import Judgements
+from raters.judgements.names import plural, shorten
+from raters.kinds import AuditLimits, Quantities, kind_of
+from raters.model import Model
+
+# Draws of the truth, so that all of them together stay below this many numbers.
+_NUMBERS, _FEWEST, _MOST = 200_000_000, 200, 1000
+
+Reference = Sequence[Any] | Literal["crowd"] | None
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """What tells who is right.
+
+    Parameters
+    ----------
+    known : int
+        Number of known truths: items of known class, or pairs of known order.
+    trusted : tuple
+        Names of annotators who are taken to be right.
+    recorded : bool
+        True if an earlier record of annotators is known.
+    crowd : bool
+        True if the crowd as a whole is taken to be right, as its model does.
+    """
+
+    known: int = 0
+    trusted: tuple[Any, ...] = ()
+    recorded: bool = False
+    crowd: bool = False
+
+    @property
+    def is_missing(self) -> bool:
+        """True if nothing but the agreement of the crowd tells who is right."""
+        return not (self.known or self.recorded or self.crowd)
+
+
+@dataclass(frozen=True)
+class Calibration(abc.ABC):
+    """Statements about the truth, from `raters.calibrate`.
+
+    Attributes
+    ----------
+    truth : xarray.DataArray
+        Draws of the truth of each item, axes draw and item: of labels the code of its class, of
+        comparisons its reward.
+    items : xarray.Dataset
+        Statements about each item.
+    annotators : xarray.Dataset
+        For each annotator ``accuracy`` (the share of the answers given that are right) and
+        ``ability`` (the probability that a further one is), each with ``_low`` and ``_high``.
+    unknowns : xarray.Dataset
+        Draws of the unknowns of the crowd, axis draw.
+    anchor : Anchor
+    level : float
+        Probability of the intervals.
+    """
+
+    truth: xr.DataArray
+    items: xr.Dataset
+    annotators: xr.Dataset
+    unknowns: xr.Dataset
+    anchor: Anchor
+    level: float
+
+    @abc.abstractmethod
+    def quantities(self, limits: AuditLimits) -> Quantities:
+        """Quantities of each annotator for an audit.
+
+        Parameters
+        ----------
+        limits : AuditLimits
+
+        Returns
+        -------
+        Quantities
+        """
+
+
+@checked
+def calibrate(
+    model: Model[Any],
+    result: xr.DataTree,
+    gold: Any = None,
+    *,
+    reference: Sequence[Any] = (),
+    level: float = 0.9,
+    seed: int = 0,
+) -> Calibration:
+    r"""State what is true, allowing for mistakes that a crowd makes together.
+
+    A posterior is exact under its model, and the crowd is not the model: labels of one item repeat
+    each other's mistakes, and the agreement of a crowd with itself does not tell how often it is
+    wrong. This layer after the fit puts a distribution, learned from public crowds whose truth is
+    known, on what the crowd does not tell, and updates it by all that is known of this one.
+
+    Parameters
+    ----------
+    model : Model
+        The model that was fitted.
+    result : xarray.DataTree
+    gold : mapping, Series or table, optional
+        True classes of items that were drawn at random, as `raters.Labels.with_truth` takes them.
+        Classes that were known to the fit count too, as if they had not been.
+    reference : sequence of names, optional
+        Annotators who are taken to be right: what most of them say of an item is its true class.
+    level : float
+        Probability of the intervals.
+    seed : int
+
+    Returns
+    -------
+    Calibration
+        Of labels with ``items`` (``label``, ``probability``, ``class_probability``, and
+        ``probability_by_model``), ``expected_wrong`` and ``wrong_interval``.
+
+    Raises
+    ------
+    SettingError
+        When the model sums no true class out, takes annotators as alike, or `reference` names
+        somebody else.
+    DataError
+        When `gold` has other items or classes than the labels, or contradicts what was known.
+
+    Notes
+    -----
+    The equations are those of `raters.auditing.true_classes` and
+    `raters.auditing.annotator_accuracy`. Gold items must be drawn at random: those that were chosen
+    because they are in doubt make the crowd look worse than it is. Without known truths intervals
+    are wide, about a factor of two either way for the number of wrong labels, because nothing that
+    can be seen of a crowd narrows them.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels, truth = rt.datasets.label_crowd(200, 12, 5, 2, seed=0)
+    >>> result = rt.fit(rt.DawidSkene(), labels, seed=0, progress=False)
+    >>> gold = truth["true_class"][:40].to_series()
+    >>> found = rt.calibrate(rt.DawidSkene(), result, gold)
+    >>> low, high = found.wrong_interval
+    >>> wrong = (found.items["label"] != truth["true_class"]).sum().item()
+    >>> bool(low <= wrong <= high)
+    True
+    """
+    share("level", level)
+    program = program_of(model, result)
+    check_several(result, "a calibration states probabilities")
+    kind = kind_of(program.data)
+    if kind.calibrate is None:
+        raise SettingError(
+            parameter="result",
+            value=result,
+            problem=f"holds {kind.words.many}, which have no calibration",
+            expected="calibrate a fit of labels or comparisons",
+        )
+    found: Calibration = kind.calibrate(program, result, gold, tuple(reference), level, seed)
+    return found
+
+
+def number_of_draws(num_items: int, num_classes: int) -> int:
+    """Number of draws of the truth that stay in memory.
+
+    Parameters
+    ----------
+    num_items, num_classes : int
+
+    Returns
+    -------
+    int
+    """
+    return int(np.clip(_NUMBERS // max(num_items * num_classes, 1), _FEWEST, _MOST))
+
+
+def trusted_codes(data: Judgements, reference: Sequence[Any]) -> Int[np.ndarray, " trusted"]:
+    """Codes of the annotators who are taken to be right.
+
+    Parameters
+    ----------
+    data : Judgements
+    reference : sequence of names
+
+    Returns
+    -------
+    int array
+
+    Raises
+    ------
+    SettingError
+        When somebody is not among those who judged.
+    """
+    codes = {str(name): place for place, name in enumerate(data.judges)}
+    if unknown := [name for name in reference if str(name) not in codes]:
+        raise SettingError(
+            parameter="reference",
+            value=unknown,
+            problem=f"is not among the {plural(data.judge)} ({shorten(data.judges)})",
+            expected=f"name {plural(data.judge)} of the data that were fitted",
+        )
+    return np.array([codes[str(name)] for name in reference], int)
+
+
+def summary(
+    draws: dict[str, Float[np.ndarray, "draw annotator"]], level: float
+) -> dict[str, tuple[str, Float[np.ndarray, " annotator"]]]:
+    """Means and intervals of quantities of annotators, as the columns of a table.
+
+    Parameters
+    ----------
+    draws : dict of str to array, shape (draw, annotator)
+    level : float
+
+    Returns
+    -------
+    dict
+    """
+    columns: dict[str, Float[np.ndarray, " annotator"]] = {}
+    for name, values in draws.items():
+        low, high = np.quantile(values, ((1 - level) / 2, (1 + level) / 2), axis=0)
+        columns |= {name: values.mean(0), f"{name}_low": low, f"{name}_high": high}
+    return {name: ("annotator", values) for name, values in columns.items()}

@@ -1,0 +1,74 @@
+"""Elliptical slice sampling of a few unknowns with a standard normal prior, many chains at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+
+# Points from the prior that chains start among, chains, and steps of each before the draws.
+_POINTS, _CHAINS, _WARMUP = 2000, 50, 20
+
+
+def sample(
+    log_likelihood: Callable[[Float[np.ndarray, "point unknown"]], Float[np.ndarray, " point"]],
+    num_unknowns: int,
+    num_draws: int,
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "draw unknown"]:
+    """Draw unknowns given data, by elliptical slice sampling.
+
+    Chains start at points from the prior, drawn by their likelihood. A step of a chain needs no
+    tuning, and always moves (Murray, Adams and MacKay 2010).
+
+    Parameters
+    ----------
+    log_likelihood : callable
+        Of each of some points.
+    num_unknowns : int
+        Each is standard normal without the data.
+    num_draws : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    array, shape (draw, unknown)
+    """
+    points = rng.standard_normal((_POINTS, num_unknowns))
+    parts = [log_likelihood(part) for part in np.split(points, _POINTS // _CHAINS)]
+    log_weight = np.concatenate(parts)
+    weight = np.exp(log_weight - log_weight.max())
+    start = rng.choice(_POINTS, _CHAINS, p=weight / weight.sum())
+    state, value = points[start], log_weight[start]
+    drawn = []
+    for place in range(_WARMUP + -(-num_draws // _CHAINS)):
+        state, value = _step(log_likelihood, state, value, rng)
+        if place >= _WARMUP:
+            drawn.append(state)
+    return np.asarray(rng.permutation(np.concatenate(drawn))[:num_draws])
+
+
+def _step(
+    log_likelihood: Callable[[Float[np.ndarray, "point unknown"]], Float[np.ndarray, " point"]],
+    state: Float[np.ndarray, "chain unknown"],
+    value: Float[np.ndarray, " chain"],
+    rng: np.random.Generator,
+) -> tuple[Float[np.ndarray, "chain unknown"], Float[np.ndarray, " chain"]]:
+    """Move each chain along an ellipse through its state and a draw from the prior, to a point
+    whose likelihood is above a random share of its own."""
+    other, level = rng.standard_normal(state.shape), value - rng.exponential(size=len(state))
+    angle = rng.uniform(0, 2 * np.pi, len(state))
+    low, high = angle - 2 * np.pi, angle.copy()
+    moved, new = state.copy(), value.copy()
+    waiting = np.ones(len(state), bool)
+    while waiting.any():
+        proposed = state * np.cos(angle)[:, None] + other * np.sin(angle)[:, None]
+        there = log_likelihood(proposed)
+        # A bracket as narrow as rounding is at the state itself.
+        accepted = waiting & ((there > level) | (high - low < 1e-6))
+        moved[accepted], new[accepted] = proposed[accepted], there[accepted]
+        waiting &= ~accepted
+        low, high = np.where(angle < 0, angle, low), np.where(angle >= 0, angle, high)
+        angle = np.where(waiting, rng.uniform(low, high), angle)
+    return moved, new

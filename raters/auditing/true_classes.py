@@ -1,0 +1,254 @@
+r"""Probabilities of true classes that allow for mistakes that annotators make together.
+
+A model that takes mistakes as independent multiplies the evidence of labels that repeat each other.
+With R the model's class probabilities of item i, n its number of labels and v its votes,
+
+.. math::
+
+    S_{ik} \propto R_{ik}^{1 / (1 + (n_i - 1) \rho)}, \qquad
+    M = (1 - \epsilon) S + \epsilon S C, \qquad
+    V_{ik} \propto (v_{ik} + 0.37)^2, \qquad
+    P_{ik} \propto ((1 - \lambda) M_{ik} + \lambda V_{ik}) \, e^{\delta_k},
+
+where ρ is the dependence of labels given the class (the design effect of survey statistics), ε the
+share of items on which the whole crowd is wrong, C the distribution of the class that a class is
+confused with, λ the share of belief in plain votes, and δ the tilt towards each class. Nothing that
+can be seen of a crowd without known classes determines these unknowns; their prior is that of
+public crowds with known classes (``benchmarks/crowd_calibration.py``), and known classes of a crowd
+update it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.stats
+from jaxtyping import Array, Bool, Float, Int
+from scipy.special import expit
+
+from raters.auditing import slice_sampling
+from raters.judgements.counts import pad_to
+from raters.model import Values
+
+# Vote shares in proportion to a power of smoothed counts; the constants of earlier work on four of
+# the crowds.
+_POWER, _SMOOTHING = 2.0, 0.37
+# No class is impossible, so that one wrong known class does not decide everything.
+_LEAST = 1e-6
+
+
+class Evidence(NamedTuple):
+    """What a model and the votes say of some items.
+
+    Attributes
+    ----------
+    log_chances : array, shape (item, class)
+        Logarithm of the model's class probabilities.
+    votes : array, shape (item, class)
+    confused : array, shape (class, class)
+        Distribution of the class that each class is confused with.
+    """
+
+    log_chances: Float[np.ndarray, "item true_class"]
+    votes: Float[np.ndarray, "item true_class"]
+    confused: Float[np.ndarray, "true_class true_class"]
+
+    @classmethod
+    def of(
+        cls,
+        chances: Float[np.ndarray, "item true_class"],
+        votes: Float[np.ndarray, "item true_class"],
+    ) -> Evidence:
+        """Evidence of a model's class probabilities and the votes.
+
+        Classes are confused as often as the votes for one meet the probability of the other.
+
+        Parameters
+        ----------
+        chances, votes : array, shape (item, class)
+
+        Returns
+        -------
+        Evidence
+        """
+        pairs = chances.T @ votes
+        confused = (pairs + pairs.T + 1) * (1 - np.eye(len(pairs)))
+        log_chances = np.log(np.maximum(chances, 1e-30))
+        return cls(log_chances, votes, confused / confused.sum(1, keepdims=True))
+
+    def at(self, items: Int[np.ndarray, " some"]) -> Evidence:
+        """Evidence of some of the items.
+
+        Parameters
+        ----------
+        items : int array
+
+        Returns
+        -------
+        Evidence
+        """
+        return self._replace(log_chances=self.log_chances[items], votes=self.votes[items])
+
+
+class Prior(NamedTuple):
+    """Prior of the unknowns of a crowd.
+
+    Attributes
+    ----------
+    dependence, shared : tuple of (float, float)
+        Mean and standard deviation of log ρ and of logit ε.
+    by_vote : tuple of (float, float)
+        Parameters of the beta distribution of λ.
+    tilt : float
+        Standard deviation of δ.
+    """
+
+    dependence: tuple[float, float]
+    shared: tuple[float, float]
+    by_vote: tuple[float, float]
+    tilt: float
+
+    def unknowns(self, points: Float[np.ndarray, "draw unknown"]) -> Values:
+        """Unknowns at points whose coordinates are standard normal.
+
+        Parameters
+        ----------
+        points : array, shape (draw, 3 + number of classes)
+
+        Returns
+        -------
+        dict of str to array, shape (draw, ...)
+            ``dependence``, ``shared``, ``by_vote``, and ``tilt`` of each class.
+        """
+        (centre, spread), (logit_centre, logit_spread) = self.dependence, self.shared
+        return {
+            "dependence": np.exp(centre + spread * points[:, 0]),
+            "shared": expit(logit_centre + logit_spread * points[:, 1]),
+            "by_vote": scipy.stats.beta.ppf(scipy.stats.norm.cdf(points[:, 2]), *self.by_vote),
+            "tilt": self.tilt * points[:, 3:],
+        }
+
+
+# Learned by benchmarks/crowd_calibration.py from all its crowds, but for the tilt, which was set
+# beforehand.
+PRIOR = Prior((-1.47, 1.08), (-4.8, 1.43), (0.68, 2.06), 0.4)
+
+
+def true_class_probs(evidence: Evidence, unknowns: Values) -> Float[Array, "item true_class"]:
+    """Probability of each class of each item under one draw of the unknowns.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    unknowns : dict of str to array
+
+    Returns
+    -------
+    array, shape (item, class)
+    """
+    number = jnp.maximum(evidence.votes.sum(-1, keepdims=True), 1.0)
+    weight = 1 / (1 + (number - 1) * unknowns["dependence"])
+    tempered = jax.nn.softmax(weight * evidence.log_chances, -1)
+    mixed = tempered + unknowns["shared"] * (tempered @ evidence.confused - tempered)
+    power = (evidence.votes + _SMOOTHING) ** _POWER
+    by_vote = power / power.sum(-1, keepdims=True)
+    mixed = mixed + unknowns["by_vote"] * (by_vote - mixed)
+    tilted = mixed * jnp.exp(unknowns["tilt"]) + _LEAST
+    probs: Array = tilted / tilted.sum(-1, keepdims=True)
+    return probs
+
+
+def draw_unknowns(
+    evidence: Evidence,
+    truth: Int[np.ndarray, " item"],
+    num_draws: int,
+    rng: np.random.Generator,
+    prior: Prior = PRIOR,
+) -> Values:
+    """Draw the unknowns given items of known class.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Of these items, as if their class were not known.
+    truth : int array, shape (item,)
+        Without items, draws are from the prior.
+    num_draws : int
+    rng : numpy.random.Generator
+    prior : Prior
+
+    Returns
+    -------
+    dict of str to array, shape (draw, ...)
+        See `Prior.unknowns`.
+    """
+    num_unknowns = 3 + evidence.votes.shape[-1]
+    if not len(truth):
+        return prior.unknowns(rng.standard_normal((num_draws, num_unknowns)))
+    # Items that fill the arrays up keep the number of shapes that are compiled for small.
+    places = np.pad(np.arange(len(truth)), (0, pad_to(len(truth), least=16) - len(truth)))
+    known = jax.tree.map(jnp.asarray, evidence.at(places))
+    is_real = np.arange(len(places)) < len(truth)
+
+    def log_likelihood(points: Float[np.ndarray, "point unknown"]) -> Float[np.ndarray, " point"]:
+        unknowns = prior.unknowns(points)
+        return np.asarray(_log_likelihood(known, unknowns, truth[places], is_real), float)
+
+    return prior.unknowns(slice_sampling.sample(log_likelihood, num_unknowns, num_draws, rng))
+
+
+@jax.jit
+def _log_likelihood(
+    evidence: Evidence, unknowns: Values, truth: Int[Array, " item"], is_real: Bool[Array, " item"]
+) -> Float[Array, " draw"]:
+    """Log-probability of known classes under each draw of the unknowns."""
+
+    def one(values: Values) -> Float[Array, ""]:
+        probs = true_class_probs(evidence, values)
+        return (is_real * jnp.log(probs[jnp.arange(len(truth)), truth])).sum()
+
+    total: jax.Array = jax.lax.map(one, unknowns)
+    return total
+
+
+_probs = jax.jit(true_class_probs)
+
+
+def draw_true_classes(
+    evidence: Evidence, unknowns: Values, truth: Int[np.ndarray, " item"], rng: np.random.Generator
+) -> tuple[Float[np.ndarray, "item true_class"], Int[np.ndarray, "draw item"]]:
+    """Draw the true class of each item under each draw of the unknowns.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    unknowns : dict of str to array, shape (draw, ...)
+    truth : int array, shape (item,)
+        −1 where it is not known.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    probability : array, shape (item, class)
+        Averaged over the unknowns.
+    drawn : array, shape (draw, item)
+    """
+    given = jax.tree.map(jnp.asarray, evidence)
+    num_draws, (num_items, num_classes) = len(np.asarray(unknowns["shared"])), evidence.votes.shape
+    drawn = np.empty((num_draws, num_items), np.int8 if num_classes < 128 else np.int32)
+    total = np.zeros((num_items, num_classes))
+    for place in range(num_draws):
+        probs = np.asarray(
+            _probs(given, {name: np.asarray(value)[place] for name, value in unknowns.items()})
+        )
+        total += probs
+        ends = probs.cumsum(1)
+        drawn[place] = (ends[:, :-1] < rng.random(num_items)[:, None] * ends[:, -1:]).sum(1)
+    is_known = truth >= 0
+    probability = total / num_draws
+    drawn[:, is_known] = truth[is_known]
+    probability[is_known] = np.eye(num_classes)[truth[is_known]]
+    return probability, drawn
