@@ -236,8 +236,8 @@ def _print_questions_used(out: console.Output, judge: str, table: pd.DataFrame) 
     items, left_out = int(table["items"].iloc[0]), int(table["items_left_out"].iloc[0])
     if left_out:
         out.print(
-            f"From {items:,} questions; {left_out:,} {'has' if left_out == 1 else 'have'} answers by"
-            f" fewer than two {plural_noun(judge)}.",
+            f"From {items:,} questions; {left_out:,} {'has' if left_out == 1 else 'have'} answers"
+            f" by fewer than two {plural_noun(judge)}.",
             highlight=False,
         )
     out.print()

@@ -45,7 +45,7 @@ def test_it_prints_the_statistics_and_writes_them(labels, tmp_path, capsys):
     read = rt.Labels.from_frame(pd.read_csv(labels), item="page", annotator="who", label="says")
     expected = rt.agreement(read, level=0.8)
     pd.testing.assert_frame_equal(pd.read_csv(out).set_index("statistic"), expected)
-    assert f"Krippendorff's alpha{expected['estimate']['krippendorff_alpha']:>15.2f}" in printed
+    assert "Krippendorff's alpha     0.31   -0.19…0.60" in printed
 
 
 def test_the_order_of_the_classes_is_said(labels, capsys):
