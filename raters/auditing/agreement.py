@@ -44,9 +44,8 @@ def agreement(
     level : float
         Coverage of the intervals.
     metric : {"nominal", "ordinal", "interval"}
-        Distance of two classes in Krippendorff's α: any two are equally far apart; classes have
-        the order of `Labels.classes`; or classes are numbers. The first without effect of their
-        order.
+        Distance of two classes in Krippendorff's α: any two are equally far apart, whatever the
+        order of the classes; classes have the order of `Labels.classes`; or they are numbers.
     by_class : bool
         Measure the agreement on each class against the rest.
 
