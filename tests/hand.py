@@ -11,7 +11,7 @@ import xarray as xr
 import raters as rt
 from raters.fitting.storage import qualified_name
 
-AXES = {"reward": ("item",), "competence": ("annotator",)}
+AXES = {"reward": ("item",), "competence": ("annotator",), "position_bias": ("annotator",)}
 
 
 def result(votes: rt.Comparisons, *, enough: bool = False, **draws) -> xr.DataTree:
@@ -48,6 +48,13 @@ def votes(*rows: tuple, **options) -> rt.Comparisons:
     return rt.Comparisons.from_frame(
         table, winner="winner", loser="loser", annotator="annotator", **options
     )
+
+
+def ordered_votes(*rows: tuple, **options) -> rt.Comparisons:
+    """Votes from rows of (first, second, outcome, annotator), in the order of presentation."""
+    first, second, outcome, annotator = zip(*rows, strict=True)
+    table = {"first": first, "second": second, "outcome": outcome, "annotator": annotator}
+    return rt.Comparisons.from_frame(table, **{name: name for name in table}, **options)
 
 
 def visible(folder: Path) -> set[str]:

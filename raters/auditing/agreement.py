@@ -10,60 +10,74 @@ compare with the results of the first three.
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
-import scipy.stats
-from jaxtyping import Bool, Float, Int
 
-from raters._validation import checked, share
-from raters.errors import DataError, DataWarning
+from raters._validation import boolean, checked, one_of, share
+from raters.auditing.disagreement import Answers, Ratio, nominal, of_class, ordinal, scored
+from raters.errors import DataError, DataWarning, SettingError
 from raters.judgements.base import Judgements
-from raters.judgements.names import plural
+from raters.judgements.names import plural, shorten
 
-# Sums in double precision are 0 or 1 within this.
-_ROUNDING = 1e-12
+#: How far apart two classes are.
+Metric = Literal["nominal", "ordinal", "interval"]
 
 
 @checked
-def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
+def agreement(
+    data: Judgements, *, level: float = 0.9, metric: Metric = "nominal", by_class: bool = False
+) -> pd.DataFrame:
     r"""Measure the agreement of the annotators, as a share and corrected for chance.
 
     Parameters
     ----------
     data : Judgements
-        Answers that are names, such as `Labels`: ``data.answer`` is a column of codes. The order of
-        the classes has no effect. Items (the questions of other kinds) with labels by fewer than
-        two annotators are left out. An annotator who labelled an item several times counts once,
-        with the shares of their labels, and is not compared with themselves.
+        Answers that are names, such as `Labels`, or comparisons. Items (of comparisons and other
+        kinds: questions) with answers by fewer than two annotators are left out. An annotator who
+        answered a question several times counts once, with the shares of their answers, and is not
+        compared with themselves.
     level : float
         Coverage of the intervals.
+    metric : {"nominal", "ordinal", "interval"}
+        Distance of two classes in Krippendorff's α: any two are equally far apart, whatever the
+        order of the classes; classes have the order of `Labels.classes`; or they are numbers.
+    by_class : bool
+        Measure the agreement on each class against the rest.
 
     Returns
     -------
     pandas.DataFrame
         A row for each statistic, ``observed_agreement`` (a share; also called percent agreement),
-        ``krippendorff_alpha`` (nominal), ``fleiss_kappa`` and ``gwet_ac1``, with columns
-        ``estimate``, ``low`` and ``high`` (a confidence interval), ``items`` (the number of items
-        used) and ``items_left_out`` (the number with labels by fewer than two annotators).
+        ``krippendorff_alpha``, ``fleiss_kappa`` and ``gwet_ac1``, with columns ``estimate``,
+        ``low`` and ``high`` (a confidence interval), ``items`` (the number of items used) and
+        ``items_left_out`` (the number with answers by fewer than two annotators). With another
+        metric than ``"nominal"`` a row for α alone.
+
+        With `by_class`, rows for each class (index ``class``, ``statistic``), among them
+        ``specific_agreement``, and a column ``share``, the share of the class among the answers.
 
     Raises
     ------
     DataError
-        When no item has labels by two annotators, or the answers are no names, as of
-        `Comparisons`.
+        When no question has answers by two annotators; when the answers are neither names nor
+        sides of a pair; when classes are no numbers (``metric="interval"``), or are numbers in an
+        order other than by size (``metric="ordinal"``).
     SettingError
-        When `level` does not lie between 0 and 1.
+        When `level` does not lie between 0 and 1; when `metric` or `by_class` have no meaning for
+        these data.
 
     Warns
     -----
     DataWarning
-        When all labels are of one class: agreement by chance is then certain, and α and κ are
-        undefined (NaN), as is AC₁ unless there is a second class. When only one item is
-        used, so that the intervals are undefined (NaN).
+        When all answers are of one class: agreement by chance is then certain, and α and κ are
+        undefined (NaN), as is AC₁ unless there is a second class. When only one question is
+        used, so that the intervals are undefined (NaN). When the order of classes
+        (``metric="ordinal"``) is that of the alphabet, which need not be meant.
 
     Notes
     -----
@@ -89,6 +103,29 @@ def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
     without labels. Gwet's own programs include the items with one label in :math:`\pi_c`;
     here both terms use the same items.
 
+    **Distances.** With classes at a distance, the disagreement of two labels c and k is
+    :math:`\delta_{ck}^2` in both terms of α,
+
+    .. math:: \delta_{ck} = x_c - x_k \text{ (interval)}, \qquad
+        \delta_{ck} = \sum_{g=c}^{k} n_g - \frac{n_c + n_k}{2} \text{ (ordinal)},
+
+    with :math:`x_c` the number that is the name of class c. The second is the difference of the
+    mean ranks of the two classes among all labels. With two classes the three metrics are equal.
+
+    **Each class.** The statistics are those of labels of two classes, this one and the rest. Of a
+    rare class observed agreement is always high; specific agreement is the probability that another
+    annotator gives the class, given that one did,
+
+    .. math:: S_c = \frac{\sum_i r_{ic} (r_{ic} - 1) / (r_i - 1)}{\sum_i r_{ic}}.
+
+    **Comparisons.** Two annotators answered the same question if they compared the same two items,
+    in the same order where the order of presentation is known (``votes.ordered``), with the same
+    features of the comparison, if there are any. The classes are then the first and the second, and
+    chance includes a position bias that all share. Where the order is not known, the sides have no
+    meaning, and chance is ½: :math:`E = 1/2`, so that κ = AC₁ = 2 · observed agreement − 1. A tie
+    that was read as half a vote for each side is half an answer for each. For ties as an answer
+    of their own, read the table as `Labels`, as in the example.
+
     The intervals treat the items as a random sample and the annotators as fixed. The variance is
     that of the linearised statistic (Gwet 2008, 2014). The interval is Student's with one degree of
     freedom less than items, on the scale :math:`\log(D / E)`: it stays below 1, and keeps its
@@ -104,6 +141,8 @@ def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
 
     References
     ----------
+    - Cicchetti, D. V. and Feinstein, A. R. (1990). High agreement but low kappa: II. Resolving the
+      paradoxes. Journal of Clinical Epidemiology 43, 551–558.
     - Fleiss, J. L. (1971). Measuring nominal scale agreement among many raters. Psychological
       Bulletin 76, 378–382.
     - Gwet, K. L. (2008). Computing inter-rater reliability and its variance in the presence of high
@@ -125,48 +164,203 @@ def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
     krippendorff_alpha      0.56  0.46  0.64     45               0
     fleiss_kappa            0.55  0.45  0.64     45               0
     gwet_ac1                0.62  0.52  0.70     45               0
+
+    Ratings are ordered: the metric counts a rating of 1 against 4 as a worse disagreement than one
+    of 1 against 2.
+
+    >>> print(rt.agreement(labels, metric="ordinal").round(2).to_string(index_names=False))
+                        estimate   low  high  items  items_left_out
+    krippendorff_alpha      0.79  0.69  0.86     45               0
+    >>> each = rt.agreement(labels, by_class=True)["estimate"].unstack("statistic")
+    >>> each["specific_agreement"].round(2).to_dict()
+    {1: 0.86, 2: 0.68, 3: 0.41, 4: 0.51}
+
+    Comparisons; and the same votes with the tie as an answer of its own.
+
+    >>> table = {"left": [*"aaabbb"], "right": [*"bbbccc"], "who": ["x", "y", "z"] * 2,
+    ...          "better": ["left", "left", "tie", "left", "right", "left"]}
+    >>> votes = rt.Comparisons.from_frame(table, first="left", second="right", outcome="better",
+    ...                                   annotator="who", ties="half")
+    >>> float(rt.agreement(votes).loc["observed_agreement", "estimate"])
+    0.5
+    >>> table["pair"] = [f"{left}/{right}" for left, right in zip(table["left"], table["right"])]
+    >>> labels = rt.Labels.from_frame(table, item="pair", annotator="who", label="better")
+    >>> round(float(rt.agreement(labels).loc["observed_agreement", "estimate"]), 3)
+    0.333
     """
     share("level", level)
-    _check(data)
-    rows = _rows(data)
-    classes = data.coords[data.axes[data.answer]]
-    num_raters = np.rint(np.bincount(rows.item, rows.share))
-    used = num_raters >= 2
+    one_of("metric", metric, get_args(Metric))
+    boolean("by_class", by_class)
+    _check(data, metric, by_class)
+    answers = Answers.of(data)
+    used = answers.num_raters >= 2
     if not used.any():
-        raise DataError(
-            f"no {_noun(data)} has answers by two {plural(data.judge)}, so there is no agreement to"
-            f" measure. Put a random part of the questions to two {plural(data.judge)} or more; if"
-            " some were already, check the columns that the table was read by"
-        )
-    rows = rows.of_items(used)
-    statistics = _statistics(rows, num_raters[used], len(classes))
-    num_used = int(used.sum())
-    table = pd.DataFrame(
-        {name: (1 - ratio.value, *ratio.interval(level)) for name, ratio in statistics.items()},
-        index=["estimate", "low", "high"],
-    ).T.rename_axis("statistic")
-    _warn(table, [classes[code] for code in np.unique(rows.label)], num_used, data)
+        raise DataError(_alone(data))
+    answers = answers.of_questions(used)
+    classes, num_used = _classes(data), int(used.sum())
+    given = [classes[code] for code in np.unique(answers.label)]
+    if by_class:
+        table = _by_class(answers, classes, level)
+        _warn_of_classes([one for one in classes if one not in given])
+    else:
+        table = _table(_statistics(answers, classes, given, metric), level)
+        _warn_of_one_class(table, given[0], num_used, data)
+    if num_used == 1:
+        text = f"one {_noun(data)} has answers by two {plural(data.judge)} or more"
+        warnings.warn(f"{text}; an interval takes two (NaN)", DataWarning, stacklevel=3)
     # A unit that nobody was asked about, such as an item without labels, has no row.
     with_units = data.unit not in (data.row, data.judge)
     num_items = data.num_units if with_units else len(used)
     return table.assign(items=num_used, items_left_out=num_items - num_used)
 
 
-def _check(data: Any) -> None:
-    """Raise unless these are answers by name."""
-    if not isinstance(data, Judgements) or data.answer not in data.axes:
+def is_measurable(data: Judgements) -> bool:
+    """True if answers to the same question can be equal by more than chance: they are names, or
+    sides of a pair.
+
+    Parameters
+    ----------
+    data : Judgements
+
+    Returns
+    -------
+    bool
+    """
+    return data.answer in data.axes or data.pair is not None
+
+
+def _classes(data: Judgements) -> Sequence[Any]:
+    """Names of the answers, in the order of their codes."""
+    if data.answer in data.axes:
+        return data.coords[data.axes[data.answer]]
+    return ("second", "first")
+
+
+def _table(statistics: Mapping[str, Ratio], level: float) -> pd.DataFrame:
+    """Estimates and intervals, a row for each statistic."""
+    rows = {name: (1 - ratio.value, *ratio.interval(level)) for name, ratio in statistics.items()}
+    table = pd.DataFrame(rows, index=["estimate", "low", "high"]).T
+    return table.rename_axis("statistic")
+
+
+def _statistics(
+    answers: Answers, classes: Sequence[Any], given: Sequence[Any], metric: Metric
+) -> dict[str, Ratio]:
+    """Statistics under a metric."""
+    if metric == "nominal":
+        return nominal(answers)
+    if metric == "ordinal":
+        _check_order(classes, given)
+        return {"krippendorff_alpha": ordinal(answers)}
+    return {"krippendorff_alpha": scored(answers, np.array(_numbers(classes)))}
+
+
+def _by_class(answers: Answers, classes: Sequence[Any], level: float) -> pd.DataFrame:
+    """Estimates and intervals for each class against the rest."""
+    tables = {}
+    for code, name in enumerate(classes):
+        statistics, of_all = of_class(answers.against_the_rest(code))
+        tables[name] = _table(statistics, level).assign(share=of_all)
+    return pd.concat(tables, names=["class"])
+
+
+# ---------------------------------------------------------------- checks
+
+
+def _check(data: Any, metric: str, by_class: bool) -> None:
+    """Raise unless these are answers that can be compared, in the way that is asked for."""
+    if not isinstance(data, Judgements) or not is_measurable(data):
         why = f"a {type(data).__name__}"
     elif not data.has_answers:
         why = "without answers"
     else:
+        _check_asked(data, metric, by_class)
         return
+    expected = "agreement is counted on names or sides of pairs, with their answers"
     raise DataError(
-        "agreement is counted on judgements whose answers are names, with their answers, such as"
-        f" rt.Labels.from_frame(...); this is {why}",
+        f"{expected}, such as rt.Labels.from_frame(...) or rt.Comparisons.from_frame(...); this is"
+        f" {why}",
         parameter="data",
         value=data,
         problem=f"is {why}",
-        expected="agreement is counted on judgements whose answers are names, with their answers",
+        expected=expected,
+    )
+
+
+def _check_asked(data: Judgements, metric: str, by_class: bool) -> None:
+    """Raise unless the options have a meaning for these data."""
+    if data.answer not in data.axes and (by_class or metric != "nominal"):
+        raise SettingError(
+            parameter="by_class" if by_class else "metric",
+            value=True if by_class else metric,
+            problem="has no effect on pairs, of which there are two answers",
+            expected="leave it out, or read ties as an answer of their own, with rt.Labels",
+        )
+    if by_class and metric != "nominal":
+        raise SettingError(
+            parameter="metric",
+            value=metric,
+            problem="has no effect where each class stands against the rest",
+            expected="leave out one of metric and by_class",
+        )
+
+
+def _numbers(classes: Sequence[Any]) -> list[float]:
+    """The numbers that are names of classes; `DataError` when one is none."""
+    numbers = [_number(name) for name in classes]
+    if bad := [name for name, number in zip(classes, numbers, strict=True) if number is None]:
+        raise DataError(
+            parameter="classes",
+            value=list(bad),
+            problem="are no numbers, which metric='interval' takes differences of",
+            expected="name the classes by numbers, or take the order of the classes alone",
+            instead="metric='ordinal'",
+        )
+    return [number for number in numbers if number is not None]
+
+
+def _number(name: Any) -> float | None:
+    """The finite number that a name is, or None."""
+    try:
+        number = float(name)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _check_order(classes: Sequence[Any], given: Sequence[Any]) -> None:
+    """Raise for numbers in another order than by size; warn of the order of the alphabet."""
+    numbers, names = [_number(name) for name in classes], [str(name) for name in classes]
+    if None not in numbers:
+        if list(numbers) not in (sorted(numbers), sorted(numbers, reverse=True)):  # type: ignore[type-var]
+            raise DataError(
+                parameter="classes",
+                value=list(classes),
+                problem="are numbers in an order that is not theirs",
+                expected="name the classes from the lowest to the highest when the table is read",
+                instead="rt.Labels.from_frame(..., classes=[...])",
+            )
+    elif len(given) > 2 and names == sorted(names) and max(map(len, names)) > 1:
+        warnings.warn(
+            f"the order of the classes is that of the alphabet, {' < '.join(names[:6])}"
+            f"{' < …' if len(names) > 6 else ''}; where another is meant, name them from the lowest"
+            " to the highest when the table is read: classes=[...]",
+            DataWarning,
+            stacklevel=5,
+        )
+
+
+def _alone(data: Judgements) -> str:
+    """Say that nobody answered the same question as another."""
+    same = ""
+    if data.pair is not None:
+        same = (
+            " (the same pair, in the same order)" if not data.exchangeable else " (the same pair)"
+        )
+    return (
+        f"no {_noun(data)}{same} has answers by two {plural(data.judge)}, so there is no agreement"
+        f" to measure. Put a random part of the questions to two {plural(data.judge)} or more; if"
+        " some were already, check the columns that the table was read by"
     )
 
 
@@ -175,136 +369,26 @@ def _noun(data: Judgements) -> str:
     return "question" if data.unit in (data.row, data.judge) else data.unit
 
 
-def _warn(table: pd.DataFrame, classes: list[Any], num_used: int, data: Judgements) -> None:
-    """Explain each NaN in the table."""
-    noun, judges = _noun(data), plural(data.judge)
+def _warn_of_one_class(table: pd.DataFrame, given: Any, num_used: int, data: Judgements) -> None:
+    """Explain what is NaN because all answers are equal."""
     if undefined := list(table.index[table["estimate"].isna()]):
+        rest = " Read observed_agreement with its interval, or collect answers of other classes too"
         warnings.warn(
-            f"all answers to the {num_used} {noun}(s) with two {judges} or more are {classes[0]!r}:"
-            f" agreement by chance is then certain too, and {', '.join(undefined)} are not defined"
-            " (NaN). Read observed_agreement with its interval, or collect answers of other"
-            " classes too",
-            DataWarning,
-            stacklevel=4,
-        )
-    if num_used == 1:
-        warnings.warn(
-            f"one {noun} has answers by two {judges} or more; an interval takes two (NaN)",
+            f"all answers to the {num_used} {_noun(data)}(s) with two {plural(data.judge)} or more"
+            f" are {given!r}: agreement by chance is then certain too, and"
+            f" {', '.join(undefined)} {'is' if len(undefined) == 1 else 'are'} not defined"
+            f" (NaN).{rest}",
             DataWarning,
             stacklevel=4,
         )
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Share of each class among an annotator's labels of an item, one row for each of these."""
-
-    item: Int[np.ndarray, " row"]
-    label: Int[np.ndarray, " row"]
-    share: Float[np.ndarray, " row"]
-
-    def of_items(self, used: Bool[np.ndarray, " item"]) -> _Rows:
-        """Select the rows of some items, and renumber these."""
-        keep = used[self.item]
-        return _Rows((np.cumsum(used) - 1)[self.item[keep]], self.label[keep], self.share[keep])
-
-
-def _rows(data: Judgements) -> _Rows:
-    """Aggregate repeated labels into shares."""
-    annotator, item, label, count = data.tallies()
-    item, label = np.asarray(item, np.int64), np.asarray(label, np.int64)
-    num_annotators, num_classes = len(data.judges), len(data.coords[data.axes[data.answer]])
-    key = (item * num_annotators + annotator) * num_classes + label
-    key, inverse = np.unique(key[count > 0], return_inverse=True)
-    count = np.bincount(inverse, count[count > 0])
-    pair, label = np.divmod(key, num_classes)
-    inverse = np.unique(pair, return_inverse=True)[1]
-    total = np.bincount(inverse, count)[inverse]
-    return _Rows(pair // num_annotators, label, count / total)
-
-
-@dataclass(frozen=True)
-class _Ratio:
-    """Ratio D / E of the disagreement to that by chance, both functions of means over items.
-
-    `influence` is the derivative of the ratio in the weight of each item.
-    """
-
-    disagreement: float
-    chance: float
-    influence: Float[np.ndarray, " item"]
-
-    @classmethod
-    def of(
-        cls,
-        disagree: Float[np.ndarray, " item"],
-        weight: Float[np.ndarray, " item"],
-        chance: float,
-        chance_influence: Float[np.ndarray, " item"],
-    ) -> _Ratio:
-        """Compute D and the influences from each item's disagreement and weight (1 on average)."""
-        mean = float(np.mean(weight * disagree))
-        # E is 0, but for rounding, when there is one class.
-        chance = chance if chance > _ROUNDING else np.nan
-        return cls(
-            mean, chance, (weight * (disagree - mean) - mean / chance * chance_influence) / chance
+def _warn_of_classes(lacking: Sequence[Any]) -> None:
+    """Explain what is NaN because nobody gave a class."""
+    if lacking:
+        warnings.warn(
+            f"{len(lacking)} class(es) were not given where two or more answered, and have no"
+            f" agreement by chance (NaN): {shorten(lacking)}",
+            DataWarning,
+            stacklevel=4,
         )
-
-    @property
-    def value(self) -> float:
-        """Value of the ratio."""
-        return self.disagreement / self.chance
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return an interval for 1 − D / E; NaN for one item."""
-        num_items = len(self.influence)
-        if num_items == 1 or np.isnan(self.chance):
-            return np.nan, np.nan
-        unseen = 1 - ((1 - level) / 2) ** (1 / num_items)
-        if self.disagreement < _ROUNDING:
-            return 1 - unseen / self.chance, 1.0
-        error = np.sqrt(np.sum(self.influence**2) / (num_items * (num_items - 1)))
-        spread = np.exp(scipy.stats.t.ppf((1 + level) / 2, num_items - 1) * error / self.value)
-        most = 1 / self.chance
-        least = self.value / spread
-        if self.disagreement > 1 - _ROUNDING:
-            least = min(least, (1 - unseen) * most)
-        return 1 - min(self.value * spread, most), 1 - least
-
-
-def _statistics(
-    rows: _Rows, num_raters: Float[np.ndarray, " item"], num_classes: int
-) -> dict[str, _Ratio]:
-    """Compute all four statistics, for items with at least two annotators."""
-    num_items, pairs = len(num_raters), num_raters * (num_raters - 1)
-    cell, inverse = np.unique(rows.item * num_classes + rows.label, return_inverse=True)
-    equal_pairs = np.bincount(cell // num_classes, np.bincount(inverse, rows.share) ** 2, num_items)
-    self_pairs = np.bincount(rows.item, rows.share**2, num_items)
-    disagree = 1 - (equal_pairs - self_pairs) / pairs
-
-    def same_class(weight: Float[np.ndarray, " item"]) -> tuple[float, Float[np.ndarray, " item"]]:
-        """Return the sum of squares of the class shares, and half its derivative in each item."""
-        of_item = rows.share / num_raters[rows.item]
-        shares = np.bincount(rows.label, of_item * weight[rows.item], num_classes) / num_items
-        squares = float(np.sum(shares**2))
-        return squares, weight * (
-            np.bincount(rows.item, of_item * shares[rows.label], num_items) - squares
-        )
-
-    equal, by_labels = np.ones(num_items), num_raters / num_raters.mean()
-    num_labels = num_raters.sum()
-    squares, influence = same_class(equal)
-    pooled, pooled_influence = same_class(by_labels)
-    finite = num_labels / (num_labels - 1)
-    others = num_classes - 1 or np.nan
-    return {
-        "observed_agreement": _Ratio.of(disagree, equal, 1.0, np.zeros(num_items)),
-        "krippendorff_alpha": _Ratio.of(
-            disagree,
-            by_labels,
-            1 - finite * (pooled - self_pairs.sum() / num_labels**2),
-            -2 * finite * pooled_influence,
-        ),
-        "fleiss_kappa": _Ratio.of(disagree, equal, 1 - squares, -2 * influence),
-        "gwet_ac1": _Ratio.of(disagree, equal, 1 - (1 - squares) / others, 2 * influence / others),
-    }

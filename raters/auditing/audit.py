@@ -186,7 +186,7 @@ def audit(
     margin : float
         Distance from knowing nothing below which an annotator guesses: of comparisons, an accuracy
         within this of ½; of labels, less information on the true class than this, in bits per
-        label.
+        label. A ``first_share`` within this of ½ is no position bias.
     min_judgements : int
         With fewer judgements the verdict is "too few judgements".
     costs : Costs, optional
@@ -211,7 +211,16 @@ def audit(
 
         - ``relative``: posterior mean of competence over the crowd's mean absolute competence,
           which no choice of scale changes;
-        - ``p_guessing``: P(accuracy within `margin` of ½).
+        - ``p_guessing``: P(accuracy within `margin` of ½);
+
+        and where a position bias of each annotator was fitted, as by
+        ``ExtendedBTL(position_bias=True)``,
+
+        - ``position_bias``, with ``_low`` and ``_high``: the bias, in logits for the item shown
+          first;
+        - ``first_share``, with ``_low`` and ``_high``: the probability of choosing the first of two
+          equal items;
+        - ``p_position_bias``: P(``first_share`` differs from ½ by `margin` or more).
 
         Of labels also, each with ``_low`` and ``_high``,
 
@@ -239,7 +248,9 @@ def audit(
     the better of two random items (of two that were compared, where the comparisons fall into
     components), the mean over pairs of
     :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes. ``p_adversarial`` is
-    P(competence < 0).
+    P(competence < 0). With :math:`\gamma_k` added to the logits for the item shown first,
+    ``first_share`` is :math:`\sigma(\gamma_k)`, the probability at :math:`r_i = r_j`: ½ without a
+    position bias.
 
     **Labels.** With :math:`p_k` the frequency of class k among K, and :math:`\pi_{kj}` the
     annotator's probability of label j for items of class k (read off the model's program, averaged

@@ -1,4 +1,5 @@
-"""Quantities of an audit of comparisons: competence, and accuracy on random pairs."""
+"""Quantities of an audit of comparisons: competence, accuracy on random pairs, and position
+bias."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from jaxtyping import Float, Int
 from scipy.special import expit
 
 from raters._validation import share
+from raters.auditing.position import SITE, position_bias
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
@@ -25,11 +27,13 @@ _DRAWS = 1000
 
 
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
-    r"""Competence and accuracy of each annotator.
+    r"""Competence and accuracy of each annotator, and their position bias where it is fitted.
 
     Competence is the site of that name. Accuracy is the probability of choosing the better of two
     random items (of two that were compared, where the comparisons fall into components), the mean
-    over pairs of :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes.
+    over pairs of :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes. Position
+    bias :math:`\gamma_k` is the site ``position_bias``; ``first_share``,
+    :math:`\sigma(\gamma_k)`, is the probability of choosing the first of two equal items.
 
     Parameters
     ----------
@@ -70,15 +74,22 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
         of_type = result[program.latent.group]["responsibility"].argmax(program.latent.name).values
     reward, some = (part.reshape(*part.shape[:2], -1) for part in (reward, few["reward"]))
     accuracy = _accuracy(few["competence"], some, of_type, data)
+    values = {"competence": competence, "accuracy": accuracy}
+    bias = position_bias(program, result)
+    columns = {}
+    if bias is not None and not bias.shared:
+        values |= {SITE: bias.bias, "first_share": bias.first_share}
+        columns[f"p_{SITE}"] = (np.abs(bias.first_share - 0.5) >= limits.margin).mean(0)
     return Quantities(
-        values={"competence": competence, "accuracy": accuracy},
+        values=values,
         judged="competence",
         columns={
             "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
             "p_guessing": (np.abs(accuracy - 0.5) < limits.margin).mean(0),
             "p_adversarial": (competence < 0).mean(0),
             "agreement": _agreement(data, reward.mean(0), of_type),
-        },
+        }
+        | columns,
         tables=_worlds(program, competence, limits.level),
     )
 

@@ -24,6 +24,7 @@ EPILOG = (
 )
 COMMANDS = {
     "audit": "Rank or label the items, audit the annotators, and say what to ask next.",
+    "agreement": "Measure how often annotators agree, and how far beyond chance, without a model.",
     "types": "Find types of annotators who want different things: what each prefers, and who is of"
     " which.",
     "fit": "Fit a model and save the result, for `raters suggest` or for arviz.from_netcdf.",

@@ -13,6 +13,7 @@ import pandas as pd
 import raters as rt
 from raters import figures
 from raters.acquisition import Policy
+from raters.auditing.agreement import is_measurable
 from raters.cli import console, outputs, page, tables
 from raters.cli.asking import next_questions, own_names, questions
 from raters.cli.fitting import (
@@ -87,7 +88,7 @@ class Findings:
         Questions to ask next.
     questions_note : str
     agreement : DataFrame or None
-        Statistics of agreement, where the answers are names.
+        Statistics of agreement, where the answers are names or sides of a pair.
     agreement_note : str
         Why they cannot be measured.
     """
@@ -168,7 +169,7 @@ def _findings(request: AuditCommand, context: AuditContext) -> Findings:
     asked = next_questions(
         program, context.result, flagged, request.audit.batch_size, request.fit.seed
     )
-    if data.answer not in data.axes:
+    if not is_measurable(data):
         return Findings(context, sections, *asked)
     return Findings(context, sections, *asked, *facts.agreement_or_why_not(data, context.level))
 
@@ -250,7 +251,7 @@ def _print(request: AuditCommand, findings: Findings) -> None:
         page.print_judges(out, audited, judges(audited, kind), columns(audited, kind), kind, rows)
     for section in others:
         page.print_section(out, section, context.level, rows)
-    if context.program.data.answer in context.program.data.axes:
+    if is_measurable(context.program.data):
         page.print_agreement(
             out,
             context.program.data.judge,

@@ -12,6 +12,7 @@ import typer
 
 from raters.acquisition import Policy
 from raters.acquisition.policy.policy import Target
+from raters.cli import agreement as agreeing
 from raters.cli import audit as auditing
 from raters.cli import campaign as campaigns
 from raters.cli import campaign_start as starting
@@ -51,7 +52,7 @@ def add_command(app: typer.Typer, name: str, arguments: Sequence[str]) -> None:
         app.add_typer(_campaign(), name=name)
         return
     generated = None
-    if name in ("audit", "fit"):
+    if name in ("agreement", "audit", "fit"):
         generated = GeneratedOptions.of(registered_kinds())
     elif name == "types":
         model = type(typing_of.MODEL)
@@ -95,6 +96,11 @@ def _as_typed(context: typer.Context) -> str:
             for value in given if isinstance(given, (list, tuple)) else [given]:
                 words += [*flag, str(value)]
     return shlex.join(words)
+
+
+def agreement(file: Table, columns: ColumnOptions, options: agreeing.AgreementOptions) -> None:
+    """Measure the agreement in a table."""
+    agreeing.agreement(file, columns, options)
 
 
 def types(
@@ -205,6 +211,7 @@ def _design_parameters() -> list[inspect.Parameter]:
 
 
 _COMMANDS: dict[str, Callable[..., None]] = {
+    "agreement": agreement,
     "audit": audit,
     "types": types,
     "fit": fit,

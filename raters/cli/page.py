@@ -205,11 +205,39 @@ def print_agreement(
     for row in table.itertuples():
         grid.add_row(STATISTICS[str(row.Index)], f"{row.estimate:.2f}", span(row.low, row.high))
     out.print(grid)
+    _print_questions_used(out, judge, table)
+
+
+def print_agreement_by_class(
+    out: console.Output, judge: str, table: pd.DataFrame, level: float
+) -> None:
+    """Print agreement on each class against the rest, one row for each class."""
+    grid = console.new_grid(
+        f"Agreement between {plural_noun(judge)} on each class, with {level:.0%} intervals"
+    )
+    shown = [name for name in STATISTICS if name in table.index.unique("statistic")]
+    grid.add_column("class", overflow="fold", min_width=6)
+    for heading in ("share", *(STATISTICS[name] for name in shown)):
+        grid.add_column(_split(heading), justify="right")
+    for name, rows in table.groupby(level="class", sort=False):
+        of_class = rows.droplevel("class")
+        cells = [of_class.loc[one] for one in shown]
+        grid.add_row(
+            console.shown_name(name),
+            percent(float(of_class["share"].iloc[0])),
+            *(f"{cell.estimate:.2f}\n{span(cell.low, cell.high)}" for cell in cells),
+        )
+    out.print(grid)
+    _print_questions_used(out, judge, table)
+
+
+def _print_questions_used(out: console.Output, judge: str, table: pd.DataFrame) -> None:
+    """Print how many questions agreement was measured on, where some were left out."""
     items, left_out = int(table["items"].iloc[0]), int(table["items_left_out"].iloc[0])
     if left_out:
         out.print(
-            f"From {items:,} questions; {left_out:,} have answers by fewer than two"
-            f" {plural_noun(judge)}.",
+            f"From {items:,} questions; {left_out:,} {'has' if left_out == 1 else 'have'} answers"
+            f" by fewer than two {plural_noun(judge)}.",
             highlight=False,
         )
     out.print()

@@ -6,7 +6,7 @@ with pyplot. As the last expression of a notebook's cell it shows itself; ``.set
 smaller.
 """
 
-from raters.figures.audits import auditor, competences
+from raters.figures.audits import auditor, competences, position_bias
 from raters.figures.curves import learning_curves, reliability
 from raters.figures.fits import ranks, rewards
 from raters.figures.labels import certainty, confusions
@@ -18,6 +18,7 @@ __all__ = [
     "competences",
     "confusions",
     "learning_curves",
+    "position_bias",
     "profiles",
     "ranks",
     "reliability",

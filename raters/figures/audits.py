@@ -1,4 +1,4 @@
-"""Figures of an audit: competences, and the evidence behind the verdicts."""
+"""Figures of an audit: competences, the evidence behind the verdicts, and position bias."""
 
 from __future__ import annotations
 
@@ -289,6 +289,76 @@ def _trouble_probs(axes: Axes, table: xr.Dataset, threshold: float) -> None:
     )
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.11), ncols=3, frameon=False)
+
+
+@checked
+def position_bias(audit: Audit, *, most: int = 60) -> Plots:
+    r"""Draw a forest plot of the probabilities of choosing the first of two equal items.
+
+    Each annotator k has :math:`\sigma(\gamma_k)`, with :math:`\gamma_k` the position bias in
+    logits: ½, the dashed line, without a bias. Those who favour the first most are on top. Shares
+    within the audit's margin of ½, the shaded band, are no bias; the triangle at the bottom is the
+    mean over the annotators with votes.
+
+    Parameters
+    ----------
+    audit : Audit
+        From `raters.audit`, of a model with a position bias of each annotator.
+    most : int
+        Largest number of annotators to show; of more, those of both ends.
+
+    Returns
+    -------
+    arviz_plots.PlotCollection
+        Its ``data`` have ``first_share``, ``first_share_low``, ``first_share_high``,
+        ``p_position_bias`` and ``verdict`` (annotator), and the attribute ``mean``.
+
+    Raises
+    ------
+    SettingError
+        When `audit` is not an audit, or one without position biases.
+
+    Examples
+    --------
+    >>> import raters as rt, raters.figures
+    >>> votes, _ = rt.datasets.position_biased(num_items=5, num_annotators=4, seed=0)
+    >>> model = rt.ExtendedBTL(position_bias=True)
+    >>> audit = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
+    >>> rt.figures.position_bias(audit).savefig("position_bias.png")        # doctest: +SKIP
+    """
+    check_audit(audit, "the first argument")
+    if "first_share" not in audit.table:
+        raise SettingError(
+            parameter="audit",
+            value=audit,
+            problem="has no position biases of the annotators",
+            expected="audit a model that fits them",
+            instead="rt.ExtendedBTL(position_bias=True)",
+        )
+    judge, table = audit.judge, audit.table
+    voted = table["judgements"].values > 0
+    mean = float(table["first_share"].values[voted if voted.any() else slice(None)].mean())
+    table = table.isel({judge: np.argsort(-table["first_share"].values, kind="stable")})
+    rows = rows_of(table[judge].values, most, (most + 1) // 2)
+    figure, axes = forest(rows)
+    columns = ["first_share", "first_share_low", "first_share_high", "p_position_bias", "verdict"]
+    data = table.isel({judge: rows.shown})[columns]
+    data = data.assign_attrs(level=audit.level, margin=audit.margin, mean=mean)
+    axes.axvspan(0.5 - audit.margin, 0.5 + audit.margin, color=FAINT, linewidth=0, zorder=0)
+    axes.axvline(0.5, color=GREY, linewidth=1, linestyle="--", zorder=0)
+    _verdict_intervals(axes, data, "first_share", rows)
+    bottom = axes.get_xaxis_transform()
+    axes.plot([mean], [0], "^", color="#000000", markersize=8, transform=bottom, clip_on=False)
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_xlabel(
+        "probability of choosing the first of two equal items"
+        f" (dashed: no bias; triangle: mean, {mean:.2f})",
+        fontsize=9,
+    )
+    title = f"Position bias: posterior mean and {audit.level:.0%} interval"
+    axes.set_title(title, loc="left", fontsize=11)
+    legend(figure, audit)
+    return collected(data, figure, axes)
 
 
 def legend(

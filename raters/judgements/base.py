@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Bool, Int, Num
 
 from raters._validation import boolean, checked, one_of
 from raters.errors import DataError
-from raters.judgements.counts import check_padding, exact, ranks
+from raters.judgements.counts import Tallies, check_padding, exact, ranks
 from raters.judgements.names import check_names, matched_codes, plural, shorten
 from raters.judgements.parts import Parts
 from raters.judgements.storing import Storing
@@ -197,19 +197,29 @@ class Judgements(Parts, Storing):
                 )
         return columns
 
+    @property
+    def exchangeable(self) -> bool:
+        """True if the answers to a question may change places, as the sides of a pair whose order
+        of presentation is not known."""
+        return False
+
+    def same_question(self) -> Int[np.ndarray, " row"]:
+        """Number of each row that equal questions share, whoever is asked.
+
+        Returns
+        -------
+        int array, shape (row,)
+            Questions are equal if all their columns are but that of the judge, in the form of
+            `canonical`.
+        """
+        return ranks(self.canonical()._question(without=self.code_columns(self.judge)))
+
     def about(self) -> Int[np.ndarray, " row"]:
         """Number of each row that questions about the same share, whoever is asked, shape
         (row,)."""
-        return ranks(self.canonical()._question(without=self.code_columns(self.judge)))
+        return self.same_question()
 
-    def tallies(
-        self,
-    ) -> tuple[
-        Int[np.ndarray, " tally"],
-        Int[np.ndarray, " tally"],
-        Int[np.ndarray, " tally"],
-        Float[np.ndarray, " tally"],
-    ]:
+    def tallies(self) -> Tallies:
         """Counted answers by judge and subject.
 
         Returns
@@ -223,7 +233,27 @@ class Judgements(Parts, Storing):
         count : float array, shape (tally,)
             How often the judge gave this answer.
         """
-        judge, about = np.asarray(self.codes(self.judge), np.int64), self.about()
+        return self._tallied(self.about())
+
+    def question_tallies(self) -> Tallies:
+        """Counted answers by judge and question, of which there may be several about the same.
+
+        Returns
+        -------
+        judge : int array, shape (tally,)
+            Code of the judge.
+        question : int array, shape (tally,)
+            Number of the question, as of `same_question`.
+        answer : int array, shape (tally,)
+            Place of the answer among the outcomes in ascending order, in the form of `canonical`.
+        count : float array, shape (tally,)
+            How often the judge gave this answer.
+        """
+        return self.canonical()._tallied(self.same_question())
+
+    def _tallied(self, about: Int[np.ndarray, " row"]) -> Tallies:
+        """Counted answers by judge and the given number of each row."""
+        judge = np.asarray(self.codes(self.judge), np.int64)
         outcome, count = np.asarray(getattr(self, self.answer)), np.asarray(self.weight, float)
         if not self.summed:
             return judge, about, np.searchsorted(np.sort(self.answers()), outcome), count

@@ -11,6 +11,13 @@ from jaxtyping import Float, Int, Num
 from raters._validation import whole
 from raters.errors import DataError, SettingError
 
+# Judge, subject or question, answer, and how often the judge gave it.
+Tallies = tuple[
+    Int[np.ndarray, " tally"],
+    Int[np.ndarray, " tally"],
+    Int[np.ndarray, " tally"],
+    Float[np.ndarray, " tally"],
+]
 # Up to here floats of single precision hold every half.
 _FEW = 2**23
 

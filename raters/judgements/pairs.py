@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from raters._validation import checked, finite
 from raters.errors import DataError, DataWarning
 from raters.judgements.base import Judgements
+from raters.judgements.counts import Tallies
 from raters.judgements.names import loosely, name_text, shorten
 from raters.judgements.parts import PIECE
 from raters.judgements.reading import comparisons as reading
@@ -173,6 +174,11 @@ class Pairs(Judgements):
             changes["features"] = np.where(swap[:, None], -features, features)
         return dataclasses.replace(self, **changes)
 
+    @property
+    def exchangeable(self) -> bool:
+        """True if it is not known which item was shown first: the sides then have no meaning."""
+        return not self.ordered
+
     def about(self) -> Int[np.ndarray, " comparison"]:
         """A number for the pair of each row, in either order.
 
@@ -184,14 +190,7 @@ class Pairs(Judgements):
         low, high = np.minimum(first, second), np.maximum(first, second)
         return low.astype(np.int64) * len(self.items) + high
 
-    def tallies(
-        self,
-    ) -> tuple[
-        Int[np.ndarray, " tally"],
-        Int[np.ndarray, " tally"],
-        Int[np.ndarray, " tally"],
-        Float[np.ndarray, " tally"],
-    ]:
+    def tallies(self) -> Tallies:
         """Votes for the item of smaller code and for the other, each as a tally; half a tie to each
         side.
 

@@ -23,6 +23,7 @@ from raters.kinds import kind_of
 
 STATISTICS = {
     "observed_agreement": "observed agreement",
+    "specific_agreement": "specific agreement",
     "krippendorff_alpha": "Krippendorff's alpha",
     "fleiss_kappa": "Fleiss' kappa",
     "gwet_ac1": "Gwet's AC1",

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from raters.auditing.agreement import is_measurable
 from raters.auditing.audit import Audit
 from raters.auditing.pairwise import pairwise
 from raters.errors import DataWarning
@@ -231,13 +232,13 @@ def _table(table: Table, margin: float) -> dict[str, Any]:
 
 
 def _agreement(data: Judgements, audit: Audit, people: list[dict[str, Any]]) -> dict[str, Any]:
-    """Agreement of those who matter most with one another, and where the answers are names the
-    statistics that are corrected for chance."""
+    """Agreement of those who matter most with one another, and where the answers are names or sides
+    of a pair the statistics that are corrected for chance."""
     code = {str(name): place for place, name in enumerate(data.judges)}
     chosen = _most_relevant(people, audit.judged)
     matrix = pairwise(data, np.array([code[str(row[data.judge])] for row in chosen], int))
     statistics, note = None, ""
-    if data.answer in data.axes:
+    if is_measurable(data):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
             statistics, note = facts.agreement_or_why_not(data, audit.level)

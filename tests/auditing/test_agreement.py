@@ -312,7 +312,7 @@ def test_no_item_with_two_annotators():
 
 def test_refusals(tiny):
     labels = labels_of(rows_of(FOUR))
-    for wrong in (tiny, labels.unanswered(), labels.to_frame()):
+    for wrong in (tiny.unanswered(), labels.unanswered(), labels.to_frame()):
         with raises_about(DataError, "data") as refusal:
             agreement(wrong)
         assert refusal.value.parameter == "data"

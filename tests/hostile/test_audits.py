@@ -93,11 +93,20 @@ AUDITS = [
     *rows(REPORT.as_text, {}, SettingError, "path|text|end it in", path=(None, 3, [], "", HALF)),
     *rows(rt.model_of, {}, DataError, "pass a result", result=NO_RESULT),
     *rows(rt.agreement, {"data": LABELS}, SettingError, "number|between", level=NO_SHARE),
+    *rows(
+        rt.agreement,
+        {"data": LABELS},
+        SettingError,
+        "choose one of|text|true or false",
+        metric=NO_TEXT[1:],
+        by_class=NO_FLAG,
+    ),
 ]
 
 FIGURES = [
     *rows(fg.competences, {"audit": AUDIT}, SettingError, "whole number", most=(*NO_COUNT, 0, -1)),
     *rows(fg.competences, {}, SettingError, "must be an audit", audit=(None, 3, RESULT, rt.Audit)),
+    *rows(fg.position_bias, {}, SettingError, "audit", audit=(None, 3, RESULT, rt.Audit, AUDIT)),
     *rows(fg.auditor, {"audit": AUDIT}, SettingError, "whole number", most=(0, None, "x")),
     *rows(fg.confusions, {}, SettingError, "must be an audit", audit=(None, {}, RESULT)),
     *rows(fg.certainty, {}, SettingError, "dataset|rewards", items=(3, "x", None, xr.Dataset())),

@@ -9,7 +9,7 @@ import numpy as np
 
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import comparisons
-from raters.families.comparisons import sections
+from raters.families.comparisons import position, sections
 from raters.judgements.comparisons import Comparisons
 from raters.kinds import Kind, Reader, Words, register
 from raters.models import comparisons as models
@@ -58,6 +58,6 @@ COMPARISONS = register(
         threshold=0.25,
         columns=sections.COLUMNS,
         reason=sections.reason,
-        sections=(sections.ranking, sections.change),
+        sections=(sections.ranking, position.bias, sections.change),
     )
 )

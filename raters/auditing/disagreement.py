@@ -1,0 +1,397 @@
+"""Statistics of agreement as one minus a ratio of disagreements, with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.stats
+from jaxtyping import Bool, Float, Int
+
+from raters.judgements.base import Judgements
+
+# Sums in double precision are 0 or 1 within this.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Share of each class among an annotator's answers to a question, a row for each of these.
+
+    Attributes
+    ----------
+    question, label : int array, shape (row,)
+        Numbers of the question and of the class.
+    cell : int array, shape (row,)
+        Number of the annotator's answers to the question, from 0.
+    share : float array, shape (row,)
+        They sum to 1 over the rows of a cell.
+    num_classes : int
+    exchangeable : bool
+        Whether the two answers to a question may change places, as sides without an order.
+    """
+
+    question: Int[np.ndarray, " row"]
+    label: Int[np.ndarray, " row"]
+    cell: Int[np.ndarray, " row"]
+    share: Float[np.ndarray, " row"]
+    num_classes: int
+    exchangeable: bool = False
+
+    @classmethod
+    def of(cls, data: Judgements) -> Answers:
+        """Aggregate the answers of each annotator to each question into shares.
+
+        Parameters
+        ----------
+        data : Judgements
+
+        Returns
+        -------
+        Answers
+        """
+        annotator, question, label, count = data.question_tallies()
+        question, label = np.asarray(question, np.int64), np.asarray(label, np.int64)
+        num_classes = len(data.answers())
+        asked = question * len(data.judges) + annotator
+        key, inverse = np.unique((asked * num_classes + label)[count > 0], return_inverse=True)
+        count = np.bincount(inverse, count[count > 0])
+        asked, label = np.divmod(key, num_classes)
+        cell = np.unique(asked, return_inverse=True)[1]
+        share = count / np.bincount(cell, count)[cell] if len(cell) else count
+        return cls(asked // len(data.judges), label, cell, share, num_classes, data.exchangeable)
+
+    @property
+    def num_raters(self) -> Float[np.ndarray, " question"]:
+        """Number of annotators who answered each question."""
+        return np.asarray(np.rint(np.bincount(self.question, self.share)))
+
+    def of_questions(self, used: Bool[np.ndarray, " question"]) -> Answers:
+        """Select some questions, and renumber these.
+
+        Parameters
+        ----------
+        used : bool array, shape (question,)
+
+        Returns
+        -------
+        Answers
+        """
+        keep = used[self.question]
+        question = (np.cumsum(used) - 1)[self.question[keep]]
+        cell = np.unique(self.cell[keep], return_inverse=True)[1]
+        return Answers(
+            question, self.label[keep], cell, self.share[keep], self.num_classes, self.exchangeable
+        )
+
+    def against_the_rest(self, label: int) -> Answers:
+        """Put all classes but one together.
+
+        Parameters
+        ----------
+        label : int
+            Number of the class, which becomes class 1; the others become class 0.
+
+        Returns
+        -------
+        Answers
+        """
+        key, inverse = np.unique(self.cell * 2 + (self.label == label), return_inverse=True)
+        cell, is_label = np.divmod(key, 2)
+        question = np.zeros(len(key), np.int64)
+        question[inverse] = self.question
+        return Answers(question, is_label, cell, np.bincount(inverse, self.share), 2)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Ratio D / E of the disagreement to that by chance, both functions of means over questions.
+
+    Attributes
+    ----------
+    disagreement, chance : float
+    influence : array, shape (question,)
+        Derivative of the ratio in the weight of each question.
+    largest : float
+        Largest value of the ratio.
+    """
+
+    disagreement: float
+    chance: float
+    influence: Float[np.ndarray, " question"]
+    largest: float
+
+    @classmethod
+    def of(
+        cls,
+        disagree: Float[np.ndarray, " question"],
+        weight: Float[np.ndarray, " question"],
+        chance: float,
+        chance_influence: Float[np.ndarray, " question"] | float = 0.0,
+        further: Float[np.ndarray, " question"] | float = 0.0,
+        largest: float | None = None,
+    ) -> Ratio:
+        """Compute D and the influences from each question's disagreement and weight.
+
+        Parameters
+        ----------
+        disagree : array, shape (question,)
+            Between 0 and 1.
+        weight : array, shape (question,)
+            1 on average.
+        chance : float
+        chance_influence : array, shape (question,)
+            Derivative of E in the weight of each question.
+        further : array, shape (question,)
+            Derivative of D in these weights through the distances of the classes.
+        largest : float, optional
+            Largest value of D / E; 1 / E by default.
+
+        Returns
+        -------
+        Ratio
+        """
+        mean = float(np.mean(weight * disagree))
+        # E is 0, but for rounding, when there is one class.
+        chance = chance if chance > _ROUNDING else np.nan
+        own = weight * (disagree - mean) + further
+        influence = (own - mean / chance * chance_influence) / chance
+        return cls(mean, chance, influence, 1 / chance if largest is None else largest)
+
+    @property
+    def value(self) -> float:
+        """Value of the ratio."""
+        return self.disagreement / self.chance
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return an interval for 1 − D / E; NaN for one question.
+
+        Parameters
+        ----------
+        level : float
+
+        Returns
+        -------
+        tuple of float and float
+        """
+        num_questions = len(self.influence)
+        if num_questions == 1 or np.isnan(self.chance):
+            return np.nan, np.nan
+        unseen = 1 - ((1 - level) / 2) ** (1 / num_questions)
+        if self.disagreement < _ROUNDING:
+            return 1 - min(unseen / self.chance, self.largest), 1.0
+        error = np.sqrt(np.sum(self.influence**2) / (num_questions * (num_questions - 1)))
+        spread = np.exp(scipy.stats.t.ppf((1 + level) / 2, num_questions - 1) * error / self.value)
+        least = self.value / spread
+        if self.value > self.largest - _ROUNDING:
+            least = min(least, (1 - unseen) * self.largest)
+        return 1 - min(self.value * spread, self.largest), 1 - least
+
+
+# ---------------------------------------------------------------- classes as names
+
+
+class _Shares(NamedTuple):
+    """Shares of the classes under weights of the questions, their sum of squares, and half of its
+    derivative in each weight."""
+
+    of_class: Float[np.ndarray, " class"]
+    squares: float
+    influence: Float[np.ndarray, " question"]
+
+
+def _shares(answers: Answers, weight: Float[np.ndarray, " question"]) -> _Shares:
+    num_questions = len(weight)
+    of_question = answers.share / answers.num_raters[answers.question]
+    weighted = of_question * weight[answers.question]
+    shares = np.bincount(answers.label, weighted, answers.num_classes) / num_questions
+    squares = float(np.sum(shares**2))
+    own = np.bincount(answers.question, of_question * shares[answers.label], num_questions)
+    return _Shares(shares, squares, weight * (own - squares))
+
+
+def _disagreements(answers: Answers) -> Float[np.ndarray, " question"]:
+    """Probability that two different annotators of each question disagree."""
+    num_raters = answers.num_raters
+    num_questions, pairs = len(num_raters), num_raters * (num_raters - 1)
+    key = answers.question * answers.num_classes + answers.label
+    key, inverse = np.unique(key, return_inverse=True)
+    together = np.bincount(inverse, answers.share) ** 2
+    equal_pairs = np.bincount(key // answers.num_classes, together, num_questions)
+    self_pairs = np.bincount(answers.question, answers.share**2, num_questions)
+    return np.asarray(1 - (equal_pairs - self_pairs) / pairs)
+
+
+def nominal(answers: Answers) -> dict[str, Ratio]:
+    """Compute the statistics that take classes as names.
+
+    Parameters
+    ----------
+    answers : Answers
+        Of questions that at least two annotators answered.
+
+    Returns
+    -------
+    dict of str to Ratio
+    """
+    num_raters, disagree = answers.num_raters, _disagreements(answers)
+    equal, by_answers = np.ones(len(num_raters)), num_raters / num_raters.mean()
+    ratios = {"observed_agreement": Ratio.of(disagree, equal, 1.0)}
+    if answers.exchangeable:
+        # Sides that have no meaning are equally likely by chance.
+        return ratios | {
+            "krippendorff_alpha": Ratio.of(disagree, by_answers, 0.5),
+            "fleiss_kappa": Ratio.of(disagree, equal, 0.5),
+            "gwet_ac1": Ratio.of(disagree, equal, 0.5),
+        }
+    of_all, pooled = _shares(answers, equal), _shares(answers, by_answers)
+    num_answers = num_raters.sum()
+    finite = num_answers / (num_answers - 1)
+    with_self = float(np.sum(answers.share**2)) / num_answers**2
+    others = answers.num_classes - 1 or np.nan
+    return ratios | {
+        "krippendorff_alpha": Ratio.of(
+            disagree,
+            by_answers,
+            1 - finite * (pooled.squares - with_self),
+            -2 * finite * pooled.influence,
+        ),
+        "fleiss_kappa": Ratio.of(disagree, equal, 1 - of_all.squares, -2 * of_all.influence),
+        "gwet_ac1": Ratio.of(
+            disagree, equal, 1 - (1 - of_all.squares) / others, 2 * of_all.influence / others
+        ),
+    }
+
+
+def of_class(answers: Answers) -> tuple[dict[str, Ratio], float]:
+    """Compute the statistics of one class against the rest.
+
+    Parameters
+    ----------
+    answers : Answers
+        As of `Answers.against_the_rest`.
+
+    Returns
+    -------
+    dict of str to Ratio
+    float
+        Share of the class among the answers.
+    """
+    num_raters = answers.num_raters
+    by_answers = num_raters / num_raters.mean()
+    of_question = (
+        np.bincount(answers.question, answers.share * answers.label, len(num_raters)) / num_raters
+    )
+    share = float(np.mean(by_answers * of_question))
+    ratios = nominal(answers)
+    specific = Ratio.of(
+        _disagreements(answers),
+        by_answers,
+        2 * share,
+        2 * by_answers * (of_question - share),
+        largest=1.0,
+    )
+    observed = ratios.pop("observed_agreement")
+    return {"observed_agreement": observed, "specific_agreement": specific} | ratios, share
+
+
+# ---------------------------------------------------------------- classes with distances
+
+
+class _Moments(NamedTuple):
+    """Sums of a score over the answers to each question.
+
+    `total` and `squares` are those of the score and its square, `own` of the squares of each
+    annotator's mean score, and `cell` has that mean for each row of the answers.
+    """
+
+    total: Float[np.ndarray, " question"]
+    squares: Float[np.ndarray, " question"]
+    own: Float[np.ndarray, " question"]
+    cell: Float[np.ndarray, " row"]
+
+
+def _moments(answers: Answers, score: Float[np.ndarray, " class"]) -> _Moments:
+    size, values = len(answers.num_raters), score[answers.label]
+    cell = np.bincount(answers.cell, answers.share * values)
+    total, squares = (
+        np.bincount(answers.question, answers.share * power, size) for power in (values, values**2)
+    )
+    # A cell's square is spread over its rows by their shares.
+    own = np.bincount(answers.question, answers.share * cell[answers.cell] ** 2, size)
+    return _Moments(total, squares, own, cell[answers.cell])
+
+
+def scored(answers: Answers, score: Float[np.ndarray, " class"]) -> Ratio:
+    """Compute Krippendorff's α for classes at the given distances (interval).
+
+    Parameters
+    ----------
+    answers : Answers
+        Of questions that at least two annotators answered.
+    score : array, shape (class,)
+        Value of each class; two classes disagree by the square of the difference.
+
+    Returns
+    -------
+    Ratio
+    """
+    used = score[np.unique(answers.label)]
+    width = float(np.ptp(used)) or 1.0
+    return _alpha(answers, (score - used.min()) / width, ranks=False)
+
+
+def ordinal(answers: Answers) -> Ratio:
+    """Compute Krippendorff's α for classes of which the order alone is known.
+
+    Parameters
+    ----------
+    answers : Answers
+        Of questions that at least two annotators answered; classes in their order.
+
+    Returns
+    -------
+    Ratio
+    """
+    share = np.bincount(answers.label, answers.share, answers.num_classes) / answers.share.sum()
+    return _alpha(answers, np.cumsum(share) - share / 2, ranks=True)
+
+
+def _alpha(answers: Answers, score: Float[np.ndarray, " class"], *, ranks: bool) -> Ratio:
+    """α with the squared difference of scores; those of ranks depend on the answers."""
+    num_raters = answers.num_raters
+    num_answers, by_answers = num_raters.sum(), num_raters / num_raters.mean()
+    total, squares, own, of_cell = _moments(answers, score)
+    pairs = num_raters * (num_raters - 1)
+    disagree = 2 * ((num_raters - 1) * squares - total**2 + own) / pairs
+    finite = num_answers / (num_answers - 1)
+    mean, mean_square = total.sum() / num_answers, squares.sum() / num_answers
+    between = (num_answers - 1) * squares.sum() - total.sum() ** 2 + own.sum()
+    chance = float(2 * between / (num_answers * (num_answers - 1)))
+    spread = squares / num_raters - mean_square - 2 * mean * (total / num_raters - mean)
+    chance_influence = 2 * finite * by_answers * spread
+    if not ranks:
+        return Ratio.of(disagree, by_answers, chance, chance_influence)
+    size = answers.num_classes
+    share = np.bincount(answers.label, answers.share, size) / num_answers
+    # Mean score of the other annotators, summed over the answers of each class.
+    others = answers.share * (total[answers.question] - of_cell)
+    others = others / (num_raters[answers.question] - 1)
+    partner = np.bincount(answers.label, others, size) / num_answers
+    through = [4 * (share * score - partner), 4 * finite * share * (score - mean)]
+    further, more = (_through_ranks(answers, one, by_answers) for one in through)
+    return Ratio.of(disagree, by_answers, chance, chance_influence + more, further)
+
+
+def _through_ranks(
+    answers: Answers,
+    derivative: Float[np.ndarray, " class"],
+    weight: Float[np.ndarray, " question"],
+) -> Float[np.ndarray, " question"]:
+    """Derivative in the weights of the questions, of a function of the mean rank of each class."""
+    # A class adds half of its share to its own mean rank, and all of it to those above.
+    above = derivative.sum() - np.cumsum(derivative) + derivative / 2
+    own = np.bincount(answers.question, answers.share * above[answers.label], len(weight))
+    own = own / answers.num_raters
+    return np.asarray(weight * (own - np.mean(weight * own)))

@@ -1,0 +1,93 @@
+"""Position bias in an audit, against numbers computed by hand on a posterior of four draws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import raters as rt
+from raters.auditing.position import position_bias
+from raters.program import Program
+from tests import hand
+
+MODEL = rt.ExtendedBTL(
+    competence="signed", reward_scale=1.0, competence_spread=0.5, position_bias=True
+)
+VOTES = hand.ordered_votes(
+    *[("a", "b", "first", "keen")] * 8,
+    *[("b", "a", "second", "fair")] * 6,
+    *[("a", "b", "second", "late")] * 2,
+    annotators=["keen", "fair", "late", "absent"],
+)
+# σ(ln 3) = .75, σ(ln 9) = .9, σ(ln 11/9) = .55, σ(−ln 3) = .25.
+BIAS = np.log(
+    [[3.0, 1.0, 1 / 3, 9.0], [9.0, 1.0, 1.0, 9.0], [9.0, 1.0, 1 / 3, 9.0], [3.0, 1.3, 1 / 3, 9.0]]
+)
+REWARD = np.array([[1.0, -1.0]] * 4)
+RESULT = hand.result(
+    VOTES,
+    enough=True,
+    reward=REWARD,
+    competence=np.ones((4, 4)),
+    position_bias=BIAS,
+    position_bias_mean=np.zeros(4),
+    position_bias_spread=np.ones(4),
+)
+
+
+def column(audit: rt.Audit, name: str) -> list[float]:
+    return audit.table[name].values.tolist()
+
+
+def test_the_audit_has_the_bias_of_each_annotator():
+    audit = rt.audit(MODEL, RESULT)
+    last = 1.3 / 2.3
+    assert column(audit, "first_share") == pytest.approx(
+        [(0.75 + 0.9) / 2, (3 * 0.5 + last) / 4, (3 * 0.25 + 0.5) / 4, 0.9]
+    )
+    assert column(audit, "position_bias") == pytest.approx(
+        [math.log(27) / 2, math.log(1.3) / 4, -math.log(3) * 3 / 4, math.log(9)]
+    )
+    assert column(audit, "first_share_low") == pytest.approx([0.75, 0.5, 0.25, 0.9])
+    assert column(audit, "first_share_high") == pytest.approx([0.9, last, 0.5, 0.9])
+    assert column(audit, "position_bias_high")[0] == pytest.approx(math.log(9))
+    assert column(audit, "p_position_bias") == [1.0, 0.25, 0.75, 1.0]
+    assert "p_position_bias" in str(audit)
+
+
+def test_the_margin_is_that_of_the_audit():
+    wide = rt.audit(MODEL, RESULT, margin=0.3)
+    assert column(wide, "p_position_bias") == [0.5, 0.0, 0.0, 1.0]
+
+
+def test_the_crowd_is_the_mean_over_those_who_voted():
+    found = position_bias(Program(MODEL, VOTES), RESULT)
+    assert not found.shared
+    votes = VOTES.judgements_by("annotator").astype(float)
+    last = 1.3 / 2.3
+    expected = [(0.75 + 0.5 + 0.25) / 3, (0.9 + 0.5 + 0.5) / 3, (0.9 + 0.5 + 0.25) / 3]
+    expected.append((0.75 + last + 0.25) / 3)
+    np.testing.assert_allclose(np.unique(found.crowd_share(votes)), np.unique(expected))
+    np.testing.assert_allclose(found.crowd_share(0 * votes), found.first_share.mean(1))
+
+
+def test_a_bias_that_all_share():
+    result = hand.result(VOTES, enough=True, reward=REWARD)
+    posterior = result["posterior"].to_dataset()
+    draws = np.resize(np.log([3.0, 1.0]), posterior.sizes["draw"])
+    posterior["position_bias"] = (("chain", "draw"), draws[None])
+    result["posterior"] = posterior
+    model = rt.BTL(reward_scale=1.0, position_bias=True)
+    found = position_bias(Program(model, VOTES), result)
+    assert found.shared
+    votes = VOTES.judgements_by("annotator").astype(float)
+    np.testing.assert_allclose(np.unique(found.crowd_share(votes)), [0.5, 0.75])
+
+
+def test_models_without_a_bias_have_no_columns():
+    model = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=0.5)
+    result = hand.result(VOTES, enough=True, reward=REWARD, competence=np.ones((4, 4)))
+    assert position_bias(Program(model, VOTES), result) is None
+    assert not {"first_share", "position_bias"} & set(rt.audit(model, result).table)
