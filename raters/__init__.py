@@ -5,6 +5,7 @@ from raters import acquisition, alignment, checking, datasets, errors, families,
 from raters.acquisition import Campaign, Candidates, Policy, suggest
 from raters.auditing.agreement import agreement
 from raters.auditing.audit import Audit, Costs, audit, drop
+from raters.checking.predictive import Check, check
 from raters.fitting.describe import describe
 from raters.fitting.fit import fit
 from raters.fitting.predict import predict
@@ -44,6 +45,7 @@ __all__ = [
     "AuditLimits",
     "Campaign",
     "Candidates",
+    "Check",
     "Comparisons",
     "ContextualBTL",
     "Costs",
@@ -72,6 +74,7 @@ __all__ = [
     "agreement",
     "alignment",
     "audit",
+    "check",
     "checking",
     "cite",
     "datasets",
