@@ -8,6 +8,7 @@ from raters.auditing.audit import Audit, Costs, audit, drop
 from raters.checking.predictive import Check, check
 from raters.fitting.describe import describe
 from raters.fitting.fit import fit
+from raters.fitting.groups import with_groups
 from raters.fitting.predict import predict
 from raters.fitting.result import model_of
 from raters.fitting.scoring import log_likelihood
@@ -91,4 +92,5 @@ __all__ = [
     "simulate",
     "suggest",
     "testing",
+    "with_groups",
 ]

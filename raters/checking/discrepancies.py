@@ -93,7 +93,8 @@ class Layout:
         array, shape (answer, row)
         """
         own = draw.counts - self.number * draw.probs
-        return np.where(self.turned, own[::-1], own)
+        turned: np.ndarray = np.where(self.turned, own[::-1], own)
+        return turned
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ def _agreement(layout: Layout) -> Measure | str:
     total = np.bincount(cells.subject, cells.number, num_subjects)
     num_pairs = (total**2).sum() - (cells.number**2).sum()
     if num_pairs <= 0:
-        return "no two {judges} judged the same"
+        return "no two {judges} answered the same question"
 
     def measure(draw: Draw) -> float:
         own = sums(cells.place, len(cells.judge), layout.residuals(draw))
@@ -210,10 +211,10 @@ def _agreement(layout: Layout) -> Measure | str:
 
 AGREEMENT = Discrepancy(
     "agreement",
-    "share of pairs of {judges} who agree on the same, less its expectation",
+    "share of pairs of {judges} who agree on one question, less its expectation",
     _agreement,
-    "Two {judges} agree about the same more often than {model} says",
-    "Two {judges} agree about the same less often than {model} says",
+    "Two {judges} agree on the same question more often than {model} says",
+    "Two {judges} agree on the same question less often than {model} says",
 )
 
 
@@ -230,7 +231,7 @@ def _judge_pairs(layout: Layout) -> Measure | str:
     _, pair = np.unique(low * len(layout.data.judges) + high, return_inverse=True)
     number = np.bincount(pair) if len(pair) else np.zeros(0)
     if not (number > 1).any():
-        return "no two {judges} judged two of the same"
+        return "no two {judges} answered two questions in common"
     num_products = float((number * (number - 1)).sum())
 
     def measure(draw: Draw) -> float:
@@ -269,8 +270,8 @@ JUDGE_PAIRS = Discrepancy(
     "judge_pairs",
     "standard deviation between pairs of {judges} of their agreement beyond the model",
     _judge_pairs,
-    "Some pairs of {judges} agree with one another on item after item more than others do, beyond"
-    " what {model} says",
+    "Some pairs of {judges} agree with one another more than others do, question after question,"
+    " beyond what {model} says",
 )
 
 

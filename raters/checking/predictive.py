@@ -62,12 +62,16 @@ class Check:
         shown = ["observed", "replicated", "replicated_low", "replicated_high"]
         frame = self.table[[*shown, "p_value", "p_adjusted"]].drop_vars("title").to_dataframe()
         frame[shown] = frame[shown].map(lambda value: f"{value:.3g}")
-        lines = [frame.round(4).to_string()]
-        lines += self.sentences or [
-            f"Nothing fails: {self.model} replicates these data in all that was measured."
+        return "\n".join([frame.round(4).to_string(), *self.remarks])
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences, or that nothing fails, and what was not measured."""
+        nothing = f"Nothing fails: {self.model} replicates these data in all that was measured."
+        lines = list(self.sentences) or [nothing]
+        return lines + [
+            f"Not measured: {name}, as {why}." for name, why in self.not_measured.items()
         ]
-        lines += [f"Not measured: {name}, as {why}." for name, why in self.not_measured.items()]
-        return "\n".join(lines)
 
 
 @checked

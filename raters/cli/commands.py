@@ -15,6 +15,7 @@ from raters.acquisition.policy.policy import Target
 from raters.cli import audit as auditing
 from raters.cli import campaign as campaigns
 from raters.cli import campaign_start as starting
+from raters.cli import check as checking
 from raters.cli import simulate as simulating
 from raters.cli import types as typing_of
 from raters.cli.app import COMMANDS, CONTEXT
@@ -51,7 +52,7 @@ def add_command(app: typer.Typer, name: str, arguments: Sequence[str]) -> None:
         app.add_typer(_campaign(), name=name)
         return
     generated = None
-    if name in ("audit", "fit"):
+    if name in ("audit", "check", "fit"):
         generated = GeneratedOptions.of(registered_kinds())
     elif name == "types":
         model = type(typing_of.MODEL)
@@ -106,6 +107,20 @@ def types(
 ) -> None:
     """Find types of annotators."""
     typing_of.types(typing_of.TypesCommand(file, columns, model, fitting, options))
+
+
+TABLE_OR_RESULT = f"{FORMATS[:-1]}; or RESULT.nc, saved by `raters fit` or `raters audit`."
+
+
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=TABLE_OR_RESULT)],
+    columns: ColumnOptions,
+    model: ModelOptions,
+    fitting: FitOptions,
+    options: checking.CheckOptions,
+) -> None:
+    """Check a model by data that it replicates."""
+    checking.check(checking.CheckCommand(file, columns, model, fitting, options))
 
 
 def fit(
@@ -207,6 +222,7 @@ def _design_parameters() -> list[inspect.Parameter]:
 _COMMANDS: dict[str, Callable[..., None]] = {
     "audit": audit,
     "types": types,
+    "check": check,
     "fit": fit,
     "suggest": suggest,
     "simulate": simulate,

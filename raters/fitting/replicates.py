@@ -1,4 +1,4 @@
-"""Replicated answers: probabilities of the answers under each draw, given drawn classes, and answers
+"""Replicated answers: probabilities of answers under each draw, given drawn classes, and answers
 drawn from them."""
 
 from __future__ import annotations

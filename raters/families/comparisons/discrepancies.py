@@ -154,7 +154,7 @@ MENDS: dict[tuple[str, bool], tuple[tuple[type, str], ...]] = {
     ("agreement", True): (_FEATURES, _TYPES),
     ("agreement", False): (_COMPETENCE, _TYPES),
     ("competence", True): (_COMPETENCE, _TYPES),
-    ("judge_items", True): (_TYPES,),
+    ("judge_items", True): (_COMPETENCE, _TYPES),
     ("intransitivity", True): (_FEATURES, _TYPES),
 }
 
@@ -176,7 +176,7 @@ def _mend(name: str, program: Program[Any], is_high: bool) -> str:
 
 JUDGE_ITEMS = Discrepancy(
     "judge_items",
-    "share of pairs of votes of one annotator for or against one item alike, less its expectation",
+    "agreement of votes of one annotator about one item, less its expectation",
     _judge_items,
     "Single annotators favour or disfavour single items, vote after vote, beyond what {model} says",
 )
