@@ -79,7 +79,7 @@ def check(
     model: Model[Any],
     result: xr.DataTree,
     *,
-    draws: int = 1000,
+    replicates: int = 1000,
     seed: int = 0,
     level: float = 0.05,
     time: ArrayLike | None = None,
@@ -94,7 +94,7 @@ def check(
     model : Model
         The model that was fitted.
     result : xarray.DataTree
-    draws : int
+    replicates : int
         Number of replicated tables, each under a posterior draw. Where the result has fewer draws,
         each is used several times.
     seed : int
@@ -135,8 +135,8 @@ def check(
     Raises
     ------
     SettingError
-        When `result` was fitted with another model or has a single draw; when `draws` are too few
-        for any p-value to be below `level`; when the likelihood gives rows no probability.
+        When `result` was fitted with another model or has a single draw; when `replicates` are too
+        few for any p-value to be below `level`; when the likelihood gives rows no probability.
     DataError
         When `time` is not one number for each row.
 
@@ -148,9 +148,9 @@ def check(
     :math:`\tilde y \sim p(y \mid \theta, z)`. With new classes from the prevalence, residuals about
     the class of an item, which show that annotators share mistakes, could not be compared.
 
-    With n draws, :math:`p = (1 + \#\{T(\tilde y, \theta, z) \ge T(y, \theta, z)\}) / (1 + n)`, and
-    for discrepancies that count on both sides twice the smaller of the two. If the model is right,
-    and data come from its prior predictive distribution, :math:`P(p \le \alpha) \le 2 \alpha`
+    With n replicates, :math:`p = (1 + \#\{T(\tilde y, \theta, z) \ge T(y, \theta, z)\}) / (1 + n)`,
+    and for discrepancies that count on both sides twice the smaller of the two. If the model is
+    right, and data come from its prior predictive distribution, :math:`P(p \le \alpha) \le 2 \alpha`
     (Meng 1994), and far less where parameters have been fitted to what is measured.
     ``p_adjusted`` is Holm's adjustment of :math:`\min(1, 2p)`, so that some discrepancy has
     ``p_adjusted`` below `level` with probability `level` at most, if the draws are of the
@@ -170,11 +170,11 @@ def check(
     >>> import raters as rt
     >>> votes, _ = rt.datasets.crowd(num_items=8, num_annotators=10, num_votes=1500, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
-    >>> found = rt.check(rt.BTL(), result, draws=500)
+    >>> found = rt.check(rt.BTL(), result, replicates=500)
     >>> found.failed
     ['competence', 'judge_items']
     """
-    whole("draws", draws, least=2)
+    whole("replicates", replicates, least=2)
     share("level", level)
     program = program_of(model, result)
     check_several(result, "a check compares data that several draws replicate")
@@ -190,8 +190,10 @@ def check(
         else:
             measures[one.name] = prepared
     every = [one for one in own if one.name in measures]
-    _check_number(draws, level, len(every))
-    values = _values(layout, list(measures.values()), _some(program, result, draws, seed), seed)
+    _check_number(replicates, level, len(every))
+    values = _values(
+        layout, list(measures.values()), _some(program, result, replicates, seed), seed
+    )
     return _found(every, values, level, program, words, not_measured)
 
 
@@ -216,23 +218,23 @@ def _layout(program: Program[Any], time: ArrayLike | None) -> Layout:
     return Layout(Program(program.model, single(data)), times)
 
 
-def _check_number(draws: int, level: float, number: int) -> None:
+def _check_number(replicates: int, level: float, number: int) -> None:
     """Raise unless a p-value can be below the level."""
     least = int(np.ceil(4 * max(number, 1) / level)) - 1
-    if draws < least:
+    if replicates < least:
         raise SettingError(
-            parameter="draws",
-            value=draws,
+            parameter="replicates",
+            value=replicates,
             problem=f"leaves no p-value of {number} discrepancies below {level:g} together",
             expected=f"it must be at least {least}",
         )
 
 
-def _some(program: Program[Any], result: xr.DataTree, draws: int, seed: int) -> Values:
+def _some(program: Program[Any], result: xr.DataTree, number: int, seed: int) -> Values:
     """So many draws, some of them several times where there are fewer."""
-    values, sizes = draws_of(program, result, draws, seed)
-    total = min(sizes[0] * sizes[1], draws)
-    rows = np.arange(draws) % total
+    values, sizes = draws_of(program, result, number, seed)
+    total = min(sizes[0] * sizes[1], number)
+    rows = np.arange(number) % total
     return {name: value[rows] for name, value in values.items()}
 
 

@@ -38,9 +38,7 @@ _NUMBERS = ("observed", "replicated", "replicated_low", "replicated_high")
 class CheckOptions:
     """Options of the check and of its output."""
 
-    draws: Annotated[
-        int, option("Check", "--check-draws", min=2, help="Replicated tables to draw.")
-    ] = 1000
+    replicates: Annotated[int, option("Check", min=2, help="Replicated tables to draw.")] = 1000
     level: Annotated[
         float, option("Check", help="Largest probability of a failure if the model is right.")
     ] = 0.05
@@ -69,7 +67,7 @@ def check(request: CheckCommand) -> None:
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as cautions:
         model, result = _result(request, sure)
         found = rt.check(
-            model, result, draws=options.draws, seed=request.fit.seed, level=options.level
+            model, result, replicates=options.replicates, seed=request.fit.seed, level=options.level
         )
     summary = {
         "settings": {"file": request.file}
@@ -138,7 +136,8 @@ def _write(
     def write(folder: Path) -> None:
         outputs.to_netcdf(result, folder / "result.nc")
         tables.write_for_people(frame(found), folder / "checks.csv")
-        figures.checks(found).savefig(folder / "checks.png")
+        if found.draws.sizes["discrepancy"]:
+            figures.checks(found).savefig(folder / "checks.png")
         facts.write_json(summary, folder / "summary.json")
 
     with collected_warnings():

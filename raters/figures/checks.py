@@ -47,7 +47,7 @@ def checks(found: Check) -> Plots:
     >>> import raters as rt, raters.figures
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
-    >>> plots = rt.figures.checks(rt.check(rt.BTL(), result, draws=400))
+    >>> plots = rt.figures.checks(rt.check(rt.BTL(), result, replicates=400))
     >>> plots.get_viz("plot", discrepancy="agreement").get_title(loc="left")
     'agreement'
     """

@@ -198,7 +198,7 @@ def result():
 
 @pytest.fixture(scope="module")
 def found(result) -> rt.Check:
-    return rt.check(rt.BTL(), result, draws=500, time=np.arange(VOTES.num_rows))
+    return rt.check(rt.BTL(), result, replicates=500, time=np.arange(VOTES.num_rows))
 
 
 def test_the_table_has_each_discrepancy_and_prints(found):
@@ -216,7 +216,7 @@ def test_the_table_has_each_discrepancy_and_prints(found):
 
 
 def test_the_same_seed_gives_the_same_check(result):
-    one, same, other = (rt.check(rt.BTL(), result, draws=500, seed=seed) for seed in (1, 1, 2))
+    one, same, other = (rt.check(rt.BTL(), result, replicates=500, seed=seed) for seed in (1, 1, 2))
     assert one.table.identical(same.table)
     assert not one.table.identical(other.table)
 
@@ -237,7 +237,7 @@ def test_failures_name_the_model_that_mends_them():
     table = dict(zip(("winner", "loser", "who"), zip(*rows, strict=True), strict=True))
     data = rt.Comparisons.from_frame(table, winner="winner", loser="loser", annotator="who")
     result = rt.fit(rt.BTL(), data, rt.PGEM(draws=100), seed=0, progress=False)
-    found = rt.check(rt.BTL(), result, draws=500)
+    found = rt.check(rt.BTL(), result, replicates=500)
     assert "competence" in found.failed
     sentence = found.sentences[found.failed.index("competence")]
     assert "BTL predicts some annotators better" in sentence
@@ -257,8 +257,8 @@ def test_every_failure_has_a_sentence_for_every_model():
 
 
 def test_refusals(result):
-    with raises_about(SettingError, "draws"):
-        rt.check(rt.BTL(), result, draws=50)
+    with raises_about(SettingError, "replicates"):
+        rt.check(rt.BTL(), result, replicates=50)
     with raises_about(SettingError, "level"):
         rt.check(rt.BTL(), result, level=2.0)
     with raises_about(SettingError, "model"):

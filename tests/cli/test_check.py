@@ -76,7 +76,11 @@ def test_a_saved_result_is_checked_without_a_fit(found, tmp_path, capsys):
 def test_mistakes_cost_one_line_and_no_file(found, table, tmp_path, capsys):
     out = ("--out", tmp_path / "none")
     result = found / "result.nc"
-    assert "leave out" in refused(capsys, "check", result, "--model", "btl", *out)
-    assert "--check-draws" in refused(capsys, "check", result, "--check-draws", 20, *out)
-    assert "--level" in refused(capsys, "check", result, "--level", 3, *out)
-    assert not (tmp_path / "none").exists()
+    cases = {
+        "leave out": ("--model", "btl"),
+        "--replicates": ("--replicates", 20),
+        "--level": ("--level", 3),
+    }
+    for words, options in cases.items():
+        assert words in refused(capsys, tmp_path, "check", result, *options, *out)
+    assert "annotator" in refused(capsys, tmp_path, "check", table, "--annotator", "nobody", *out)

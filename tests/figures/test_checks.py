@@ -20,15 +20,12 @@ def check(number: int) -> rt.Check:
     coords = {"discrepancy": names, "title": ("discrepancy", titles)}
     drawn = rng.normal(size=(number, 200))
     observed = rng.normal(np.arange(number)[:, None], 0.1, size=(number, 200))
-    observed[0] = 3.0  # a value of the data alone
+    observed[:1] = 3.0  # a value of the data alone
     draws = {"observed": observed, "replicated": drawn}
     fails = np.arange(number) == number - 1
     return rt.Check(
         xr.Dataset(
-            {
-                "p_adjusted": ("discrepancy", np.full(number, 0.01)),
-                "fails": ("discrepancy", fails),
-            },
+            {"p_adjusted": ("discrepancy", np.full(number, 0.01)), "fails": ("discrepancy", fails)},
             coords,
         ),
         xr.Dataset({name: (("discrepancy", "draw"), x) for name, x in draws.items()}, coords),

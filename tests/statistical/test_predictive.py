@@ -126,7 +126,7 @@ QUIET = pytest.mark.filterwarnings(
 
 def checked(model: rt.Model, data: Any, seed: int = 0, **options: Any) -> rt.Check:
     result = rt.fit(model, data, BACKEND, seed=seed, progress=False, log_likelihood=False)
-    return rt.check(model, result, draws=500, seed=seed, **options)
+    return rt.check(model, result, replicates=500, seed=seed, **options)
 
 
 @pytest.mark.slow
