@@ -150,8 +150,9 @@ def check(
 
     With n replicates, :math:`p = (1 + \#\{T(\tilde y, \theta, z) \ge T(y, \theta, z)\}) / (1 + n)`,
     and for discrepancies that count on both sides twice the smaller of the two. If the model is
-    right, and data come from its prior predictive distribution, :math:`P(p \le \alpha) \le 2 \alpha`
-    (Meng 1994), and far less where parameters have been fitted to what is measured.
+    right, and data come from its prior predictive distribution,
+    :math:`P(p \le \alpha) \le 2 \alpha` (Meng 1994), and far less where parameters have been
+    fitted to what is measured.
     ``p_adjusted`` is Holm's adjustment of :math:`\min(1, 2p)`, so that some discrepancy has
     ``p_adjusted`` below `level` with probability `level` at most, if the draws are of the
     posterior. A discrepancy that does not fail has not shown that the model is right.

@@ -112,7 +112,7 @@ def with_groups(
     part = Program(model, votes_of(data)) if by == word else program
     # A word that is also an axis of names, as that of labels is, cannot be the axis of rows.
     row = by if by and by not in data.coords else data.row
-    writer = _Writer(part, result, row, next(iter(result["observed_data"].data_vars)))
+    writer = _Writer(part, result, row, str(next(iter(result["observed_data"].data_vars))))
     if by:
         tree["observed_data"] = writer.observed()
     if "posterior_predictive" in wanted:
@@ -182,7 +182,8 @@ class _Writer:
         return xr.Dataset({self.name: ((*lead, self.row), values)}, {**coords, **rows})
 
     def _lead(self) -> dict[str, np.ndarray]:
-        return {axis: self.result["posterior"][axis].values for axis in ("chain", "draw")}
+        posterior: Any = self.result["posterior"]
+        return {axis: posterior[axis].values for axis in ("chain", "draw")}
 
     def observed(self) -> xr.Dataset:
         """Outcomes of the rows."""
@@ -212,13 +213,13 @@ class _Writer:
         outcomes = values.pop(data.observed)
         values = identify(self.program.model, values, 1)
         lead = {"chain": [0], "draw": np.arange(draws)}
-        posterior = self.result["posterior"]
+        posterior: Any = self.result["posterior"]
         variables = {
             name: (("chain", "draw", *sites[name].dims), value[None])
             for name, value in values.items()
         }
         axes = {axis for site in sites.values() for axis in site.dims}
-        names = {axis: posterior[axis].values for axis in axes if axis in posterior.coords}
+        names = {axis: posterior.coords[axis].values for axis in axes & set(posterior.coords)}
         rows = self._outcomes(outcomes[None], "chain", "draw", **lead)
         return xr.Dataset(variables, lead | names), rows
 
