@@ -172,8 +172,8 @@ def check(
     >>> votes, _ = rt.datasets.crowd(num_items=8, num_annotators=10, num_votes=1500, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
     >>> found = rt.check(rt.BTL(), result, replicates=500)
-    >>> found.failed
-    ['competence', 'judge_items']
+    >>> "competence" in found.failed
+    True
     """
     whole("replicates", replicates, least=2)
     share("level", level)
