@@ -6,8 +6,10 @@ from raters.acquisition import Campaign, Candidates, Policy, suggest
 from raters.auditing.agreement import agreement
 from raters.auditing.audit import Audit, Costs, audit, drop
 from raters.auditing.calibration import Anchor, Calibration, calibrate
+from raters.checking.predictive import Check, check
 from raters.fitting.describe import describe
 from raters.fitting.fit import fit
+from raters.fitting.groups import with_groups
 from raters.fitting.predict import predict
 from raters.fitting.result import model_of
 from raters.fitting.scoring import log_likelihood
@@ -47,6 +49,7 @@ __all__ = [
     "Calibration",
     "Campaign",
     "Candidates",
+    "Check",
     "Comparisons",
     "ContextualBTL",
     "Costs",
@@ -76,6 +79,7 @@ __all__ = [
     "alignment",
     "audit",
     "calibrate",
+    "check",
     "checking",
     "cite",
     "datasets",
@@ -92,4 +96,5 @@ __all__ = [
     "simulate",
     "suggest",
     "testing",
+    "with_groups",
 ]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from raters.auditing.audit import Audit
     from raters.auditing.calibration import Calibration
+    from raters.checking.discrepancies import Discrepancy
     from raters.program import Program
 
 Form = Literal["name", "text", "whole", "number", "percent", "interval", "range"]
@@ -323,6 +324,9 @@ class Kind:
     sections : tuple of callable
         Parts that ``raters audit`` prints and a report adds, in this order: ``section(context)``
         gives a `Section`, or None where there is nothing to say.
+    discrepancies : tuple of raters.checking.discrepancies.Discrepancy
+        Measures of how far judgements are from a model, for `raters.check`. Without them, those
+        that make sense for every kind.
     needs : mapping
         Roles without which a model cannot be fitted, by its class, or by the name of its setting.
     name : str
@@ -342,6 +346,7 @@ class Kind:
     columns: tuple[Column, ...] = ()
     reason: Callable[[Mapping[str, Any]], str] | None = None
     sections: tuple[Callable[[AuditContext], Section | None], ...] = ()
+    discrepancies: tuple[Discrepancy, ...] = ()
     needs: Mapping[type[Model[Any]] | str, tuple[str, ...]] = field(default_factory=dict)
     name: str = ""
 
@@ -354,6 +359,7 @@ class Kind:
             )
         _check_fields(self.data)
         check_fields(self, readers=tuple, columns=tuple, sections=tuple, needs=Mapping, name=str)
+        check_fields(self, discrepancies=tuple)
         check_fields(self, questions=_MAYBE, quantities=_MAYBE, reason=_MAYBE)
         check_fields(self, calibrate=_MAYBE)
         check_fields(self, words=Words, threshold=float | None)

@@ -201,7 +201,7 @@ def test_command_lines_are_understood(page: Path, tables, monkeypatch) -> None:
 
 # Audits and fits use the quickest back-end here, and types fewer numbers of types: the lines are
 # tested, not the samplers.
-_QUICK = {name: ["--backend", "em"] for name in ("audit", "fit", "types")}
+_QUICK = {name: ["--backend", "em"] for name in ("audit", "check", "fit", "types")}
 # Commands that wait for answers, or for the export of another program.
 _NOT_RUN = (
     "raters campaign tell ",

@@ -27,6 +27,7 @@ COMMANDS = {
     "agreement": "Measure how often annotators agree, and how far beyond chance, without a model.",
     "types": "Find types of annotators who want different things: what each prefers, and who is of"
     " which.",
+    "check": "Find where a model does not fit the judgements, and which one would mend it.",
     "fit": "Fit a model and save the result, for `raters suggest` or for arviz.from_netcdf.",
     "suggest": "Say which questions, put to whom, would tell most of what is wanted.",
     "campaign": "Ask people, question by question: what to ask next, whom, and when to stop. No"

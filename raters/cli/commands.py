@@ -16,6 +16,7 @@ from raters.cli import agreement as agreeing
 from raters.cli import audit as auditing
 from raters.cli import campaign as campaigns
 from raters.cli import campaign_start as starting
+from raters.cli import check as checking
 from raters.cli import simulate as simulating
 from raters.cli import types as typing_of
 from raters.cli.app import COMMANDS, CONTEXT
@@ -52,7 +53,7 @@ def add_command(app: typer.Typer, name: str, arguments: Sequence[str]) -> None:
         app.add_typer(_campaign(), name=name)
         return
     generated = None
-    if name in ("agreement", "audit", "fit"):
+    if name in ("agreement", "audit", "check", "fit"):
         generated = GeneratedOptions.of(registered_kinds())
     elif name == "types":
         model = type(typing_of.MODEL)
@@ -112,6 +113,20 @@ def types(
 ) -> None:
     """Find types of annotators."""
     typing_of.types(typing_of.TypesCommand(file, columns, model, fitting, options))
+
+
+TABLE_OR_RESULT = f"{FORMATS[:-1]}; or RESULT.nc, saved by `raters fit` or `raters audit`."
+
+
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=TABLE_OR_RESULT)],
+    columns: ColumnOptions,
+    model: ModelOptions,
+    fitting: FitOptions,
+    options: checking.CheckOptions,
+) -> None:
+    """Check a model by data that it replicates."""
+    checking.check(checking.CheckCommand(file, columns, model, fitting, options))
 
 
 def fit(
@@ -214,6 +229,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "agreement": agreement,
     "audit": audit,
     "types": types,
+    "check": check,
     "fit": fit,
     "suggest": suggest,
     "simulate": simulate,

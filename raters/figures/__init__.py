@@ -1,4 +1,4 @@
-"""Figures of fits, audits, labels, types, campaigns and calibration.
+"""Figures of fits, audits, checks, labels, types, campaigns and calibration.
 
 Each function returns an ArviZ ``PlotCollection``: ``.savefig(path)`` saves it, ``.data`` is the
 dataset that is drawn, and ``.get_viz("figure")`` the Matplotlib figure, which is not registered
@@ -7,6 +7,7 @@ smaller.
 """
 
 from raters.figures.audits import auditor, competences, position_bias
+from raters.figures.checks import checks
 from raters.figures.curves import learning_curves, reliability
 from raters.figures.fits import ranks, rewards
 from raters.figures.labels import certainty, confusions
@@ -15,6 +16,7 @@ from raters.figures.types import profiles, responsibilities, weights
 __all__ = [
     "auditor",
     "certainty",
+    "checks",
     "competences",
     "confusions",
     "learning_curves",

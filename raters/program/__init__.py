@@ -4,6 +4,8 @@ densities."""
 from raters.program.densities import (
     answer_probs,
     class_probs,
+    left_out_log_probs,
+    left_out_responsibility,
     likelihood_of,
     log_joint,
     log_likelihoods,
@@ -25,6 +27,8 @@ __all__ = [
     "answer_probs",
     "class_probs",
     "inside",
+    "left_out_log_probs",
+    "left_out_responsibility",
     "likelihood_of",
     "log_joint",
     "log_likelihoods",

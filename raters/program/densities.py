@@ -175,6 +175,61 @@ def class_probs(model: Model[Any], data: Any, draws: Values) -> jax.Array:
     return probs
 
 
+def left_out_responsibility(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    r"""Probability of the class of each row's unit given the unit's other rows, under one draw.
+
+    Of a row with a count one judgement is left out, of one that is a sum of judgements all.
+
+    .. math:: p(z = k \mid y_{-m}, \theta) \propto p(z = k, y \mid \theta) / p(y_m \mid k, \theta)
+
+    Parameters
+    ----------
+    model : Model
+        Whose likelihood sums a class out.
+    data : Judgements
+    values : dict of str to array
+        One draw of each latent site.
+
+    Returns
+    -------
+    array, shape (row, class)
+    """
+    site = trace(model, data, values)[model.observed]
+    fn = site["fn"]
+    rest = fn.log_joint(site["value"])[fn.group] - row_log_probs(fn, site["value"])
+    shares: jax.Array = jax.nn.softmax(jnp.where(jnp.isnan(rest), -jnp.inf, rest), axis=-1)
+    return shares
+
+
+def left_out_log_probs(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    r"""Log-probability of each row given the other rows of its unit, under one draw.
+
+    Of a row with a count one judgement is left out, of one that is a sum of judgements all. Without
+    a class that is summed out, it is the log-probability of the row.
+
+    .. math:: \log p(y_m \mid y_{-m}, \theta)
+        = \log \sum_k p(z = k \mid y_{-m}, \theta) \, p(y_m \mid k, \theta)
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+        One draw of each latent site.
+
+    Returns
+    -------
+    array, shape (row,)
+    """
+    site = trace(model, data, values)[model.observed]
+    rows = row_log_probs(site["fn"], site["value"])
+    if rows.shape[1] == 1 and not isinstance(site["fn"], GroupedMixture):
+        return rows[:, 0]
+    share = left_out_responsibility(model, data, values)
+    log_probs: jax.Array = jax.nn.logsumexp(rows, axis=-1, b=share)
+    return log_probs
+
+
 def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array:
     r"""Probability of each answer to each question under one draw, given each class that the
     likelihood sums out.

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 import raters as rt
 from raters.acquisition.campaign import campaign as campaigns
 from raters.acquisition.campaign.journal import Journal
-from raters.cli import app, audit, outputs, types
+from raters.cli import app, audit, check, outputs, types
 from raters.fitting.result import as_tree
 from raters.fitting.storage import to_json
 from raters.inference.base import Draws
@@ -52,6 +53,10 @@ COMMANDS = {
                 *("responsibilities.png", "summary.json"),
             )
         ),
+    ),
+    "check": Command(
+        "check votes.csv --out out",
+        ("out/result.nc", "out/checks.csv", "out/checks.png", "out/summary.json"),
     ),
     "suggest": Command("suggest result.nc --out next.csv", ("next.csv",)),
     "simulate": Command("simulate --votes 50 --out drawn.csv", ("drawn.csv", "drawn-truth.json")),
@@ -108,6 +113,16 @@ def result() -> Any:
     return as_tree(program, Draws(values, {}), facts)
 
 
+def nothing_fails() -> rt.Check:
+    """A check of one discrepancy, which does not fail."""
+    columns = ("observed", "replicated", "replicated_low", "replicated_high", "p_value")
+    values = {name: ("discrepancy", [0.5]) for name in (*columns, "p_adjusted")}
+    coords = {"discrepancy": ["agreement"], "title": ("discrepancy", ["agreement"])}
+    table = xr.Dataset(values | {"fails": ("discrepancy", [False])}, coords)
+    draws = xr.Dataset({"observed": (("discrepancy", "draw"), [[0.5]])}, coords)
+    return rt.Check(table, draws, ())
+
+
 def compute_nothing(patch: pytest.MonkeyPatch, picture: bytes = b"a picture") -> None:
     """Let fits, figures and choices take no time."""
     fitted = result()
@@ -133,8 +148,10 @@ def compute_nothing(patch: pytest.MonkeyPatch, picture: bytes = b"a picture") ->
     patch.setattr(types, "annotator_table", lambda *_: table.assign(probability=1.0))
     patch.setattr(types, "_types", lambda *_: [])
     patch.setattr(types, "_print", lambda *_: print("types"))
+    figure = SimpleNamespace(savefig=draw)
+    patch.setattr(rt, "check", lambda *_, **__: nothing_fails())
+    patch.setattr(check.figures, "checks", lambda *_: figure)
     for name in ("profiles", "responsibilities"):
-        figure = SimpleNamespace(savefig=draw)
         patch.setattr(types.type_figures, name, lambda *_, figure=figure, **__: figure)
 
 

@@ -126,6 +126,30 @@ def test_a_result_is_read_again(case, model, result, tmp_path):
     assert rt.describe(model, case.data)
 
 
+# ---------------------------------------------------------------- checks
+
+
+def test_a_model_is_checked(case, model, result):
+    found = rt.check(model, result, replicates=500, time=np.arange(case.data.num_rows))
+    names = set(found.table["discrepancy"].values) | set(found.not_measured)
+    assert names == {"agreement", "judge_pairs", "competence", "judge_answers", "drift"}
+    assert {"competence", "judge_answers"} <= set(found.table["discrepancy"].values)
+    assert np.isfinite(found.table["observed"]).all()
+    assert case.data.judge in " ".join(found.table["title"].values)
+    rt.figures.checks(found)
+
+
+def test_groups_for_arviz(case, model, result):
+    word = case.kind.words.one
+    tree = rt.with_groups(model, result, by=word, draws=100)
+    (name,) = tree["observed_data"].data_vars
+    outcomes = tree["posterior_predictive"][name]
+    assert outcomes.shape[2:] == tree["observed_data"][name].shape == (case.data.num_judgements,)
+    assert set(np.unique(outcomes)) <= set(case.data.answers().tolist())
+    for group in ("log_likelihood", "log_prior", "prior"):
+        assert all(np.isfinite(values).all() for values in tree[group].data_vars.values())
+
+
 # ---------------------------------------------------------------- audits and reports
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import comparisons
 from raters.families.comparisons import position, sections
+from raters.families.comparisons.discrepancies import DISCREPANCIES
 from raters.judgements.comparisons import Comparisons
 from raters.kinds import Kind, Reader, Words, register
 from raters.models import comparisons as models
@@ -59,5 +60,6 @@ COMPARISONS = register(
         columns=sections.COLUMNS,
         reason=sections.reason,
         sections=(sections.ranking, position.bias, sections.change),
+        discrepancies=DISCREPANCIES,
     )
 )

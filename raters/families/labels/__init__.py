@@ -13,6 +13,7 @@ from raters.auditing import labels
 from raters.auditing.calibrated_labels import calibrate_labels
 from raters.errors import DataError
 from raters.families.labels import sections
+from raters.families.labels.discrepancies import DISCREPANCIES
 from raters.judgements.labels import Labels
 from raters.kinds import Kind, Reader, Words, register
 from raters.models import labels as models
@@ -104,5 +105,6 @@ LABELS = register(
         columns=sections.COLUMNS,
         reason=sections.reason,
         sections=(sections.items, sections.confusion, sections.change),
+        discrepancies=DISCREPANCIES,
     )
 )

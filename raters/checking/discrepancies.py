@@ -1,0 +1,378 @@
+"""Discrepancies between judgements and a model that make sense for every kind of judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from raters.judgements.names import plural
+from raters.program import Program
+
+# Pairs of judgements that are compared at most; of more, so many are chosen at random.
+_MOST_PAIRS = 100_000
+
+
+class Draw(NamedTuple):
+    """Answers, observed or replicated, beside their probabilities under one draw.
+
+    Attributes
+    ----------
+    counts, probs : array, shape (answer, row)
+        Number of judgements of each row with each answer, and the probability of the answer.
+    classes : int array, shape (unit,), or None
+        Drawn class of each unit of the likelihood, where it sums one out.
+    """
+
+    counts: Float[np.ndarray, "answer row"]
+    probs: Float[np.ndarray, "answer row"]
+    classes: Int[np.ndarray, " unit"] | None
+
+
+#: The value of a discrepancy of one draw.
+Measure = Callable[[Draw], float]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Judgements as discrepancies read them.
+
+    Parameters
+    ----------
+    program : Program
+        Of the model on judgements with one row each, or with one row for each sum.
+    time : array, shape (row,), optional
+        When each was made.
+    """
+
+    program: Program[Any]
+    time: Float[np.ndarray, " row"] | None = None
+
+    @property
+    def data(self) -> Any:
+        """The judgements."""
+        return self.program.data
+
+    @cached_property
+    def judge(self) -> Int[np.ndarray, " row"]:
+        """Code of the judge of each row."""
+        return np.asarray(self.data.codes(self.data.judge), np.int64)
+
+    @cached_property
+    def subject(self) -> Int[np.ndarray, " row"]:
+        """Number of what each row is about, whoever judges."""
+        return np.unique(self.data.about(), return_inverse=True)[1]
+
+    @cached_property
+    def number(self) -> Float[np.ndarray, " row"]:
+        """Number of judgements of each row."""
+        return np.asarray(self.data.weight, float)
+
+    @cached_property
+    def turned(self) -> Bool[np.ndarray, " row"]:
+        """True where a pair is given with the larger code first, so that its answers are the other
+        way round."""
+        if self.data.pair is None:
+            return np.zeros(self.data.num_rows, bool)
+        first, second = (np.asarray(getattr(self.data, side)) for side in self.data.pair)
+        return np.asarray(first > second)
+
+    def residuals(self, draw: Draw) -> Float[np.ndarray, "answer row"]:
+        """Counts less their expectation; of pairs, for the answer of the smaller code first.
+
+        Parameters
+        ----------
+        draw : Draw
+
+        Returns
+        -------
+        array, shape (answer, row)
+        """
+        own = draw.counts - self.number * draw.probs
+        turned: np.ndarray = np.where(self.turned, own[::-1], own)
+        return turned
+
+
+@dataclass(frozen=True)
+class Discrepancy:
+    """A number that measures in one way how far judgements are from a model.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"agreement"``.
+    title : str
+        What it measures and in which unit, for tables and figures.
+    prepare : callable
+        ``prepare(layout)`` gives the function of a `Draw` that measures, or the sentence why these
+        judgements cannot be measured.
+    high, low : str
+        Sentence on a model from which the observed value is above, or below, what it replicates.
+        Without `low`, only large values count against a model. In these and in `title` and the
+        sentence of `prepare`, ``{model}``, ``{judge}`` and ``{judges}`` stand for the name of the
+        model and for those who judge.
+    mend : callable, optional
+        ``mend(program, is_high)`` gives the sentence with the model that would mend it.
+    """
+
+    name: str
+    title: str
+    prepare: Callable[[Layout], Measure | str]
+    high: str
+    low: str = ""
+    mend: Callable[[Program[Any], bool], str] = lambda program, is_high: ""
+
+
+def words_of(program: Program[Any]) -> dict[str, str]:
+    """Words that stand for the braces in texts of discrepancies.
+
+    Parameters
+    ----------
+    program : Program
+
+    Returns
+    -------
+    dict of str to str
+    """
+    judge = program.data.judge
+    names = {"judge": judge.replace("_", " "), "judges": plural(judge).replace("_", " ")}
+    return names | {"model": type(program.model).__name__}
+
+
+def sums(
+    place: Int[np.ndarray, " row"], size: int, values: Float[np.ndarray, "answer row"]
+) -> Float[np.ndarray, "answer cell"]:
+    """Sums of rows by cell, for each answer.
+
+    Parameters
+    ----------
+    place : int array, shape (row,)
+        Cell of each row.
+    size : int
+        Number of cells.
+    values : array, shape (answer, row)
+
+    Returns
+    -------
+    array, shape (answer, cell)
+    """
+    return np.stack([np.bincount(place, row, size) for row in values])
+
+
+class _Cells(NamedTuple):
+    """Judgements of one judge about one subject, as a cell.
+
+    Attributes
+    ----------
+    place : int array, shape (row,)
+        Cell of each row.
+    judge, subject : int array, shape (cell,)
+    number : array, shape (cell,)
+        Judgements.
+    """
+
+    place: Int[np.ndarray, " row"]
+    judge: Int[np.ndarray, " cell"]
+    subject: Int[np.ndarray, " cell"]
+    number: Float[np.ndarray, " cell"]
+
+
+def _cells(layout: Layout) -> _Cells:
+    """Cells, sorted by subject."""
+    num_judges = len(layout.data.judges)
+    key, place = np.unique(layout.subject * num_judges + layout.judge, return_inverse=True)
+    return _Cells(place, key % num_judges, key // num_judges, np.bincount(place, layout.number))
+
+
+# ---------------------------------------------------------------- agreement about one subject
+
+
+def _agreement(layout: Layout) -> Measure | str:
+    """Mean product of residuals of two judges about one subject, which is the difference between
+    the share of pairs that agree and its expectation."""
+    cells = _cells(layout)
+    num_subjects = int(layout.subject.max(initial=-1)) + 1
+    total = np.bincount(cells.subject, cells.number, num_subjects)
+    num_pairs = (total**2).sum() - (cells.number**2).sum()
+    if num_pairs <= 0:
+        return "no two {judges} answered the same question"
+
+    def measure(draw: Draw) -> float:
+        own = sums(cells.place, len(cells.judge), layout.residuals(draw))
+        both = sums(cells.subject, num_subjects, own)
+        return float(((both**2).sum() - (own**2).sum()) / num_pairs)
+
+    return measure
+
+
+AGREEMENT = Discrepancy(
+    "agreement",
+    "share of pairs of {judges} who agree on one question, less its expectation",
+    _agreement,
+    "Two {judges} agree on the same question more often than {model} says",
+    "Two {judges} agree on the same question less often than {model} says",
+)
+
+
+# ---------------------------------------------------------------- pairs of judges
+
+
+def _judge_pairs(layout: Layout) -> Measure | str:
+    """Covariance of the agreement of a pair of judges about two subjects, as a signed standard
+    deviation: how much more some pairs agree, again and again, than others."""
+    cells = _cells(layout)
+    one, other = _pairs_within(cells.subject, np.random.default_rng(0))
+    low = np.minimum(cells.judge[one], cells.judge[other])
+    high = np.maximum(cells.judge[one], cells.judge[other])
+    _, pair = np.unique(low * len(layout.data.judges) + high, return_inverse=True)
+    number = np.bincount(pair) if len(pair) else np.zeros(0)
+    if not (number > 1).any():
+        return "no two {judges} answered two questions in common"
+    num_products = float((number * (number - 1)).sum())
+
+    def measure(draw: Draw) -> float:
+        own = sums(cells.place, len(cells.judge), layout.residuals(draw))
+        # Residuals of two answers are each other's negative.
+        few = own[:1] * np.sqrt(2) if len(own) == 2 else own
+        product = (few[:, one] * few[:, other]).sum(0)
+        product -= product.mean()
+        total = np.bincount(pair, product)
+        variance = ((total**2).sum() - (product**2).sum()) / num_products
+        return float(np.sign(variance) * np.sqrt(abs(variance)))
+
+    return measure
+
+
+def _pairs_within(
+    group: Int[np.ndarray, " cell"], rng: np.random.Generator
+) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+    """Places of the two members of each pair of one group, of sorted groups; some where there are
+    too many."""
+    size = np.bincount(group)
+    begin = np.cumsum(size) - size
+    ends = np.cumsum(size * (size - 1) // 2)
+    total = int(ends[-1]) if len(ends) else 0
+    chosen = np.arange(total)
+    if total > _MOST_PAIRS:
+        chosen = np.sort(rng.choice(total, _MOST_PAIRS, replace=False))
+    of = np.searchsorted(ends, chosen, side="right")
+    within = chosen - (ends[of] - size[of] * (size[of] - 1) // 2)
+    # The larger of the two is the row of a lower triangle.
+    larger = ((1 + np.sqrt(1 + 8.0 * within)) / 2).astype(np.int64)
+    larger -= larger * (larger - 1) // 2 > within
+    larger += larger * (larger + 1) // 2 <= within
+    return begin[of] + within - larger * (larger - 1) // 2, begin[of] + larger
+
+
+JUDGE_PAIRS = Discrepancy(
+    "judge_pairs",
+    "standard deviation between pairs of {judges} of their agreement beyond the model",
+    _judge_pairs,
+    "Some pairs of {judges} agree with one another more than others do, question after question,"
+    " beyond what {model} says",
+)
+
+
+# ---------------------------------------------------------------- single judges
+
+
+def _surprise(layout: Layout, draw: Draw) -> tuple[Float[np.ndarray, " row"], ...]:
+    """Log-probability of each row's answers less its expectation, and the variance of it."""
+    log_probs = np.log(np.maximum(draw.probs, 1e-9))
+    mean = (draw.probs * log_probs).sum(0)
+    variance = layout.number * ((draw.probs * log_probs**2).sum(0) - mean**2)
+    return (draw.counts * log_probs).sum(0) - layout.number * mean, variance
+
+
+def _judges(layout: Layout) -> Measure | str:
+    """Variance between judges of the log-probability of their answers, over what it would be if all
+    followed the model."""
+    num_judges = len(layout.data.judges)
+    if len(np.unique(layout.judge)) < 2:
+        return "there is one {judge} only"
+
+    def measure(draw: Draw) -> float:
+        surprise, variance = _surprise(layout, draw)
+        total = np.bincount(layout.judge, surprise, num_judges)
+        return float((total**2).sum() / max(variance.sum(), 1e-12))
+
+    return measure
+
+
+JUDGES = Discrepancy(
+    "competence",
+    "variance between {judges} of how well they are predicted, over the model's",
+    _judges,
+    "{model} predicts some {judges} better and others worse than it says",
+)
+
+
+def _answers_of_judges(layout: Layout) -> Measure | str:
+    """Variance of the number of each judge's answers (about each class, where the class is not the
+    judge's own), over what the model says."""
+    latent, size = layout.program.latent, len(layout.data.judges)
+    by_class = latent is not None and layout.program.has_truth
+    unit = np.asarray(layout.data.codes(layout.program.unit)) if by_class else None
+
+    def measure(draw: Draw) -> float:
+        place, num_cells = layout.judge, size
+        if unit is not None and latent is not None and draw.classes is not None:
+            place, num_cells = place * latent.size + draw.classes[unit], size * latent.size
+        own = sums(place, num_cells, draw.counts - layout.number * draw.probs)
+        variance = (layout.number * draw.probs * (1 - draw.probs)).sum()
+        return float((own**2).sum() / max(variance, 1e-12))
+
+    return measure
+
+
+ANSWERS_OF_JUDGES = Discrepancy(
+    "judge_answers",
+    "variance between {judges} of the number of each answer, over the model's",
+    _answers_of_judges,
+    "Single {judges} give some answers more often than {model} says",
+)
+
+
+# ---------------------------------------------------------------- time
+
+
+def _drift(layout: Layout) -> Measure | str:
+    """Slope along each judge's time of the log-probability of the answers, per standard deviation
+    of time."""
+    if layout.time is None:
+        return "no times were given"
+    num_judges = len(layout.data.judges)
+    votes = np.maximum(np.bincount(layout.judge, layout.number, num_judges), 1e-12)
+    rank = np.searchsorted(np.sort(layout.time), layout.time).astype(float)
+    mean = np.bincount(layout.judge, layout.number * rank, num_judges) / votes
+    centred = rank - mean[layout.judge]
+    spread = float((layout.number * centred**2).sum())
+    if spread == 0:
+        return "no {judge} has two times"
+    scale = np.sqrt(spread / layout.number.sum())
+
+    def measure(draw: Draw) -> float:
+        surprise, _ = _surprise(layout, draw)
+        return float((surprise * centred).sum() * scale / spread)
+
+    return measure
+
+
+DRIFT = Discrepancy(
+    "drift",
+    "change along a {judge}'s time of the log-probability of answers (nats per standard deviation)",
+    _drift,
+    "The answers of a {judge} follow {model} better later than at first",
+    "The answers of a {judge} follow {model} less well later than at first",
+    lambda program, is_high: (
+        "No model of the zoo changes along time: fit early and late judgements separately, with"
+        " data.rows(...), and compare the audits"
+    ),
+)
+
+#: Discrepancies of a kind of judgement that declares none.
+GENERIC = (AGREEMENT, JUDGE_PAIRS, JUDGES, ANSWERS_OF_JUDGES, DRIFT)

@@ -1,0 +1,353 @@
+"""Posterior predictive checks, with discrepancies that matter for judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from raters._validation import checked, share, whole
+from raters.checking.discrepancies import GENERIC, Discrepancy, Draw, Layout, Measure, words_of
+from raters.errors import DataError, SettingError
+from raters.fitting.draws import check_several
+from raters.fitting.replicates import answer_counts, probs_of_draws, replicated, single, source_rows
+from raters.fitting.result import draws_of, program_of
+from raters.kinds import kind_of
+from raters.model import Model, Values
+from raters.program import Program
+
+
+@dataclass(frozen=True)
+class Check:
+    """Posterior predictive checks, from `raters.check`.
+
+    Attributes
+    ----------
+    table : xarray.Dataset
+        One entry for each ``discrepancy``: ``observed``, the mean over draws of the value of the
+        data; ``replicated``, the mean of that of replicated data, with the interval
+        ``replicated_low`` to ``replicated_high``; ``p_value``, and ``p_adjusted``, that of all
+        discrepancies together; and ``fails``. ``table.to_dataframe()`` prints well.
+    draws : xarray.Dataset
+        ``observed`` and ``replicated``, each with the axes ``discrepancy`` and ``draw``.
+    sentences : tuple of str
+        For each discrepancy that fails, what fails and the model that would mend it.
+    not_measured : mapping of str to str
+        Reason, by the name of each discrepancy that the data cannot show.
+    level : float
+        Probability of failing anything if the model is right, at most.
+    model : str
+        The model, as it is written.
+    """
+
+    table: xr.Dataset
+    draws: xr.Dataset
+    sentences: tuple[str, ...]
+    not_measured: Mapping[str, str] = field(default_factory=dict)
+    level: float = 0.05
+    model: str = ""
+
+    @property
+    def failed(self) -> list[str]:
+        """Names of the discrepancies that fail."""
+        names: list[str] = self.table["discrepancy"].values[self.table["fails"].values].tolist()
+        return names
+
+    def __str__(self) -> str:
+        shown = ["observed", "replicated", "replicated_low", "replicated_high"]
+        frame = self.table[[*shown, "p_value", "p_adjusted"]].drop_vars("title").to_dataframe()
+        frame[shown] = frame[shown].map(lambda value: f"{value:.3g}")
+        return "\n".join([frame.round(4).to_string(), *self.remarks])
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences, or that nothing fails, and what was not measured."""
+        nothing = f"Nothing fails: {self.model} replicates these data in all that was measured."
+        lines = list(self.sentences) or [nothing]
+        return lines + [
+            f"Not measured: {name}, as {why}." for name, why in self.not_measured.items()
+        ]
+
+
+@checked
+def check(
+    model: Model[Any],
+    result: xr.DataTree,
+    *,
+    replicates: int = 1000,
+    seed: int = 0,
+    level: float = 0.05,
+    time: ArrayLike | None = None,
+) -> Check:
+    r"""Check a fitted model by data that it replicates.
+
+    Under each of many posterior draws, the answers to the questions of the data are drawn anew, and
+    discrepancies between data and model are measured in the observed and in the replicated answers.
+
+    Parameters
+    ----------
+    model : Model
+        The model that was fitted.
+    result : xarray.DataTree
+    replicates : int
+        Number of replicated tables, each under a posterior draw. Where the result has fewer draws,
+        each is used several times.
+    seed : int
+        For the replicated answers.
+    level : float
+        Largest probability of finding any failure if the model is right.
+    time : array, shape (row,), optional
+        When each row of the fitted data was made, as numbers, to check for drift. Containers keep
+        no times, and by default put equal rows together: read the table with ``aggregate=False``.
+        Rows of comparisons are then those of the table; rows of labels are sorted by item, stably.
+
+    Returns
+    -------
+    Check
+        Of comparisons, it has
+
+        - ``agreement``: of pairs of votes of two annotators on one pair of items, the share that
+          agree, less its expectation;
+        - ``competence``: the variance between annotators of how well their votes are predicted (of
+          the log-probability of the votes less its expectation), over what the model says;
+        - ``judge_items``: of pairs of votes of one annotator on one item, the share that are
+          alike, for or against it, less its expectation;
+        - ``intransitivity``: the share of cycles among three items, by majority of the votes;
+        - ``position``: the share of votes for what was shown first, less its expectation, where the
+          order of presentation is known;
+        - ``drift``, where times are given: the change along each annotator's time of the
+          log-probability of the votes.
+
+        Of labels, ``agreement`` on one item, ``competence``, ``drift``, and
+
+        - ``judge_pairs``: the standard deviation between pairs of annotators of their agreement
+          beyond the model, on item after item;
+        - ``judge_answers``: the variance of the number of each annotator's labels of each
+          class, over what the model says.
+
+        Other kinds have those of labels, and what their `raters.Kind` declares.
+
+    Raises
+    ------
+    SettingError
+        When `result` was fitted with another model or has a single draw; when `replicates` are too
+        few for any p-value to be below `level`; when the likelihood gives rows no probability.
+    DataError
+        When `time` is not one number for each row.
+
+    Notes
+    -----
+    A discrepancy :math:`T(y, \theta, z)` may depend on parameters and on latent classes z (true
+    classes of items, types of annotators). Classes are drawn from
+    :math:`p(z \mid y, \theta)`, and the replicated data are of the same class:
+    :math:`\tilde y \sim p(y \mid \theta, z)`. With new classes from the prevalence, residuals about
+    the class of an item, which show that annotators share mistakes, could not be compared.
+
+    With n replicates, :math:`p = (1 + \#\{T(\tilde y, \theta, z) \ge T(y, \theta, z)\}) / (1 + n)`,
+    and for discrepancies that count on both sides twice the smaller of the two. If the model is
+    right, and data come from its prior predictive distribution,
+    :math:`P(p \le \alpha) \le 2 \alpha` (Meng 1994), and far less where parameters have been
+    fitted to what is measured.
+    ``p_adjusted`` is Holm's adjustment of :math:`\min(1, 2p)`, so that some discrepancy has
+    ``p_adjusted`` below `level` with probability `level` at most, if the draws are of the
+    posterior. A discrepancy that does not fail has not shown that the model is right.
+
+    References
+    ----------
+    Gelman, A., Meng, X.-L. and Stern, H. (1996). Posterior predictive assessment of model fitness
+    via realized discrepancies. Statistica Sinica 6, 733–807. Meng, X.-L. (1994). Posterior
+    predictive p-values. Annals of Statistics 22, 1142–1160. Holm, S. (1979). A simple sequentially
+    rejective multiple test procedure. Scandinavian Journal of Statistics 6, 65–70.
+
+    Examples
+    --------
+    A model of equally competent annotators, for a crowd in which some guess:
+
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.crowd(num_items=8, num_annotators=10, num_votes=1500, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
+    >>> found = rt.check(rt.BTL(), result, replicates=500)
+    >>> "competence" in found.failed
+    True
+    """
+    whole("replicates", replicates, least=2)
+    share("level", level)
+    program = program_of(model, result)
+    check_several(result, "a check compares data that several draws replicate")
+    layout = _layout(program, time)
+    words = words_of(program)
+    measures: dict[str, Measure] = {}
+    not_measured: dict[str, str] = {}
+    own: tuple[Discrepancy, ...] = kind_of(program.data).discrepancies or GENERIC
+    for one in own:
+        prepared = one.prepare(layout)
+        if isinstance(prepared, str):
+            not_measured[one.name] = prepared.format(**words)
+        else:
+            measures[one.name] = prepared
+    every = [one for one in own if one.name in measures]
+    _check_number(replicates, level, len(every))
+    values = _values(
+        layout, list(measures.values()), _some(program, result, replicates, seed), seed
+    )
+    return _found(every, values, level, program, words, not_measured)
+
+
+def _layout(program: Program[Any], time: ArrayLike | None) -> Layout:
+    """The data, one row for each judgement or sum, and their times."""
+    data = program.data
+    times = None
+    if time is not None:
+        try:
+            times = np.asarray(time, float)
+        except (TypeError, ValueError):
+            times = np.asarray(np.nan)
+        if times.shape != (data.num_rows,) or not np.isfinite(times).all():
+            raise DataError(
+                parameter="time",
+                value=time,
+                problem="is not one number for each row of the fitted data",
+                expected=f"give an array of {data.num_rows} numbers, in the order of the rows"
+                " (read with aggregate=False)",
+            )
+        times = times[source_rows(data)]
+    return Layout(Program(program.model, single(data)), times)
+
+
+def _check_number(replicates: int, level: float, number: int) -> None:
+    """Raise unless a p-value can be below the level."""
+    least = int(np.ceil(4 * max(number, 1) / level)) - 1
+    if replicates < least:
+        raise SettingError(
+            parameter="replicates",
+            value=replicates,
+            problem=f"leaves no p-value of {number} discrepancies below {level:g} together",
+            expected=f"it must be at least {least}",
+        )
+
+
+def _some(program: Program[Any], result: xr.DataTree, number: int, seed: int) -> Values:
+    """So many draws, some of them several times where there are fewer."""
+    values, sizes = draws_of(program, result, number, seed)
+    total = min(sizes[0] * sizes[1], number)
+    rows = np.arange(number) % total
+    return {name: value[rows] for name, value in values.items()}
+
+
+def _values(
+    layout: Layout, measures: list[Measure], draws: Values, seed: int
+) -> Float[np.ndarray, "2 discrepancy draw"]:
+    """Values of the discrepancies in observed and in replicated answers."""
+    rng = np.random.default_rng(seed)
+    observed, data = answer_counts(layout.data), layout.data
+    table = []
+    for probs, classes in probs_of_draws(layout.program, draws, seed):
+        drawn = replicated(probs, layout.number, data.summed, rng)
+        both = (Draw(counts, probs, classes) for counts in (observed, drawn))
+        table.append([[measure(one) for measure in measures] for one in both])
+    return np.asarray(table, float).transpose(1, 2, 0)
+
+
+def _p_value(values: Float[np.ndarray, "2 draw"], two_sided: bool) -> tuple[float, bool]:
+    """p-value, and whether the observed value is above the replicated ones."""
+    observed, drawn = values
+    # Values that are equal but for rounding are equal.
+    slack = 1e-9 * (1 + np.abs(observed))
+    above, below = (
+        (1 + int(beyond.sum())) / (1 + len(observed))
+        for beyond in (drawn >= observed - slack, drawn <= observed + slack)
+    )
+    if not two_sided:
+        return above, True
+    return min(1.0, 2 * min(above, below)), above <= below
+
+
+def holm(p_values: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
+    """Holm's adjustment of p-values, for all tests together.
+
+    Parameters
+    ----------
+    p_values : array, shape (test,)
+
+    Returns
+    -------
+    array, shape (test,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from raters.checking.predictive import holm
+    >>> holm(np.array([0.01, 0.5, 0.02])).round(3).tolist()
+    [0.03, 0.5, 0.04]
+    """
+    order = np.argsort(p_values, kind="stable")
+    factors = np.arange(len(p_values), 0, -1)
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(factors * p_values[order]))
+    return adjusted
+
+
+def _found(
+    every: list[Discrepancy],
+    values: Float[np.ndarray, "2 discrepancy draw"],
+    level: float,
+    program: Program[Any],
+    words: Mapping[str, str],
+    not_measured: Mapping[str, str],
+) -> Check:
+    """Tables and sentences."""
+    names, (observed, drawn) = [one.name for one in every], values
+    pairs = [_p_value(values[:, row], bool(one.low)) for row, one in enumerate(every)]
+    p_value = np.array([p for p, _ in pairs])
+    p_adjusted = holm(np.minimum(1, 2 * p_value))
+    low, high = np.quantile(drawn, (0.025, 0.975), axis=1)
+    columns = {
+        "observed": observed.mean(1),
+        "replicated": drawn.mean(1),
+        "replicated_low": low,
+        "replicated_high": high,
+        "p_value": p_value,
+        "p_adjusted": p_adjusted,
+        "fails": p_adjusted <= level,
+    }
+    coords = {
+        "discrepancy": names,
+        "title": ("discrepancy", [one.title.format(**words) for one in every]),
+    }
+    table = xr.Dataset({name: ("discrepancy", each) for name, each in columns.items()}, coords)
+    both = {"observed": observed, "replicated": drawn}
+    draws = xr.Dataset(
+        {name: (("discrepancy", "draw"), each) for name, each in both.items()}, coords
+    )
+    sentences = tuple(
+        _sentence(one, table.isel(discrepancy=row), pairs[row][1], program, words)
+        for row, one in enumerate(every)
+        if columns["fails"][row]
+    )
+    return Check(table, draws, sentences, dict(not_measured), level, repr(program.model))
+
+
+def _sentence(
+    one: Discrepancy,
+    row: xr.Dataset,
+    is_high: bool,
+    program: Program[Any],
+    words: Mapping[str, str],
+) -> str:
+    """What fails, with its numbers, and what would mend it."""
+    what = (one.high if is_high else one.low).format(**words)
+    numbers = [float(row[name]) for name in ("observed", "replicated_low", "replicated_high")]
+    observed, low, high = (f"{number:.3g}" for number in numbers)
+    text = f"{what} ({one.name}: {observed} observed, {low} to {high} replicated; p ="
+    text += f" {float(row['p_adjusted']):.2g} for all checks together)."
+    mend = one.mend(program, is_high)
+    return (
+        f"{text} {mend[0].upper() + mend[1:] if not mend.startswith('rt.') else mend}."
+        if mend
+        else text
+    )

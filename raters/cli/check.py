@@ -1,0 +1,162 @@
+"""The command ``raters check``: where a model does not fit the judgements, and which one would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import xarray as xr
+from rich.markup import escape
+
+import raters as rt
+from raters import _validation, figures
+from raters.cli import console, outputs, tables
+from raters.cli.fitting import (
+    backend_of,
+    check_features,
+    check_needs,
+    collected_warnings,
+    model_of,
+    read_result,
+)
+from raters.cli.options import ColumnOptions, FitOptions, Force, ModelOptions, option, settings
+from raters.cli.reading import read, source_of
+from raters.errors import SettingError
+from raters.fitting.result import data_of
+from raters.fitting.result import model_of as fitted_model
+from raters.model import Model
+from raters.program import Program
+from raters.reporting import facts
+
+_NUMBERS = ("observed", "replicated", "replicated_low", "replicated_high")
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """Options of the check and of its output."""
+
+    replicates: Annotated[int, option("Check", min=2, help="Replicated tables to draw.")] = 1000
+    level: Annotated[
+        float, option("Check", help="Largest probability of a failure if the model is right.")
+    ] = 0.05
+    out: Annotated[
+        Path, option(None, help="Folder for result.nc, a table and a figure.", metavar="DIR")
+    ] = Path("raters-check")
+    force: Force = False
+
+
+@dataclass(frozen=True)
+class CheckCommand:
+    """Everything that was asked of a check."""
+
+    file: Path
+    columns: ColumnOptions
+    model: ModelOptions
+    fit: FitOptions
+    check: CheckOptions
+
+
+def check(request: CheckCommand) -> None:
+    """Fit unless the file is a result, check; write everything, then print it."""
+    options = request.check
+    _validation.share("level", options.level)
+    sure = ("result.nc", "summary.json", "checks.csv", "checks.png")
+    with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as cautions:
+        model, result = _result(request, sure)
+        found = rt.check(
+            model, result, replicates=options.replicates, seed=request.fit.seed, level=options.level
+        )
+    summary = {
+        "settings": {"file": request.file}
+        | settings(request.columns, request.model, request.fit, options),
+        "model": repr(model),
+        "data": facts.data_facts(data_of(result)),
+        "versions": facts.versions(),
+        "fit": facts.fit_facts(result),
+        "checks": frame(found),
+        "failed": found.failed,
+        "sentences": list(found.sentences),
+        "not_measured": dict(found.not_measured),
+        "warnings": cautions,
+    }
+    written = _write(options, result, found, summary)
+    with outputs.already(note := f"wrote {', '.join(written)} to {options.out}"):
+        _print(found)
+    request.fit.note(note)
+
+
+def _result(request: CheckCommand, sure: tuple[str, ...]) -> tuple[Model[Any], xr.DataTree]:
+    """The saved result, or a fit to the table."""
+    where = request.check
+    if request.file.suffix == ".nc":
+        if request.columns.given or request.model.model or request.model.given:
+            raise SettingError(
+                f"{str(request.file)!r} is a saved result, which has its data and its model; leave"
+                " out the options of columns and models"
+            )
+        outputs.check_writable(where.out, folder=True, force=where.force, names=sure)
+        result = read_result(request.file)
+        return fitted_model(result), result
+    source = source_of(request.file, request.columns)
+    model = model_of(request.model, source.kind, source.described)
+    backend = backend_of(request.fit, model)
+    check_needs(model, source.kind, source.options)
+    outputs.check_writable(where.out, folder=True, force=where.force, names=sure)
+    table = read(source)
+    check_features(Program(model, table.data), source.options)
+    request.fit.note(*table.notes)
+    fitting = request.fit
+    return model, rt.fit(model, table.data, backend, seed=fitting.seed, progress=fitting.bars)
+
+
+def frame(found: rt.Check) -> pd.DataFrame:
+    """The table of a check, with one row for each discrepancy.
+
+    Parameters
+    ----------
+    found : Check
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``discrepancy``, those of `raters.Check`, and ``meaning``.
+    """
+    table = found.table.to_dataframe().reset_index()
+    return table.rename(columns={"title": "meaning"})
+
+
+def _write(
+    options: CheckOptions, result: xr.DataTree, found: rt.Check, summary: Mapping[str, Any]
+) -> list[str]:
+    """Everything into the folder, or nothing; gives the names of the files."""
+
+    def write(folder: Path) -> None:
+        outputs.to_netcdf(result, folder / "result.nc")
+        tables.write_for_people(frame(found), folder / "checks.csv")
+        if found.draws.sizes["discrepancy"]:
+            figures.checks(found).savefig(folder / "checks.png")
+        facts.write_json(summary, folder / "summary.json")
+
+    with collected_warnings():
+        return outputs.write_folder(options.out, write, force=options.force)
+
+
+def _print(found: rt.Check) -> None:
+    out = console.Output()
+    grid = console.new_grid(f"Checks of {escape(found.model)}")
+    grid.add_column("discrepancy", no_wrap=True)
+    for heading in ("observed", "replicated", "95% interval", "p of all"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    grid.add_column("verdict", no_wrap=True)
+    for row in frame(found).to_dict("records"):
+        observed, mean, low, high = (f"{row[name]:.3g}" for name in _NUMBERS)
+        verdict = "[bold red]fails[/]" if row["fails"] else "[green]holds[/]"
+        numbers = (observed, mean, f"{low}…{high}", f"{row['p_adjusted']:.2g}")
+        grid.add_row(str(row["discrepancy"]).replace("_", " "), *numbers, verdict)
+    out.print(grid)
+    out.print()
+    for line in found.remarks:
+        out.print(escape(line), highlight=False)

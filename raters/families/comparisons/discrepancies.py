@@ -1,0 +1,198 @@
+"""Discrepancies between comparisons and a model, and the models that mend them."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Int
+
+from raters.checking.discrepancies import (
+    AGREEMENT,
+    DRIFT,
+    JUDGES,
+    Discrepancy,
+    Draw,
+    Layout,
+    Measure,
+)
+from raters.models.comparisons import ContextualBTL, ExtendedBTL, MixtureBTL
+from raters.program import Program
+
+# Triads that are looked at; of more, so many are drawn at random.
+_MOST_TRIADS = 50_000
+_TRIES = 20
+
+
+# ---------------------------------------------------------------- annotator × item
+
+
+def _judge_items(layout: Layout) -> Measure | str:
+    """Mean product of residuals of one annotator in two votes on one item, as a difference between
+    shares of agreeing pairs."""
+    data = layout.data
+    num_items = len(data.items)
+    base = layout.judge * num_items
+    cells = [np.unique(base + np.asarray(side, np.int64)) for side in (data.first, data.second)]
+    known = np.union1d(*cells)
+    one, other = (
+        np.searchsorted(known, base + np.asarray(side)) for side in (data.first, data.second)
+    )
+    both = np.concatenate([one, other])
+    votes = np.bincount(both, np.tile(layout.number, 2), len(known))
+    num_pairs = (votes * (votes - 1)).sum()
+    if num_pairs <= 0:
+        return "no annotator voted twice on an item"
+
+    def measure(draw: Draw) -> float:
+        residual = draw.counts[0] - layout.number * draw.probs[0]
+        squares = draw.counts[0] * draw.probs[1] ** 2 + draw.counts[1] * draw.probs[0] ** 2
+        total = np.bincount(both, np.concatenate([residual, -residual]), len(known))
+        return float(2 * ((total**2).sum() - 2 * squares.sum()) / num_pairs)
+
+    return measure
+
+
+# ---------------------------------------------------------------- intransitivity
+
+
+class _Triads(NamedTuple):
+    """Three items, each two of which were compared.
+
+    Attributes
+    ----------
+    place : int array, shape (row,)
+        Number of the pair of each row.
+    num_pairs : int
+    pairs : int array, shape (3, triad)
+        Numbers of the pairs (a, b), (b, c) and (a, c), codes ascending.
+    """
+
+    place: Int[np.ndarray, " row"]
+    num_pairs: int
+    pairs: Int[np.ndarray, "3 triad"]
+
+
+def _triads(data: Any) -> _Triads:
+    """All triads, or many drawn at random."""
+    first, second = np.asarray(data.first, np.int64), np.asarray(data.second, np.int64)
+    low, high, size = np.minimum(first, second), np.maximum(first, second), len(data.items)
+    key, place = np.unique(low * size + high, return_inverse=True)
+    low, high = key // size, key % size
+    graph = scipy.sparse.csr_array((np.ones(len(key)), (low, high)), (size, size))
+    degree = np.diff(graph.indptr)
+    rng = np.random.default_rng(0)
+    # Two pairs (a, b) and (a, c) with the smallest item in common, whose (b, c) may be there too.
+    wedges = degree * (degree - 1) // 2
+    if wedges.sum() <= _TRIES * _MOST_TRIADS:
+        parts = [
+            np.stack(np.triu_indices(count, 1)) + begin
+            for count, begin in zip(degree, graph.indptr, strict=False)
+            if count > 1
+        ]
+        one, other = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0), np.int64)
+    else:
+        of = rng.choice(size, _TRIES * _MOST_TRIADS, p=wedges / wedges.sum())
+        one = rng.integers(degree[of])
+        other = (one + rng.integers(1, degree[of])) % degree[of]
+        one, other = graph.indptr[of] + np.sort(np.stack([one, other]), axis=0)
+    third = high[one] * size + high[other]
+    found = np.searchsorted(key, third)
+    closed = key[np.minimum(found, len(key) - 1)] == third
+    pairs = np.unique(np.stack([one, found, other])[:, closed], axis=1)
+    if pairs.shape[1] > _MOST_TRIADS:
+        pairs = pairs[:, np.sort(rng.choice(pairs.shape[1], _MOST_TRIADS, replace=False))]
+    return _Triads(place, len(key), pairs)
+
+
+def _intransitivity(layout: Layout) -> Measure | str:
+    """Share of cycles among the triads of items that majorities of votes decide."""
+    triads = _triads(layout.data)
+    if triads.pairs.shape[1] == 0:
+        return "no three items were compared with one another"
+
+    def measure(draw: Draw) -> float:
+        lead = np.where(layout.turned, -1, 1) * (draw.counts[0] - draw.counts[1])
+        side = np.sign(np.bincount(triads.place, lead, triads.num_pairs))
+        one, two, across = side[triads.pairs]
+        decided = (one != 0) & (two != 0) & (across != 0)
+        return float(((one == two) & (one == -across) & decided).sum() / max(decided.sum(), 1))
+
+    return measure
+
+
+# ---------------------------------------------------------------- position
+
+
+def _position(layout: Layout) -> Measure | str:
+    """Share of votes for what was shown first, less its expectation."""
+    if not layout.data.ordered:
+        return "it is not known which item was shown first"
+    total = layout.number.sum()
+
+    def measure(draw: Draw) -> float:
+        return float((draw.counts[0] - layout.number * draw.probs[0]).sum() / total)
+
+    return measure
+
+
+# ---------------------------------------------------------------- models that mend
+
+
+_FEATURES = (ContextualBTL, "rt.ContextualBTL() has features of items, or of the two sides")
+_TYPES = (MixtureBTL, "rt.MixtureBTL() has types of annotators, each with its own rewards")
+_COMPETENCE = (
+    ExtendedBTL,
+    'rt.ExtendedBTL(competence="signed") has a competence of each annotator',
+)
+#: What would mend each discrepancy, in the order in which to try it: the model that has what others
+#: lack, and the sentence. A model that was fitted is left out.
+MENDS: dict[tuple[str, bool], tuple[tuple[type, str], ...]] = {
+    ("agreement", True): (_FEATURES, _TYPES),
+    ("agreement", False): (_COMPETENCE, _TYPES),
+    ("competence", True): (_COMPETENCE, _TYPES),
+    ("judge_items", True): (_COMPETENCE, _TYPES),
+    ("intransitivity", True): (_FEATURES, _TYPES),
+}
+
+
+def _mend(name: str, program: Program[Any], is_high: bool) -> str:
+    """Sentence with the models that would mend a discrepancy of the fitted model."""
+    model = program.model
+    if name == "position":
+        own = type(model).__name__ if hasattr(model, "position_bias") else "ExtendedBTL"
+        is_known = getattr(model, "position_bias", False)
+        return "" if is_known else f"rt.{own}(position_bias=True) learns what the place is worth"
+    texts = [text for kind, text in MENDS[name, is_high] if not isinstance(model, kind)]
+    if isinstance(model, ExtendedBTL) and model.competence != "signed" and name == "competence":
+        texts.insert(0, 'rt.ExtendedBTL(competence="signed") lets competences be negative')
+    if isinstance(model, MixtureBTL):
+        texts.append(f"rt.MixtureBTL(num_types={model.num_types + 1}) has one type more")
+    return "; ".join(texts)
+
+
+JUDGE_ITEMS = Discrepancy(
+    "judge_items",
+    "agreement of votes of one annotator about one item, less its expectation",
+    _judge_items,
+    "Single annotators favour or disfavour single items, vote after vote, beyond what {model} says",
+)
+INTRANSITIVITY = Discrepancy(
+    "intransitivity",
+    "share of cycles among three items, by majority of the votes",
+    _intransitivity,
+    "Majorities of three items form more cycles than {model} says",
+)
+POSITION = Discrepancy(
+    "position",
+    "share of votes for what was shown first, less its expectation",
+    _position,
+    "What is shown first wins more often than {model} says",
+    "What is shown first wins less often than {model} says",
+)
+
+_OWN = (AGREEMENT, JUDGES, JUDGE_ITEMS, INTRANSITIVITY, POSITION)
+DISCREPANCIES = (*(dataclasses.replace(one, mend=partial(_mend, one.name)) for one in _OWN), DRIFT)

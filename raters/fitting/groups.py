@@ -1,0 +1,280 @@
+"""Groups of a result that ArviZ's plots look for, on request."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Any, Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, Key
+from numpyro import handlers
+
+from raters._validation import checked, one_of, whole
+from raters.fitting.replicates import answer_counts, probs_of_draws, replicated
+from raters.fitting.result import draws_of, pointwise, program_of
+from raters.judgements.base import Judgements
+from raters.kinds import kind_of
+from raters.model import Model, Values, identify
+from raters.program import Program, left_out_log_probs, trace
+
+Group = Literal["posterior_predictive", "prior", "prior_predictive", "log_prior", "log_likelihood"]
+
+
+@checked
+def with_groups(
+    model: Model[Any],
+    result: xr.DataTree,
+    *groups: Group,
+    seed: int = 0,
+    draws: int = 1000,
+    by: str | None = None,
+) -> xr.DataTree:
+    r"""The result with further groups, which ArviZ's plots of predictions, priors and sensitivity
+    need.
+
+    Parameters
+    ----------
+    model : Model
+        The model that was fitted.
+    result : xarray.DataTree
+    *groups : {"posterior_predictive", "prior", "prior_predictive", "log_prior", "log_likelihood"}
+        By default all of them.
+    seed : int
+        For what is drawn.
+    draws : int
+        Number of draws of the prior.
+    by : str, optional
+        What outcomes and log-likelihoods are of, also in ``observed_data``: single judgements, by
+        the kind's word for one (``"vote"``, ``"label"``), or rows of the data, by their axis
+        (``"comparison"``: of equal votes put together, their sum). By default outcomes are those of
+        the rows, and log-likelihoods those of the unit of the likelihood.
+
+    Returns
+    -------
+    xarray.DataTree
+        A copy with
+
+        - ``posterior_predictive``: outcomes drawn under each posterior draw, for the same items and
+          annotators: a latent class is drawn from its posterior under the draw;
+        - ``prior``: draws of each site, identified as those of the posterior are;
+        - ``prior_predictive``: outcomes drawn under each of them;
+        - ``log_prior``: log prior density of each site under each posterior draw;
+        - ``log_likelihood``: as `raters.log_likelihood` gives it.
+
+    Raises
+    ------
+    SettingError
+        When a group is none of these, `by` is neither single judgements nor rows, or `result` was
+        fitted with another model.
+
+    Notes
+    -----
+    Labels of one item share its class, which the likelihood sums out, so it has no factor for each.
+    With `by`, log-likelihoods are those that leaving out one judgement (or row) asks for,
+    :math:`\log p(y_m \mid y_{-m}, \theta)` given the others of its unit, and outcomes are drawn
+    from the same distribution: what ``arviz.loo`` and ``arviz.plot_loo_pit`` need. They do not sum
+    to the log-likelihood of the data, whose sum ``arviz.plot_psense_dist`` takes: use the groups
+    without `by` there. Where the likelihood is a product over rows, as of `BTL`, both are the same
+    but for a constant. `raters.check` measures in data drawn jointly.
+
+    With `by`, the result has other observed data than were fitted: it is for ArviZ, and verbs of
+    raters take the result itself.
+
+    References
+    ----------
+    Bürkner, P.-C., Gabry, J. and Vehtari, A. (2021). Efficient leave-one-out cross-validation for
+    Bayesian non-factorized normal and Student-t models. Computational Statistics 36, 1243–1261.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
+    >>> more = rt.with_groups(rt.BTL(), result, "posterior_predictive", "log_likelihood", by="vote")
+    >>> more["posterior_predictive"]["outcome"].sizes["vote"]
+    200
+
+    ``arviz.plot_loo_pit(more)`` draws them.
+    """
+    for group in groups:
+        one_of("groups", group, get_args(Group))
+    whole("draws", draws, least=2)
+    program = program_of(model, result)
+    data = program.data
+    word = kind_of(data).words.one
+    if by is not None:
+        one_of("by", by, dict.fromkeys((word, data.row)))
+    wanted, tree = set(groups or get_args(Group)), result.copy()
+    part = Program(model, votes_of(data)) if by == word else program
+    # A word that is also an axis of names, as that of labels is, cannot be the axis of rows.
+    row = by if by and by not in data.coords else data.row
+    writer = _Writer(part, result, row, str(next(iter(result["observed_data"].data_vars))))
+    if by:
+        tree["observed_data"] = writer.observed()
+    if "posterior_predictive" in wanted:
+        tree["posterior_predictive"] = writer.predictive(seed, left_out=by is not None)
+    if wanted & {"prior", "prior_predictive"}:
+        prior, outcomes = writer.prior(seed, draws)
+        fresh = {"prior": prior, "prior_predictive": outcomes}
+        for name in sorted(wanted & set(fresh)):
+            tree[name] = fresh[name]
+    if "log_prior" in wanted:
+        tree["log_prior"] = writer.log_prior()
+    if "log_likelihood" in wanted:
+        tree["log_likelihood"] = writer.log_likelihood() if by else pointwise(program, result)
+    return tree
+
+
+def votes_of(data: Judgements) -> Any:
+    """One row for each judgement.
+
+    Parameters
+    ----------
+    data : Judgements
+
+    Returns
+    -------
+    Judgements
+        Without counts. Of a sum of judgements those with the first answer come first, and half a
+        vote is the last.
+    """
+    real = data.unpadded()
+    if real.count is None:
+        return real
+    number = np.asarray(real.count).round().astype(np.int64)
+    rows = np.repeat(np.arange(real.num_rows), number)
+    single = dataclasses.replace(real.rows(rows), count=None)
+    if not real.summed:
+        return single
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(number) - number, number)
+    answers = np.asarray(real.answers(), float)
+    first = np.clip(answer_counts(real)[0][rows] - place, 0, 1)
+    return single.answered(first * answers[0] + (1 - first) * answers[1])
+
+
+@dataclasses.dataclass(frozen=True)
+class _Writer:
+    """Groups of a result.
+
+    Parameters
+    ----------
+    program : Program
+        Of the model on the rows that outcomes are of.
+    result : xarray.DataTree
+    row : str
+        Axis of these rows.
+    name : str
+        Variable of the outcomes, as ``observed_data`` has it.
+    """
+
+    program: Program[Any]
+    result: xr.DataTree
+    row: str
+    name: str
+
+    def _outcomes(self, values: np.ndarray, *lead: str, **coords: Any) -> xr.Dataset:
+        """Outcomes with axes."""
+        rows = {self.row: np.arange(self.program.data.num_rows)}
+        return xr.Dataset({self.name: ((*lead, self.row), values)}, {**coords, **rows})
+
+    def _lead(self) -> dict[str, np.ndarray]:
+        posterior: Any = self.result["posterior"]
+        return {axis: posterior[axis].values for axis in ("chain", "draw")}
+
+    def observed(self) -> xr.Dataset:
+        """Outcomes of the rows."""
+        data = self.program.data
+        return self._outcomes(np.asarray(getattr(data, data.answer)))
+
+    def predictive(self, seed: int, *, left_out: bool) -> xr.Dataset:
+        """Outcomes under each posterior draw."""
+        draws, sizes = draws_of(self.program, self.result)
+        data, rng = self.program.data, np.random.default_rng(seed)
+        number, answers = np.asarray(data.weight, float), np.asarray(data.answers(), float)
+        values = np.empty((sizes[0] * sizes[1], data.num_rows), data.answer_dtype)
+        tables = probs_of_draws(self.program, draws, seed, left_out=left_out)
+        for place, (probs, _) in enumerate(tables):
+            values[place] = answers @ replicated(probs, number, data.summed, rng)
+        return self._outcomes(values.reshape(*sizes, -1), "chain", "draw", **self._lead())
+
+    def prior(self, seed: int, draws: int) -> tuple[xr.Dataset, xr.Dataset]:
+        """Draws of the sites, and outcomes under each."""
+        data, sites = self.program.data.unanswered(), self.program.sites
+        table = jax.tree.map(jnp.asarray, data)
+        if table.count is not None:  # NumPyro draws binomial outcomes out of integer counts only.
+            table = dataclasses.replace(table, count=table.count.round().astype(int))
+        keys = jax.random.split(jax.random.key(seed), draws)
+        drawn = _prior_draws(self.program.model, tuple(sites), table, keys)
+        values = {name: np.asarray(value) for name, value in drawn.items()}
+        outcomes = values.pop(data.observed)
+        values = identify(self.program.model, values, 1)
+        lead = {"chain": [0], "draw": np.arange(draws)}
+        posterior: Any = self.result["posterior"]
+        variables = {
+            name: (("chain", "draw", *sites[name].dims), value[None])
+            for name, value in values.items()
+        }
+        axes = {axis for site in sites.values() for axis in site.dims}
+        names = {axis: posterior.coords[axis].values for axis in axes & set(posterior.coords)}
+        rows = self._outcomes(outcomes[None], "chain", "draw", **lead)
+        return xr.Dataset(variables, lead | names), rows
+
+    def log_prior(self) -> xr.Dataset:
+        """Log prior density of each site under each posterior draw."""
+        draws, sizes = draws_of(self.program, self.result)
+        with jax.enable_x64(True):
+            values = {name: np.asarray(value, np.float64) for name, value in draws.items()}
+            table = _log_priors(
+                self.program.model,
+                tuple(self.program.sites),
+                jax.tree.map(jnp.asarray, self.program.data),
+                values,
+            )
+        variables = {
+            name: (("chain", "draw"), np.asarray(each).reshape(sizes))
+            for name, each in table.items()
+        }
+        return xr.Dataset(variables, self._lead())
+
+    def log_likelihood(self) -> xr.Dataset:
+        """Log-probability of each row given the others under each posterior draw."""
+        draws, sizes = draws_of(self.program, self.result)
+        with jax.enable_x64(True):
+            values = {name: np.asarray(value, np.float64) for name, value in draws.items()}
+            data = jax.tree.map(jnp.asarray, self.program.data)
+            table = np.asarray(_left_out_draws(self.program.model, data, values), np.float32)
+        return self._outcomes(table.reshape(*sizes, -1), "chain", "draw", **self._lead())
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _prior_draws(
+    model: Model[Any], names: tuple[str, ...], data: Any, keys: Key[Array, " draw"]
+) -> dict[str, Float[Array, "draw ..."]]:
+    def one(key: Any) -> dict[str, Any]:
+        sites = handlers.trace(handlers.seed(model.generate, key)).get_trace(data)
+        return {name: sites[name]["value"] for name in (*names, model.observed)}
+
+    drawn: dict[str, Any] = jax.lax.map(one, keys)
+    return drawn
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _log_priors(
+    model: Model[Any], names: tuple[str, ...], data: Any, draws: Values
+) -> dict[str, Float[Array, " draw"]]:
+    def one(values: Values) -> dict[str, Any]:
+        sites = trace(model, data, values)
+        return {name: sites[name]["fn"].log_prob(sites[name]["value"]).sum() for name in names}
+
+    table: dict[str, Any] = jax.lax.map(one, draws)
+    return table
+
+
+@partial(jax.jit, static_argnums=0)
+def _left_out_draws(model: Model[Any], data: Any, draws: Values) -> Float[Array, "draw row"]:
+    table: jax.Array = jax.lax.map(lambda values: left_out_log_probs(model, data, values), draws)
+    return table

@@ -1,0 +1,206 @@
+"""Replicated answers: probabilities of answers under each draw, given drawn classes, and answers
+drawn from them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+
+from raters.errors import SettingError
+from raters.judgements.base import Judgements
+from raters.model import Model, Values
+from raters.program import Program, answer_probs, left_out_responsibility, responsibility
+
+# Numbers that are computed at a time.
+_PIECE = 20_000_000
+
+
+class AnswerProbs(NamedTuple):
+    """Probabilities of the answers of each row under one draw.
+
+    Attributes
+    ----------
+    probs : array, shape (answer, row)
+    classes : int array, shape (unit,), or None
+        The drawn class of each unit, where the likelihood sums one out and it is drawn.
+    """
+
+    probs: Float[np.ndarray, "answer row"]
+    classes: Int[np.ndarray, " unit"] | None
+
+
+def single(data: Judgements) -> Any:
+    """The judgements without rows of count 0; with one row each, unless a row holds their sum.
+
+    Parameters
+    ----------
+    data : Judgements
+
+    Returns
+    -------
+    Judgements
+    """
+    real = data.unpadded()
+    if real.summed or real.count is None:
+        return real
+    rows = np.repeat(np.arange(real.num_rows), np.asarray(real.count).round().astype(np.int64))
+    return dataclasses.replace(real.rows(rows), count=None)
+
+
+def source_rows(data: Judgements) -> Int[np.ndarray, " judgement"]:
+    """Row of `data` that each row of `single` is taken from.
+
+    Parameters
+    ----------
+    data : Judgements
+
+    Returns
+    -------
+    int array, shape (judgement,)
+    """
+    rows = np.arange(data.num_rows)
+    if data.count is None:
+        return rows
+    count = np.asarray(data.count).round().astype(np.int64)
+    # Half a vote is possible in a sum and not in a count.
+    return rows[count > 0] if data.summed else np.repeat(rows, count)
+
+
+def probs_of_draws(
+    program: Program[Any], draws: Values, seed: int, *, left_out: bool = False
+) -> Iterator[AnswerProbs]:
+    """Probabilities of the answers of each row, one draw after the other.
+
+    A latent class is drawn for each unit from its posterior under the draw, given the judgements of
+    the unit: replicated answers are then about the same items (or by the same annotators), and not
+    about new ones.
+
+    Parameters
+    ----------
+    program : Program
+        Of the model on `single` judgements.
+    draws : dict of str to array, shape (draw, ...)
+    seed : int
+        For the classes.
+    left_out : bool
+        Sum the class of each row out given the other rows of its unit, instead of drawing it.
+
+    Yields
+    ------
+    AnswerProbs
+    """
+    data = program.data
+    latent = program.latent is not None
+    known = jax.tree.map(jnp.asarray, data)
+    unit = np.asarray(_unit_places(program)) if latent else None
+    num_draws = len(next(iter(draws.values())))
+    keys = jax.random.split(jax.random.key(seed), num_draws)
+    size = max(1, _PIECE // max(1, data.num_rows * len(data.answers())))
+    for start in range(0, num_draws, size):
+        part = {name: value[start : start + size] for name, value in draws.items()}
+        probs, classes = _tables(
+            program.model, left_out, known, unit, part, keys[start : start + size]
+        )
+        probs, classes = np.asarray(probs, np.float64), np.asarray(classes)
+        # Single precision leaves sums of probabilities a little off 1.
+        probs /= np.maximum(probs.sum(1, keepdims=True), np.finfo(float).tiny)
+        for table, drawn in zip(probs, classes, strict=True):
+            yield AnswerProbs(table, drawn if latent and not left_out else None)
+
+
+def _unit_places(program: Program[Any]) -> Int[np.ndarray, " row"]:
+    """Place of each row's unit among the units of the likelihood."""
+    codes: np.ndarray = np.asarray(program.data.codes(program.unit))
+    return codes
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _tables(
+    model: Model[Any],
+    left_out: bool,
+    data: Any,
+    unit: Any,
+    draws: Values,
+    keys: Key[Array, " draw"],
+) -> tuple[Float[Array, "draw answer row"], Int[Array, "draw unit"]]:
+    asked = dataclasses.replace(data, count=None)
+
+    def one(part: tuple[Values, Any]) -> tuple[Any, Any]:
+        values, key = part
+        probs = answer_probs(model, asked, values)  # (class, answer, row)
+        if unit is None:
+            return probs[0], jnp.zeros(0, int)
+        if left_out:
+            share = left_out_responsibility(model, data, values).T  # (class, row)
+            return (share[:, None] * probs).sum(0), jnp.zeros(0, int)
+        classes = jax.random.categorical(key, jnp.log(responsibility(model, data, values)))
+        return jnp.take_along_axis(probs, classes[unit][None, None], 0)[0], classes
+
+    tables: tuple[Any, Any] = jax.lax.map(one, (draws, keys))
+    return tables
+
+
+def answer_counts(data: Judgements) -> Float[np.ndarray, "answer row"]:
+    """Number of judgements of each row with each answer.
+
+    Parameters
+    ----------
+    data : Judgements
+        As `single` gives them.
+
+    Returns
+    -------
+    array, shape (answer, row)
+
+    Raises
+    ------
+    SettingError
+        When rows are sums of more than two kinds of answers, which do not say how many of each.
+    """
+    answers = np.asarray(data.answers(), float)
+    outcome, number = (np.asarray(x, float) for x in (getattr(data, data.answer), data.weight))
+    if not data.summed:
+        return np.asarray(outcome == answers[:, None], float)
+    if len(answers) != 2:
+        raise SettingError(
+            f"rows of {type(data).__name__} are sums of judgements with {len(answers)} possible"
+            " answers, so they do not say how many there are of each; write one row for each"
+            " judgement"
+        )
+    first = (outcome - number * answers[1]) / (answers[0] - answers[1])
+    return np.stack([first, number - first])
+
+
+def replicated(
+    probs: Float[np.ndarray, "answer row"],
+    number: Float[np.ndarray, " row"],
+    summed: bool,
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "answer row"]:
+    """Numbers of judgements with each answer, drawn.
+
+    Parameters
+    ----------
+    probs : array, shape (answer, row)
+    number : array, shape (row,)
+        Judgements of each row.
+    summed : bool
+        Whether rows are sums of judgements; otherwise each is one.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    array, shape (answer, row)
+    """
+    if summed:
+        first = rng.binomial(number.round().astype(np.int64), np.clip(probs[0], 0, 1))
+        return np.stack([first, number - first]).astype(float)
+    below = np.cumsum(probs, 0)[:-1] < rng.random(probs.shape[1])
+    return np.asarray(below.sum(0) == np.arange(len(probs))[:, None], float)
