@@ -20,6 +20,7 @@ from raters.inference.base import Backend, Draws, centre, numpy_seeds, progress_
 from raters.inference.polya_gamma import augmentation, latent_classes, sweep
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
+from raters.inference.polya_gamma.transfers import divide
 from raters.model import Model, Permute, Values
 from raters.program import Program, likelihood_of, prior_of, scattered
 
@@ -323,6 +324,8 @@ class _Climber:
                 objective = sum(likelihoods) + self._rest(start, sum(likelihoods))
             solve = conditional.coordinate if self.update == "coordinate" else conditional.mode
             values = block.put(values, solve(block.current(values)))
+        for transfer in self.plan.transfers:
+            values = divide(self.plan.model, self.row, values, transfer)
         if self.plan.steep:
             values = sweep.climb_steep(self.plan, self.data, values)
         if self.plan.free or self.plan.scales:
