@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from jaxtyping import Float, Int
 from scipy.special import expit
 
 from raters._validation import share
+from raters.auditing import tastes
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
@@ -31,6 +33,9 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     random items (of two that were compared, where the comparisons fall into components), the mean
     over pairs of :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes.
 
+    Annotators with rewards of their own (a site ``taste``) are judged by these; see
+    `raters.auditing.tastes.quantities`.
+
     Parameters
     ----------
     program : Program
@@ -49,14 +54,21 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     """
     share("margin", limits.margin)
     data = program.data
+    if "taste" in program.sites:
+        of_tastes = tastes.quantities(program, result, limits.margin)
+        reward = np.asarray(result["posterior"]["reward"].mean(("chain", "draw")))[:, None]
+        same = np.zeros(data.num_annotators, int)
+        agreement = {"agreement": _agreement(data, reward, same)}
+        worlds = _worlds(program, of_tastes.values["competence"], limits.level)
+        return replace(of_tastes, columns={**of_tastes.columns, **agreement}, tables=worlds)
     if "competence" not in program.sites:
         raise SettingError(
             parameter="model",
             value=program.model,
             problem="has no competences to audit",
             expected=(
-                "fit ExtendedBTL, with signed competences to find adversaries too, and pass that"
-                " model and its result"
+                "fit ExtendedBTL, with signed competences to find adversaries too, or"
+                " HierarchicalBTL, and pass that model and its result"
             ),
             instead="rt.ExtendedBTL(competence='signed')",
         )

@@ -13,6 +13,7 @@ from raters._validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
 from raters.models.comparisons import _sites
+from raters.models.comparisons._takeover import takeover
 
 
 @dataclass(frozen=True)
@@ -142,8 +143,11 @@ class ExtendedBTL(Model[Comparisons]):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
-        """Say when the votes leave open whether the crowd or its adversaries are right."""
-        return _sites.open_mirror(draws["competence"]) if self.competence == "signed" else ()
+        """Warn of votes that leave open whether the crowd or its adversaries are right, and of an
+        annotator who has become the scale by which all others are measured."""
+        mirrored = _sites.open_mirror(draws["competence"]) if self.competence == "signed" else ()
+        # A mean over two mirrored worlds describes neither of them.
+        return mirrored or takeover(draws, data)
 
     def why_not(self, data: Comparisons) -> str | None:
         """Refuse a position bias for votes without an order of presentation."""
