@@ -11,7 +11,7 @@ import xarray as xr
 import raters as rt
 from raters.fitting.storage import qualified_name
 
-AXES = {"reward": ("item",), "competence": ("annotator",)}
+AXES = {"reward": ("item",), "competence": ("annotator",), "taste": ("annotator", "item")}
 
 
 def result(votes: rt.Comparisons, *, enough: bool = False, **draws) -> xr.DataTree:

@@ -72,7 +72,7 @@ class HierarchicalBTL(Model[Comparisons]):
     own_spread : bool
         Learn a spread of tastes :math:`\tau_k \sim \mathrm{LogNormal}(\log m, \phi)` for each
         annotator, with :math:`m \sim \mathrm{LogNormal}(\log ½, 1)` and
-        :math:`\phi \sim \mathrm{LogNormal}(\log ½, 1)`, so that annotators with a taste far from
+        :math:`\phi \sim \mathrm{LogNormal}(\log ½, ½)`, so that annotators with a taste far from
         the crowd's count less.
     reward_scale : float, optional
         Standard deviation s of the crowd's rewards; learned unless given.
@@ -188,7 +188,7 @@ class HierarchicalBTL(Model[Comparisons]):
             spread: Array = numpyro.sample("taste_spread", dist.LogNormal(jnp.log(0.5), 1.0))
             return spread
         median = numpyro.sample("taste_spread_median", dist.LogNormal(jnp.log(0.5), 1.0))
-        scatter = numpyro.sample("taste_spread_scatter", dist.LogNormal(jnp.log(0.5), 1.0))
+        scatter = numpyro.sample("taste_spread_scatter", dist.LogNormal(jnp.log(0.5), 0.5))
         with numpyro.plate("annotator", data.num_annotators):
             spread = numpyro.sample("taste_spread", dist.LogNormal(jnp.log(median), scatter))
         return spread[:, None]
