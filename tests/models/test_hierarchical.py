@@ -15,7 +15,7 @@ from scipy.stats import kendalltau
 
 import raters as rt
 from raters.auditing import tastes
-from raters.errors import ConvergenceWarning, DataWarning, SettingError
+from raters.errors import ConvergenceWarning, SettingError
 from raters.families.comparisons.sections import reason
 from raters.models.comparisons._takeover import takeover
 from raters.program import log_joint, log_prior
@@ -118,9 +118,7 @@ def test_a_takeover_needs_both_information_and_dissent(taken) -> None:
 
 def test_predictions_follow_the_annotator(taken, fitted) -> None:
     votes, _ = taken
-    predicted = rt.predict(rt.HierarchicalBTL(), fitted, votes)
-    probability = predicted["probability"] if hasattr(predicted, "__getitem__") else predicted
-    prob = np.asarray(probability).reshape(-1)[: votes.num_comparisons]
+    prob = rt.predict(rt.HierarchicalBTL(), fitted, votes).mean(("chain", "draw")).values
     wins, count = np.asarray(votes.wins), np.asarray(votes.count)
     of_judge = np.asarray(votes.annotator) == 20
     agreement = np.where(prob > 0.5, wins, count - wins)[of_judge].sum() / count[of_judge].sum()
@@ -276,8 +274,3 @@ def test_a_fit_by_em_follows_gibbs(taken, fitted, fit_quietly) -> None:
         ("chain", "draw")
     )
     assert float(np.abs(off).max()) < 0.5
-
-
-def test_a_line_of_the_warning_is_one_that_runs() -> None:
-    assert issubclass(DataWarning, Warning)
-    assert rt.HierarchicalBTL() == eval("rt.HierarchicalBTL()")  # noqa: S307
