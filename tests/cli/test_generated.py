@@ -61,7 +61,7 @@ def test_options_of_one_name_list_both_meanings(options):
     (competence,) = [one for one in options.model if one.name == "competence"]
     assert competence.owners == ("extended-btl", "hierarchical-btl", "mixture-btl")
     assert "extended-btl: " in competence.help()
-    assert "(default: signed) mixture-btl: " in competence.help()
+    assert "(default: signed) hierarchical-btl, mixture-btl: " in competence.help()
 
 
 @dataclass(frozen=True)
