@@ -63,14 +63,20 @@ class Transfer:
     from every entry of `own` with the same place on its last axis, another number for each place:
     only their sum counts. The priors, which are normal, say how it is divided.
 
+    With a `factor` only ``factor * (common + own)`` counts: each entry of the factor may change,
+    also its sign, where `own` changes so that the product stays as it is.
+
     Parameters
     ----------
     common, own : str
         Names of sites; the axis of `common` is the last one of `own`.
+    factor : str, optional
+        Name of a site with a (truncated) normal prior; its axis is the first one of `own`.
     """
 
     common: str
     own: str
+    factor: str | None = None
 
 
 @dataclass(frozen=True)

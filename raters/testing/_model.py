@@ -246,9 +246,15 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
                 | {name: values[name] * 1.7 for name in up}
                 | {name: values[name] / 1.7 for name in down}
             )
-        case Transfer(common, own):
+        case Transfer(common, own, factor):
             number = np.linspace(0.3, 0.7, values[common].size)
-            return values | {common: values[common] + number, own: values[own] - number}
+            moved = values | {common: values[common] + number, own: values[own] - number}
+            if factor is None:
+                return moved
+            # Within every range: towards 0.
+            less = np.linspace(0.5, 0.9, values[factor].size)
+            product = (values[common] + values[own]) / less[:, None]
+            return moved | {factor: values[factor] * less, own: product - moved[common]}
         case Sign() | Exchange():
             return mirrored(symmetry, values)
         case Permute(both):

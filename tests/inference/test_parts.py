@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import raters as rt
 from raters.inference.polya_gamma import conditionals, parts, sweep
-from raters.inference.polya_gamma.transfers import divide
+from raters.inference.polya_gamma.transfers import divide, refactor
 from raters.model import Transfer
-from raters.program import Program, log_joint
+from raters.program import Program, log_joint, log_prior
 
 
 def problem(seed: int, size: int, number: int):
@@ -148,6 +148,83 @@ def test_draws_of_a_division_are_of_its_conditional(point, tiny) -> None:
     z = (draws - mode) * np.sqrt(1 / 1.3**2 + 4 / 0.6**2)
     assert np.abs(z.mean(0)).max() < 4.5 / np.sqrt(2000)
     assert np.abs((z**2).mean(0) - 1).max() < 4.5 * np.sqrt(2 / 2000)
+
+
+@pytest.fixture(scope="module")
+def product(tiny):
+    """A model with signed competences and fixed scales, values of its sites, and two densities."""
+    model = rt.HierarchicalBTL("signed", reward_scale=1.3, taste_spread=0.6)
+    rng = np.random.default_rng(0)
+    values = {
+        "reward": rng.normal(size=6),
+        "taste": rng.normal(size=(4, 6)),
+        "competence": np.array([0.7, -0.4, 1.5, 0.1]),
+    }
+
+    def densities(moved) -> tuple[float, float]:
+        with jax.enable_x64(True):
+            prior = float(log_prior(model, tiny, moved))
+            return float(log_joint(model, tiny, moved)) - prior, prior
+
+    return model, values, densities
+
+
+FACTOR = Transfer("reward", "taste", "competence")
+
+
+def test_a_factor_changes_and_the_likelihood_does_not(product, tiny) -> None:
+    model, values, densities = product
+    likelihood, prior = densities(values)
+    with jax.enable_x64(True):
+        row = tiny.take(slice(0, 1))
+        drawn = refactor(model, row, values, FACTOR, np.random.default_rng(0))
+        better = refactor(model, row, values, FACTOR)
+    assert np.any(drawn["competence"] != values["competence"])
+    assert densities(drawn)[0] == pytest.approx(likelihood)
+    assert densities(better)[0] == pytest.approx(likelihood)
+    assert densities(better)[1] > prior
+
+
+def test_an_adversary_leaves_a_taste_that_is_the_reverse_of_the_crowds(product, tiny) -> None:
+    """A competence of 1 and a taste of −2r is a competence of −1 without a taste."""
+    model, values, _ = product
+    reward = 2 * values["reward"]
+    reversed_taste = np.tile(-2 * reward, (4, 1))
+    start = {"reward": reward, "taste": reversed_taste, "competence": np.ones(4)}
+    with jax.enable_x64(True):
+        turned = refactor(model, tiny.take(slice(0, 1)), start, FACTOR, np.random.default_rng(0))
+    assert (turned["competence"] < 0).all()
+    assert np.abs(turned["taste"]).max() < np.abs(reversed_taste).max()
+
+
+def test_draws_of_a_factor_keep_its_conditional(product, tiny) -> None:
+    """Given the products, against the density on a grid; false-alarm rate about 1e-5 (|z| < 4.5)
+    for the probability of a negative factor and for the mean."""
+    model, values, _ = product
+    rng, row = np.random.default_rng(0), tiny.take(slice(0, 1))
+    own = values["competence"][:, None] * (values["reward"] + values["taste"])
+    grid = np.linspace(-12, 12, 40_000)
+    log_density = np.stack(
+        [
+            -((grid - 1) ** 2) / 2
+            - (((one / grid[:, None] - values["reward"]) / 0.6) ** 2).sum(1) / 2
+            - 6 * np.log(np.abs(grid))
+            for one in own
+        ]
+    )
+    weight = np.exp(log_density - log_density.max(1, keepdims=True))
+    weight /= weight.sum(1, keepdims=True)
+    with jax.enable_x64(True):
+        chain = [values]
+        for _ in range(4000):
+            chain.append(refactor(model, row, chain[-1], FACTOR, rng))
+    draws = np.stack([point["competence"] for point in chain[200:]])
+    for function in (lambda x: x, lambda x: (x < 0).astype(float)):
+        exact, each = weight @ function(grid), function(draws)
+        # The error of means of batches of 100 draws, which are hardly correlated.
+        batches = each[: len(each) // 100 * 100].reshape(-1, 100, 4).mean(1)
+        error = batches.std(0) / np.sqrt(len(batches)) + 1e-3
+        assert np.abs((each.mean(0) - exact) / error).max() < 4.5
 
 
 def test_a_transfer_that_changes_the_likelihood_breaks_the_contract() -> None:

@@ -16,7 +16,6 @@ from raters.checking.calibration import geweke
 from raters.inference.polya_gamma import (
     augmentation,
     conditionals,
-    gibbs,
     latent_classes,
     sweep,
     transfers,
@@ -256,13 +255,16 @@ _ERRORS = {
 
 def _half(model, row, values, transfer, rng):
     """A division of which only half a step is taken."""
-    moved = transfers.divide(model, row, values, transfer, rng)
+    moved = _divide(model, row, values, transfer, rng)
     return {name: (moved[name] + np.asarray(values[name])) / 2 for name in values}
+
+
+_divide = transfers.divide
 
 
 def test_injected_error_in_the_division_of_tastes_is_caught(singles, monkeypatch) -> None:
     """The bound that the right kernel keeps is broken."""
-    monkeypatch.setattr(gibbs, "divide", _half)
+    monkeypatch.setattr(transfers, "divide", _half)
     assert worst(geweke(rt.HierarchicalBTL(), singles, seed=1)) > _BOUND
 
 

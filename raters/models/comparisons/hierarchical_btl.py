@@ -58,6 +58,9 @@ class HierarchicalBTL(Model[Comparisons]):
     - a transfer, :math:`(r_i, d_{ki}) \to (r_i + c_i, d_{ki} - c_i)` for all k: the prior, with
       tastes of mean 0, determines it. Annotators' own rewards :math:`r_i + d_{ki}` are identified
       by their votes, and the crowd's by the annotators' average;
+    - with competences, a change of :math:`\beta_k` in which :math:`\beta_k (r + d_k)` stays as it
+      is: the priors determine it. An adversary may be one of negative competence, or one of
+      positive competence whose taste is the reverse of the crowd's rewards;
     - with competences, the scale, (r, d, β) → (c·r, c·d, β/c): the prior, with the reference
       annotator at β = 1, determines it;
     - with ``competence="signed"``, the sign, (r, d, β) → (−r, −d, −β), as in `ExtendedBTL`.
@@ -145,7 +148,8 @@ class HierarchicalBTL(Model[Comparisons]):
         """Shifts of the rewards and of each annotator's tastes, and the transfer between the two;
         with competences, their scale against both, and the common sign where they may be
         negative."""
-        shifts = (Shift("reward"), Shift("taste", axis=1), Transfer("reward", "taste"))
+        factor = None if self.competence is None else "competence"
+        shifts = (Shift("reward"), Shift("taste", axis=1), Transfer("reward", "taste", factor))
         if self.competence is None:
             return shifts
         up = ["reward", "taste"]
