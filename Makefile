@@ -35,6 +35,7 @@ benchmark: $(VENV)/.installed
 		case $$script in \
 			*/draw_hashes.py) continue ;; \
 			*/acquisition_replay.py|*/reading_level.py) test -d "$$data" || continue ;; \
+			*/takeover.py) test ! -d "$$data" || arguments="--data $$data" ;; \
 			*/checks_real.py|*/crowd_calibration.py|*/label_accuracy.py|*/raykar_labelme.py|*/types_real.py) \
 				test -d "$$data" || continue; arguments="--data $$data" ;; \
 		esac; \

@@ -58,6 +58,28 @@ class Scale:
 
 
 @dataclass(frozen=True)
+class Transfer:
+    """The likelihood is unchanged when a number is added to an entry of `common` and subtracted
+    from every entry of `own` with the same place on its last axis, another number for each place:
+    only their sum counts. The priors, which are normal, say how it is divided.
+
+    With a `factor` only ``factor * (common + own)`` counts: each entry of the factor may change,
+    also its sign, where `own` changes so that the product stays as it is.
+
+    Parameters
+    ----------
+    common, own : str
+        Names of sites; the axis of `common` is the last one of `own`.
+    factor : str, optional
+        Name of a site with a (truncated) normal prior; its axis is the first one of `own`.
+    """
+
+    common: str
+    own: str
+    factor: str | None = None
+
+
+@dataclass(frozen=True)
 class Sign:
     """The likelihood is unchanged when all `sites`, which lie on the real line, change sign
     together; the prior says how probable each of the two is.
@@ -108,7 +130,7 @@ class Permute:
 
 # Of each, the prior says how probable a point and its image are.
 Mirror = Sign | Exchange
-Symmetry = Shift | Scale | Mirror | Permute
+Symmetry = Shift | Scale | Transfer | Mirror | Permute
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,12 @@ import xarray as xr
 import raters as rt
 from raters.fitting.storage import qualified_name
 
-AXES = {"reward": ("item",), "competence": ("annotator",), "position_bias": ("annotator",)}
+AXES = {
+    "reward": ("item",),
+    "competence": ("annotator",),
+    "position_bias": ("annotator",),
+    "taste": ("annotator", "item"),
+}
 
 
 def result(votes: rt.Comparisons, *, enough: bool = False, **draws) -> xr.DataTree:

@@ -222,6 +222,17 @@ def audit(
           equal items;
         - ``p_position_bias``: P(``first_share`` differs from ½ by `margin` or more).
 
+        Of comparisons by annotators with rewards of their own (`HierarchicalBTL`) also, each with
+        ``_low`` and ``_high``, ``taste_agreement`` and ``consistency``: correlation of the
+        annotator's own rewards with the crowd's, and their spread relative to the crowd's; and
+        ``own_accuracy``, the probability of choosing the item that the annotator prefers; and in
+        place of ``p_guessing``
+
+        - ``p_careless``: probability that coin flips predict their votes as well as rewards of
+          their own, or that ``own_accuracy`` is within `margin` of ½;
+        - ``p_different_taste``: probability that neither is so, and that ``taste_agreement`` is
+          below ½.
+
         Of labels also, each with ``_low`` and ``_high``,
 
         - ``information``: mutual information of true class and label, in bits per label;
@@ -251,6 +262,26 @@ def audit(
     P(competence < 0). With :math:`\gamma_k` added to the logits for the item shown first,
     ``first_share`` is :math:`\sigma(\gamma_k)`, the probability at :math:`r_i = r_j`: ½ without a
     position bias.
+
+    **Comparisons by annotators with rewards of their own.** With Δr for the difference of the
+    crowd's rewards between two items, Δu for that of the annotator's own,
+    :math:`u_{ki} = \beta_k (r_i + d_{ki})`, and sums over the pairs that the annotator compared,
+
+    .. math::
+
+        \text{competence} = \frac{\sum \Delta u \, \Delta r}{\sum (\Delta r)^2}, \qquad
+        \text{consistency} = \sqrt{\frac{\sum (\Delta u)^2}{\sum (\Delta r)^2}}, \qquad
+        \text{taste agreement} = \frac{\text{competence}}{\text{consistency}}, \\
+        \text{accuracy} = \operatorname{mean} \sigma(\Delta u \operatorname{sign} \Delta r),
+        \qquad
+        \text{own accuracy} = \operatorname{mean} \sigma(|\Delta u|).
+
+    Competence is 1 for one who votes as the crowd does, and 0 both for a guesser (consistency 0)
+    and for one whose taste is unrelated to the crowd's (taste agreement 0). The
+    probability of coin flips is :math:`1 / (1 + e^{g})`, with g the gain in expected log predictive
+    density, by WAIC, of own rewards over coin flips (a pseudo-BMA weight). Without ``competence=``
+    the model takes all annotators as consistent, and the competence of a guesser with few votes is
+    shrunk towards 1: to find guessers, fit ``HierarchicalBTL(competence="signed")``.
 
     **Labels.** With :math:`p_k` the frequency of class k among K, and :math:`\pi_{kj}` the
     annotator's probability of label j for items of class k (read off the model's program, averaged

@@ -3,6 +3,7 @@ bias."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from jaxtyping import Float, Int
 from scipy.special import expit
 
 from raters._validation import share
+from raters.auditing import tastes
 from raters.auditing.position import SITE, position_bias
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
@@ -35,6 +37,9 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     bias :math:`\gamma_k` is the site ``position_bias``; ``first_share``,
     :math:`\sigma(\gamma_k)`, is the probability of choosing the first of two equal items.
 
+    Annotators with rewards of their own (a site ``taste``) are judged by these; see
+    `raters.auditing.tastes.quantities`.
+
     Parameters
     ----------
     program : Program
@@ -52,15 +57,31 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
         When the model has no competences, or the margin is not a share.
     """
     share("margin", limits.margin)
+    return _with_position(
+        _without_position(program, result, limits), program, result, limits.margin
+    )
+
+
+def _without_position(
+    program: Program[Any], result: xr.DataTree, limits: AuditLimits
+) -> Quantities:
+    """Competence and accuracy of each annotator."""
     data = program.data
+    if "taste" in program.sites:
+        of_tastes = tastes.quantities(program, result, limits.margin)
+        reward = np.asarray(result["posterior"]["reward"].mean(("chain", "draw")))[:, None]
+        same = np.zeros(data.num_annotators, int)
+        agreement = {"agreement": _agreement(data, reward, same)}
+        worlds = _worlds(program, of_tastes.values["competence"], limits.level)
+        return replace(of_tastes, columns={**of_tastes.columns, **agreement}, tables=worlds)
     if "competence" not in program.sites:
         raise SettingError(
             parameter="model",
             value=program.model,
             problem="has no competences to audit",
             expected=(
-                "fit ExtendedBTL, with signed competences to find adversaries too, and pass that"
-                " model and its result"
+                "fit ExtendedBTL, with signed competences to find adversaries too, or"
+                " HierarchicalBTL, and pass that model and its result"
             ),
             instead="rt.ExtendedBTL(competence='signed')",
         )
@@ -74,23 +95,30 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
         of_type = result[program.latent.group]["responsibility"].argmax(program.latent.name).values
     reward, some = (part.reshape(*part.shape[:2], -1) for part in (reward, few["reward"]))
     accuracy = _accuracy(few["competence"], some, of_type, data)
-    values = {"competence": competence, "accuracy": accuracy}
-    bias = position_bias(program, result)
-    columns = {}
-    if bias is not None and not bias.shared:
-        values |= {SITE: bias.bias, "first_share": bias.first_share}
-        columns[f"p_{SITE}"] = (np.abs(bias.first_share - 0.5) >= limits.margin).mean(0)
     return Quantities(
-        values=values,
+        values={"competence": competence, "accuracy": accuracy},
         judged="competence",
         columns={
             "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
             "p_guessing": (np.abs(accuracy - 0.5) < limits.margin).mean(0),
             "p_adversarial": (competence < 0).mean(0),
             "agreement": _agreement(data, reward.mean(0), of_type),
-        }
-        | columns,
+        },
         tables=_worlds(program, competence, limits.level),
+    )
+
+
+def _with_position(
+    found: Quantities, program: Program[Any], result: xr.DataTree, margin: float
+) -> Quantities:
+    """Add position biases of annotators, where the model has any."""
+    bias = position_bias(program, result)
+    if bias is None or bias.shared:
+        return found
+    values = {SITE: bias.bias, "first_share": bias.first_share}
+    biased = (np.abs(bias.first_share - 0.5) >= margin).mean(0)
+    return replace(
+        found, values={**found.values, **values}, columns={**found.columns, f"p_{SITE}": biased}
     )
 
 

@@ -245,7 +245,7 @@ def draw_true_classes(
             _probs(given, {name: np.asarray(value)[place] for name, value in unknowns.items()})
         )
         total += probs
-        ends = probs.cumsum(1)
+        ends = np.cumsum(probs, axis=1)
         drawn[place] = (ends[:, :-1] < rng.random(num_items)[:, None] * ends[:, -1:]).sum(1)
     is_known = truth >= 0
     probability = total / num_draws

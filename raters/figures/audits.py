@@ -259,12 +259,15 @@ def _name_points(axes: Axes, rows: list[int], table: xr.Dataset) -> None:
 def _trouble_probs(axes: Axes, table: xr.Dataset, threshold: float) -> None:
     """Draw the probability of each kind of trouble, one row for each annotator."""
     rows = np.arange(table.sizes["annotator"])
-    idle = ("p_spammer", "spammer") if "p_spammer" in table else ("p_guessing", "guessing")
     kinds = {
         "p_below": (f"competence below {threshold:g}", "#000000", "s"),
-        idle[0]: (idle[1], "#56B4E9", "o"),
+        "p_spammer": ("spammer", "#56B4E9", "o"),
+        "p_guessing": ("guessing", "#56B4E9", "o"),
+        "p_careless": ("careless", "#56B4E9", "o"),
+        "p_different_taste": ("different taste", "#009E73", "D"),
         "p_adversarial": ("adversarial", "#CC79A7", "^"),
     }
+    kinds = {name: drawn for name, drawn in kinds.items() if name in table}
     axes.hlines(
         rows, 0, np.max([table[name].values for name in kinds], axis=0), color=FAINT, linewidth=2
     )

@@ -1,6 +1,6 @@
 """Models of judgements, one per file."""
 
-from raters.models.comparisons import BTL, ContextualBTL, ExtendedBTL, MixtureBTL
+from raters.models.comparisons import BTL, ContextualBTL, ExtendedBTL, HierarchicalBTL, MixtureBTL
 from raters.models.labels import (
     DawidSkene,
     HierarchicalDawidSkene,
@@ -17,6 +17,7 @@ __all__ = [
     "ContextualBTL",
     "DawidSkene",
     "ExtendedBTL",
+    "HierarchicalBTL",
     "HierarchicalDawidSkene",
     "ItemDifficulty",
     "MajorityVote",

@@ -12,7 +12,7 @@ import numpy as np
 from raters.distributions import StickBreaking
 from raters.errors import NotConjugateError
 from raters.inference.polya_gamma import augmentation, latent_classes, sweep
-from raters.inference.polya_gamma.conditionals import Dense, observation
+from raters.inference.polya_gamma.conditionals import observation
 from raters.inference.polya_gamma.rows import Block, rows_of, split
 from raters.model import Model, Values
 from raters.program import Program, trace
@@ -86,10 +86,8 @@ def _check_slope(
     current, expected = block.current(values), block.current(slope)
     if isinstance(given, latent_classes.Counts):
         slopes, expected = _slopes_in_logs(given, current, expected)
-    elif isinstance(given, Dense):
-        slopes = given.shift - given.precision() @ current
     else:
-        slopes = given.shift - given.diagonal * current
+        slopes = given.shift - given.product(current)
     wrong = float(np.max(np.abs(slopes - expected) / (1 + np.abs(expected)), initial=0.0))
     assert wrong <= 100 * _TOLERANCE, (
         f"the conditional read of block {block.sites} has a slope that differs by {wrong:.3g}"

@@ -16,7 +16,7 @@ from raters.fitting.simulate import simulate
 from raters.fitting.storage import from_json, to_json
 from raters.inference.mirror import images, mirrored
 from raters.judgements.base import Judgements
-from raters.model import Exchange, Model, Permute, Scale, Shift, Sign, Symmetry, Values
+from raters.model import Exchange, Model, Permute, Scale, Shift, Sign, Symmetry, Transfer, Values
 from raters.program import Program, skeleton
 from raters.reporting.bibtex import entries
 from raters.testing import _kinds
@@ -246,12 +246,22 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
                 | {name: values[name] * 1.7 for name in up}
                 | {name: values[name] / 1.7 for name in down}
             )
+        case Transfer(common, own, factor):
+            number = np.linspace(0.3, 0.7, values[common].size)
+            moved = values | {common: values[common] + number, own: values[own] - number}
+            if factor is None:
+                return moved
+            # Within every range: towards 0.
+            less = np.linspace(0.5, 0.9, values[factor].size)
+            product = (values[common] + values[own]) / less[:, None]
+            return moved | {factor: values[factor] * less, own: product - moved[common]}
         case Sign() | Exchange():
             return mirrored(symmetry, values)
         case Permute(both):
             return values | {name: np.roll(values[name], 1, axis=-1) for name in both}
     raise AssertionError(
-        f"{symmetry!r} is not a symmetry that raters knows: Shift, Scale, Sign, Exchange or Permute"
+        f"{symmetry!r} is not a symmetry that raters knows: Shift, Scale, Transfer, Sign, Exchange"
+        " or Permute"
     )
 
 
@@ -288,6 +298,8 @@ def _sites(symmetry: Symmetry) -> tuple[str, ...]:
             return (site,)
         case Scale(up, down):
             return up + down
+        case Transfer(common, own):
+            return (common, own)
         case Sign(both) | Permute(both):
             return both
         case Exchange(both):

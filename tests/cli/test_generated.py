@@ -59,9 +59,9 @@ def test_a_name_that_is_taken_gets_its_owner_in_front(options):
 
 def test_options_of_one_name_list_both_meanings(options):
     (competence,) = [one for one in options.model if one.name == "competence"]
-    assert competence.owners == ("extended-btl", "mixture-btl")
+    assert competence.owners == ("extended-btl", "hierarchical-btl", "mixture-btl")
     assert "extended-btl: " in competence.help()
-    assert "(default: signed) mixture-btl: " in competence.help()
+    assert "(default: signed) hierarchical-btl, mixture-btl: " in competence.help()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ _MODELS = {
     "BTL": rt.BTL(position_bias=True),
     "Extended-BTL": rt.ExtendedBTL(),
     "signed": rt.ExtendedBTL(competence="signed", position_bias=True),
+    "tastes": rt.HierarchicalBTL(),
 }
 
 

@@ -13,7 +13,13 @@ import xarray as xr
 
 import raters as rt
 from raters.checking.calibration import geweke
-from raters.inference.polya_gamma import augmentation, conditionals, latent_classes, sweep
+from raters.inference.polya_gamma import (
+    augmentation,
+    conditionals,
+    latent_classes,
+    sweep,
+    transfers,
+)
 from raters.program import trace
 
 _BOUND = 4.0
@@ -25,6 +31,8 @@ _EXHAUSTIVE = {
     "unit",
     "signed",
     "fixed scales, counts",
+    "tastes, signed",
+    "tastes of own spread",
     "MixtureBTL",
     "MixtureBTL, stick-breaking",
     "ContextualBTL",
@@ -59,6 +67,9 @@ _KERNELS = {
         "few",
     ),
     "fixed scales, counts": (rt.ExtendedBTL(reward_scale=1.5, competence_spread=0.5), "many"),
+    "tastes": (rt.HierarchicalBTL(), "singles"),
+    "tastes, signed": (rt.HierarchicalBTL(competence="signed", position_bias=True), "few"),
+    "tastes of own spread": (rt.HierarchicalBTL(own_spread=True), "singles"),
 }
 
 
@@ -240,6 +251,21 @@ _ERRORS = {
     "no prior precision": (conditionals.Diagonal, "__init__", _without_prior),
     "ω noisier than it is": (augmentation, "draw", _noisy),
 }
+
+
+def _half(model, row, values, transfer, rng):
+    """A division of which only half a step is taken."""
+    moved = _divide(model, row, values, transfer, rng)
+    return {name: (moved[name] + np.asarray(values[name])) / 2 for name in values}
+
+
+_divide = transfers.divide
+
+
+def test_injected_error_in_the_division_of_tastes_is_caught(singles, monkeypatch) -> None:
+    """The bound that the right kernel keeps is broken."""
+    monkeypatch.setattr(transfers, "divide", _half)
+    assert worst(geweke(rt.HierarchicalBTL(), singles, seed=1)) > _BOUND
 
 
 @pytest.mark.usefixtures("fresh_kernels")

@@ -21,6 +21,7 @@ _CASES = {
         rt.ExtendedBTL("signed", reward_scale=1.0, position_bias=True),
         _GIBBS,
     ),
+    "HierarchicalBTL by Gibbs": (rt.HierarchicalBTL(reward_scale=1.0), _GIBBS),
     "BTL by NUTS": (rt.BTL(), _NUTS),
     "Extended-BTL by NUTS": (rt.ExtendedBTL(reward_scale=1.0), _NUTS),
 }
@@ -58,6 +59,7 @@ _EXHAUSTIVE = {
     "DawidSkene by NUTS",
     "Extended-BTL by Gibbs",
     "signed Extended-BTL by Gibbs",
+    "HierarchicalBTL by Gibbs",
     "OneCoin by Gibbs",
     "HierarchicalDawidSkene by Gibbs",
     "ItemDifficulty by Gibbs",

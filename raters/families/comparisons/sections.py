@@ -13,7 +13,7 @@ from raters.fitting.result import program_of
 from raters.judgements.display import isolated
 from raters.kinds import AuditContext, Column, Section, Table
 from raters.reporting import facts
-from raters.reporting.sentences import counted, joined, reason_of
+from raters.reporting.sentences import CLEAR, counted, joined, reason_of
 
 COLUMNS = (
     Column(
@@ -29,6 +29,20 @@ COLUMNS = (
         "P(guess)",
         "percent",
         "P(guess) is the probability that the accuracy is within {margin} of one half.",
+    ),
+    Column(
+        "p_careless",
+        "P(careless)",
+        "percent",
+        "P(careless) is the probability that coin flips would predict the votes as well as rewards"
+        " of the annotator's own.",
+    ),
+    Column(
+        "p_different_taste",
+        "P(own taste)",
+        "percent",
+        "P(own taste) is the probability that an annotator votes consistently, and by rewards that"
+        " correlate with the crowd's by less than one half.",
     ),
     Column(
         "p_adversarial",
@@ -62,7 +76,7 @@ _MOVES = 8
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Reason for a verdict: an adversary, a guesser, or neither.
+    """Reason for a verdict: an adversary, a guesser, a taste of their own, or none of them.
 
     Parameters
     ----------
@@ -73,7 +87,13 @@ def reason(row: Mapping[str, Any]) -> str:
     -------
     str
     """
-    return reason_of(row, random=row["p_guessing"], random_text="answers as if by chance")
+    different, careless = row.get("p_different_taste", 0.0), row.get("p_careless")
+    if different > 0.5 and row["p_adversarial"] <= CLEAR:
+        perhaps = "" if different > CLEAR else "perhaps "
+        return f"{perhaps}consistent, with a taste unlike the crowd's"
+    random = row["p_guessing"] if careless is None else careless
+    text = "answers as if by chance" if careless is None else "careless: answers as if by chance"
+    return reason_of(row, random=random, random_text=text)
 
 
 def ranking(context: AuditContext) -> Section | None:

@@ -27,6 +27,7 @@ DENSE_LIMIT = 2500
 # For modes, which need one solution each from a warm start, they are faster from here on.
 MODE_LIMIT = 600
 _MOST_STEPS = 1000
+BOUNDED = "its prior is bounded and its entries meet in the same logits"
 
 # Logits, votes and κ = wins − votes/2 of each row.
 Observation = tuple[Float[Array, " row"], Float[Array, " row"], Float[Array, " row"]]
@@ -224,6 +225,10 @@ class Conditional(ABC):
             self.diagonal += np.bincount(entry, weight**2 * rows.omega, self.size)
 
     @abstractmethod
+    def product(self, entries: np.ndarray) -> np.ndarray:
+        """Return the precision times a vector of entries."""
+
+    @abstractmethod
     def mode(self, current: np.ndarray) -> np.ndarray:
         """Return the mode; `current` is the start of an iterative solver."""
 
@@ -243,7 +248,7 @@ def conditional(
     if entry is not None and len(entry) == 1:
         return Diagonal(prior)
     if not joint and (np.isfinite(prior.low).any() or np.isfinite(prior.high).any()):
-        raise NotImplementedError("its prior is bounded and its entries meet in the same logits")
+        raise NotImplementedError(BOUNDED)
     if entry is None or len(prior.mean) <= (DENSE_LIMIT if draws or joint else MODE_LIMIT):
         return Dense(prior)
     return Sparse(prior, keep_rows=draws)
@@ -251,6 +256,9 @@ def conditional(
 
 class Diagonal(Conditional):
     """Conditional of entries that share no logits: independent normals, truncated as the prior."""
+
+    def product(self, entries: np.ndarray) -> np.ndarray:
+        return np.asarray(self.diagonal * entries)
 
     def mode(self, current: np.ndarray) -> np.ndarray:
         # An entry with neither votes nor a prior precision keeps its value.
@@ -295,6 +303,9 @@ class Dense(Conditional):
     def precision(self) -> np.ndarray:
         """Return the precision matrix."""
         return np.asarray(self.across + np.diag(self.diagonal))
+
+    def product(self, entries: np.ndarray) -> np.ndarray:
+        return np.asarray(self.precision() @ entries)
 
     def factor(self) -> np.ndarray:
         """Return the lower Cholesky factor of the precision."""
@@ -348,16 +359,14 @@ class Sparse(Conditional):
                 value = (rows.weight[first] * rows.weight[second] * rows.omega).astype(np.float32)
                 self.across.append(_by_row(rows.entry[second], rows.entry[first], value, self.size))
 
+    def product(self, entries: np.ndarray) -> np.ndarray:
+        across = sum(half @ entries + half.T @ entries for half in self.across)
+        return np.asarray(self.diagonal * entries + across)
+
     def _solve(self, right: np.ndarray, start: np.ndarray, tolerance: float) -> np.ndarray:
         """Solve the linear system with the precision, and warn where it does not converge."""
-
-        def product(x: np.ndarray) -> np.ndarray:
-            return np.asarray(
-                self.diagonal * x + sum(half @ x + half.T @ x for half in self.across)
-            )
-
         shape = (self.size, self.size)
-        operator = scipy.sparse.linalg.LinearOperator(shape, matvec=product, dtype=np.float64)
+        operator = scipy.sparse.linalg.LinearOperator(shape, matvec=self.product, dtype=np.float64)
         jacobi = scipy.sparse.linalg.LinearOperator(
             shape, matvec=lambda x: x / self.diagonal, dtype=np.float64
         )
@@ -365,7 +374,7 @@ class Sparse(Conditional):
             operator, right, x0=start, rtol=tolerance, maxiter=_MOST_STEPS, M=jacobi
         )
         if steps:
-            residual = np.linalg.norm(product(solution) - right) / np.linalg.norm(right)
+            residual = np.linalg.norm(self.product(solution) - right) / np.linalg.norm(right)
             warnings.warn(
                 f"conjugate gradients stopped after {_MOST_STEPS} steps at a relative residual of"
                 f" {residual:.1g} (asked for {tolerance:g}); the items are hardly connected: use"

@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 from raters._validation import boolean, one_of, positive, whole
 from raters.errors import ConvergenceWarning
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, progress_bar
-from raters.inference.polya_gamma import augmentation, latent_classes, sweep
+from raters.inference.polya_gamma import augmentation, latent_classes, sweep, transfers
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
 from raters.model import Model, Permute, Values
@@ -323,6 +323,8 @@ class _Climber:
                 objective = sum(likelihoods) + self._rest(start, sum(likelihoods))
             solve = conditional.coordinate if self.update == "coordinate" else conditional.mode
             values = block.put(values, solve(block.current(values)))
+        for transfer in self.plan.transfers:
+            values = transfers.move(self.plan.model, self.row, values, transfer)
         if self.plan.steep:
             values = sweep.climb_steep(self.plan, self.data, values)
         if self.plan.free or self.plan.scales:

@@ -22,8 +22,9 @@ from numpyro.distributions.transforms import biject_to
 from raters.errors import NotConjugateError
 from raters.inference.polya_gamma import latent_classes, line
 from raters.inference.polya_gamma.conditionals import Conditional, Gaussian, Weighted, conditional
+from raters.inference.polya_gamma.parts import Parts
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
-from raters.model import Model, Permute, Scale, Values
+from raters.model import Model, Permute, Scale, Transfer, Values
 from raters.program import Program, Supports, log_joint, log_prior, pointwise_log_likelihood, trace
 
 # Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
@@ -66,6 +67,8 @@ class Plan:
         Sites whose mode is taken in logarithmic coordinates.
     broken : frozenset of str
         Sites that are shares of a stick.
+    transfers : tuple of Transfer
+        Symmetries by which two sites are divided anew, given their sum.
     steep : tuple of str
         Sites with too many entries to update one by one: EM uses their gradient, Gibbs refuses
         them.
@@ -80,6 +83,7 @@ class Plan:
     reaching: frozenset[str]
     in_logs: frozenset[str]
     broken: frozenset[str]
+    transfers: tuple[Transfer, ...] = ()
     steep: tuple[str, ...] = ()
 
     @property
@@ -204,6 +208,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
         reaching,
         in_logs,
         broken,
+        tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Transfer)),
         steep,
     )
 
@@ -329,9 +334,19 @@ def block_conditional(
         votes = np.asarray(rows.votes)
         omega, kappa = weights(which, np.asarray(rows.logits), votes, np.asarray(rows.kappa))
         if full is None:
-            full = conditional(
-                entry, Gaussian(*map(np.asarray, rows.prior)), joint=joint, draws=draws
-            )
+            prior = Gaussian(*map(np.asarray, rows.prior))
+            # The rows of a site with two axes may connect its entries along one of them only.
+            planar = all(np.ndim(values[name]) > 1 for name in block.sites)
+            if (
+                planar
+                and block.kind == "rows"
+                and not joint
+                and entry is not None
+                and len(entry) > 1
+            ):
+                full = Parts(prior)
+            else:
+                full = conditional(entry, prior, joint=joint, draws=draws)
         weighted = Weighted(entry, weight, omega, kappa, offset)
         # With drawn classes, most rows have votes under one of them only.
         full.add(weighted if votes.all() else weighted.part(votes > 0))

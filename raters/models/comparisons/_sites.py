@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,10 +10,27 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
+from raters._validation import one_of, positive
 from raters.distributions import Votes
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
-from raters.model import Values
+from raters.model import OPEN_MIRROR, Values, probability_of_mirror
+
+Competence = Literal["unit", "positive", "signed"]
+Spread = float | Literal["auto", "learned"]
+# Bounds of the competences.
+LOW = {"unit": 0.0, "positive": 0.0, "signed": None}
+HIGH = {"unit": 1.0, "positive": None, "signed": None}
+
+
+class WithCompetences(Protocol):
+    """Model with a range of competences and the setting of their spread."""
+
+    @property
+    def competence(self) -> Competence | None: ...
+
+    @property
+    def competence_spread(self) -> Spread: ...
 
 
 def observe(logits: Float[Array, " comparison"], data: Comparisons) -> None:
@@ -29,6 +46,79 @@ def observe(logits: Float[Array, " comparison"], data: Comparisons) -> None:
 def reward_scale_site(fixed: float | None) -> Any:
     """Sample the standard deviation of the rewards from LogNormal(0, 1), unless it is fixed."""
     return numpyro.sample("reward_scale", dist.LogNormal(0.0, 1.0)) if fixed is None else fixed
+
+
+def check_competence_spread(model: WithCompetences) -> None:
+    """Check the setting, and keep a number as a plain float."""
+    spread = model.competence_spread
+    if isinstance(spread, str):
+        one_of("competence_spread", spread, ("auto", "learned"))
+        return
+    positive("competence_spread", spread)
+    object.__setattr__(model, "competence_spread", float(spread))
+
+
+def fixed_spread(model: WithCompetences) -> float | None:
+    """Return the spread of the competences, or None when it is learned."""
+    spread = model.competence_spread
+    if isinstance(spread, str):
+        return 1.0 if spread == "auto" and model.competence == "signed" else None
+    return spread
+
+
+def competence_spread_site(fixed: float | None) -> Any:
+    """Sample the spread of the competences from LogNormal(log ½, 1), unless it is fixed."""
+    if fixed is not None:
+        return fixed
+    return numpyro.sample("competence_spread", dist.LogNormal(jnp.log(0.5), 1.0))
+
+
+def competence_site(kind: str, spread: Any, num_annotators: int) -> Float[Array, " annotator"]:
+    """Sample a competence for each annotator, normal about 1 within its range."""
+    with numpyro.plate("annotator", num_annotators):
+        competence: Array = numpyro.sample(
+            "competence", dist.TruncatedNormal(1.0, spread, low=LOW[kind], high=HIGH[kind])
+        )
+        return competence
+
+
+def competence_start(data: Comparisons, fixed: float | None) -> Values:
+    """Return start values of the competences, near that of the reference annotator."""
+    start: Values = {"competence": jnp.full(data.num_annotators, 0.8)}
+    return start | ({"competence_spread": jnp.asarray(0.5)} if fixed is None else {})
+
+
+def position_bias_site(num_annotators: int) -> Float[Array, " annotator"]:
+    """Sample by how many logits each annotator favours the item shown first."""
+    mean = numpyro.sample("position_bias_mean", dist.Normal(0.0, 1.0))
+    spread = numpyro.sample("position_bias_spread", dist.LogNormal(jnp.log(0.5), 1.0))
+    with numpyro.plate("annotator", num_annotators):
+        bias: Array = numpyro.sample("position_bias", dist.Normal(mean, spread))
+        return bias
+
+
+def position_bias_start(data: Comparisons) -> Values:
+    """Return start values of the position biases."""
+    return {
+        "position_bias": jnp.zeros(data.num_annotators),
+        "position_bias_mean": jnp.asarray(0.0),
+        "position_bias_spread": jnp.asarray(0.5),
+    }
+
+
+def open_mirror(competence: np.ndarray) -> tuple[str, ...]:
+    """Say when the votes leave open whether the crowd or its adversaries are right."""
+    less = probability_of_mirror(competence)
+    if less < OPEN_MIRROR:
+        return ()
+    return (
+        (
+            "the votes leave open which way round the order is: by this model and its prior it"
+            f" is, with probability {less:.2f}, the mirror image, in which adversaries are"
+            " experts and experts adversaries; one annotator who is known to be good, or a few"
+            " pairs whose order is known, would decide it"
+        ),
+    )
 
 
 def win_rate_rewards(data: Comparisons) -> Float[np.ndarray, " item"]:

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Array, Float
 
-from raters._validation import boolean, one_of, plain_positive, positive
+from raters._validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
-from raters.model import (
-    OPEN_MIRROR,
-    Model,
-    Scale,
-    Shift,
-    Sign,
-    Symmetry,
-    Values,
-    probability_of_mirror,
-)
+from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
 from raters.models.comparisons import _sites
-
-Competence = Literal["unit", "positive", "signed"]
-_LOW = {"unit": 0.0, "positive": 0.0, "signed": None}
-_HIGH = {"unit": 1.0, "positive": None, "signed": None}
+from raters.models.comparisons._takeover import takeover
 
 
 @dataclass(frozen=True)
@@ -99,9 +85,9 @@ class ExtendedBTL(Model[Comparisons]):
     ('chain', 'draw', 'annotator')
     """
 
-    competence: Competence = "unit"
+    competence: _sites.Competence = "unit"
     reward_scale: float | None = None
-    competence_spread: float | Literal["auto", "learned"] = "auto"
+    competence_spread: _sites.Spread = "auto"
     position_bias: bool = False
 
     reference: ClassVar[str] = r"""
@@ -113,21 +99,10 @@ class ExtendedBTL(Model[Comparisons]):
     """
 
     def __post_init__(self) -> None:
-        one_of("competence", self.competence, _LOW)
+        one_of("competence", self.competence, _sites.LOW)
         plain_positive(self, "reward_scale", optional=True)
         boolean("position_bias", self.position_bias)
-        if isinstance(self.competence_spread, str):
-            one_of("competence_spread", self.competence_spread, ("auto", "learned"))
-        else:
-            positive("competence_spread", self.competence_spread)
-            object.__setattr__(self, "competence_spread", float(self.competence_spread))
-
-    @property
-    def _fixed_spread(self) -> float | None:
-        """Spread of the competences, or None when it is learned."""
-        if isinstance(self.competence_spread, str):
-            return 1.0 if self.competence_spread == "auto" and self.competence == "signed" else None
-        return self.competence_spread
+        _sites.check_competence_spread(self)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -146,28 +121,15 @@ class ExtendedBTL(Model[Comparisons]):
     def generate(self, data: Comparisons) -> None:
         """Define the NumPyro program."""
         reward_scale = _sites.reward_scale_site(self.reward_scale)
-        spread = self._fixed_spread
-        if spread is None:
-            spread = numpyro.sample("competence_spread", dist.LogNormal(jnp.log(0.5), 1.0))
+        spread = _sites.competence_spread_site(_sites.fixed_spread(self))
         with numpyro.plate("item", data.num_items):
             reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
-        low, high = _LOW[self.competence], _HIGH[self.competence]
-        with numpyro.plate("annotator", data.num_annotators):
-            competence = numpyro.sample(
-                "competence", dist.TruncatedNormal(1.0, spread, low=low, high=high)
-            )
+        competence = _sites.competence_site(self.competence, spread, data.num_annotators)
         logits = competence[data.annotator] * (reward[data.first] - reward[data.second])
         if self.position_bias:
-            logits = logits + self._position_bias(data)[data.annotator]
+            logits = logits + _sites.position_bias_site(data.num_annotators)[data.annotator]
         with numpyro.plate("comparison", data.num_comparisons):
             _sites.observe(logits, data)
-
-    def _position_bias(self, data: Comparisons) -> Float[Array, " annotator"]:
-        mean = numpyro.sample("position_bias_mean", dist.Normal(0.0, 1.0))
-        spread = numpyro.sample("position_bias_spread", dist.LogNormal(jnp.log(0.5), 1.0))
-        with numpyro.plate("annotator", data.num_annotators):
-            bias: Array = numpyro.sample("position_bias", dist.Normal(mean, spread))
-            return bias
 
     def start(self, data: Comparisons) -> Values:
         """Start from the log-odds of the win rates, with competences near that of the reference.
@@ -175,34 +137,17 @@ class ExtendedBTL(Model[Comparisons]):
         Positive competences choose the sign under which the crowd is right.
         """
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
-        start["competence"] = jnp.full(data.num_annotators, 0.8)
-        if self._fixed_spread is None:
-            start["competence_spread"] = jnp.asarray(0.5)
-        if self.position_bias:
-            start["position_bias"] = jnp.zeros(data.num_annotators)
-            start |= {
-                "position_bias_mean": jnp.asarray(0.0),
-                "position_bias_spread": jnp.asarray(0.5),
-            }
-        return start
+        start |= _sites.competence_start(data, _sites.fixed_spread(self))
+        return start | (_sites.position_bias_start(data) if self.position_bias else {})
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
-        """Say when the votes leave open whether the crowd or its adversaries are right."""
-        if self.competence != "signed":
-            return ()
-        less = probability_of_mirror(draws["competence"])
-        if less < OPEN_MIRROR:
-            return ()
-        return (
-            (
-                "the votes leave open which way round the order is: by this model and its prior it"
-                f" is, with probability {less:.2f}, the mirror image, in which adversaries are"
-                " experts and experts adversaries; one annotator who is known to be good, or a few"
-                " pairs whose order is known, would decide it"
-            ),
-        )
+        """Warn of votes that leave open whether the crowd or its adversaries are right, and of an
+        annotator who has become the scale by which all others are measured."""
+        mirrored = _sites.open_mirror(draws["competence"]) if self.competence == "signed" else ()
+        # A mean over two mirrored worlds describes neither of them.
+        return mirrored or takeover(draws, data)
 
     def why_not(self, data: Comparisons) -> str | None:
         """Refuse a position bias for votes without an order of presentation."""

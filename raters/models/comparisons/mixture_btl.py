@@ -9,14 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Array, Float
 
 from raters._validation import one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Symmetry, Values
 from raters.models.comparisons import _sites, _types
-
-_HIGH = {"unit": 1.0, "positive": None}
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ class MixtureBTL(Model[Comparisons]):
     def __post_init__(self) -> None:
         _types.check_settings(self)
         if self.competence is not None:
-            one_of("competence", self.competence, _HIGH)
+            one_of("competence", self.competence, ("unit", "positive"))
         plain_positive(self, "reward_scale", optional=True)
 
     @property
@@ -128,16 +125,10 @@ class MixtureBTL(Model[Comparisons]):
         if self.competence is not None:
             # Each log-odds needs its own index, as the conjugate updates read it row by row.
             annotator = jnp.broadcast_to(jnp.asarray(data.annotator)[:, None], logits.shape)
-            logits = self._competences(data, _HIGH[self.competence])[annotator] * logits
+            spread = _sites.competence_spread_site(None)
+            competence = _sites.competence_site(self.competence, spread, data.num_annotators)
+            logits = competence[annotator] * logits
         _types.observe(weight, logits, data)
-
-    def _competences(self, data: Comparisons, high: float | None) -> Float[Array, " annotator"]:
-        spread = numpyro.sample("competence_spread", dist.LogNormal(jnp.log(0.5), 1.0))
-        with numpyro.plate("annotator", data.num_annotators):
-            competence: Array = numpyro.sample(
-                "competence", dist.TruncatedNormal(1.0, spread, low=0.0, high=high)
-            )
-            return competence
 
     def start(self, data: Comparisons) -> Values:
         """Start from the win rates within clusters of annotators with similar votes."""
@@ -158,10 +149,7 @@ class MixtureBTL(Model[Comparisons]):
         start: Values = {"type_weight": jnp.asarray(_types.shares(cluster, self.num_types))}
         start |= _sites.standardised(np.stack(rewards, -1), self.reward_scale)
         if self.competence:
-            start |= {
-                "competence": jnp.full(data.num_annotators, 0.8),
-                "competence_spread": jnp.asarray(0.5),
-            }
+            start |= _sites.competence_start(data, None)
         return start
 
     def why_not(self, data: Comparisons) -> str | None:

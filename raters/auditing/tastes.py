@@ -1,0 +1,159 @@
+"""Quantities of an audit of comparisons whose annotators have rewards of their own."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float, Int
+from scipy.special import expit, log_expit, logsumexp
+
+from raters.fitting.result import draws_of
+from raters.judgements.comparisons import Comparisons
+from raters.kinds import Quantities
+from raters.model import Values
+from raters.program import Program
+
+# Quantities are computed under so many draws at most, and from so many different pairs of an
+# annotator.
+_DRAWS, _PAIRS = 1000, 2000
+# Correlation with the crowd's rewards below which an annotator has a taste of their own.
+_ANOTHER = 0.5
+
+
+class Compared(NamedTuple):
+    """Pairs that an annotator compared, in the orientation of the votes, with the number of votes
+    on each and of those for the first item."""
+
+    first: Int[np.ndarray, " pair"]
+    second: Int[np.ndarray, " pair"]
+    votes: Float[np.ndarray, " pair"]
+    wins: Float[np.ndarray, " pair"]
+
+
+def quantities(program: Program[Any], result: xr.DataTree, margin: float) -> Quantities:
+    r"""Own rewards of each annotator, beside those of the crowd.
+
+    With :math:`u_k = \beta_k (r + d_k)` for an annotator's own rewards (β is 1 in models without
+    competences), and sums and means over their votes on pairs (i, j), where Δ is the difference
+    between the two items,
+
+    .. math::
+
+        \text{competence} = \frac{\sum \Delta u_k \, \Delta r}{\sum (\Delta r)^2}, \qquad
+        \text{consistency} = \sqrt{\frac{\sum (\Delta u_k)^2}{\sum (\Delta r)^2}}, \qquad
+        \text{taste agreement} = \frac{\text{competence}}{\text{consistency}}, \\
+        \text{accuracy} = \operatorname{mean} \sigma(\Delta u_k \operatorname{sign} \Delta r),
+        \qquad
+        \text{own accuracy} = \operatorname{mean} \sigma(|\Delta u_k|).
+
+    Competence is the slope of the annotator's own rewards on the crowd's: 1 for one who votes as
+    the crowd does, 0 for a guesser and for one whose taste is unrelated to the crowd's, and below 0
+    for an adversary. Taste agreement, the correlation of the two, and consistency tell these apart.
+    Items that the annotator never compared do not enter, because their tastes have only the prior.
+
+    ``p_careless`` is :math:`w_k + (1 - w_k) P(\text{own accuracy} < ½ + \text{margin})`, where
+    :math:`w_k = 1 / (1 + \exp(e_k - c_k))` is the weight of coin flips against own rewards as
+    predictions of the annotator's votes: e (own rewards) and c (coin flips, or the position bias
+    alone) are expected log predictive densities by WAIC, and w is the pseudo-BMA weight of Yao et
+    al. (2018), Bayesian Analysis 13, 917–1007. The posterior alone would not do: with few votes the
+    own rewards of a guesser are uncertain, and each draw of them is consistent.
+    ``p_different_taste`` is P(taste agreement < ½ and own accuracy ≥ ½ + margin), times 1 − w;
+    ``p_adversarial`` is P(competence < 0).
+
+    Parameters
+    ----------
+    program : Program
+        With the sites ``reward`` and ``taste``.
+    result : xarray.DataTree
+    margin : float
+        Distance of an accuracy from ½ below which an annotator guesses.
+
+    Returns
+    -------
+    Quantities
+        Each of shape (draw, annotator).
+    """
+    draws, _ = draws_of(program, result, _DRAWS)
+    rng, data = np.random.default_rng(0), program.data.unpadded()
+    of_each = [
+        _of_annotator(draws, code, compared, rng) for code, compared in enumerate(_pairs(data, rng))
+    ]
+    values = {
+        name: np.stack([each[0][name] for each in of_each], axis=1)
+        for name in ("competence", "accuracy", "taste_agreement", "consistency", "own_accuracy")
+    }
+    weight = np.array([weight for _, weight in of_each])
+    competence, guesses = values["competence"], values["own_accuracy"] < 0.5 + margin
+    different = (values["taste_agreement"] < _ANOTHER) & ~guesses
+    return Quantities(
+        values=values,
+        judged="competence",
+        columns={
+            "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
+            "p_careless": weight + (1 - weight) * guesses.mean(0),
+            "p_different_taste": (1 - weight) * different.mean(0),
+            "p_adversarial": (competence < 0).mean(0),
+        },
+    )
+
+
+def _pairs(data: Comparisons, rng: np.random.Generator) -> list[Compared]:
+    """Pairs that each annotator compared: some of them, drawn by their votes, where they are
+    many."""
+    count = np.ones(data.num_comparisons) if data.count is None else np.asarray(data.count, float)
+    columns = np.asarray(data.first), np.asarray(data.second), count, np.asarray(data.wins, float)
+    order = np.argsort(data.annotator, kind="stable")
+    ends = np.cumsum(np.bincount(data.annotator, minlength=data.num_annotators))
+    pairs = []
+    for rows in np.split(order, ends[:-1]):
+        if len(rows) > _PAIRS:
+            share = count[rows] / count[rows].sum()
+            rows = rng.choice(rows, _PAIRS, replace=False, p=share)
+        pairs.append(Compared(*(column[rows] for column in columns)))
+    return pairs
+
+
+def _of_annotator(
+    draws: Values, code: int, compared: Compared, rng: np.random.Generator
+) -> tuple[dict[str, Float[np.ndarray, " draw"]], float]:
+    """Quantities of one annotator, and the weight of coin flips."""
+    num_items = draws["reward"].shape[1]
+    first, second, votes, wins = compared
+    if not votes.sum() > 0:  # All is prior, on any pairs.
+        first = rng.integers(num_items, size=200)
+        second = (first + rng.integers(1, num_items, size=200)) % num_items
+        votes, wins = np.ones(200), np.full(200, np.nan)
+    share = votes / votes.sum()
+    reward = draws["reward"]
+    crowd = reward[:, first] - reward[:, second]
+    own = crowd + draws["taste"][:, code, first] - draws["taste"][:, code, second]
+    if "competence" in draws:
+        own = own * draws["competence"][:, code, None]
+    both, of_crowd, of_own = (
+        np.maximum(one * other @ share, least)
+        for one, other, least in ((own, crowd, -np.inf), (crowd, crowd, 1e-300), (own, own, 1e-300))
+    )
+    values = {
+        "competence": both / of_crowd,
+        "accuracy": expit(own * np.sign(crowd)) @ share,
+        "taste_agreement": both / np.sqrt(of_crowd * of_own),
+        "consistency": np.sqrt(of_own / of_crowd),
+        "own_accuracy": expit(np.abs(own)) @ share,
+    }
+    if np.isnan(wins).any():
+        return values, 0.5
+    bias = draws["position_bias"][:, code, None] if "position_bias" in draws else np.zeros((1, 1))
+    gain = _predictive(own + bias, votes, wins) - _predictive(bias + 0 * own, votes, wins)
+    return values, float(expit(-gain))
+
+
+def _predictive(
+    logits: Float[np.ndarray, "draw pair"],
+    votes: Float[np.ndarray, " pair"],
+    wins: Float[np.ndarray, " pair"],
+) -> float:
+    """Expected log predictive density of an annotator's votes, by WAIC."""
+    each = wins * log_expit(logits) + (votes - wins) * log_expit(-logits)
+    return float((logsumexp(each, axis=0) - np.log(len(each)) - each.var(0)).sum())

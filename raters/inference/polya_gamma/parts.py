@@ -1,0 +1,176 @@
+"""Gaussian full conditional of a block whose entries fall into parts that share no logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.csgraph
+from jaxtyping import Float, Int
+
+from raters.inference.polya_gamma.conditionals import (
+    BOUNDED,
+    Conditional,
+    Gaussian,
+    Sparse,
+    Weighted,
+)
+
+# Parts with more entries than this are solved by conjugate gradients.
+LIMIT = 256
+
+Precisions = Float[np.ndarray, "part entry entry"]
+Vectors = Float[np.ndarray, "part entry"]
+
+
+class Division(NamedTuple):
+    """Part of each entry, its place in the part, and the number of entries of each part."""
+
+    part: Int[np.ndarray, " entry"]
+    place: Int[np.ndarray, " entry"]
+    size: Int[np.ndarray, " part"]
+
+
+class Parts(Conditional):
+    """Conditional of a block that falls into parts, such as the tastes of different annotators.
+
+    The parts are those that the rows connect. Each has a dense precision, and parts of similar size
+    are solved together; those of more than `LIMIT` entries by conjugate gradients. An entry without
+    rows is a part of its own, and has its prior.
+    """
+
+    def __init__(self, prior: Gaussian) -> None:
+        super().__init__(prior)
+        if np.isfinite(prior.low).any() or np.isfinite(prior.high).any():
+            raise NotImplementedError(BOUNDED)
+        self.rows: list[Weighted] = []
+
+    def add(self, rows: Weighted) -> None:
+        super().add(rows)
+        self.rows.append(rows)
+
+    def product(self, entries: np.ndarray) -> np.ndarray:
+        whole = Sparse(self.prior, keep_rows=False)
+        for rows in self.rows:
+            whole.add(rows)
+        return whole.product(entries)
+
+    def mode(self, current: np.ndarray) -> np.ndarray:
+        def modes(precision: Precisions, shift: Vectors, _: Vectors) -> Vectors:
+            return _solved(precision, shift)
+
+        return self._by_part(current, modes, lambda whole: whole.mode(current))
+
+    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+        def draws(precision: Precisions, shift: Vectors, _: Vectors) -> Vectors:
+            # P⁻¹(shift + L z) has the mean P⁻¹ shift and the covariance P⁻¹, where L Lᵀ = P.
+            factor, noise = np.linalg.cholesky(precision), rng.standard_normal(shift.shape)
+            return _solved(precision, shift + _times(factor, noise))
+
+        return self._by_part(current, draws, lambda whole: whole.draw(rng, current))
+
+    def coordinate(self, current: np.ndarray) -> np.ndarray:
+        def steps(precision: Precisions, shift: Vectors, now: Vectors) -> Vectors:
+            # Gauss–Seidel: each entry uses the new values of the entries before it.
+            return _solved(np.tril(precision), shift - _times(np.triu(precision, 1), now))
+
+        return self._by_part(current, steps, lambda whole: whole.coordinate(current))
+
+    def _by_part(
+        self,
+        current: np.ndarray,
+        solve: Callable[[Precisions, Vectors, Vectors], Vectors],
+        solve_whole: Callable[[Sparse], np.ndarray],
+    ) -> np.ndarray:
+        """Update the entries of each part.
+
+        `solve` takes precisions, shifts and current values of parts of equal size; `solve_whole`
+        the conditional of all parts that are too large for it.
+        """
+        division = self._division()
+        entries, size = np.array(current), division.size
+        large = (size > LIMIT)[division.part]
+        if large.any():
+            whole = Sparse(self.prior, keep_rows=True)
+            for rows in self.rows:
+                assert rows.entry is not None
+                whole.add(rows.part(large[rows.entry[0]]))
+            entries[large] = solve_whole(whole)[large]
+        filled = np.array([_filled(each) for each in range(LIMIT + 1)])
+        width = np.where(size <= LIMIT, filled[np.minimum(size, LIMIT)], 0)
+        for each in np.unique(width[width > 0]):
+            # Parts are filled up to this width, with entries that have a precision of 1.
+            number = np.where(width == each, np.cumsum(width == each) - 1, -1)[division.part]
+            own = np.flatnonzero(number >= 0)
+            where = number[own], division.place[own]
+            shape = (int((width == each).sum()), int(each))
+            diagonal, shift, now = np.ones(shape), np.zeros(shape), np.zeros(shape)
+            diagonal[where], shift[where], now[where] = (
+                vector[own] for vector in (self.diagonal, self.shift, current)
+            )
+            precision = self._across(number, division.place, shape)
+            # Under a nearly flat prior the rows leave the shift of a part open, beyond rounding.
+            precision[:, np.arange(each), np.arange(each)] += diagonal * (1 + 1e-12)
+            entries[own] = solve(precision, shift, now)[where]
+        return entries
+
+    def _division(self) -> Division:
+        """Return the parts that the rows connect."""
+        pairs = [
+            np.stack(np.broadcast_arrays(rows.entry[0], other))
+            for rows in self.rows
+            if rows.entry is not None
+            for other in rows.entry[1:]
+        ]
+        first, other = np.concatenate(pairs, axis=1)
+        shape = (self.size, self.size)
+        graph = scipy.sparse.coo_array((np.ones(len(first), bool), (first, other)), shape=shape)
+        _, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
+        size = np.bincount(part)
+        order = np.argsort(part, kind="stable")
+        place = np.empty(self.size, int)
+        place[order] = np.arange(self.size) - np.repeat(np.cumsum(size) - size, size)
+        return Division(part, place, size)
+
+    def _across(
+        self,
+        number: Int[np.ndarray, " entry"],
+        place: Int[np.ndarray, " entry"],
+        shape: tuple[int, int],
+    ) -> Precisions:
+        """Return the precisions off the diagonal of some parts; `number` is that of each entry's
+        part among them, or −1."""
+        parts, width = shape
+        precision = np.zeros((parts, width, width))
+        for every in self.rows:
+            assert every.entry is not None
+            rows = every.part(number[every.entry[0]] >= 0)
+            assert rows.entry is not None
+            for first in range(1, len(rows.entry)):
+                for second in range(first):
+                    one, other = rows.entry[first], rows.entry[second]
+                    cell = (number[one] * width + place[one]) * width + place[other]
+                    value = rows.weight[first] * rows.weight[second] * rows.omega
+                    half = np.bincount(cell, value, precision.size).reshape(precision.shape)
+                    precision += half + half.transpose(0, 2, 1)
+        return precision
+
+
+def _solved(precision: Precisions, right: Vectors) -> Vectors:
+    """Return the solution of each linear system."""
+    if precision.shape[-1] == 1:
+        return np.asarray(right / precision[..., 0])
+    return np.asarray(np.linalg.solve(precision, right[..., None])[..., 0])
+
+
+def _times(matrix: Precisions, vector: Vectors) -> Vectors:
+    """Return the product of each matrix and vector."""
+    return np.asarray((matrix @ vector[..., None])[..., 0])
+
+
+def _filled(size: int) -> int:
+    """Return the size to which parts of this size are filled up: a power of 2, or ¾ of one."""
+    power = 1 << max(size - 1, 0).bit_length()
+    return power * 3 // 4 if power >= 4 and size <= power * 3 // 4 else power

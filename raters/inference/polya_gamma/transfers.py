@@ -1,0 +1,169 @@
+"""The division of a sum between two normal sites, and of a product between the sum and a factor:
+drawn or maximised given the sum, or the product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from raters.inference.polya_gamma.conditionals import Gaussian, prior
+from raters.model import Model, Transfer, Values
+from raters.program import trace
+
+# Widths of the steps of a factor's logarithm.
+_WIDTHS = (0.05, 0.2, 0.8)
+
+
+def move(
+    model: Model[Any],
+    row: Any,
+    values: Values,
+    transfer: Transfer,
+    rng: np.random.Generator | None = None,
+) -> Values:
+    """Divide the sum anew, and change the factor where there is one; see `divide` and
+    `refactor`."""
+    values = divide(model, row, values, transfer, rng)
+    if transfer.factor is None:
+        return values
+    return refactor(model, row, values, transfer, rng)
+
+
+def divide(
+    model: Model[Any],
+    row: Any,
+    values: Values,
+    transfer: Transfer,
+    rng: np.random.Generator | None = None,
+) -> Values:
+    r"""Move a number from each entry of the one site to the entries of the other.
+
+    The likelihood depends on :math:`c_i + o_{ki}` only, so that the number :math:`\delta_i`, which
+    is added to :math:`c_i` and subtracted from all :math:`o_{ki}`, has a normal conditional: that
+    of the two priors. Gibbs draws it, which is exact, and EM takes its mode. A sweep that updates
+    the two sites one after the other moves slowly along this direction.
+
+    Parameters
+    ----------
+    model : Model
+    row : Judgements
+        Any part of the data: the prior does not depend on it.
+    values : dict of str to array
+    transfer : Transfer
+    rng : numpy.random.Generator, optional
+        For a draw; the mode without it.
+
+    Returns
+    -------
+    dict of str to array
+    """
+    common, own = (np.asarray(values[name]) for name in (transfer.common, transfer.own))
+    given = {name: np.asarray(value) for name, value in values.items()}
+    of_common, of_own, *_ = (
+        Gaussian(*(np.asarray(part) for part in each))
+        for each in _priors(model, row, given, transfer)
+    )
+    axes = tuple(range(own.ndim - 1))
+    away = np.reshape(of_own.precision, own.shape) * (own - np.reshape(of_own.mean, own.shape))
+    precision = of_common.precision + np.reshape(of_own.precision, own.shape).sum(axes)
+    shift = away.sum(axes) - of_common.precision * (common - of_common.mean)
+    number = shift / precision
+    if rng is not None:
+        number = number + rng.standard_normal(number.shape) / np.sqrt(precision)
+    return values | {transfer.common: common + number, transfer.own: own - number}
+
+
+def refactor(
+    model: Model[Any],
+    row: Any,
+    values: Values,
+    transfer: Transfer,
+    rng: np.random.Generator | None = None,
+) -> Values:
+    r"""Change the factor of each product :math:`f_k (c_i + o_{ki})`, and the site `own` so that the
+    product stays as it is.
+
+    The likelihood does not change, so an annotator who follows the reverse of the crowd's rewards
+    may turn from a negative factor to a taste of their own, and back, which no update of one site
+    at a time does. Gibbs takes Metropolis steps, :math:`f' = -f` and :math:`f' = f e^{h z}` with a
+    standard normal z and a few widths h, each with the probability
+
+    .. math::
+
+        \min\left(1, \frac{p(f') \, p(o')}{p(f) \, p(o)} \, |f' / f|^{1 - N}\right), \qquad
+        o'_i = \frac{f}{f'} (c_i + o_i) - c_i,
+
+    for all factors at once. EM takes a step where it raises the density of the prior.
+
+    Parameters
+    ----------
+    model : Model
+    row : Judgements
+        Any part of the data: the prior does not depend on it.
+    values : dict of str to array
+    transfer : Transfer
+        With a factor.
+    rng : numpy.random.Generator, optional
+        For draws; without it the density rises.
+
+    Returns
+    -------
+    dict of str to array
+    """
+    assert transfer.factor is not None
+    given = {name: np.asarray(value) for name, value in values.items()}
+    common = given[transfer.common]
+    own, factor = given[transfer.own], given[transfer.factor]
+    _, of_own, of_factor = (
+        Gaussian(*(np.asarray(part) for part in each))
+        for each in _priors(model, row, given, transfer)
+    )
+    of_own = Gaussian(*(np.reshape(part, own.shape) for part in of_own))
+    for ratio in _ratios(factor.shape, rng):
+        tried = (common + own) / ratio[:, None] - common
+        gain = _log_density(of_factor, factor * ratio) - _log_density(of_factor, factor)
+        gain += (_log_density(of_own, tried) - _log_density(of_own, own)).sum(1)
+        if rng is not None:
+            gain += (1 - own.shape[1]) * np.log(np.abs(ratio))
+        least = 0.0 if rng is None else np.log(rng.uniform(size=factor.shape))
+        moves = gain > least
+        factor = np.where(moves, factor * ratio, factor)
+        own = np.where(moves[:, None], tried, own)
+    return values | {transfer.factor: factor, transfer.own: own}
+
+
+def _ratios(
+    shape: tuple[int, ...], rng: np.random.Generator | None
+) -> Iterator[Float[np.ndarray, " judge"]]:
+    """Yield the ratios of the new factors to the old ones that are tried: drawn, or the same for
+    all."""
+    yield np.full(shape, -1.0)
+    for width in _WIDTHS:
+        if rng is not None:
+            yield np.exp(width * rng.standard_normal(shape))
+        else:
+            yield np.full(shape, np.exp(width))
+            yield np.full(shape, np.exp(-width))
+
+
+def _log_density(prior: Gaussian, value: np.ndarray) -> np.ndarray:
+    """Return the log density of (truncated) normal entries, less a constant."""
+    inside = (value >= prior.low) & (value <= prior.high)
+    return np.where(inside, -prior.precision * (value - prior.mean) ** 2 / 2, -np.inf)
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _priors(
+    model: Model[Any], row: Any, values: Values, transfer: Transfer
+) -> tuple[Gaussian, ...]:
+    """Return the priors of the sites."""
+    traced = trace(model, row, values)
+    names = (transfer.common, transfer.own, transfer.factor)
+    return tuple(
+        prior(traced[name]["fn"], np.shape(values[name])) for name in names if name is not None
+    )

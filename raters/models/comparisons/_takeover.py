@@ -1,0 +1,113 @@
+"""Detection of an annotator who has become the scale by which all others are measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+from jaxtyping import Float
+from scipy.special import expit
+from scipy.stats import chi2
+
+from raters.judgements.comparisons import Comparisons
+from raters.judgements.names import shorten
+from raters.model import Values
+
+# Share of the information about the rewards from which on one annotator decides them, and the
+# significance of the others' dissent.
+_SHARE, _LEVEL = 0.5, 0.05
+# With two annotators there is no crowd that one of them could outvote.
+_FEWEST = 3
+
+
+def takeover(draws: Values, data: Comparisons) -> tuple[str, ...]:
+    r"""Warn of an annotator who decides the rewards while the others dissent.
+
+    The votes of annotator k have the Fisher information :math:`\sum_m n_m \beta_k^2 p_m (1 - p_m)`
+    about differences of rewards, so that an annotator with many and consistent votes outweighs
+    many others. That is as it should be where all see the same order. It is a takeover where one
+    annotator has more than half of the information, and the score test finds that the votes of all
+    others point to other rewards than those of the fit: with their score g and information H about
+    the rewards, :math:`g^\top (H + I / v)^{-1} g` is above the 95 % quantile of χ² with N − 1
+    degrees of freedom, where v is the variance of the rewards. Without dissent its mean is below
+    N − 1, because the others' votes were fitted, too.
+
+    Parameters
+    ----------
+    draws : mapping
+        Draws of ``competence`` and ``reward``, and of ``position_bias`` where there is one, shape
+        (chain, draw, ...).
+    data : Comparisons
+
+    Returns
+    -------
+    tuple of str
+    """
+    competence, reward = (
+        np.asarray(draws[name], np.float64).mean((0, 1)) for name in ("competence", "reward")
+    )
+    if not (np.isfinite(competence).all() and np.isfinite(reward).all()):
+        return ()
+    bias = np.zeros(len(competence))
+    if "position_bias" in draws:
+        bias = np.asarray(draws["position_bias"], np.float64).mean((0, 1))
+    information, votes = np.zeros((2, data.num_annotators))
+    for piece in data.chunks(1 << 18):
+        who, count = np.asarray(piece.annotator), _counts(piece)
+        information += np.bincount(who, _weights(piece, competence, reward, bias)[0], len(bias))
+        votes += np.bincount(who, count, len(bias))
+    judge = int(np.argmax(information))
+    if (votes > 0).sum() < _FEWEST or information[judge] <= _SHARE * information.sum():
+        return ()
+    if _dissent(data, judge, competence, reward, bias) <= chi2.isf(_LEVEL, len(reward) - 1):
+        return ()
+    name = shorten([data.annotators[judge]])
+    return (
+        (
+            f"annotator {name} cast {votes[judge] / votes.sum():.0%} of the votes and has"
+            f" {information[judge] / information.sum():.0%} of the information about the rewards,"
+            " and the votes of the others point to other rewards: the ranking follows this"
+            " annotator, and all others are measured by it; fit rt.HierarchicalBTL(), in which"
+            " each annotator has rewards of their own"
+        ),
+    )
+
+
+def _counts(data: Comparisons) -> Float[np.ndarray, " comparison"]:
+    """Number of votes of each row."""
+    if data.count is None:
+        return np.ones(data.num_comparisons)
+    return np.asarray(data.count, np.float64)
+
+
+def _weights(
+    data: Comparisons, competence: np.ndarray, reward: np.ndarray, bias: np.ndarray
+) -> tuple[Float[np.ndarray, " comparison"], Float[np.ndarray, " comparison"]]:
+    """Information of each row about the difference of its rewards, and its score."""
+    who, count = np.asarray(data.annotator), _counts(data)
+    own = competence[who]
+    gap = reward[np.asarray(data.first)] - reward[np.asarray(data.second)]
+    prob = expit(own * gap + bias[who])
+    wins = np.asarray(data.wins, np.float64)
+    return count * own**2 * prob * (1 - prob), own * (wins - count * prob)
+
+
+def _dissent(
+    data: Comparisons, judge: int, competence: np.ndarray, reward: np.ndarray, bias: np.ndarray
+) -> float:
+    """Score statistic of the rewards, from the votes of all but one annotator."""
+    size = len(reward)
+    score, diagonal = np.zeros((2, size))
+    across = scipy.sparse.csr_array((size, size))
+    for piece in data.chunks(1 << 18):
+        others = piece.take(np.flatnonzero(np.asarray(piece.annotator) != judge))
+        weight, slope = _weights(others, competence, reward, bias)
+        sides = np.asarray(others.first), np.asarray(others.second)
+        for side, sign in zip(sides, (1, -1), strict=True):
+            score += sign * np.bincount(side, slope, size)
+            diagonal += np.bincount(side, weight, size)
+        across = across + scipy.sparse.csr_array((weight, sides), shape=(size, size))
+    information = scipy.sparse.diags_array(diagonal + 1 / max(reward.var(), 1e-12))
+    # The statistic rises with each step, so stopping early errs on the side of no warning.
+    step, _ = scipy.sparse.linalg.cg(information - across - across.T, score, rtol=1e-6, maxiter=200)
+    return float(score @ step)
