@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import pandas as pd
 from _common import options, report, table
@@ -23,6 +24,7 @@ from scipy.special import expit, logit, logsumexp
 from scipy.stats import beta, norm, qmc
 
 import raters as rt
+from raters.auditing.true_classes import PRIOR, Evidence, true_class_probs
 
 # Two questions on the same sentences count as one crowd.
 TWINS = ("medrel_treat", "medrel_cause")
@@ -32,10 +34,11 @@ CROWDS = (
     *("snow_temp", "duchenne_smile", *TWINS),
 )
 # Ranges of the unknowns, and the standard deviation of the tilt.
-DEPENDENCE, SHARED, TILT = (0.005, 6.0), (0.0005, 0.35), 0.4
-# Vote shares in proportion to a power of smoothed counts; the constants of the notes' form (7).
-POWER, SMOOTHING, FLOOR = 2.0, 0.37, 0.02
+DEPENDENCE, SHARED, TILT = (0.005, 6.0), (0.0005, 0.35), PRIOR.tilt
+# Least share of a class in the vote shares that are the baseline.
+FLOOR = 0.02
 GOLD, REPEATS = 50, 40
+_PROBS = jax.jit(jax.vmap(true_class_probs, (None, 0)))
 
 
 class Crowd(NamedTuple):
@@ -47,15 +50,15 @@ class Crowd(NamedTuple):
         Of Dawid–Skene.
     votes : array, shape (item, class)
     truth : array, shape (item,)
-    confused : array, shape (class, class)
-        Distribution of the class that a class is confused with, by the votes.
+    evidence : Evidence
+        The same, as the package's layer reads it, with classes confused as in the whole crowd.
     """
 
     name: str
     chances: np.ndarray
     votes: np.ndarray
     truth: np.ndarray
-    confused: np.ndarray
+    evidence: Evidence
 
     @property
     def weight(self) -> float:
@@ -90,8 +93,7 @@ def fitted(folder: Path, seed: int) -> Crowd:
     chances = result["classes"]["responsibility"].transpose("item", "true_class").values
     votes = np.zeros(chances.shape)
     np.add.at(votes, (data.item, data.label), 1)
-    pairs = chances.T @ votes
-    confused = (pairs + pairs.T + 1) * (1 - np.eye(len(classes)))
+    evidence = Evidence.of(np.asarray(chances, float), votes)
     true_class = dict(zip(known["item"], known["label"], strict=True))
     rows = [row for row, item in enumerate(data.items) if str(item) in true_class]
     truth = np.array([classes.index(true_class[str(data.items[row])]) for row in rows])
@@ -100,7 +102,7 @@ def fitted(folder: Path, seed: int) -> Crowd:
         np.asarray(chances, float)[rows],
         votes[rows],
         truth,
-        confused / confused.sum(1, keepdims=True),
+        evidence.at(np.array(rows)),
     )
 
 
@@ -130,25 +132,13 @@ def stated(crowd: Crowd, draws: int) -> Stated:
 
 def probabilities(crowd: Crowd, unknowns: dict[str, np.ndarray]) -> np.ndarray:
     """Probability of each class of each item, shape (draw, item, class)."""
-    number = np.maximum(crowd.votes.sum(1), 1)
-    dependence = np.exp(unknowns["log_dependence"])[:, None]
-    weight = 1 / (1 + (number - 1) * dependence)
-    log_chances = np.maximum(np.log(np.maximum(crowd.chances, 1e-300)), -69)
-    tempered = log_chances * weight[..., None]
-    tempered = np.exp(tempered - tempered.max(-1, keepdims=True))
-    tempered /= tempered.sum(-1, keepdims=True)
-    shared = expit(unknowns["logit_shared"])[:, None, None]
-    mixed = (1 - shared) * tempered + shared * (tempered @ crowd.confused)
-    by_vote = unknowns["by_vote"][:, None, None]
-    mixed = (1 - by_vote) * mixed + by_vote * vote_shares(crowd)
-    mixed = mixed * np.exp(unknowns["tilt"])[:, None]
-    return mixed / mixed.sum(-1, keepdims=True)
-
-
-def vote_shares(crowd: Crowd) -> np.ndarray:
-    """Classes in proportion to a power of their smoothed votes."""
-    power = (crowd.votes + SMOOTHING) ** POWER
-    return power / power.sum(1, keepdims=True)
+    named = {
+        "dependence": np.exp(unknowns["log_dependence"]),
+        "shared": expit(unknowns["logit_shared"]),
+        "by_vote": unknowns["by_vote"],
+        "tilt": unknowns["tilt"],
+    }
+    return np.asarray(_PROBS(crowd.evidence, named), float)
 
 
 def log_prior(prior: np.ndarray, unknowns: dict[str, np.ndarray]) -> np.ndarray:

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from raters._validation import checked, finite, positive, share, whole
 from raters.auditing import precision
+from raters.auditing.calibration import Anchor, Calibration, check_calibration
 from raters.errors import SettingError
 from raters.fitting.draws import check_several
 from raters.fitting.fit import fit
@@ -77,6 +78,10 @@ class Audit:
     costs : Costs
     judged : str
         Quantity that is compared with the threshold.
+    anchor : Anchor or None
+        What a calibrated audit stands on; None for the model's own numbers.
+    wrong_interval : tuple of (float, float) or None
+        Interval of the number of wrong item labels, of a calibrated audit of labels.
     """
 
     table: xr.Dataset
@@ -88,6 +93,8 @@ class Audit:
     min_judgements: int = 5
     costs: Costs = field(default_factory=Costs)
     judged: str = "competence"
+    anchor: Anchor | None = None
+    wrong_interval: tuple[float, float] | None = None
 
     @property
     def confusion(self) -> xr.Dataset | None:
@@ -129,8 +136,8 @@ class Audit:
         """Expected number of items whose label in `items` is wrong, should labelling stop now; NaN
         for comparisons.
 
-        It is the model's: where items mislead many annotators at once, models that take errors as
-        independent expect too few.
+        Without a calibration it is the model's: where items mislead many annotators at once, models
+        that take errors as independent expect too few.
         """
         return float("nan") if self.items is None else float((1 - self.items["probability"]).sum())
 
@@ -141,9 +148,16 @@ class Audit:
         frame, lines = frame[shown], [self.rule]
         if self.items is not None:
             wrong, num_items = self.expected_wrong, self.items.sizes["item"]
+            by = ", by this model"
+            if self.wrong_interval is not None:
+                low, high = self.wrong_interval
+                by = (
+                    f"; {self.level:.0%} interval {low:.0f} to {high:.0f}, which allows for"
+                    " mistakes that the crowd makes together"
+                )
             lines += [
                 f"If labelling stops now, {wrong:.1f} of {num_items} item labels are expected to be"
-                f" wrong ({wrong / num_items:.1%}), by this model."
+                f" wrong ({wrong / num_items:.1%}){by}."
             ]
         lines += [
             (
@@ -152,7 +166,8 @@ class Audit:
                 else "Nobody is dropped."
             )
         ]
-        return "\n".join([frame.round(3).to_string(), *lines])
+        stands = [] if self.anchor is None else [self.anchor.sentence]
+        return "\n".join([*stands, frame.round(3).to_string(), *lines])
 
 
 @checked
@@ -165,6 +180,7 @@ def audit(
     margin: float = _MARGIN,
     min_judgements: int = 5,
     costs: Costs | None = None,
+    calibration: Calibration | None = None,
 ) -> Audit:
     r"""Audit every annotator from the posterior of a model.
 
@@ -191,6 +207,9 @@ def audit(
         With fewer judgements the verdict is "too few judgements".
     costs : Costs, optional
         Costs of wrong decisions and of reviews.
+    calibration : Calibration, optional
+        From `raters.calibrate`, of the same fit: the audit then states its quantities, which allow
+        for mistakes that the crowd makes together, and its item labels, instead of the model's.
 
     Returns
     -------
@@ -330,7 +349,11 @@ def audit(
     assert threshold is not None
     check_several(result, "an audit says how sure it is")
     limits = AuditLimits(float(threshold), level, float(margin))
-    quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
+    if calibration is None:
+        quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
+    else:
+        check_calibration(calibration, data)
+        quantities = calibration.quantities(limits)
     columns: dict[str, np.ndarray] = {"judgements": data.judgements_by(data.judge)}
     for name, draws in quantities.values.items():
         low, high = np.quantile(draws, ((1 - level) / 2, (1 + level) / 2), axis=0)
@@ -355,6 +378,8 @@ def audit(
         min_judgements=min_judgements,
         costs=costs,
         judged=quantities.judged,
+        anchor=None if calibration is None else calibration.anchor,
+        wrong_interval=None if calibration is None else calibration.wrong_interval,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -23,8 +23,6 @@ from raters.model import Model
 # Draws of the truth, so that all of them together stay below this many numbers.
 _NUMBERS, _FEWEST, _MOST = 200_000_000, 200, 1000
 
-Reference = Sequence[Any] | Literal["crowd"] | None
-
 
 @dataclass(frozen=True)
 class Anchor:
@@ -38,19 +36,30 @@ class Anchor:
         Names of annotators who are taken to be right.
     recorded : bool
         True if an earlier record of annotators is known.
-    crowd : bool
-        True if the crowd as a whole is taken to be right, as its model does.
     """
 
     known: int = 0
     trusted: tuple[Any, ...] = ()
     recorded: bool = False
-    crowd: bool = False
 
     @property
     def is_missing(self) -> bool:
         """True if nothing but the agreement of the crowd tells who is right."""
-        return not (self.known or self.recorded or self.crowd)
+        return not (self.known or self.recorded)
+
+    @property
+    def sentence(self) -> str:
+        """What the statements stand on, in one sentence."""
+        if self.is_missing:
+            return (
+                "Annotators were measured against the crowd alone: nothing here tells whether the"
+                " crowd is right. Known truths of a random part of the items would."
+            )
+        parts = [f"{self.known:,} known truths"] if self.known else []
+        if self.trusted:
+            parts[-1:] = [f"{self.known:,} truths, some by {shorten(self.trusted)}"]
+        parts += ["an earlier record of annotators"] if self.recorded else []
+        return f"Annotators were measured against {' and '.join(parts)}."
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,11 @@ class Calibration(abc.ABC):
     unknowns: xr.Dataset
     anchor: Anchor
     level: float
+
+    @property
+    def wrong_interval(self) -> tuple[float, float] | None:
+        """Interval of the number of items with a wrong label; None where items have none."""
+        return None
 
     @abc.abstractmethod
     def quantities(self, limits: AuditLimits) -> Quantities:
@@ -153,10 +167,10 @@ def calibrate(
     >>> import raters as rt
     >>> labels, truth = rt.datasets.label_crowd(200, 12, 5, 2, seed=0)
     >>> result = rt.fit(rt.DawidSkene(), labels, seed=0, progress=False)
-    >>> gold = truth["true_class"][:40].to_series()
+    >>> gold = dict(zip(labels.items[:40], truth["true_class"][:40]))
     >>> found = rt.calibrate(rt.DawidSkene(), result, gold)
     >>> low, high = found.wrong_interval
-    >>> wrong = (found.items["label"] != truth["true_class"]).sum().item()
+    >>> wrong = (found.items["label"].values != truth["true_class"]).sum()
     >>> bool(low <= wrong <= high)
     True
     """
@@ -173,6 +187,38 @@ def calibrate(
         )
     found: Calibration = kind.calibrate(program, result, gold, tuple(reference), level, seed)
     return found
+
+
+def check_calibration(calibration: Any, data: Judgements) -> None:
+    """Raise unless this is a calibration of those who judged.
+
+    Parameters
+    ----------
+    calibration : object
+    data : Judgements
+
+    Raises
+    ------
+    SettingError
+        When it is none, or of others.
+    """
+    if not isinstance(calibration, Calibration):
+        raise SettingError(
+            parameter="calibration",
+            value=calibration,
+            problem=f"is a {type(calibration).__name__}",
+            expected="it must be a calibration",
+            instead="calibration=rt.calibrate(model, result, gold)",
+        )
+    names = [str(name) for name in calibration.annotators["annotator"].values]
+    if names != list(map(str, data.judges)):
+        raise SettingError(
+            parameter="calibration",
+            value=calibration,
+            problem=f"is of other {plural(data.judge)} than those of the result",
+            expected="calibrate this result",
+            instead="calibration=rt.calibrate(model, result, gold)",
+        )
 
 
 def number_of_draws(num_items: int, num_classes: int) -> int:

@@ -237,16 +237,14 @@ def draw_true_classes(
     drawn : array, shape (draw, item)
     """
     given = jax.tree.map(jnp.asarray, evidence)
-    num_draws, (num_items, num_classes) = len(np.asarray(unknowns["shared"])), evidence.votes.shape
+    num_draws, (num_items, num_classes) = len(unknowns["shared"]), evidence.votes.shape
     drawn = np.empty((num_draws, num_items), np.int8 if num_classes < 128 else np.int32)
     total = np.zeros((num_items, num_classes))
     for place in range(num_draws):
-        probs = np.asarray(
-            _probs(given, {name: np.asarray(value)[place] for name, value in unknowns.items()})
-        )
+        probs = np.asarray(_probs(given, {name: value[place] for name, value in unknowns.items()}))
         total += probs
         ends = np.cumsum(probs, axis=1)
-        drawn[place] = (ends[:, :-1] < rng.random(num_items)[:, None] * ends[:, -1:]).sum(1)
+        drawn[place] = (ends[:, :-1] < rng.random((num_items, 1)) * ends[:, -1:]).sum(1)
     is_known = truth >= 0
     probability = total / num_draws
     drawn[:, is_known] = truth[is_known]

@@ -1,0 +1,299 @@
+"""Calibrated statements: their equations, their draws, and what they say of crowds."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logsumexp
+
+import raters as rt
+from raters.auditing import slice_sampling
+from raters.auditing.annotator_accuracy import Marks, draw_accuracies
+from raters.auditing.true_classes import (
+    PRIOR,
+    Evidence,
+    draw_true_classes,
+    draw_unknowns,
+    true_class_probs,
+)
+from raters.errors import DataError, SettingError
+
+MODEL = rt.DawidSkene()
+FIT = rt.PGGibbs(draws=1000, chains=2)
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """A crowd whose mistakes are independent, its fit, and its true classes by item."""
+    labels, truth = rt.datasets.label_crowd(200, 12, 5, 2, seed=0)
+    result = rt.fit(MODEL, labels, seed=0, progress=False)
+    return labels, result, pd.Series(truth["true_class"], labels.items)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """A crowd that is wrong together on a fifth of the items: 600 items, 9 annotators."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=600)
+    seen = np.where(rng.random(600) < 0.2, 1 - truth, truth)
+    labels = np.where(rng.random((600, 9)) < 0.9, seen[:, None], 1 - seen[:, None])
+    item, annotator = (code.ravel() for code in np.indices(labels.shape))
+    frame = pd.DataFrame({"item": item, "annotator": annotator, "label": labels.ravel()})
+    data = rt.Labels.from_frame(frame, item="item", annotator="annotator", label="label")
+    result = rt.fit(MODEL, data, FIT, seed=0, progress=False)
+    return data, result, pd.Series(truth, data.items)
+
+
+def evidence_of(chances, votes):
+    return Evidence.of(np.array(chances, float), np.array(votes, float))
+
+
+# ---------------------------------------------------------------- true classes
+
+
+def test_without_doubt_about_the_crowd_the_model_is_right():
+    evidence = evidence_of([[0.9, 0.1], [0.3, 0.7]], [[3, 1], [0, 2]])
+    none = {"dependence": 0.0, "shared": 0.0, "by_vote": 0.0, "tilt": np.zeros(2)}
+    probs = np.asarray(true_class_probs(evidence, none))
+    assert probs == pytest.approx(np.array([[0.9, 0.1], [0.3, 0.7]]), abs=1e-5)
+
+
+def test_probabilities_are_those_of_the_equations():
+    chances, votes = (
+        np.array([[0.9, 0.08, 0.02], [0.2, 0.3, 0.5]]),
+        np.array([[3, 1, 0], [1, 1, 2]]),
+    )
+    unknowns = {"dependence": 0.5, "shared": 0.1, "by_vote": 0.25, "tilt": np.array([0.3, 0, -0.2])}
+    evidence = evidence_of(chances, votes)
+    # Written out by rows, from the module's docstring.
+    for row in range(2):
+        power = chances[row] ** (1 / (1 + 3 * 0.5))
+        power /= power.sum()
+        mixed = 0.9 * power + 0.1 * power @ evidence.confused
+        shares = (votes[row] + 0.37) ** 2 / ((votes[row] + 0.37) ** 2).sum()
+        tilted = (0.75 * mixed + 0.25 * shares) * np.exp(unknowns["tilt"])
+        expected = tilted / tilted.sum()
+        assert np.asarray(true_class_probs(evidence, unknowns))[row] == pytest.approx(
+            expected, abs=1e-4
+        )
+
+
+def test_a_class_is_confused_with_others_only():
+    confused = evidence_of([[0.9, 0.1, 0.0]] * 3, [[2, 1, 0]] * 3).confused
+    assert np.diag(confused).tolist() == [0, 0, 0]
+    assert confused.sum(1) == pytest.approx(np.ones(3))
+    assert confused[0, 1] > confused[0, 2]
+
+
+def test_slice_sampling_finds_a_posterior_in_closed_form():
+    """A normal prior times a normal likelihood: means and variances within 5 standard errors,
+    by batches of draws; a false alarm in 1e-5 of runs."""
+    rng = np.random.default_rng(0)
+    precision, centre = np.array([4.0, 0.25, 25.0]), np.array([1.0, -2.0, 0.5])
+    draws = slice_sampling.sample(
+        lambda points: -0.5 * ((points - centre) ** 2 * precision).sum(1), 3, 20_000, rng
+    )
+    mean, variance = precision * centre / (1 + precision), 1 / (1 + precision)
+    assert draws.shape == (20_000, 3)
+    # Draws of one chain depend on each other: an effective tenth.
+    error = np.sqrt(variance / 2000)
+    assert (np.abs(draws.mean(0) - mean) < 5 * error).all()
+    assert (np.abs(draws.var(0) / variance - 1) < 5 * np.sqrt(2 / 2000)).all()
+
+
+def test_unknowns_given_known_classes_agree_with_importance_sampling():
+    """Means of the logarithms within 5 standard errors of 200,000 weighted draws from the prior."""
+    rng = np.random.default_rng(1)
+    votes = rng.multinomial(6, [0.7, 0.3], size=60).astype(float)
+    chances = np.array([[0.97, 0.03]] * 30 + [[0.8, 0.2]] * 30)
+    evidence, truth = evidence_of(chances, votes), (rng.random(60) < 0.25).astype(int)
+    drawn = draw_unknowns(evidence, truth, 4000, np.random.default_rng(0))
+    prior = draw_unknowns(evidence.at(np.arange(0)), truth[:0], 40_000, np.random.default_rng(2))
+    log_weight = np.zeros(40_000)
+    for place in range(60):
+        one = evidence.at(np.array([place]))
+        number = votes[place].sum()
+        weight = 1 / (1 + (number - 1) * prior["dependence"])[:, None]
+        power = np.exp(weight * one.log_chances)
+        power /= power.sum(1, keepdims=True)
+        mixed = power + prior["shared"][:, None] * (power @ one.confused - power)
+        shares = (votes[place] + 0.37) ** 2
+        mixed = mixed + prior["by_vote"][:, None] * (shares / shares.sum() - mixed)
+        tilted = mixed * np.exp(prior["tilt"])
+        log_weight += np.log(tilted[:, truth[place]] / tilted.sum(1))
+    weight = np.exp(log_weight - logsumexp(log_weight))
+    effective = 1 / (weight**2).sum()
+    assert effective > 500
+    for name in ("dependence", "shared"):
+        values, known = np.log(drawn[name]), np.log(prior[name])
+        mean = weight @ known
+        error = np.sqrt(weight @ (known - mean) ** 2 * (1 / effective + 10 / 4000))
+        assert abs(values.mean() - mean) < 5 * error
+    tilt = drawn["tilt"][:, 1] - drawn["tilt"][:, 0]
+    known = prior["tilt"][:, 1] - prior["tilt"][:, 0]
+    error = np.sqrt(known.var() * (1 / effective + 10 / 4000))
+    assert abs(tilt.mean() - weight @ known) < 5 * error
+
+
+def test_known_classes_stand():
+    evidence = evidence_of([[0.99, 0.01]] * 4, [[3, 0]] * 4)
+    rng = np.random.default_rng(0)
+    unknowns = draw_unknowns(evidence, np.array([], int), 300, rng)
+    probability, drawn = draw_true_classes(evidence, unknowns, np.array([1, -1, -1, 0]), rng)
+    assert probability[0].tolist() == [0, 1]
+    assert (drawn[:, 0] == 1).all()
+    assert (drawn[:, 3] == 0).all()
+    assert 0.7 < probability[1, 0] < 0.99
+
+
+# ---------------------------------------------------------------- accuracies
+
+
+def marks_of(right, labels, credit, others, draws=400):
+    credit = np.tile(np.array(credit, float), (draws, 1))
+    return Marks(np.array(right, float), np.array(labels, float), credit, np.array(others, float))
+
+
+def test_labels_of_known_class_need_no_estimate():
+    found = draw_accuracies(marks_of([18, 5], [20, 20], [0, 0], [0, 0]), 0)
+    assert np.unique(found.own[:, 0]).tolist() == [0.9]
+    # Further labels are between these and the crowd's.
+    assert 0.6 < found.ability[:, 0].mean() < 0.9
+    assert 0.25 < found.ability[:, 1].mean() < 0.5
+
+
+def test_known_classes_move_an_accuracy_away_from_the_crowd():
+    """One whom the crowd contradicts, and who is right where it can be checked."""
+    agreeing, labels = [50.0] * 9 + [20.0], [60.0] * 10
+    before = draw_accuracies(marks_of([0] * 10, [0] * 10, agreeing, labels), 0)
+    after = draw_accuracies(marks_of([24] * 9 + [29], [30] * 10, agreeing, labels), 0)
+    assert before.own[:, 9].mean() < 0.4
+    assert after.own[:, 9].mean() > before.own[:, 9].mean() + 0.15
+
+
+def test_of_those_without_labels_nothing_is_known():
+    found = draw_accuracies(marks_of([0, 0], [0, 0], [45, 0], [50, 0]), 0)
+    low, high = np.quantile(found.own[:, 1], [0.05, 0.95])
+    assert low < 0.6
+    assert high > 0.95
+
+
+# ---------------------------------------------------------------- the verb
+
+
+def test_a_crowd_that_is_wrong_together_is_seen_by_known_classes(shared):
+    """The model expects next to no wrong label of 600, and 120 are wrong."""
+    _data, result, truth = shared
+    wrong = int((rt.audit(MODEL, result).items["label"].values != truth.values).sum())
+    by_model = rt.audit(MODEL, result).expected_wrong
+    assert by_model < 10 < 100 < wrong
+    gold = truth.sample(60, random_state=1)
+    found = rt.calibrate(MODEL, result, gold)
+    rest = int((found.items["label"].values != truth.values).sum())
+    low, high = found.wrong_interval
+    assert low <= rest <= high
+    assert high < 200
+    own = found.annotators["accuracy"].values
+    assert (np.abs(own - 0.74) < 0.1).all()
+
+
+def test_classes_that_the_fit_knew_are_looked_at_as_if_it_had_not(shared):
+    data, result, truth = shared
+    gold = truth.sample(60, random_state=1)
+    known = rt.fit(MODEL, data.with_truth(gold), FIT, seed=0, progress=False)
+    expected = rt.calibrate(MODEL, result, gold).expected_wrong
+    assert rt.calibrate(MODEL, known).expected_wrong == pytest.approx(expected, rel=0.3)
+
+
+def test_trusted_annotators_are_an_anchor(crowd):
+    labels, result, _truth = crowd
+    found = rt.calibrate(MODEL, result, reference=[labels.annotators[0]])
+    assert found.anchor.known > 10
+    assert not found.anchor.is_missing
+    assert str(labels.annotators[0]) in found.anchor.sentence
+    assert rt.calibrate(MODEL, result).anchor.is_missing
+
+
+def test_gold_narrows_the_interval(crowd):
+    _, result, truth = crowd
+    before = np.ptp(rt.calibrate(MODEL, result).wrong_interval)
+    after = np.ptp(rt.calibrate(MODEL, result, truth.sample(80, random_state=0)).wrong_interval)
+    assert after < 0.8 * before
+
+
+def test_an_audit_takes_the_calibration(crowd):
+    _, result, truth = crowd
+    found = rt.calibrate(MODEL, result, truth.sample(80, random_state=0))
+    audit = rt.audit(MODEL, result, calibration=found)
+    assert audit.expected_wrong == found.expected_wrong
+    assert audit.table["accuracy"].values == pytest.approx(
+        found.annotators["accuracy"].values, abs=0.02
+    )
+    low, high = found.wrong_interval
+    assert f"interval {low:.0f} to {high:.0f}" in str(audit)
+    assert str(audit).startswith("Annotators were measured against 80 known truths.")
+    assert (audit.confusion["mean"].sum("label") - 1 < 1e-6).all()
+    assert rt.audit(MODEL, result).anchor is None
+
+
+def test_names_of_classes_do_not_matter(crowd):
+    labels, result, _truth = crowd
+    frame = labels.to_frame()
+    frame["label"] = frame["label"].map({0: "b", 1: "a"})
+    roles = {"item": "item", "annotator": "annotator", "label": "label", "count": "count"}
+    swapped = rt.Labels.from_frame(frame, **roles)
+    other = rt.fit(MODEL, swapped, seed=0, progress=False)
+    one, two = (rt.calibrate(MODEL, fit).expected_wrong for fit in (result, other))
+    assert one == pytest.approx(two, rel=0.1)
+
+
+def test_counts_are_repeated_labels(crowd):
+    labels, _result, _ = crowd
+    counts = np.full(labels.num_rows, 2.0)
+    doubled = dataclasses.replace(labels, count=counts)
+    twice = rt.fit(MODEL, doubled, rt.PGGibbs(draws=3000), seed=0, progress=False)
+    found = rt.calibrate(MODEL, twice)
+    assert (found.items["judgements"].values == 2 * labels.judgements_by("item")).all()
+    assert np.isfinite(found.annotators["accuracy"].values).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"gold": {"nobody": 1}}, DataError, "nobody"),
+        ({"gold": {0: 7}}, DataError, "classes"),
+        ({"reference": ["nobody"]}, SettingError, "nobody"),
+        ({"level": 1.5}, SettingError, "level"),
+    ],
+)
+def test_what_cannot_be_is_refused(crowd, options, error, match):
+    _, result, _ = crowd
+    with pytest.raises(error, match=match):
+        rt.calibrate(MODEL, result, **options)
+
+
+def test_gold_against_what_the_fit_knew_is_refused(crowd):
+    labels, _, _truth = crowd
+    known = rt.fit(MODEL, labels.with_truth({0: 1}), FIT, seed=0, progress=False)
+    with pytest.raises(DataError, match="other classes"):
+        rt.calibrate(MODEL, known, {0: 0})
+
+
+def test_votes_have_no_calibration_yet():
+    votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    result = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
+    with pytest.raises(SettingError, match="no calibration"):
+        rt.calibrate(rt.BTL(), result)
+
+
+def test_a_calibration_of_others_is_refused(crowd):
+    _, result, _ = crowd
+    labels, _ = rt.datasets.label_crowd(60, 5, 5, 2, seed=0)
+    other = rt.fit(MODEL, labels, FIT, seed=0, progress=False)
+    with pytest.raises(SettingError, match="other annotators"):
+        rt.audit(MODEL, result, calibration=rt.calibrate(MODEL, other))
+
+
+def test_prior_is_that_of_the_benchmark():
+    assert PRIOR.dependence[0] == pytest.approx(np.log(0.23), abs=0.01)
