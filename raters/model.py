@@ -128,6 +128,25 @@ class Permute:
     share: str
 
 
+@dataclass(frozen=True)
+class Spread:
+    """The prior of `site` is normal about 0, with the standard deviation `scale`, on which no other
+    prior depends.
+
+    Gibbs also moves both together by a factor. Where the data tell little of each entry, the scale
+    given the site hardly moves.
+
+    Parameters
+    ----------
+    site, scale : str
+        Names of sites; the scale is one number, or has one for each place on the first axis of the
+        site, which is an axis of the rows.
+    """
+
+    site: str
+    scale: str
+
+
 # Of each, the prior says how probable a point and its image are.
 Mirror = Sign | Exchange
 Symmetry = Shift | Scale | Transfer | Mirror | Permute
@@ -176,6 +195,11 @@ class Model[Data: Judgements](abc.ABC):
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Transformations that leave the likelihood unchanged."""
+        return ()
+
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        """Learned scales that move together with the sites that they govern."""
         return ()
 
     @abc.abstractmethod

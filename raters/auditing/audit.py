@@ -250,7 +250,7 @@ def audit(
         - ``p_careless``: probability that coin flips predict their votes as well as rewards of
           their own, or that ``own_accuracy`` is within `margin` of ½;
         - ``p_different_taste``: probability that neither is so, and that ``taste_agreement`` is
-          below ½.
+          between −½ and ½; where it is below −½, they are an adversary (``p_adversarial``).
 
         Of labels also, each with ``_low`` and ``_high``,
 

@@ -18,7 +18,8 @@ from raters.program import Program
 # Quantities are computed under so many draws at most, and from so many different pairs of an
 # annotator.
 _DRAWS, _PAIRS = 1000, 2000
-# Correlation with the crowd's rewards below which an annotator has a taste of their own.
+# Correlation with the crowd's rewards below which an annotator has a taste of their own, and below
+# whose negative an annotator is an adversary.
 _ANOTHER = 0.5
 
 
@@ -59,8 +60,8 @@ def quantities(program: Program[Any], result: xr.DataTree, margin: float) -> Qua
     alone) are expected log predictive densities by WAIC, and w is the pseudo-BMA weight of Yao et
     al. (2018), Bayesian Analysis 13, 917–1007. The posterior alone would not do: with few votes the
     own rewards of a guesser are uncertain, and each draw of them is consistent.
-    ``p_different_taste`` is P(taste agreement < ½ and own accuracy ≥ ½ + margin), times 1 − w;
-    ``p_adversarial`` is P(competence < 0).
+    ``p_different_taste`` is P(−½ ≤ taste agreement < ½ and own accuracy ≥ ½ + margin), times 1 − w,
+    and ``p_adversarial`` the same of a taste agreement below −½: the reverse of the crowd's order.
 
     Parameters
     ----------
@@ -86,7 +87,8 @@ def quantities(program: Program[Any], result: xr.DataTree, margin: float) -> Qua
     }
     weight = np.array([weight for _, weight in of_each])
     competence, guesses = values["competence"], values["own_accuracy"] < 0.5 + margin
-    different = (values["taste_agreement"] < _ANOTHER) & ~guesses
+    reverse = values["taste_agreement"] < -_ANOTHER
+    different = (values["taste_agreement"] < _ANOTHER) & ~reverse & ~guesses
     return Quantities(
         values=values,
         judged="competence",
@@ -94,7 +96,7 @@ def quantities(program: Program[Any], result: xr.DataTree, margin: float) -> Qua
             "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
             "p_careless": weight + (1 - weight) * guesses.mean(0),
             "p_different_taste": (1 - weight) * different.mean(0),
-            "p_adversarial": (competence < 0).mean(0),
+            "p_adversarial": (1 - weight) * (reverse & ~guesses).mean(0),
         },
     )
 

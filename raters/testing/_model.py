@@ -17,7 +17,7 @@ from raters.fitting.storage import from_json, to_json
 from raters.inference.mirror import images, mirrored
 from raters.judgements.base import Judgements
 from raters.model import Exchange, Model, Permute, Scale, Shift, Sign, Symmetry, Transfer, Values
-from raters.program import Program, skeleton
+from raters.program import Program, skeleton, trace
 from raters.reporting.bibtex import entries
 from raters.testing import _kinds
 from raters.testing._blocks import check_blocks
@@ -75,6 +75,7 @@ def check_model(model: Model[Any], data: Judgements, *, seed: int = 0) -> None:
         _check_density(program, points[0])
         check_blocks(program, points[0])
         _check_symmetries(model, data, points[0], seed)
+        _check_spreads(model, data, points[0])
         _check_relabelling(program, points[0], seed)
         _check_counts(model, data, points)
         if program.latent and data.known:
@@ -289,6 +290,22 @@ def _check_symmetries(model: Model[Any], data: Any, values: Values, seed: int) -
         assert not _close(here, there), (
             f"a random change of {_sites(symmetry)} leaves the log-likelihood at {here:.6g}, so"
             f" {symmetry!r} says nothing"
+        )
+
+
+def _check_spreads(model: Model[Any], data: Any, values: Values) -> None:
+    """A scale and its site multiplied by a number change the prior by the volume and by the density
+    of the scale, and by nothing else."""
+    for spread in model.spreads:
+        priors = []
+        for factor in (1.0, 1.7):
+            moved = values | {name: values[name] * factor for name in (spread.site, spread.scale)}
+            of_scale = trace(model, data, moved)[spread.scale]["fn"].log_prob(moved[spread.scale])
+            volume = np.size(values[spread.site]) * np.log(factor)
+            priors.append(float(densities(model, data, moved).prior - of_scale.sum() + volume))
+        assert _close(*priors), (
+            f"{spread!r} does not hold: when both are multiplied, the prior changes by"
+            f" {priors[1] - priors[0]:.3g} beyond the volume and the density of the scale"
         )
 
 

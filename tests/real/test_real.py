@@ -10,6 +10,7 @@ from scipy.stats import kendalltau, spearmanr
 
 import raters as rt
 from raters.errors import ConvergenceWarning, DataError, DataWarning
+from raters.fitting.result import fit_warnings, program_of
 from tests.real import data_folder
 
 SIGNED = rt.ExtendedBTL(competence="signed")
@@ -127,6 +128,48 @@ def test_mtbench_without_ties():
     reward, _ = means(fit(mtbench("drop"), rt.PGEM(draws=300)))
     assert reward.idxmax() == "gpt-4"
     assert reward.idxmin() == "llama-13b"
+
+
+def test_mtbench_keeps_the_order_of_people_beside_a_judge_with_many_votes(fit_quietly):
+    folder = data_folder("mtbench_human")
+    people, judge = (pd.read_csv(folder / f"comparisons_{who}.csv") for who in ("human", "gpt4"))
+
+    def votes(times: int) -> rt.Comparisons:
+        return rt.Comparisons.from_frame(
+            pd.concat([people, *[judge] * times]),
+            first="model_a",
+            second="model_b",
+            outcome="winner",
+            annotator="annotator",
+            ties="half",
+        ).aggregate()
+
+    alone = fit_quietly(rt.BTL(), votes(0), rt.PGEM(draws=0))["posterior"]["reward"].mean(
+        ("chain", "draw")
+    )
+    backend = rt.PGGibbs(draws=300, warmup=150, chains=2)
+    for times in (1, 10):
+        beside = fit_quietly(rt.HierarchicalBTL(), votes(times), backend)["posterior"]["reward"]
+        reward = beside.mean(("chain", "draw")).sel(item=alone["item"])
+        assert kendalltau(reward, alone).statistic >= 0.9
+        assert np.corrcoef(reward, alone)[0, 1] > 0.995
+    extended = rt.ExtendedBTL()
+    for times, warned in ((1, False), (3, True), (10, True)):
+        result = fit_quietly(extended, votes(times), rt.PGEM(draws=200))
+        said = fit_warnings(program_of(extended, result), result)
+        assert any("the ranking follows this annotator" in each for each in said) == warned
+
+
+@pytest.mark.parametrize("crowd", ["reading_level", "country_population"])
+def test_ordinary_crowds_are_not_taken_over(crowd, fit_quietly):
+    frame = pd.read_csv(data_folder(crowd) / "comparisons.csv")
+    frame = frame[frame["winner"] != frame["loser"]]
+    votes = rt.Comparisons.from_frame(frame, winner="winner", loser="loser", annotator="annotator")
+    for competence in ("unit", "signed"):
+        model = rt.ExtendedBTL(competence)
+        result = fit_quietly(model, votes, rt.PGEM(draws=100))
+        said = fit_warnings(program_of(model, result), result)
+        assert not any("the ranking follows" in each for each in said)
 
 
 # ------------------------------------------------------------------ LLMBar

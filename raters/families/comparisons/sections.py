@@ -42,13 +42,15 @@ COLUMNS = (
         "P(own taste)",
         "percent",
         "P(own taste) is the probability that an annotator votes consistently, and by rewards that"
-        " correlate with the crowd's by less than one half.",
+        " correlate with the crowd's by less than one half, and are not their reverse.",
     ),
     Column(
         "p_adversarial",
         "P(adversary)",
         "percent",
-        "P(adversary) is the probability that competence is below 0.",
+        "P(adversary) is the probability that competence is below 0; of annotators with rewards of"
+        " their own, that these are consistent and correlate with the crowd's by less than minus"
+        " one half.",
     ),
     Column(
         "accuracy",
@@ -88,7 +90,7 @@ def reason(row: Mapping[str, Any]) -> str:
     str
     """
     different, careless = row.get("p_different_taste", 0.0), row.get("p_careless")
-    if different > 0.5 and row["p_adversarial"] <= CLEAR:
+    if different > 0.5:
         perhaps = "" if different > CLEAR else "perhaps "
         return f"{perhaps}consistent, with a taste unlike the crowd's"
     random = row["p_guessing"] if careless is None else careless

@@ -16,6 +16,7 @@ from raters._validation import whole
 from raters.inference import mirror
 from raters.inference.base import Backend, Draws, last_draws, numpy_seeds, progress_bar
 from raters.inference.polya_gamma import augmentation, latent_classes, sweep, transfers
+from raters.inference.polya_gamma.spreads import stretch
 from raters.model import Values
 from raters.program import Program, scattered
 
@@ -208,6 +209,8 @@ def gibbs_sweep(
         values = block.put(values, conditional.draw(rng, block.current(values)))
     for transfer in plan.transfers:
         values = transfers.move(plan.model, row, values, transfer, rng)
+    for spread, column in plan.spreads:
+        values = stretch(plan.model, row, data, values, spread, column, rng)
     if plan.free or plan.scales:
         # With the classes summed out again; the next sweep draws them anew.
         values = sweep.visit_free(plan, row, data, values, _key(rng), True)

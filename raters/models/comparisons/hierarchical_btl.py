@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from raters._validation import boolean, one_of, plain_positive
 from raters.errors import SettingError
 from raters.judgements.comparisons import Comparisons
-from raters.model import Model, Scale, Shift, Sign, Symmetry, Transfer, Values
+from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Transfer, Values
 from raters.models.comparisons import _sites
 
 # Numbers of a draw from which on a warning says how much memory draws take.
@@ -159,6 +159,11 @@ class HierarchicalBTL(Model[Comparisons]):
         scale = Scale(up=tuple(up), down=("competence",))
         signed = self.competence == "signed"
         return (*shifts, scale, *((Sign(("reward", "taste", "competence")),) if signed else ()))
+
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        """The spread of the tastes, which few votes per taste leave slow without it."""
+        return () if self.taste_spread is not None else (Spread("taste", "taste_spread"),)
 
     def generate(self, data: Comparisons) -> None:
         """Define the NumPyro program."""
