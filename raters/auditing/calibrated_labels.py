@@ -198,7 +198,7 @@ def calibrate_labels(
     ----------
     program : Program
     result : xarray.DataTree
-    gold : mapping, Series or table, or None
+    gold : mapping, pandas.Series or pandas.DataFrame, or None
     reference : tuple of names
     level : float
     seed : int

@@ -131,7 +131,7 @@ def calibrate(
     model : Model
         The model that was fitted.
     result : xarray.DataTree
-    gold : mapping, Series or table, optional
+    gold : mapping, pandas.Series or pandas.DataFrame, optional
         True classes of items that were drawn at random, as `raters.Labels.with_truth` takes them.
         Classes that were known to the fit count too, as if they had not been.
     reference : sequence of names, optional

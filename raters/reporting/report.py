@@ -181,7 +181,7 @@ def report(
         From ``rt.audit(model, result)``.
     dropped : xarray.DataTree, optional
         From ``rt.drop``: the report then says what changes without those flagged.
-    questions : xarray.Dataset or table, optional
+    questions : xarray.Dataset or pandas.DataFrame, optional
         From ``rt.suggest``, to be listed under what to do next.
     questions_note : str
         A sentence about them.
