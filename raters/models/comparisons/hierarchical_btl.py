@@ -96,7 +96,8 @@ class HierarchicalBTL(Model[Comparisons]):
     --------
     >>> import raters as rt
     >>> votes, _ = rt.datasets.separated(num_items=5, num_annotators=4, num_votes=400, seed=0)
-    >>> result = rt.fit(rt.HierarchicalBTL(), votes, rt.PGEM(), seed=0, progress=False)
+    >>> model = rt.HierarchicalBTL(taste_spread=0.5)
+    >>> result = rt.fit(model, votes, rt.PGEM(), seed=0, progress=False)
     >>> result.posterior["taste"].dims
     ('chain', 'draw', 'annotator', 'item')
     """
