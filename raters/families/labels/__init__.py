@@ -10,7 +10,7 @@ import pandas as pd
 
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import labels
-from raters.auditing.calibrated_labels import calibrate_labels
+from raters.auditing.calibrated_labels import calibrate_labels, class_probs_by_draw
 from raters.errors import DataError
 from raters.families.labels import sections
 from raters.families.labels.discrepancies import DISCREPANCIES
@@ -101,6 +101,7 @@ LABELS = register(
         questions=Candidates.labels,
         quantities=labels.quantities,
         calibrate=calibrate_labels,
+        true_classes=class_probs_by_draw,
         threshold=0.25,
         columns=sections.COLUMNS,
         reason=sections.reason,
