@@ -16,6 +16,7 @@ from raters.auditing.calibration import Anchor, Calibration, check_calibration
 from raters.errors import SettingError
 from raters.fitting.draws import check_several
 from raters.fitting.fit import fit
+from raters.fitting.identity import identity_of
 from raters.fitting.result import check_data, check_model, draws_of, program_of
 from raters.inference import Backend
 from raters.inference.mixing import FEWEST_DRAWS
@@ -82,6 +83,8 @@ class Audit:
         What a calibrated audit stands on; None for the model's own numbers.
     wrong_interval : tuple of (float, float) or None
         Interval of the number of wrong item labels, of a calibrated audit of labels.
+    fit : str
+        Digest of the model and the data that were audited; empty for an audit made by hand.
     """
 
     table: xr.Dataset
@@ -95,6 +98,7 @@ class Audit:
     judged: str = "competence"
     anchor: Anchor | None = None
     wrong_interval: tuple[float, float] | None = None
+    fit: str = ""
 
     @property
     def confusion(self) -> xr.Dataset | None:
@@ -380,6 +384,7 @@ def audit(
         judged=quantities.judged,
         anchor=None if calibration is None else calibration.anchor,
         wrong_interval=None if calibration is None else calibration.wrong_interval,
+        fit=identity_of(program),
     )
 
 

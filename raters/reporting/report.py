@@ -15,6 +15,8 @@ import xarray as xr
 from raters._validation import checked
 from raters.auditing.audit import Audit, check_audit
 from raters.errors import SettingError
+from raters.fitting.draws import check_several
+from raters.fitting.identity import identity_of
 from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
 from raters.model import Model
@@ -198,8 +200,8 @@ def report(
     Raises
     ------
     SettingError
-        When `audit` is of others than those of `result`; when `result` was fitted with another
-        model; when `questions` are not questions, or `command` is no command line.
+        When `audit` is of another fit than `result`; when `result` has a single draw, or was fitted
+        with another model; when `questions` are not questions, or `command` is no command line.
 
     See Also
     --------
@@ -245,6 +247,14 @@ def report(
             problem=f"is of other {facts.plural_noun(data.judge)} than those of the result",
             expected="pass the audit of this result",
         )
+    if audit.fit and audit.fit != identity_of(program):
+        raise SettingError(
+            parameter="audit",
+            problem="is of another fit than `result`: of another model, or of other judgements",
+            expected="pass the audit of this result",
+            instead="rt.report(model, result, rt.audit(model, result))",
+        )
+    check_several(result, "a report says how sure it is")
     _check_command(command)
     table = _table(questions, data)
     return Report(facts_of(program, result, audit, dropped, table, questions_note, title, command))
