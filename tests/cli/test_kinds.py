@@ -315,6 +315,9 @@ def test_names_are_text(tmp_path):
     assert tables.names_in(str(tmp_path / "names.txt")) == [
         *("tea, green", "007", "a\u2028b", " c ", "d\re")
     ]
+    assert tables.names_in('"a, b", c,"5"" disk"') == [*("a, b", "c", '5" disk')]
+    assert tables.names_in("org/one,two.txt") == ["org/one", "two.txt"]
+    assert tables.names_in('"org/one"') == ["org/one"]
     assert len(tables.names_in(",".join(map(str, range(1000))))) == 1000
     for ending in (".csv", ".tsv", ".csv.gz", ".jsonl", ".parquet"):
         table = tmp_path / f"names{ending}"
