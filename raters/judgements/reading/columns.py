@@ -56,12 +56,27 @@ def read_columns(table: Any, **roles: str | None) -> dict[str, Column]:
     Raises
     ------
     DataError
-        When it is no table; when a column is missing from it (the nearest name is offered), is
-        empty, is not one-dimensional or holds missing values.
+        When it is no table; when a column is named twice, is missing (the nearest name is offered),
+        is empty, is not one-dimensional or holds missing values.
     """
     wanted = {role: column_name(role, name) for role, name in roles.items() if name is not None}
+    _check_apart(wanted)
     arrays = _arrays(table, wanted)
     return {role: _column(arrays[name], name, role) for role, name in wanted.items()}
+
+
+def _check_apart(wanted: Mapping[str, str]) -> None:
+    """`DataError` for a column in two roles."""
+    roles: dict[str, str] = {}
+    for role, name in wanted.items():
+        if (other := roles.setdefault(name, role)) != role:
+            raise DataError(
+                f"column {name!r} is given for {other}= and for {role}=; name one column for each",
+                parameter=role,
+                value=name,
+                problem=f"is the column of `{other}` as well",
+                expected="name one column for each",
+            )
 
 
 def column_name(role: str, name: Any) -> str:
