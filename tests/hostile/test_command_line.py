@@ -67,6 +67,10 @@ FILES = {
     "mark.csv": (b"\xef\xbb\xbf", "readable"),
     "ragged.csv": (HEAD + "a,b,x\na,b\na,b,c,d,e\n", "line 4 has 5 cells, and the header 3; quote"),
     "quote.csv": (HEAD + '"a,b,x\nb,c,y\n', "quot|readable|missing|row"),
+    "joined.csv": (
+        VOTES + VOTES,
+        r"--winner winner holds its own name in row 3 \(counted from 0\)",
+    ),
     "one.csv": ("winner\na\nb\n", "say which columns"),
     "twice.csv": ("winner,winner,loser\na,b,c\n", "twice|name"),
     "itself.csv": (HEAD + "a,a,x\n", "leave (such|those) rows out|--drop-bad-rows"),

@@ -259,7 +259,7 @@ def _of_response(value: Any, question: Any) -> Any:
         if all(isinstance(rank, int) for rank in ranks) and all(
             isinstance(name, str) for name in names
         ):
-            first = names[ranks.index(min(ranks))]
+            first = str(names[ranks.index(min(ranks))])
             return answer_of("tie" if ranks[0] == ranks[1] else first)
     raise DataError(
         f"the response to question {question!r} is {value!r}; expected a label, or a ranking of two"
