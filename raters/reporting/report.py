@@ -21,8 +21,13 @@ from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.reporting import facts, render
-from raters.reporting.page import SCHEMA_VERSION, facts_of, question_roles
+from raters.reporting.page import SCHEMA_VERSION, VERDICTS, facts_of, question_roles
 
+# Parts that every form reads.
+_PARTS = (
+    *("title", "kind", "judge", "judged", "words", "answer", "worlds", "columns", "annotators"),
+    *("sections", "agreement", "convergence", "next", "how", "cite"),
+)
 _FORMS = (".html", ".md", ".json")
 
 
@@ -60,6 +65,7 @@ class Report:
                 expected=f"it must be the facts of a report, with schema_version {SCHEMA_VERSION}",
                 instead="rt.report(model, result, audit)",
             )
+        _check_facts(self.facts)
 
     def html(self) -> str:
         """One page that needs nothing else: no script, no font, no picture from elsewhere."""
@@ -131,6 +137,28 @@ class Report:
 
     def __repr__(self) -> str:
         return f"Report({self.facts['title']!r}: {self.facts['answer']['sentence']!r})"
+
+
+def _check_facts(facts: Mapping[str, Any]) -> None:
+    """`SettingError` for facts that lack a part, or judge in words that no form knows."""
+    wrong = ""
+    if missing := [name for name in _PARTS if name not in facts]:
+        wrong = f"lack {', '.join(missing)}"
+    elif not isinstance(people := facts["annotators"], (list, tuple)) or not all(
+        isinstance(row, Mapping) and {facts["judge"], "verdict"} <= row.keys() for row in people
+    ):
+        wrong = f"hold no list of {facts['judge']}s with their verdicts"
+    elif not people:
+        wrong = f"name no {facts['judge']}"
+    elif unknown := [row["verdict"] for row in people if row["verdict"] not in VERDICTS]:
+        wrong = f"hold the verdict {unknown[0]!r}, and know {', '.join(VERDICTS)}"
+    if wrong:
+        raise SettingError(
+            parameter="facts",
+            problem=wrong,
+            expected="pass the facts of a report as they were made",
+            instead="rt.Report(json.loads(report.json()))",
+        )
 
 
 def check_form(path: Path) -> str:

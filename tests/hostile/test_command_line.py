@@ -160,7 +160,13 @@ OPTIONS = [
     ((*FIT, "--out", ""), "--out is empty; name a file or a folder"),
     (("audit", "votes.csv", "--out="), "--out is empty"),
     (("audit", "votes.csv", "--report", ""), "--report is empty"),
+    (
+        ("audit", "votes.csv", "--out", "o", "--report", "o/summary.json"),
+        "that raters writes there",
+    ),
+    (("audit", "votes.csv", "--report", "./.raters-files.json"), "that raters writes there"),
     ((*FIT, "--winner", "loser"), "--winner takes one column, and was given 'winner' and 'loser'"),
+    ((*LABELS, "--out", "r.nc", "--feature", "x", "--feature", "x"), "--feature x comes twice"),
     ((*LABELS, "--out", "r.nc", "--count", "item"), "--count item is the column of --item as well"),
     ((*FIT, "--out", "votes.csv"), "votes.csv"),
     ((*FIT, "--out", "no/r.nc"), "no folder|no/"),
