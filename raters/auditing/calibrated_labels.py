@@ -19,7 +19,7 @@ from raters.auditing import labels as label_audit
 from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies
 from raters.auditing.calibration import Anchor, Calibration, number_of_draws, summary, trusted_codes
 from raters.auditing.true_classes import Evidence, draw_true_classes, draw_unknowns
-from raters.errors import DataError, SettingError
+from raters.errors import DataError
 from raters.fitting.result import draws_of
 from raters.judgements.labels import Labels
 from raters.judgements.names import names_array, shorten
@@ -46,12 +46,15 @@ class LabelCalibration(Calibration):
     items : xarray.Dataset
         For each item its most probable class (``label``), the ``probability`` of that class and the
         one that the model states (``probability_by_model``), the ``entropy`` of the class in bits,
-        and the number of ``judgements``; with ``class_probability``, axes item and true_class.
+        and the number of ``judgements``.
+    class_probability : xarray.DataArray
+        Probability of each class of each item, axes item and true_class.
     labels : Labels
         Those that were fitted, with all known classes.
     accuracies : Accuracies
     """
 
+    class_probability: xr.DataArray
     labels: Labels
     accuracies: Accuracies
 
@@ -83,7 +86,7 @@ class LabelCalibration(Calibration):
         -------
         Quantities
         """
-        most = self.items["class_probability"].values.argmax(1)
+        most = self.class_probability.values.argmax(1)
         parts = self._confusion()
         made = label_audit.quantities_of(self.labels, parts, self._prevalence(), most, limits)
         own = self.accuracies.own[: len(next(iter(made.values.values())))]
@@ -208,14 +211,7 @@ def calibrate_labels(
     LabelCalibration
     """
     labels: Labels = program.data.unpadded()
-    if program.latent is None:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="sums no true class out, so there is nothing to calibrate",
-            expected="fit a model that does",
-            instead="rt.DawidSkene()",
-        )
+    label_audit.check_can_audit(program)
     trusted = trusted_codes(labels, reference)
     chances = result["classes"]["responsibility"].transpose("item", "true_class").values
     chances = np.array(chances, float)
@@ -242,12 +238,16 @@ def calibrate_labels(
     names = {axis: names_array(labels.coords[axis]) for axis in ("item", "annotator", "true_class")}
     draws = {"accuracy": accuracies.own, "ability": accuracies.ability}
     items = label_audit.item_table(probability, labels).assign(
-        probability_by_model=("item", _by_model(result, probability)),
-        class_probability=(("item", "true_class"), probability),
+        probability_by_model=("item", _by_model(result, probability))
     )
     return LabelCalibration(
         truth=xr.DataArray(drawn, dims=("draw", "item"), coords={"item": names["item"]}),
-        items=items.assign_coords(true_class=names["true_class"]),
+        items=items,
+        class_probability=xr.DataArray(
+            probability,
+            dims=("item", "true_class"),
+            coords={axis: names[axis] for axis in ("item", "true_class")},
+        ),
         annotators=xr.Dataset(summary(draws, level), coords={"annotator": names["annotator"]}),
         unknowns=xr.Dataset(
             {

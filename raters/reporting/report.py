@@ -14,6 +14,7 @@ import xarray as xr
 
 from raters._validation import checked
 from raters.auditing.audit import Audit, check_audit
+from raters.auditing.verdicts import VERDICTS
 from raters.errors import SettingError
 from raters.fitting.draws import check_several
 from raters.fitting.identity import identity_of
@@ -21,7 +22,7 @@ from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.reporting import facts, render
-from raters.reporting.page import SCHEMA_VERSION, VERDICTS, facts_of, question_roles
+from raters.reporting.page import SCHEMA_VERSION, facts_of, question_roles
 
 # Parts that every form reads.
 _PARTS = (
@@ -256,9 +257,11 @@ def report(
     >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
     >>> model = rt.ExtendedBTL(competence="signed")
     >>> result = rt.fit(model, votes, rt.PGEM(), seed=0, progress=False)
-    >>> page = rt.report(model, result, rt.audit(model, result), title="The March campaign")
-    >>> page.facts["answer"]["counts"]
-    {'drop': 3, 'review': 0, 'keep': 7, 'too few judgements': 0, 'too few draws': 0}
+    >>> audit = rt.audit(model, result, reference="crowd")
+    >>> page = rt.report(model, result, audit, title="The March campaign")
+    >>> counts = page.facts["answer"]["counts"]
+    >>> counts["drop"], counts["review"], counts["keep"]
+    (3, 0, 7)
     >>> page.save("report.html")                                    # doctest: +SKIP
     """
     program = program_of(model, result)

@@ -37,7 +37,7 @@ RNG = np.random.default_rng(0)
 RESULT = hand.result(
     VOTES, reward=RNG.normal(size=(40, 3)), competence=RNG.normal(1, 0.3, size=(40, 2))
 )
-AUDIT = rt.audit(MODEL, RESULT, min_judgements=1)
+AUDIT = rt.audit(MODEL, RESULT, min_judgements=1, reference="crowd")
 LABELS = rt.Labels.from_frame(
     {"i": [1, 1, 2, 2], "k": [*"xyxy"], "l": [*"pqqq"]}, item="i", annotator="k", label="l"
 )

@@ -60,7 +60,7 @@ def with_model(result: xr.DataTree, model: rt.Model) -> xr.DataTree:
 def votes_verbs(result):
     """Each verb that reads a result of votes, as a function of nothing."""
     return {
-        "audit": lambda: rt.audit(MODEL, result),
+        "audit": lambda: rt.audit(MODEL, result, reference="crowd"),
         "predict": lambda: rt.predict(MODEL, result),
         "log_likelihood": lambda: rt.log_likelihood(MODEL, result),
         "suggest": lambda: rt.suggest(MODEL, result, POOL, policy=RANDOM),
@@ -243,7 +243,7 @@ VALUES = {
 def test_values_that_no_fit_can_have(which, site, make, words, monkeypatch):
     model, result = INTACT[which][0], INTACT[which][1].copy(deep=True)
     result["posterior"]["competence"].values[:] = np.clip(result["posterior"]["competence"], 0, 1)
-    audit = rt.audit(model, result)
+    audit = rt.audit(model, result, reference="crowd")
     changed("posterior", **{site: make})(result)
     monkeypatch.setattr(f"{__name__}.MODEL", model)
     verbs = votes_verbs(result) | {
@@ -282,10 +282,10 @@ def test_one_draw_is_enough_to_predict_and_for_nothing_else():
     result = of_votes().isel(chain=[0], draw=[0])
     assert rt.predict(MODEL, result).sizes["draw"] == 1
     assert rt.log_likelihood(MODEL, result)["log_likelihood"].sizes["draw"] == 1
-    audit = rt.audit(MODEL, of_votes())
+    audit = rt.audit(MODEL, of_votes(), reference="crowd")
     assert "competence" in audit.table
     for verb in (
-        lambda: rt.audit(MODEL, result),
+        lambda: rt.audit(MODEL, result, reference="crowd"),
         lambda: rt.suggest(MODEL, result, POOL),
         lambda: rt.acquisition.Posterior.of(MODEL, result),
     ):
