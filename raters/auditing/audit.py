@@ -18,6 +18,7 @@ from raters.auditing.verdicts import DIFFERS, Costs, rule, verdicts
 from raters.errors import SettingError
 from raters.fitting.draws import check_several
 from raters.fitting.fit import fit
+from raters.fitting.identity import identity_of
 from raters.fitting.result import check_data, check_model, draws_of, program_of
 from raters.inference import Backend
 from raters.judgements.base import Judgements
@@ -62,6 +63,8 @@ class Audit:
     settling : Settling or None
         Known truths that would settle the verdicts that are open; None without open verdicts, and
         without a calibration.
+    fit : str
+        Digest of the model and the data that were audited; empty for an audit made by hand.
     """
 
     table: xr.Dataset
@@ -76,6 +79,7 @@ class Audit:
     anchor: Anchor = field(default_factory=Anchor)
     calibration: Calibration | None = None
     settling: Settling | None = None
+    fit: str = ""
 
     @property
     def confusion(self) -> xr.Dataset | None:
@@ -403,6 +407,7 @@ def audit(
         anchor=anchor,
         calibration=calibration,
         settling=wanted,
+        fit=identity_of(program),
     )
 
 

@@ -55,6 +55,9 @@ from raters.reporting.page import columns, judges, section_facts
 from raters.reporting.report import check_form
 from raters.reporting.sections import sections_of
 
+# Files that every audit writes into its folder.
+_SURE = ("result.nc", "summary.json")
+
 
 @dataclass(frozen=True)
 class AuditCommand:
@@ -115,8 +118,7 @@ def audit(request: AuditCommand) -> None:
     limits = limits_of(request.audit, source.kind) | anchor_of(request.audit)
     check_needs(model, source.kind, source.options)
     output = request.output
-    sure = ("result.nc", "summary.json")
-    outputs.check_writable(output.out, folder=True, force=output.force, names=sure)
+    outputs.check_writable(output.out, folder=True, force=output.force, names=_SURE)
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as caught:
         table = read(source)
         program = Program(model, table.data)
@@ -282,8 +284,14 @@ def check_reports(output: OutputOptions, *inputs: Path) -> None:
     """`SettingError` when a report cannot be written, before anything is fitted."""
     for path in output.report or ():
         check_form(path)
+        beside = path.parent.resolve() == output.out.resolve()
+        if path.name == outputs.MANIFEST or (beside and path.name.lower() in _SURE):
+            raise SettingError(
+                f"--report {str(path)!r} has the name of a file that raters writes there itself;"
+                f" name another, such as --report {path.with_name('report.json')}"
+            )
         # The folder of everything else is made when it is not there.
-        if path.parent.resolve() != output.out.resolve() or path.is_dir():
+        if not beside or path.is_dir():
             outputs.check_writable(
                 path, folder=False, option="--report", force=output.force, inputs=inputs
             )

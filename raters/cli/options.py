@@ -256,11 +256,8 @@ class GeneratedOptions:
         every = {ColumnOptions: self.columns, ModelOptions: self.model, FitOptions: self.backend}
         if options not in every:
             return {}
-        given = {
-            one.name: parsed[one.key]
-            for one in every[options]
-            if parsed[one.key] is not None and parsed[one.key] != []
-        }
+        values = {one.name: one.value(parsed) for one in every[options]}
+        given = {name: value for name, value in values.items() if value is not None}
         fields: dict[str, Any] = {"given": given, "options": every[options]}
         chosen = {ModelOptions: "model", FitOptions: "backend"}.get(options)
         return fields | ({chosen: parsed[chosen]} if chosen and chosen in parsed else {})

@@ -88,6 +88,19 @@ AUDITS = [
     *rows(rt.report, REPORTED, DataError, "pass a result", result=NO_RESULT),
     *rows(rt.Report, {}, SettingError, "rt.report", facts=(None, 3, {}, {"schema_version": 3})),
     *rows(
+        rt.Report,
+        {},
+        SettingError,
+        "as they were made",
+        facts=(
+            {name: REPORT.facts[name] for name in REPORT.facts if name != "annotators"},
+            {"schema_version": REPORT.facts["schema_version"]},
+            *(dict(REPORT.facts) | {"annotators": wrong} for wrong in ([], None, 3, [3], [{}])),
+            dict(REPORT.facts)
+            | {"annotators": [row | {"verdict": "fire"} for row in REPORT.facts["annotators"]]},
+        ),
+    ),
+    *rows(
         REPORT.save, {}, SettingError, "path|text|end it in", path=(None, 3, [], "page", "page.pdf")
     ),
     *rows(REPORT.as_text, {}, SettingError, "path|text|end it in", path=(None, 3, [], "", HALF)),

@@ -117,6 +117,13 @@ def at_posterior(make):
     return change
 
 
+def at_classes(make):
+    def change(result):
+        result["classes"] = xr.DataTree(make(result["classes"].to_dataset()))
+
+    return change
+
+
 def as_text(own):
     return own.astype(str)
 
@@ -190,6 +197,11 @@ LABEL_CHANGES = {
     "empty classes": group("classes", xr.Dataset()),
     "classes as text": changed("classes", responsibility=as_text),
     "classes of another axis": changed("classes", responsibility=renamed),
+    "classes of other items": at_classes(lambda table: table.assign_coords(item=[2, 1])),
+    "classes of other names": at_classes(lambda table: table.assign_coords(true_class=[7, 9])),
+    "classes of NaN": changed("classes", responsibility=lambda own: own * np.nan),
+    "classes above 1": changed("classes", responsibility=lambda own: own * 9),
+    "classes below 0": changed("classes", responsibility=lambda own: own * [[-1.0, 3.0]]),
     "flags as codes": changed("constant_data", item_code=lambda own: own > 0),
     "codes of NaN": changed("constant_data", item_code=lambda own: own * np.nan),
     "codes below 0": changed("constant_data", item_code=lambda own: own - 9),
@@ -210,7 +222,7 @@ def test_altered_results_of_labels(change):
     result = of_labels()
     change(result)
     for name, verb in labels_verbs(result).items():
-        if name == "start" and change in list(LABEL_CHANGES.values())[:4]:
+        if name == "start" and change in list(LABEL_CHANGES.values())[:9]:
             continue  # Nothing starts from probabilities of classes.
         with pytest.raises(RatersError) as caught:
             verb()

@@ -656,10 +656,33 @@ def test_what_is_cited():
     assert "\n\n".join(rt.report(model, result, audit).facts["cite"]) == rt.cite(model)
     settings = dataclasses.asdict(model)
     tree = recorded(Own(**settings), result, 2, "Mine(draws=40)", **MIXED)
-    assert rt.report(Own(**settings), tree, audit).facts["cite"] == []
+    own = Own(**settings)
+    assert rt.report(own, tree, rt.audit(own, tree)).facts["cite"] == []
     tree = recorded(Prose(**settings), result, 2, "Mine(draws=40)", **MIXED)
     with pytest.raises(SettingError, match=r"Prose\.reference is no BibTeX"):
-        rt.report(Prose(**settings), tree, audit)
+        rt.report(Prose(**settings), tree, rt.audit(Prose(**settings), tree))
+
+
+def test_an_audit_of_another_fit_of_the_same_people_is_refused(tmp_path):
+    names = ["guess", "good", "new"]
+    model, result, audit = judged(names)
+    rows = [("a", "b", name) for name in names] + [("b", "c", "new")]
+    draws = np.ones((40, 3))
+    of_others = hand.result(hand.votes(*rows, annotators=names), reward=draws, competence=draws)
+    wider = dataclasses.replace(model, reward_scale=2.0)
+    for other in (rt.audit(model, of_others), rt.audit(wider, result)):
+        with raises_about(SettingError, "audit") as refusal:
+            rt.report(model, result, other)
+        assert "of another model, or of other judgements" in str(refusal.value)
+    result.to_netcdf(tmp_path / "result.nc")
+    with xr.open_datatree(tmp_path / "result.nc") as saved:
+        assert rt.report(model, saved, audit).facts["annotators"]
+
+
+def test_the_mode_alone_has_no_report():
+    model, result, audit = judged(["guess", "good", "new"])
+    with raises_about(SettingError, "result"):
+        rt.report(model, result.isel(draw=[0]), audit)
 
 
 @pytest.mark.slow
