@@ -9,19 +9,27 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 from jaxtyping import Array, Float
+from scipy.special import gammaln
 
-from raters.distributions import StickBreaking
 from raters.inference import mirror
 from raters.inference.polya_gamma import latent_classes, sweep
-from raters.model import Exchange, Mirror, Model, Values
+from raters.inference.polya_gamma.latent_classes import Counts, Parameters
+from raters.model import Exchange, Model, Values
 from raters.program import log_prior
+
+# Row sums of concentrations that differ by less are equal but for rounding.
+_ROUNDING = 1e-9
 
 
 def is_collapsed(plan: sweep.Plan, move: mirror.Images) -> bool:
     """Return whether classes can be drawn and then renamed: none may be known."""
-    return plan.classes and isinstance(move.symmetry, Exchange) and not move.broken
+    return (
+        plan.classes
+        and not plan.broken
+        and isinstance(move.symmetry, Exchange)
+        and not move.broken
+    )
 
 
 def step(
@@ -32,7 +40,7 @@ def step(
     values: Values,
     classes: Float[Array, "unit class"],
     rng: np.random.Generator,
-) -> tuple[Values, Any]:
+) -> tuple[Values, Any, dict[str, Counts]]:
     r"""Rename the drawn classes z by a Metropolis step, which leaves the posterior invariant.
 
     With the counted probabilities θ (prevalence, confusion matrices) integrated out, and φ for the
@@ -61,66 +69,104 @@ def step(
     Returns
     -------
     tuple
-        Values and classes; θ is drawn anew with those that are accepted.
+        Values, classes, and the conditionals of the counted sites given both. After a step, θ is
+        drawn from these.
     """
     counted = tuple(block for block in plan.blocks if block.kind == "counts")
     sites = tuple(block.sites[0] for block in counted)
+    found: dict[str, Parameters] = {}
     for move in moves:
+        if not found:
+            found = {
+                site: latent_classes.parameters(plan.model, data, values, classes, site)
+                for site in sites
+            }
+            found = {site: tuple(map(np.asarray, each)) for site, each in found.items()}
         order = move.tried(rng)
-        image, renamed, odds = _image(
-            plan.model, move.symmetry, sites, row, data, values, classes, order
-        )
-        if np.log(rng.random()) < float(odds):
-            values, classes = image, renamed
+        image, odds, priors = _image(plan.model, move.symmetry, sites, row, values, order)
+        renamed = {}
+        log_odds = float(odds)
+        for site, (here, there) in priors.items():
+            parts = found[site], tuple(map(np.asarray, here))
+            moved = _moved(move.symmetry, site, parts, order)
+            renamed[site], change = _exchanged(*moved, tuple(map(np.asarray, there)))
+            log_odds -= change
+        if np.log(rng.random()) < log_odds:
+            values, classes, found = image, np.asarray(classes).take(order, axis=1), renamed
             for block in counted:
-                conditional = sweep.block_conditional(
-                    plan, data, values, block, _no_weights, classes, draws=True
-                )
+                conditional = Counts(found[block.sites[0]])
                 values = block.put(values, conditional.draw(rng, block.current(values)))
-    return values, classes
-
-
-def _no_weights(*_: Any) -> Any:
-    raise AssertionError("counted sites have no Pólya-Gamma weights")
+    conditionals = {
+        site: Counts(each, site in plan.in_logs) for site, each in found.items()
+    }
+    return values, classes, conditionals
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _image(
     model: Model[Any],
-    symmetry: Mirror,
+    symmetry: Exchange,
     sites: tuple[str, ...],
     row: Any,
-    data: Any,
     values: Values,
-    classes: Float[Array, "unit class"],
     order: Array,
-) -> tuple[Values, Array, Float[Array, ""]]:
-    """Return the image, its classes, and its log odds."""
-    image, renamed = mirror.mirrored(symmetry, values, order), classes.take(order, axis=1)
-    density = partial(_log_density, model, sites, row, data)
-    return image, renamed, density(image, renamed) - density(values, classes)
+) -> tuple[Values, Float[Array, ""], dict[str, tuple[Parameters, Parameters]]]:
+    """Return the image, the log odds of its prior where counted probabilities are equal, and the
+    concentrations of these before and after."""
+    image = mirror.mirrored(symmetry, values, order)
+    priors = {
+        site: (
+            latent_classes.concentrations(model, row, values, site),
+            latent_classes.concentrations(model, row, image, site),
+        )
+        for site in sites
+    }
+    # Without other sites both are the same, which is not worth a compiled density.
+    if set(sites) == set(values):
+        return image, jnp.zeros(()), priors
+    equal = {
+        site: jnp.full_like(
+            values[site], 0.5 if len(here) == 2 else 1 / np.shape(values[site])[-1]
+        )
+        for site, (here, _) in priors.items()
+    }
+    odds = log_prior(model, row, image | equal) - log_prior(model, row, values | equal)
+    return image, odds, priors
 
 
-def _log_density(
-    model: Model[Any],
-    sites: tuple[str, ...],
-    row: Any,
-    data: Any,
-    values: Values,
-    classes: Float[Array, "unit class"],
-) -> Float[Array, ""]:
-    """Return log p(φ, z, y), less what does not change with the names of the classes."""
-    conditionals = []
-    for site in sites:
-        parameters = latent_classes.parameters(model, data, values, classes, site)
-        if len(parameters) == 1:
-            conditional: dist.Distribution = dist.Dirichlet(*parameters)
-            equal = jnp.full_like(parameters[0], 1 / parameters[0].shape[-1])
-        elif jnp.shape(values[site]) == jnp.shape(parameters[0]):
-            conditional, equal = dist.Beta(*parameters), jnp.full_like(parameters[0], 0.5)
-        else:
-            conditional = StickBreaking(*parameters)
-            equal = jnp.full_like(values[site], 1 / jnp.shape(values[site])[-1])
-        values = values | {site: equal}
-        conditionals.append(conditional.log_prob(equal).sum())
-    return log_prior(model, row, values) - sum(conditionals, jnp.zeros(()))
+def _moved(
+    symmetry: Exchange, site: str, parts: tuple[Parameters, Parameters], order: np.ndarray
+) -> tuple[Parameters, Parameters]:
+    """Move parameters as the exchange moves their site."""
+    for name, axis in symmetry.sites:
+        if name == site:
+            one, other = (tuple(each.take(order, axis=axis) for each in part) for part in parts)
+            parts = one, other
+    # Right and wrong change places.
+    return (parts[0][::-1], parts[1][::-1]) if site in symmetry.complemented else parts
+
+
+def _exchanged(
+    conditional: Parameters, prior: Parameters, other: Parameters
+) -> tuple[Parameters, float]:
+    """Put one prior's concentrations in the place of another's in the parameters of a conditional.
+
+    Returns
+    -------
+    tuple
+        The parameters, and the change of the conditional's log density where all probabilities are
+        equal.
+    """
+    before, old, new = (
+        part[0] if len(part) == 1 else np.stack(part, -1) for part in (conditional, prior, other)
+    )
+    after = before + (new - old)
+    # Most entries stay as they are.
+    places = np.nonzero(new != old)
+    more = (new - old)[places].sum()
+    change = -more * np.log(after.shape[-1])
+    change -= (gammaln(after[places]) - gammaln(before[places])).sum()
+    rows = np.abs((new - old).sum(-1)) > _ROUNDING
+    change += (gammaln(after[rows].sum(-1)) - gammaln(before[rows].sum(-1))).sum()
+    parameters = (after,) if len(conditional) == 1 else (after[..., 0], after[..., 1])
+    return parameters, float(change)
