@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import logsumexp
 
 from raters.errors import ConvergenceWarning
 from raters.inference.base import Draws
@@ -107,27 +106,6 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
             " or use exact sampling, with PGGibbs or NUTS"
         )
     return _with_facts(_resampled(draws, weight, rng), pareto_k=k, min_ess=ess)
-
-
-def log_mean(log_ratio: Float[np.ndarray, " draw"]) -> float:
-    """Log of the mean of ratios, the largest of which are smoothed where there are enough draws.
-
-    Parameters
-    ----------
-    log_ratio : array, shape (draw,)
-        Log ratios; −∞ for a ratio of 0.
-
-    Returns
-    -------
-    float
-    """
-    number, finite = len(log_ratio), np.isfinite(log_ratio)
-    if number >= FEWEST_DRAWS and finite.sum() > number / 2:
-        log_weight, k = _smoothed(log_ratio)
-        if np.isfinite(k):
-            # Smoothed weights are normalised, and the median is not in the tail that is smoothed.
-            log_ratio = log_weight + np.median(log_ratio[finite]) - np.median(log_weight[finite])
-    return float(logsumexp(log_ratio) - np.log(number))
 
 
 def _smoothed(log_ratio: Float[np.ndarray, " draw"]) -> tuple[Float[np.ndarray, " draw"], float]:

@@ -10,17 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
-from scipy.special import logsumexp
 
-from raters.inference import importance, renaming
-from raters.inference.base import Draws
+from raters.inference import renaming
 from raters.judgements.base import Judgements
 from raters.model import Exchange, Mirror, Model, Sign, Values
-from raters.program import Program
 from raters.program.densities import log_joint, log_prior
-
-# So many draws look at an image first, which is left out below these log odds.
-_LOOK, _HOPELESS = 20, -25.0
 
 
 class Images(NamedTuple):
@@ -144,15 +138,6 @@ def log_odds(
     return there - density(model, data, values)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _log_density_of_draws(
-    model: Model[Any], broken: bool, data: Any, draws: Values
-) -> Float[Array, " draw"]:
-    density = log_joint if broken else log_prior
-    each: Array = jax.lax.map(lambda values: density(model, data, values), draws)
-    return each
-
-
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _image(
     model: Model[Any], symmetry: Mirror, broken: bool, data: Any, values: Values, order: Array
@@ -194,104 +179,3 @@ def step(
         if np.log(rng.random()) < float(odds):
             values = image
     return values
-
-
-def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Draws:
-    r"""Draws from an approximation around one mode, with each mirrored mode in its share.
-
-    With :math:`q` for the approximation of the mode A, the odds of the mode gA are
-
-    .. math:: Z_g = \frac{\int_{gA} p(\theta \mid y)}{\int_A p(\theta \mid y)}
-        = \operatorname{E}_{\theta \sim q}\left[\frac{p(g\theta)}{p(\theta)}\right].
-
-    Each draw stays with probability :math:`1 / (1 + \sum_g Z_g)`; otherwise, the image of a draw
-    taken with weights in proportion to that ratio takes its place. A single draw, which is the
-    mode, and draws that are not finite stay as they are, and so does the mode.
-
-    Parameters
-    ----------
-    program : Program
-    draws : Draws
-        Of one chain.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Draws
-    """
-    for move in images(program.model, program.data):
-        part = program.data if move.broken else program.data.first_unit()
-        draws = _with_images(program, move, jax.tree.map(jnp.asarray, part), draws, rng)
-    return draws
-
-
-def _with_images(
-    program: Program[Any], move: Images, data: Any, draws: Draws, rng: np.random.Generator
-) -> Draws:
-    """Draws with the mirrored modes under one symmetry in their shares."""
-    flat = {
-        name: np.asarray(value).reshape(-1, *np.shape(value)[2:])
-        for name, value in draws.values.items()
-    }
-    number = len(next(iter(flat.values())))
-    if number < 2 or not all(np.isfinite(value).all() for value in flat.values()):
-        return draws
-    look = {name: value[:_LOOK] for name, value in flat.items()}
-    likely = np.max(_log_ratios(program, move, data, look, move.orders), axis=1)
-    orders = [
-        order for order, most in zip(move.orders, likely, strict=True) if most > _HOPELESS
-    ]
-    if not orders:
-        return draws
-    log_ratio = _log_ratios(program, move, data, flat, orders)
-    log_odds = np.array([0.0, *(importance.log_mean(one) for one in log_ratio)])
-    log_total = float(logsumexp(log_odds))
-    world = rng.choice(len(log_odds), number, p=np.exp(log_odds - log_total))
-    if not world.any():
-        return draws
-    source, own = np.arange(number), np.zeros(number)
-    mixed = {name: value.copy() for name, value in flat.items()}
-    for place, order in enumerate(orders):
-        here = world == place + 1
-        weight = np.exp(log_ratio[place] - logsumexp(log_ratio[place]))
-        source[here] = rng.choice(number, here.sum(), p=weight)
-        own[here] = log_ratio[place][source[here]]
-        image = mirrored(
-            move.symmetry, {name: value[source[here]] for name, value in flat.items()}, order
-        )
-        for name, value in mixed.items():
-            value[here] = image[name]
-    values = {name: value.reshape(draws.values[name].shape) for name, value in mixed.items()}
-    return draws._replace(values=values, stats=_densities(draws.stats, source, own, log_total))
-
-
-def _log_ratios(
-    program: Program[Any], move: Images, data: Any, draws: Values, orders: Any
-) -> Float[np.ndarray, "order draw"]:
-    """Log density of each image of each draw, less that of the draw."""
-
-    def density(values: Values) -> Float[np.ndarray, " draw"]:
-        each = _log_density_of_draws(program.model, move.broken, data, values)
-        return np.asarray(each, np.float64)
-
-    here = density(draws)
-    ratios = [density(mirrored(move.symmetry, draws, order)) - here for order in orders]
-    # A probability that is rounded to 0 or 1 has an image without density.
-    return np.array([np.where(np.isfinite(ratio), ratio, -np.inf) for ratio in ratios])
-
-
-def _densities(
-    stats: dict[str, Any],
-    source: Int[np.ndarray, " draw"],
-    own: Float[np.ndarray, " draw"],
-    log_total: float,
-) -> dict[str, Any]:
-    """Log densities of the draws under the posterior and under the mixture of all modes.
-
-    `own` is the log density of each draw less that of its source, of which it is the image.
-    """
-    if "log_q" not in stats:
-        return stats
-    shape = np.shape(stats["log_q"])
-    log_p, log_q = (np.asarray(stats[name]).ravel()[source] + own for name in ("log_p", "log_q"))
-    return stats | {"log_p": log_p.reshape(shape), "log_q": (log_q - log_total).reshape(shape)}

@@ -4,7 +4,7 @@ out."""
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -81,75 +81,138 @@ def step(
                 site: latent_classes.parameters(plan.model, data, values, classes, site)
                 for site in sites
             }
-            found = {site: tuple(map(np.asarray, each)) for site, each in found.items()}
         order = move.tried(rng)
-        image, odds, priors = _image(plan.model, move.symmetry, sites, row, values, order)
-        renamed = {}
-        log_odds = float(odds)
-        for site, (here, there) in priors.items():
-            parts = found[site], tuple(map(np.asarray, here))
-            moved = _moved(move.symmetry, site, parts, order)
-            renamed[site], change = _exchanged(*moved, tuple(map(np.asarray, there)))
-            log_odds -= change
-        if np.log(rng.random()) < log_odds:
-            values, classes, found = image, np.asarray(classes).take(order, axis=1), renamed
+        change = _change(plan.model, move.symmetry, sites, row, values, order)
+        one = {site: tuple(np.asarray(part)[None] for part in each) for site, each in found.items()}
+        renamed, log_odds = exchanged(
+            move.symmetry, one, jax.tree.map(lambda part: np.asarray(part)[None], change), order
+        )
+        if np.log(rng.random()) < log_odds[0]:
+            classes = np.asarray(classes).take(order, axis=1)
+            values = mirror.mirrored(move.symmetry, jax.tree.map(np.asarray, values), order)
+            found = {site: tuple(part[0] for part in each) for site, each in renamed.items()}
             for block in counted:
                 conditional = Counts(found[block.sites[0]])
                 values = block.put(values, conditional.draw(rng, block.current(values)))
-    conditionals = {
-        site: Counts(each, site in plan.in_logs) for site, each in found.items()
-    }
+    conditionals = {site: Counts(each, site in plan.in_logs) for site, each in found.items()}
     return values, classes, conditionals
 
 
+class Change(NamedTuple):
+    """Change of the prior from points to their images.
+
+    Attributes
+    ----------
+    log_odds : array, shape (draw,)
+        Of the priors where all counted probabilities are equal.
+    before, after : dict of str to tuple of array
+        Parameters of the priors of the counted sites.
+    """
+
+    log_odds: Array
+    before: dict[str, Parameters]
+    after: dict[str, Parameters]
+
+
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _image(
+def _change(
     model: Model[Any],
     symmetry: Exchange,
     sites: tuple[str, ...],
     row: Any,
     values: Values,
     order: Array,
-) -> tuple[Values, Float[Array, ""], dict[str, tuple[Parameters, Parameters]]]:
-    """Return the image, the log odds of its prior where counted probabilities are equal, and the
-    concentrations of these before and after."""
+) -> Change:
+    """Return the change from a point to its image."""
     image = mirror.mirrored(symmetry, values, order)
-    priors = {
-        site: (
-            latent_classes.concentrations(model, row, values, site),
-            latent_classes.concentrations(model, row, image, site),
+    before, after = (
+        {site: latent_classes.concentrations(model, row, point, site) for site in sites}
+        for point in (values, image)
+    )
+    # Without other sites both are the same, which is not worth a compiled density.
+    if set(sites) == set(values):
+        return Change(jnp.zeros(()), before, after)
+    equal = {
+        site: jnp.full_like(
+            values[site], 0.5 if len(before[site]) == 2 else 1 / np.shape(values[site])[-1]
         )
         for site in sites
     }
-    # Without other sites both are the same, which is not worth a compiled density.
-    if set(sites) == set(values):
-        return image, jnp.zeros(()), priors
-    equal = {
-        site: jnp.full_like(
-            values[site], 0.5 if len(here) == 2 else 1 / np.shape(values[site])[-1]
-        )
-        for site, (here, _) in priors.items()
-    }
     odds = log_prior(model, row, image | equal) - log_prior(model, row, values | equal)
-    return image, odds, priors
+    return Change(odds, before, after)
 
 
-def _moved(
-    symmetry: Exchange, site: str, parts: tuple[Parameters, Parameters], order: np.ndarray
-) -> tuple[Parameters, Parameters]:
-    """Move parameters as the exchange moves their site."""
-    for name, axis in symmetry.sites:
-        if name == site:
-            one, other = (tuple(each.take(order, axis=axis) for each in part) for part in parts)
-            parts = one, other
-    # Right and wrong change places.
-    return (parts[0][::-1], parts[1][::-1]) if site in symmetry.complemented else parts
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def changes(
+    model: Model[Any],
+    symmetry: Exchange,
+    sites: tuple[str, ...],
+    row: Any,
+    draws: Values,
+    order: Array,
+) -> Change:
+    """Return the change from each draw to its image."""
+    found: Change = jax.lax.map(
+        lambda values: _change(model, symmetry, sites, row, values, order), draws
+    )
+    return found
 
 
-def _exchanged(
-    conditional: Parameters, prior: Parameters, other: Parameters
-) -> tuple[Parameters, float]:
-    """Put one prior's concentrations in the place of another's in the parameters of a conditional.
+@partial(jax.jit, static_argnums=(0, 1))
+def counted(
+    model: Model[Any], sites: tuple[str, ...], data: Any, draws: Values, keys: Array
+) -> dict[str, Parameters]:
+    """Draw the classes under each draw, and return the parameters of the conditionals of the
+    counted sites."""
+
+    def of_one(entry: tuple[Values, Array]) -> dict[str, Parameters]:
+        values, key = entry
+        classes = latent_classes.drawn(model, data, values, key)
+        return {
+            site: latent_classes.parameters(model, data, values, classes, site) for site in sites
+        }
+
+    found: dict[str, Parameters] = jax.lax.map(of_one, (draws, keys))
+    return found
+
+
+def exchanged(
+    symmetry: Exchange, conditionals: dict[str, Parameters], change: Change, order: np.ndarray
+) -> tuple[dict[str, Parameters], Float[np.ndarray, " draw"]]:
+    """Conditionals of the counted sites of the images, and the log odds of these.
+
+    Parameters
+    ----------
+    symmetry : Exchange
+    conditionals : dict of str to tuple of array, shape (draw, ...)
+    change : Change
+    order : int array, shape (class,)
+
+    Returns
+    -------
+    tuple
+    """
+    found, log_odds = {}, np.array(change.log_odds, np.float64)
+    for site, conditional in conditionals.items():
+        parts = [
+            [np.asarray(part) for part in each]
+            for each in (conditional, change.before[site], change.after[site])
+        ]
+        for name, axis in symmetry.sites:
+            if name == site:
+                parts[:2] = [[part.take(order, axis=axis) for part in each] for each in parts[:2]]
+        if site in symmetry.complemented:  # Right and wrong change places.
+            parts[:2] = [each[::-1] for each in parts[:2]]
+        found[site], more = _with_prior(*parts)
+        log_odds -= more
+    return found, log_odds
+
+
+def _with_prior(
+    conditional: list[np.ndarray], prior: list[np.ndarray], other: list[np.ndarray]
+) -> tuple[Parameters, Float[np.ndarray, " draw"]]:
+    """Put another prior's concentrations in the place of those of the prior, in the parameters of
+    a conditional.
 
     Returns
     -------
@@ -160,13 +223,15 @@ def _exchanged(
     before, old, new = (
         part[0] if len(part) == 1 else np.stack(part, -1) for part in (conditional, prior, other)
     )
-    after = before + (new - old)
+    number, by = len(before), new - old
+    after = before + by
     # Most entries stay as they are.
-    places = np.nonzero(new != old)
-    more = (new - old)[places].sum()
-    change = -more * np.log(after.shape[-1])
-    change -= (gammaln(after[places]) - gammaln(before[places])).sum()
-    rows = np.abs((new - old).sum(-1)) > _ROUNDING
-    change += (gammaln(after[rows].sum(-1)) - gammaln(before[rows].sum(-1))).sum()
-    parameters = (after,) if len(conditional) == 1 else (after[..., 0], after[..., 1])
-    return parameters, float(change)
+    entries, rows = np.nonzero(by), np.nonzero(np.abs(by.sum(-1)) > _ROUNDING)
+    change = -np.log(after.shape[-1]) * by.reshape(number, -1).sum(1)
+    for places, sign, parts in (
+        (entries, -1.0, (after, before)),
+        (rows, 1.0, (after.sum(-1), before.sum(-1))),
+    ):
+        gain = gammaln(parts[0][places]) - gammaln(parts[1][places])
+        change += sign * np.bincount(places[0], gain, number)
+    return (after,) if len(conditional) == 1 else (after[..., 0], after[..., 1]), change
