@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
@@ -37,7 +36,9 @@ class Images(NamedTuple):
     chances: tuple[float, ...] = (1.0,)
     broken: bool = False
 
-    def tried(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Int[np.ndarray, "..."]:
+    def tried(
+        self, rng: np.random.Generator, size: tuple[int, ...] = ()
+    ) -> Int[np.ndarray, "*size true_class"]:
         """Return orders to try, shape (*size, class); of one, no random number is drawn.
 
         Parameters

@@ -231,9 +231,7 @@ def _mirrored(
     symmetry, broken = kind
     values = {name: values[name] for name in state.z}
     odds = mirror.log_odds(model, symmetry, broken, data, values, order)
-    image = unconstrain_fn(
-        model.generate, (data,), {}, mirror.mirrored(symmetry, values, order)
-    )
+    image = unconstrain_fn(model.generate, (data,), {}, mirror.mirrored(symmetry, values, order))
     energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(image)
     moves = jnp.log(jax.random.uniform(key)) < odds
     z, z_grad, energy = jax.tree.map(

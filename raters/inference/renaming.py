@@ -42,7 +42,8 @@ def orders(data: Judgements, number: int) -> dict[Order, float]:
     if number <= _FEW_CLASSES:
         every = list(permutations(range(number)))[1:]
     else:
-        votes = dict(sorted(votes.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_SUGGESTED])
+        most = sorted(votes.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_SUGGESTED]
+        votes = dict(most)
         every = [*_usual(number), *votes]
     every = list(dict.fromkeys(each for order in every for each in (order, inverse(order))))
     total = sum(votes.values())
@@ -100,10 +101,14 @@ def _against_others(
     """Count each annotator's labels by the plurality of the other labels of the item."""
     unit, judge, label = (
         np.asarray(codes).astype(np.int64)
-        for codes in (data.group, data.codes(str(data.judge)), getattr(data, data.answer))
+        for codes in (
+            data.codes(data.unit),
+            data.codes(str(data.judge)),
+            getattr(data, data.answer),
+        )
     )
     weight, rows = np.asarray(data.weight, float), np.arange(len(label))
-    votes = np.bincount(unit * number + label, weight, data.num_units * number)
+    votes = np.bincount(unit * number + label, weight, len(data.coords[data.unit]) * number)
     others = votes.reshape(-1, number)[unit]
     others[rows, label] -= weight
     most = others.max(1, keepdims=True)

@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from raters.inference import mirror
 from raters.inference.base import Draws
 from raters.inference.mirror import Images
-from raters.inference.polya_gamma import renamed, sweep
+from raters.inference.polya_gamma import renamed
 from raters.inference.polya_gamma.latent_classes import Counts
 from raters.model import Exchange, Model, Values
 from raters.program import Program
@@ -57,11 +57,16 @@ def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Dr
         number = len(next(iter(flat.values())))
         if number < 2 or not all(np.isfinite(value).all() for value in flat.values()):
             return draws
-        if program.latent and isinstance(move.symmetry, Exchange) and not move.broken:
-            with jax.enable_x64(True):
-                draws = _with_images(_Renamed(program, move, flat, rng), move, draws, flat, rng)
-        else:
+        sites = None
+        if isinstance(move.symmetry, Exchange) and not move.broken:
+            first = {name: value[0] for name, value in flat.items()}
+            sites = renamed.counted_sites(program, program.data, first)
+        if sites is None:
             draws = _with_images(_Mirrored(program, move, flat), move, draws, flat, rng)
+        else:
+            with jax.enable_x64(True):
+                own = _Renamed(program, move, sites, flat, rng)
+                draws = _with_images(own, move, draws, flat, rng)
     return draws
 
 
@@ -164,14 +169,17 @@ class _Renamed:
     """Images of drawn classes, with the counted probabilities drawn anew."""
 
     def __init__(
-        self, program: Program[Any], move: Images, draws: Values, rng: np.random.Generator
+        self,
+        program: Program[Any],
+        move: Images,
+        sites: tuple[str, ...],
+        draws: Values,
+        rng: np.random.Generator,
     ) -> None:
         self.model, self.symmetry, self.draws = program.model, move.symmetry, draws
         self.data, self.rng = jax.tree.map(jnp.asarray, program.data), rng
         self.row = self.data.take(slice(0, 1))
-        first = {name: value[0] for name, value in draws.items()}
-        blocks = sweep.blocks_of(program, self.data, first)
-        self.sites = tuple(block.sites[0] for block in blocks if block.kind == "counts")
+        self.sites = sites
         key = jax.random.key(rng.integers(2**32, dtype=np.uint64))
         self.keys = jax.random.split(key, len(next(iter(draws.values()))))
 

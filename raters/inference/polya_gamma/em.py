@@ -177,7 +177,7 @@ class PGEM(Backend):
                 climbs.append(self._climb(plan, data, values | hyper, bar))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
-            best = self._off_saddle(plan, data, best, np.random.default_rng(seeds[-2].spawn(1)[0]), bar)
+            best = self._off_saddle(plan, data, best, seeds[-2].spawn(1)[0], bar)
             facts = self._report(climbs, best)
             draws, stats = laplace(
                 plan, data, best.values, self.draws, np.random.default_rng(seeds[-2])
@@ -243,7 +243,7 @@ class PGEM(Backend):
         return Climb(values, np.array(objective), False)
 
     def _off_saddle(
-        self, plan: sweep.Plan, data: Any, climb: Climb, rng: np.random.Generator, bar: tqdm
+        self, plan: sweep.Plan, data: Any, climb: Climb, seed: np.random.SeedSequence, bar: tqdm
     ) -> Climb:
         """Climb on from near a point where votes are even, which EM does not leave by itself.
 
@@ -255,8 +255,10 @@ class PGEM(Backend):
         classes, _ = latent_classes.expected(plan.model, data, climb.values)
         if np.mean(np.max(classes, axis=1) < _EVEN) < _EVEN_UNITS:
             return climb
+        rng = np.random.default_rng(seed)
         near = scattered(climb.values, plan.supports, rng, least=0.9)
-        again = self._climb(plan, data, near | {name: climb.values[name] for name in plan.hyper}, bar)
+        near |= {name: climb.values[name] for name in plan.hyper}
+        again = self._climb(plan, data, near, bar)
         return again if again.objective[-1] > climb.objective[-1] else climb
 
     def _report(self, climbs: list[Climb], best: Climb) -> dict[str, Any]:

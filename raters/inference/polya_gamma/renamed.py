@@ -15,8 +15,8 @@ from scipy.special import gammaln
 from raters.inference import mirror
 from raters.inference.polya_gamma import latent_classes, sweep
 from raters.inference.polya_gamma.latent_classes import Counts, Parameters
-from raters.model import Exchange, Model, Values
-from raters.program import log_prior
+from raters.model import Exchange, Mirror, Model, Values
+from raters.program import Program, log_prior
 
 # Row sums of concentrations that differ by less are equal but for rounding.
 _ROUNDING = 1e-9
@@ -25,11 +25,19 @@ _ROUNDING = 1e-9
 def is_collapsed(plan: sweep.Plan, move: mirror.Images) -> bool:
     """Return whether classes can be drawn and then renamed: none may be known."""
     return (
-        plan.classes
-        and not plan.broken
-        and isinstance(move.symmetry, Exchange)
-        and not move.broken
+        plan.classes and not plan.broken and isinstance(move.symmetry, Exchange) and not move.broken
     )
+
+
+def counted_sites(program: Program[Any], data: Any, values: Values) -> tuple[str, ...] | None:
+    """Return the sites that are counted given classes; None where classes are not drawn, or a site
+    is broken off a stick, whose breaks no order of the classes keeps."""
+    if not program.latent:
+        return None
+    blocks = sweep.blocks_of(program, data, values)
+    sites = tuple(block.sites[0] for block in blocks if block.kind == "counts")
+    stick = any(latent_classes.is_broken(program.model, data, values, site) for site in sites)
+    return None if stick else sites
 
 
 def step(
@@ -88,7 +96,7 @@ def step(
             move.symmetry, one, jax.tree.map(lambda part: np.asarray(part)[None], change), order
         )
         if np.log(rng.random()) < log_odds[0]:
-            classes = np.asarray(classes).take(order, axis=1)
+            classes = jnp.asarray(np.asarray(classes).take(order, axis=1))
             values = mirror.mirrored(move.symmetry, jax.tree.map(np.asarray, values), order)
             found = {site: tuple(part[0] for part in each) for site, each in renamed.items()}
             for block in counted:
@@ -117,7 +125,7 @@ class Change(NamedTuple):
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _change(
     model: Model[Any],
-    symmetry: Exchange,
+    symmetry: Mirror,
     sites: tuple[str, ...],
     row: Any,
     values: Values,
@@ -145,7 +153,7 @@ def _change(
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def changes(
     model: Model[Any],
-    symmetry: Exchange,
+    symmetry: Mirror,
     sites: tuple[str, ...],
     row: Any,
     draws: Values,
@@ -177,7 +185,7 @@ def counted(
 
 
 def exchanged(
-    symmetry: Exchange, conditionals: dict[str, Parameters], change: Change, order: np.ndarray
+    symmetry: Mirror, conditionals: dict[str, Parameters], change: Change, order: np.ndarray
 ) -> tuple[dict[str, Parameters], Float[np.ndarray, " draw"]]:
     """Conditionals of the counted sites of the images, and the log odds of these.
 
@@ -192,6 +200,7 @@ def exchanged(
     -------
     tuple
     """
+    assert isinstance(symmetry, Exchange)
     found, log_odds = {}, np.array(change.log_odds, np.float64)
     for site, conditional in conditionals.items():
         parts = [
