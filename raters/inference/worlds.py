@@ -140,12 +140,13 @@ class _Mirrored:
     ) -> Float[np.ndarray, "order some"]:
         draws = {name: value[places] for name, value in self.draws.items()}
         here = self._log_density(draws)
-        ratios = [
-            self._log_density(mirror.mirrored(self.move.symmetry, draws, order)) - here
-            for order in orders
+        there = [
+            self._log_density(mirror.mirrored(self.move.symmetry, draws, order)) for order in orders
         ]
-        # A probability that is rounded to 0 or 1 has an image without density.
-        return np.array([np.where(np.isfinite(ratio), ratio, -np.inf) for ratio in ratios])
+        # A probability that is rounded to 0 or 1 has an image without density, or none itself.
+        with np.errstate(invalid="ignore"):
+            ratios = np.array(there) - here
+        return np.where(np.isfinite(ratios), ratios, -np.inf)
 
     def images(self, places: Int[np.ndarray, " some"], order: np.ndarray) -> Values:
         draws = {name: value[places] for name, value in self.draws.items()}

@@ -397,7 +397,7 @@ def believed(result) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "error"),
-    [(rt.PGGibbs(draws=400, warmup=100), 0.2), (rt.PGEM(), 0.08), (rt.SVI(draws=1000), 0.15)],
+    [(rt.PGGibbs(draws=1000, warmup=100), 0.15), (rt.PGEM(), 0.08), (rt.SVI(draws=1000), 0.15)],
     ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize(
