@@ -503,14 +503,15 @@ def test_words_of_a_world(shares, sentence):
 
 
 def test_worlds_are_shares_of_draws():
-    """Also where they are fewer in one chain than in another, and where a class has no item."""
+    """Also where one chain alone has another one; two classes without an item have any names."""
     rng = np.random.default_rng(0)
-    data = rt.datasets.label_crowd(50, 4, 3, 4, seed=0).labels
-    confusion = np.stack([rng.dirichlet(1 + 30 * row, (2, 100, 4)) for row in np.eye(4)], axis=-2)
-    prevalence = np.tile([0.5, 0.3, 0.2, 0.0], (2, 100, 1))
-    confusion[..., 3, :] = rng.dirichlet(np.ones(4) / 4, (2, 100, 4))
+    data = rt.datasets.label_crowd(50, 4, 3, 5, seed=0).labels
+    used = [rng.dirichlet(1 + 30 * row, (2, 100, 4)) for row in np.eye(5)[:3]]
+    unused = [rng.dirichlet(np.ones(5) / 5, (2, 100, 4)) for _ in range(2)]
+    confusion = np.stack([*used, *unused], axis=-2)
+    prevalence = np.tile([0.5, 0.299, 0.2, 0.0005, 0.0005], (2, 100, 1))
     assert _names.shares_of_names(confusion, prevalence, data) == {}
-    order = [1, 2, 0, 3]
+    order = [1, 2, 0, 3, 4]
     confusion[0, :30] = confusion[0, :30][..., order, :]
     prevalence[0, :30] = prevalence[0, :30][..., order]
-    assert _names.shares_of_names(confusion, prevalence, data) == {(1, 2, 0, 3): 0.15}
+    assert _names.shares_of_names(confusion, prevalence, data) == {(1, 2, 0, 3, 4): 0.15}
