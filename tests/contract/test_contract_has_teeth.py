@@ -19,8 +19,7 @@ import raters as rt
 from raters.distributions import GroupedMixture, RightOrWrongLabel
 from raters.errors import ConvergenceWarning, SettingError
 from raters.inference import Backend, Draws, mirror
-from raters.inference.polya_gamma import renamed
-from raters.inference.polya_gamma import augmentation
+from raters.inference.polya_gamma import augmentation, renamed
 from raters.model import Scale, Shift, Sign
 from raters.testing import check_backend, check_model, check_result
 
