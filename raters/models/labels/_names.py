@@ -16,9 +16,10 @@ from raters.model import OPEN_MIRROR
 # Class k of a world is class order[k] of the most probable one.
 Order = tuple[int, ...]
 
-# Draws that are looked at; gain of log-likelihood from which other names count, since those of
-# classes with hardly an item may be any; least probability of a world that is counted.
-_MOST_DRAWS, _LEAST_GAIN, _LEAST_SHARE = 1000, 3.0, 0.01
+# Draws that are looked at; gain of log-likelihood for each class from which another name counts,
+# since those of classes with hardly an item may be any; least probability of a world that is
+# counted.
+_MOST_DRAWS, _LEAST_GAIN, _LEAST_SHARE = 1000, 1.5, 0.01
 # Classes that a sentence names.
 _MOST_NAMES = 6
 
@@ -65,7 +66,7 @@ def shares_of_names(
             [draw[:, np.argsort(order)] for draw, order in zip(draws, orders, strict=True)], axis=0
         )
     usual = Counter(map(tuple, _orders(expected, reference).tolist())).most_common(1)[0][0]
-    orders = _orders(expected, reference[:, usual], _LEAST_GAIN)
+    orders = _orders(expected, reference[:, usual])
     found = Counter(map(tuple, orders.tolist()))
     del found[tuple(range(number))]
     return {order: count / len(draws) for order, count in found.most_common()}
@@ -74,19 +75,12 @@ def shares_of_names(
 def _orders(
     expected: Float[np.ndarray, "draw annotator true_class label"],
     reference: Float[np.ndarray, "annotator true_class label"],
-    least_gain: float = 0.0,
 ) -> Int[np.ndarray, "draw true_class"]:
     """Return the class of the reference that fits each class of each draw."""
-    number = reference.shape[1]
     log_probability = np.log(np.maximum(reference, 1e-3))
     fit = np.einsum("dakl,aml->dkm", expected, log_probability, optimize=True)
-    own = np.arange(number)
-    orders = np.tile(own, (len(fit), 1))
-    for order, table in zip(orders, fit, strict=True):
-        best = linear_sum_assignment(table, maximize=True)[1]
-        if table[own, best].sum() >= np.trace(table) + least_gain:
-            order[:] = best
-    return orders
+    fit += _LEAST_GAIN * np.eye(reference.shape[1])
+    return np.array([linear_sum_assignment(table, maximize=True)[1] for table in fit])
 
 
 def open_names(shares: Mapping[Order, float], data: Labels) -> tuple[str, ...]:
