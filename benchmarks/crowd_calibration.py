@@ -22,9 +22,10 @@ from _common import options, report, table
 from scipy.optimize import minimize
 from scipy.special import expit, logit, logsumexp
 from scipy.stats import beta, norm, qmc
+from scipy.stats import t as student
 
 import raters as rt
-from raters.auditing.true_classes import PRIOR, Evidence, true_class_probs
+from raters.auditing.true_classes import FREEDOM, PRIOR, Evidence, true_class_probs
 
 # Two questions on the same sentences count as one crowd.
 TWINS = ("medrel_treat", "medrel_cause")
@@ -34,7 +35,7 @@ CROWDS = (
     *("snow_temp", "duchenne_smile", *TWINS),
 )
 # Ranges of the unknowns, and the standard deviation of the tilt.
-DEPENDENCE, SHARED, TILT = (0.005, 6.0), (0.0005, 0.35), PRIOR.tilt
+DEPENDENCE, SHARED, TILT = (0.005, 20.0), (0.0005, 0.6), PRIOR.tilt
 # Least share of a class in the vote shares that are the baseline.
 FLOOR = 0.02
 GOLD, REPEATS = 50, 40
@@ -142,11 +143,11 @@ def probabilities(crowd: Crowd, unknowns: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def log_prior(prior: np.ndarray, unknowns: dict[str, np.ndarray]) -> np.ndarray:
-    """Log weight of each draw: two normal distributions and a beta one against the proposal."""
+    """Log weight of each draw: two Student distributions and a beta one against the proposal."""
     shares = np.clip(unknowns["by_vote"], 1e-3, 1 - 1e-3)
     total = (
-        norm.logpdf(unknowns["log_dependence"], prior[0], np.exp(prior[1]))
-        + norm.logpdf(unknowns["logit_shared"], prior[2], np.exp(prior[3]))
+        student.logpdf(unknowns["log_dependence"], FREEDOM, prior[0], np.exp(prior[1]))
+        + student.logpdf(unknowns["logit_shared"], FREEDOM, prior[2], np.exp(prior[3]))
         + beta.logpdf(shares, np.exp(prior[4]), np.exp(prior[5]))
     )
     return total - logsumexp(total)

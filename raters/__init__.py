@@ -4,8 +4,9 @@ next."""
 from raters import acquisition, alignment, checking, datasets, errors, families, testing
 from raters.acquisition import Campaign, Candidates, Policy, suggest
 from raters.auditing.agreement import agreement
-from raters.auditing.audit import Audit, Costs, audit, drop
+from raters.auditing.audit import Audit, audit, drop
 from raters.auditing.calibration import Anchor, Calibration, calibrate
+from raters.auditing.verdicts import Costs
 from raters.checking.predictive import Check, check
 from raters.fitting.describe import describe
 from raters.fitting.fit import fit

@@ -308,6 +308,11 @@ class Kind:
         Statements about the truth that allow for mistakes that a crowd makes together, for
         `raters.calibrate` and audits: ``calibrate(program, result, gold, reference, level, seed)``
         gives a `raters.Calibration`. Without it an audit states the model's own numbers.
+    true_classes : callable, optional
+        The same for questions and rules to stop by: ``true_classes(program, draws, share,
+        chances)`` gives calibrated probabilities of the latent class of each unit under each draw,
+        from the model's, averaged over the draws with their shares. Without it they are the model's
+        own.
     threshold : float, optional
         Value of the judged quantity below which a judge is not worth keeping. Without it an audit
         has to be given one.
@@ -342,6 +347,7 @@ class Kind:
     questions: Callable[..., Judgements] | None = None
     quantities: Callable[[Program[Any], xr.DataTree, AuditLimits], Quantities] | None = None
     calibrate: Callable[..., Calibration] | None = None
+    true_classes: Callable[..., np.ndarray] | None = None
     threshold: float | None = None
     columns: tuple[Column, ...] = ()
     reason: Callable[[Mapping[str, Any]], str] | None = None
@@ -361,7 +367,7 @@ class Kind:
         check_fields(self, readers=tuple, columns=tuple, sections=tuple, needs=Mapping, name=str)
         check_fields(self, discrepancies=tuple)
         check_fields(self, questions=_MAYBE, quantities=_MAYBE, reason=_MAYBE)
-        check_fields(self, calibrate=_MAYBE)
+        check_fields(self, calibrate=_MAYBE, true_classes=_MAYBE)
         check_fields(self, words=Words, threshold=float | None)
         if not (len(self.readers) and all(isinstance(one, Reader) for one in self.readers)):
             raise SettingError(

@@ -14,6 +14,11 @@ with known classes (``benchmarks/crowd_calibration.py``); each annotator's label
 class, right :math:`y_k \sim \mathrm{Binomial}(n_k, a_k)`, update them and :math:`z_k`. Where known
 classes show that agreement with the crowd says little, b becomes small and s large, and the known
 classes decide.
+
+Labels of one item tend to be right or wrong together, and so known items may be easier or harder
+for everybody than the others. Their labels have :math:`\operatorname{logit} a_k + \eta`, with η
+normal about 0; its variance is that of the mean over the known items of what items differ by, by
+the analysis of variance.
 """
 
 from __future__ import annotations
@@ -52,12 +57,15 @@ class Marks(NamedTuple):
         of the classes.
     others : array, shape (annotator,)
         Number of labels of the other items.
+    luck : float
+        Standard deviation of η, by which the items of known class may be easier than the others.
     """
 
     right: Float[np.ndarray, " annotator"]
     labels: Float[np.ndarray, " annotator"]
     credit: Float[np.ndarray, "draw annotator"]
     others: Float[np.ndarray, " annotator"]
+    luck: float = 0.0
 
     @property
     def crowd(self) -> Float[np.ndarray, " draw"]:
@@ -69,12 +77,38 @@ class Marks(NamedTuple):
         return np.asarray(np.clip(self.credit.sum(1) / total, 1e-4, 1 - 1e-4))
 
 
-def _relation(points: Float[np.ndarray, "draw unknown"], scale: float) -> Values:
-    """Level, slope and spread at points whose coordinates are standard normal."""
+def luck_of(right: Float[np.ndarray, " item"], labels: Float[np.ndarray, " item"]) -> float:
+    """Standard deviation of the log-odds by which a sample of items is easier than all.
+
+    Parameters
+    ----------
+    right, labels : array, shape (item,)
+        Number of right labels of each item of the sample, and of all of them.
+
+    Returns
+    -------
+    float
+        0 where labels are right independently of each other, as far as it can be seen.
+    """
+    right, labels = right[labels > 0], labels[labels > 0]
+    number, total = len(labels), labels.sum()
+    if number < 2 or total <= number:
+        return 0.0
+    share, mean = right / labels, (right.sum() + 1) / (total + 2)
+    between = (labels * (share - right.sum() / total) ** 2).sum() / (number - 1)
+    within = (labels * share * (1 - share)).sum() / (total - number)
+    typical = (total - (labels**2).sum() / total) / (number - 1)
+    variance = max(0.0, between - within) / typical
+    return float(np.sqrt(variance / number) / (mean * (1 - mean)))
+
+
+def _relation(points: Float[np.ndarray, "draw unknown"], scale: float, luck: float) -> Values:
+    """Level, slope, spread and luck at points whose coordinates are standard normal."""
     return {
         "level": scale * points[:, 0],
         "slope": SLOPE[0] + SLOPE[1] * points[:, 1],
         "spread": SPREAD * np.abs(points[:, 2]),
+        "luck": luck * points[:, 3],
     }
 
 
@@ -89,7 +123,7 @@ def _draw_relation(
     """Draws of level, slope and spread, from the prior where no class is known."""
     seen = np.flatnonzero(marks.labels > 0)
     if not len(seen):
-        return _relation(rng.standard_normal((num_draws, 3)), scale)
+        return _relation(rng.standard_normal((num_draws, 4)), scale, 0.0)
     if len(seen) > _ANNOTATORS:
         seen = np.sort(rng.choice(seen, _ANNOTATORS, replace=False))
     # Annotators that fill the arrays up keep the number of shapes that are compiled for small.
@@ -99,10 +133,11 @@ def _draw_relation(
     )
 
     def log_likelihood(points: Float[np.ndarray, "point unknown"]) -> Float[np.ndarray, " point"]:
-        values = _relation(points, scale)
-        return np.asarray(_log_likelihood(values, middle, odds, right, labels - right), float)
+        values = _relation(points, scale, marks.luck)
+        total = _log_likelihood(values, middle, odds, right, labels - right)
+        return np.asarray(total, float)
 
-    return _relation(slice_sampling.sample(log_likelihood, 3, num_draws, rng), scale)
+    return _relation(slice_sampling.sample(log_likelihood, 4, num_draws, rng), scale, marks.luck)
 
 
 @jax.jit
@@ -115,8 +150,10 @@ def _log_likelihood(
 ) -> Float[Array, " point"]:
     """Log-probability of right and wrong labels, with each annotator's z summed over nodes."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
-    level, slope, spread = (relation[name][:, None, None] for name in ("level", "slope", "spread"))
-    logits = middle + level + slope * odds[:, None] + spread * nodes
+    level, slope, spread, luck = (
+        relation[name][:, None, None] for name in ("level", "slope", "spread", "luck")
+    )
+    logits = middle + level + luck + slope * odds[:, None] + spread * nodes
     density = right[:, None] * jax.nn.log_sigmoid(logits)
     density = density + wrong[:, None] * jax.nn.log_sigmoid(-logits)
     total: jax.Array = jax.nn.logsumexp(density + np.log(weights / weights.sum()), -1).sum(-1)
@@ -161,7 +198,8 @@ def draw_accuracies(marks: Marks, seed: int) -> Accuracies:
     relation = _draw_relation(marks, log_odds, middle, scale, num_draws, rng)
     level, slope, spread = (relation[name][:, None] for name in ("level", "slope", "spread"))
     logits = middle + level + slope * (log_odds - middle)
-    chance = expit(logits + spread * _draw_own(logits, spread, marks, rng))
+    own = _draw_own(logits + relation["luck"][:, None], spread, marks, rng)
+    chance = expit(logits + spread * own)
     # Of labels of known class it is known which are right; of the others, a random number is.
     total, others = marks.labels + marks.others, marks.others + _WEIGHT
     typical = expit(middle + level)

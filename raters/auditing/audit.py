@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool
 
 from raters._validation import checked, finite, positive, share, whole
 from raters.auditing import precision
-from raters.auditing.calibration import Anchor, Calibration, check_calibration
+from raters.auditing.calibration import Anchor, Calibration, calibrate, check_crowd, known_truths
+from raters.auditing.settling import Settling, settling
+from raters.auditing.verdicts import DIFFERS, Costs, rule, verdicts
 from raters.errors import SettingError
 from raters.fitting.draws import check_several
 from raters.fitting.fit import fit
+from raters.fitting.identity import identity_of
 from raters.fitting.result import check_data, check_model, draws_of, program_of
 from raters.inference import Backend
-from raters.inference.mixing import FEWEST_DRAWS
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array, plural, shorten
 from raters.kinds import AuditLimits, Quantities, kind_of
@@ -27,30 +29,6 @@ from raters.program import Program
 
 # Distance from knowing nothing below which an annotator guesses: of an accuracy, or in bits.
 _MARGIN = 0.05
-
-
-@dataclass(frozen=True)
-class Costs:
-    """Costs of decisions about an annotator, relative to each other.
-
-    Parameters
-    ----------
-    keep_bad : float
-        Keeping an annotator whose competence is below the threshold.
-    drop_good : float
-        Dropping one whose competence is above it.
-    review : float
-        Looking into an annotator's votes, whatever the outcome.
-    """
-
-    keep_bad: float = 1.0
-    drop_good: float = 1.0
-    review: float = 0.2
-
-    def __post_init__(self) -> None:
-        positive("keep_bad", self.keep_bad)
-        positive("drop_good", self.drop_good)
-        positive("review", self.review)
 
 
 @dataclass(frozen=True)
@@ -78,10 +56,15 @@ class Audit:
     costs : Costs
     judged : str
         Quantity that is compared with the threshold.
-    anchor : Anchor or None
-        What a calibrated audit stands on; None for the model's own numbers.
-    wrong_interval : tuple of (float, float) or None
-        Interval of the number of wrong item labels, of a calibrated audit of labels.
+    anchor : Anchor
+        What tells who is right.
+    calibration : Calibration or None
+        Statements about the truth that the numbers are from; None where they are the model's own.
+    settling : Settling or None
+        Known truths that would settle the verdicts that are open; None without open verdicts, and
+        without a calibration.
+    fit : str
+        Digest of the model and the data that were audited; empty for an audit made by hand.
     """
 
     table: xr.Dataset
@@ -93,8 +76,10 @@ class Audit:
     min_judgements: int = 5
     costs: Costs = field(default_factory=Costs)
     judged: str = "competence"
-    anchor: Anchor | None = None
-    wrong_interval: tuple[float, float] | None = None
+    anchor: Anchor = field(default_factory=Anchor)
+    calibration: Calibration | None = None
+    settling: Settling | None = None
+    fit: str = ""
 
     @property
     def confusion(self) -> xr.Dataset | None:
@@ -132,6 +117,12 @@ class Audit:
         return np.asarray(self.table["verdict"].values == "drop")
 
     @property
+    def wrong_interval(self) -> tuple[float, float] | None:
+        """Interval of the number of items whose label in `items` is wrong; None without a
+        calibration of labels."""
+        return None if self.calibration is None else self.calibration.wrong_interval
+
+    @property
     def expected_wrong(self) -> float:
         """Expected number of items whose label in `items` is wrong, should labelling stop now; NaN
         for comparisons.
@@ -166,23 +157,28 @@ class Audit:
                 else "Nobody is dropped."
             )
         ]
-        stands = [] if self.anchor is None else [self.anchor.sentence]
-        return "\n".join([*stands, frame.round(3).to_string(), *lines])
+        return "\n".join([self.anchor.sentence, frame.round(3).to_string(), *lines])
 
 
 @checked
 def audit(
     model: Model[Any],
     result: xr.DataTree,
+    gold: Any = None,
     *,
+    reference: Sequence[Any] | str = (),
     threshold: float | None = None,
     level: float = 0.9,
     margin: float = _MARGIN,
     min_judgements: int = 5,
     costs: Costs | None = None,
-    calibration: Calibration | None = None,
+    seed: int = 0,
 ) -> Audit:
-    r"""Audit every annotator from the posterior of a model.
+    r"""Audit every annotator from the posterior of a model, and from what is known of the truth.
+
+    An audit stands on known truths, on trusted annotators, or only on the crowd. With one of the
+    first two, verdicts are about being right. Without them nobody is dropped for disagreement:
+    those whom it would drop have the verdict "differs from the crowd".
 
     Parameters
     ----------
@@ -193,6 +189,13 @@ def audit(
         the ``quantities`` of its `raters.Kind` can read; without them, one with a parameter of each
         judge.
     result : xarray.DataTree
+    gold : mapping, pandas.Series or pandas.DataFrame, optional
+        Known truths, as `raters.calibrate` takes them: true classes of items that were drawn at
+        random. Truths that were known to the fit count too.
+    reference : sequence of names, or "crowd"
+        Annotators who are taken to be right. With ``"crowd"`` the crowd is: the numbers are then
+        the model's own, without allowance for mistakes that the crowd makes together, and verdicts
+        rest on agreement with all others.
     threshold : float, optional
         An annotator with a competence below it is "bad": .25 by default, where 0 is a guesser, and
         1 the reference annotator of comparisons, or one who labels every item right. Of another
@@ -207,9 +210,8 @@ def audit(
         With fewer judgements the verdict is "too few judgements".
     costs : Costs, optional
         Costs of wrong decisions and of reviews.
-    calibration : Calibration, optional
-        From `raters.calibrate`, of the same fit: the audit then states its quantities, which allow
-        for mistakes that the crowd makes together, and its item labels, instead of the model's.
+    seed : int
+        Seed of the calibration.
 
     Returns
     -------
@@ -223,8 +225,13 @@ def audit(
         - ``p_below``: P(competence < `threshold`);
         - ``agreement``: share of the annotator's votes for the item with the higher posterior mean
           reward, or of their labels that are the item's most probable class;
+        - ``gives_one_answer`` (of labels, and of comparisons in a known order of presentation):
+          True if all their labels are the same class, or all their votes for the same side, and
+          fewer than one of a thousand would by chance;
         - ``verdict``: keep, review, drop, too few judgements, or, where the fit holds fewer than
-          100 effective draws of the annotator's parameters, too few draws.
+          100 effective draws of the annotator's parameters, too few draws; without known truths and
+          trusted annotators, "differs from the crowd" in place of drop, but for those with
+          ``gives_one_answer``, of whom no truth makes any use.
 
         Of comparisons also
 
@@ -270,7 +277,10 @@ def audit(
     ------
     SettingError
         When the model has no competences, or takes annotators as alike; when an option is out of
-        range; when the kind has no threshold and none is given.
+        range; when the kind has no threshold and none is given; when it has no calibration and
+        truths or trusted annotators are given.
+    DataError
+        When `gold` has other items or classes than the labels, or contradicts what was known.
 
     Notes
     -----
@@ -302,9 +312,11 @@ def audit(
     the model takes all annotators as consistent, and the competence of a guesser with few votes is
     shrunk towards 1: to find guessers, fit ``HierarchicalBTL(competence="signed")``.
 
-    **Labels.** With :math:`p_k` the frequency of class k among K, and :math:`\pi_{kj}` the
-    annotator's probability of label j for items of class k (read off the model's program, averaged
-    over items of class k where it depends on the item),
+    **Labels.** All quantities are those of `raters.calibrate`, which allow for mistakes that the
+    crowd makes together, unless the crowd is taken to be right. With :math:`p_k` the frequency of
+    class k among K, and :math:`\pi_{kj}` the annotator's probability of label j for items of class
+    k (where the crowd is taken to be right, read off the model's program, averaged over items of
+    class k where it depends on the item),
 
     .. math::
 
@@ -329,15 +341,19 @@ def audit(
     >>> import raters as rt
     >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
     >>> model = rt.ExtendedBTL(competence="signed")
-    >>> audit = rt.audit(model, rt.fit(model, votes, seed=0, progress=False))
+    >>> result = rt.fit(model, votes, seed=0, progress=False)
+    >>> audit = rt.audit(model, result, reference="crowd")
     >>> sorted(str(truth["kind"][name]) for name in audit.flagged)
     ['adversary', 'guesser', 'guesser']
 
     >>> labels, truth = rt.datasets.label_crowd(num_annotators=10, seed=0)
     >>> result = rt.fit(rt.DawidSkene(), labels, seed=0, progress=False)
-    >>> audit = rt.audit(rt.DawidSkene(), result)
+    >>> gold = dict(zip(labels.items[:40], truth["true_class"][:40]))
+    >>> audit = rt.audit(rt.DawidSkene(), result, gold)
     >>> [str(truth["kind"][name]) for name in audit.flagged]
     ['spammer']
+    >>> rt.audit(rt.DawidSkene(), result).flagged  # the crowd alone does not tell who is right
+    []
     >>> audit.confusion["mean"].dims
     ('annotator', 'true_class', 'label')
     """
@@ -349,28 +365,38 @@ def audit(
     assert threshold is not None
     check_several(result, "an audit says how sure it is")
     limits = AuditLimits(float(threshold), level, float(margin))
+    calibration = _calibrated(program, result, gold, reference, level, seed)
     if calibration is None:
+        who = plural(data.judge).replace("_", " ")
+        anchor = Anchor(known_truths(data), crowd=isinstance(reference, str), judges=who)
         quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
     else:
-        check_calibration(calibration, data)
-        quantities = calibration.quantities(limits)
+        anchor, quantities = calibration.anchor, calibration.quantities(limits)
     columns: dict[str, np.ndarray] = {"judgements": data.judgements_by(data.judge)}
     for name, draws in quantities.values.items():
         low, high = np.quantile(draws, ((1 - level) / 2, (1 + level) / 2), axis=0)
         columns |= {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
     columns |= quantities.columns
     columns["p_below"] = (quantities.values[quantities.judged] < threshold).mean(0)
-    columns["verdict"] = verdicts(columns["p_below"], costs)
+    anchored = np.full(len(data.judges), not anchor.is_missing)
+    may_drop = anchored | quantities.columns.get("gives_one_answer", anchored)
+    columns["verdict"] = verdicts(columns["p_below"], costs, may_drop)
     columns["verdict"][~precision.enough(program, result)] = "too few draws"
     columns["verdict"][columns["judgements"] < min_judgements] = "too few judgements"
+    wanted = None
+    if calibration is not None:
+        is_open = np.isin(columns["verdict"].astype(str), ("review", DIFFERS))
+        is_bad = quantities.values[quantities.judged] < threshold
+        accuracy = quantities.values["accuracy"]
+        wanted = settling(data.unpadded(), is_open, accuracy, is_bad, costs, seed)
     table = xr.Dataset(
         {name: (data.judge, value) for name, value in columns.items()},
         coords={data.judge: names_array(data.judges)},
     )
-    rule = _rule(kind.words.many, quantities.judged, threshold, min_judgements, costs)
+    how = (kind.words.many, quantities.judged, threshold, min_judgements, costs)
     return Audit(
         table,
-        rule,
+        rule(*how, anchored=not anchor.is_missing),
         tables=dict(quantities.tables),
         threshold=float(threshold),
         level=level,
@@ -378,9 +404,30 @@ def audit(
         min_judgements=min_judgements,
         costs=costs,
         judged=quantities.judged,
-        anchor=None if calibration is None else calibration.anchor,
-        wrong_interval=None if calibration is None else calibration.wrong_interval,
+        anchor=anchor,
+        calibration=calibration,
+        settling=wanted,
+        fit=identity_of(program),
     )
+
+
+def _calibrated(
+    program: Program[Any],
+    result: xr.DataTree,
+    gold: Any,
+    reference: Sequence[Any] | str,
+    level: float,
+    seed: int,
+) -> Calibration | None:
+    """Calibration of a fit; None where the crowd is taken to be right, and where nothing more is
+    known of judgements that have no true classes: what they say is what the crowd prefers."""
+    if isinstance(reference, str):
+        check_crowd(reference, gold)
+        return None
+    of_crowd = program.data.known is None or kind_of(program.data).calibrate is None
+    if of_crowd and gold is None and not len(reference):
+        return None
+    return calibrate(program.model, result, gold, reference=reference, level=level, seed=seed)
 
 
 def _sites_of_judges(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
@@ -419,36 +466,6 @@ def check_limits(threshold: Any, level: Any, margin: Any, min_judgements: Any, c
             " the kind a threshold",
         )
     finite("threshold", threshold, 0.25)
-
-
-def verdicts(p_bad: Float[np.ndarray, " judge"], costs: Costs) -> Shaped[np.ndarray, " judge"]:
-    """The action of least expected cost.
-
-    Parameters
-    ----------
-    p_bad : array, shape (judge,)
-        Probability that each is below the threshold.
-    costs : Costs
-
-    Returns
-    -------
-    array, shape (judge,)
-        ``keep``, ``review`` or ``drop``.
-    """
-    expected = np.stack(
-        [p_bad * costs.keep_bad, np.full(len(p_bad), costs.review), (1 - p_bad) * costs.drop_good]
-    )
-    return np.array(["keep", "review", "drop"], dtype=object)[np.argmin(expected, axis=0)]
-
-
-def _rule(many: str, judged: str, threshold: float, least: int, costs: Costs) -> str:
-    """The rule in words; `many` is the word for judgements."""
-    return (
-        f"Verdict: with fewer than {least} {many}, 'too few judgements'; with fewer than"
-        f" {FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the"
-        f" expected costs, with p = P({judged} < {threshold:g}): keep {costs.keep_bad:g}·p,"
-        f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}."
-    )
 
 
 @checked
@@ -492,7 +509,8 @@ def drop(
     >>> import raters as rt
     >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
     >>> model = rt.ExtendedBTL(competence="signed")
-    >>> audit = rt.audit(model, rt.fit(model, votes, seed=0, progress=False))
+    >>> result = rt.fit(model, votes, seed=0, progress=False)
+    >>> audit = rt.audit(model, result, reference="crowd")
     >>> without = rt.drop(model, votes, audit, seed=0, progress=False)
     >>> without.posterior.sizes["annotator"]
     7

@@ -16,15 +16,16 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import expit, logit
 
 from raters.auditing import labels as label_audit
-from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies
+from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
 from raters.auditing.calibration import Anchor, Calibration, number_of_draws, summary, trusted_codes
-from raters.auditing.true_classes import Evidence, draw_true_classes, draw_unknowns
-from raters.errors import DataError, SettingError
+from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, draw_unknowns
+from raters.errors import DataError
 from raters.fitting.result import draws_of
 from raters.judgements.labels import Labels
 from raters.judgements.names import names_array, shorten
 from raters.judgements.reading.labels import known_truth
 from raters.kinds import AuditLimits, Quantities
+from raters.model import Values
 from raters.program import Program, class_probs
 
 # Draws that known classes are looked at from, as if they were not known, and that an audit reads.
@@ -46,12 +47,15 @@ class LabelCalibration(Calibration):
     items : xarray.Dataset
         For each item its most probable class (``label``), the ``probability`` of that class and the
         one that the model states (``probability_by_model``), the ``entropy`` of the class in bits,
-        and the number of ``judgements``; with ``class_probability``, axes item and true_class.
+        and the number of ``judgements``.
+    class_probability : xarray.DataArray
+        Probability of each class of each item, axes item and true_class.
     labels : Labels
         Those that were fitted, with all known classes.
     accuracies : Accuracies
     """
 
+    class_probability: xr.DataArray
     labels: Labels
     accuracies: Accuracies
 
@@ -83,7 +87,7 @@ class LabelCalibration(Calibration):
         -------
         Quantities
         """
-        most = self.items["class_probability"].values.argmax(1)
+        most = self.class_probability.values.argmax(1)
         parts = self._confusion()
         made = label_audit.quantities_of(self.labels, parts, self._prevalence(), most, limits)
         own = self.accuracies.own[: len(next(iter(made.values.values())))]
@@ -208,14 +212,7 @@ def calibrate_labels(
     LabelCalibration
     """
     labels: Labels = program.data.unpadded()
-    if program.latent is None:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="sums no true class out, so there is nothing to calibrate",
-            expected="fit a model that does",
-            instead="rt.DawidSkene()",
-        )
+    label_audit.check_can_audit(program)
     trusted = trusted_codes(labels, reference)
     chances = result["classes"]["responsibility"].transpose("item", "true_class").values
     chances = np.array(chances, float)
@@ -231,7 +228,9 @@ def calibrate_labels(
         (fitted >= 0) | (np.bincount(np.asarray(labels.item)[said], minlength=len(truth)) > 0)
     )
     if len(unanchored):
-        chances[unanchored] = _as_if_unknown(program, result, judged, unanchored, fitted)
+        draws, _ = draws_of(program, result, _UNKNOWN_DRAWS)
+        equal = np.full(len(next(iter(draws.values()))), 1.0)
+        chances[unanchored] = _as_if_unknown(program, draws, equal, judged, unanchored, fitted)
     evidence = Evidence.of(chances, judged.votes())
     known, num_draws = np.flatnonzero(truth >= 0), number_of_draws(*chances.shape)
     rng = np.random.default_rng(seed)
@@ -242,12 +241,16 @@ def calibrate_labels(
     names = {axis: names_array(labels.coords[axis]) for axis in ("item", "annotator", "true_class")}
     draws = {"accuracy": accuracies.own, "ability": accuracies.ability}
     items = label_audit.item_table(probability, labels).assign(
-        probability_by_model=("item", _by_model(result, probability)),
-        class_probability=(("item", "true_class"), probability),
+        probability_by_model=("item", _by_model(result, probability))
     )
     return LabelCalibration(
         truth=xr.DataArray(drawn, dims=("draw", "item"), coords={"item": names["item"]}),
-        items=items.assign_coords(true_class=names["true_class"]),
+        items=items,
+        class_probability=xr.DataArray(
+            probability,
+            dims=("item", "true_class"),
+            coords={axis: names[axis] for axis in ("item", "true_class")},
+        ),
         annotators=xr.Dataset(summary(draws, level), coords={"annotator": names["annotator"]}),
         unknowns=xr.Dataset(
             {
@@ -261,6 +264,41 @@ def calibrate_labels(
         labels=dataclasses.replace(labels, truth=truth if len(known) else None),
         accuracies=accuracies,
     )
+
+
+def class_probs_by_draw(
+    program: Program[Any],
+    draws: Values,
+    share: Float[np.ndarray, " draw"],
+    chances: Float[np.ndarray, "item true_class"],
+) -> Float[np.ndarray, "draw item true_class"]:
+    """Calibrated class probabilities, one draw of the unknowns of the crowd for each draw of the
+    parameters.
+
+    Parameters
+    ----------
+    program : Program
+        The model on labels, with the classes that are known.
+    draws : dict of str to array, shape (draw, ...)
+    share : array, shape (draw,)
+        Of each draw; they sum to 1.
+    chances : array, shape (item, true class)
+        Posterior probabilities of the classes by the model.
+
+    Returns
+    -------
+    array, shape (draw, item, true class)
+    """
+    labels: Labels = program.data.unpadded()
+    truth, rng = _codes(labels), np.random.default_rng(0)
+    known, chances = np.flatnonzero(truth >= 0), np.array(chances, float)
+    if len(known):
+        chances[known] = _as_if_unknown(program, draws, share, labels, known, truth)
+    evidence = Evidence.of(chances, labels.votes())
+    unknowns = draw_unknowns(evidence.at(known), truth[known], len(share), rng)
+    probs = np.array(class_probs_of(evidence, unknowns))
+    probs[:, known] = np.eye(labels.num_classes)[truth[known]]
+    return probs
 
 
 def _codes(labels: Labels) -> Int[np.ndarray, " item"]:
@@ -301,7 +339,8 @@ def _most_said(labels: Labels) -> Int[np.ndarray, " item"]:
 
 def _as_if_unknown(
     program: Program[Any],
-    result: xr.DataTree,
+    draws: Values,
+    share: Float[np.ndarray, " draw"],
     judged: Labels,
     items: Int[np.ndarray, " some"],
     fitted: Int[np.ndarray, " item"],
@@ -309,11 +348,10 @@ def _as_if_unknown(
     r"""Class probabilities of items by the labels of those who are not taken to be right, as if
     their class were not known.
 
-    Draws were made with the class :math:`t` known. Weighted by :math:`1 / p(t \mid y, \theta)` they
-    are those without it (importance sampling for leaving one out, with weights truncated at
-    :math:`\sqrt{S}` times their mean; Ionides 2008).
+    The draws, with their shares, were made with the class :math:`t` known. Weighted by
+    :math:`1 / p(t \mid y, \theta)` they are those without it (importance sampling for leaving one
+    out, with weights truncated at :math:`\sqrt{S}` times their mean; Ionides 2008).
     """
-    draws, _ = draws_of(program, result, _UNKNOWN_DRAWS)
     bare = dataclasses.replace(judged, truth=None)
     parts = []
     for begin in range(0, len(items), _AT_ONCE):
@@ -323,7 +361,7 @@ def _as_if_unknown(
         known = fitted[some]
         of_truth = probs[:, np.arange(len(some)), np.maximum(known, 0)]
         weight = np.where(known >= 0, 1 / np.maximum(of_truth, 1e-12), 1.0)
-        weight = np.minimum(weight, weight.mean(0) * np.sqrt(len(weight)))
+        weight = share[:, None] * np.minimum(weight, weight.mean(0) * np.sqrt(len(weight)))
         parts.append(np.einsum("di,dik->ik", weight / weight.sum(0), probs))
     return np.concatenate(parts)
 
@@ -346,7 +384,11 @@ def _marks(
         record = np.asarray(labels.record, float)
         right, known = right + np.einsum("akk->a", record), known + record.sum((1, 2))
     credit = np.stack([count(label == one[item], ~is_known) for one in drawn])
-    return Marks(right, known, credit, count(1.0, ~is_known))
+    by_item = (
+        np.bincount(item[is_known], (weight * number)[is_known], labels.num_items)
+        for number in ((label == truth[item]).astype(float), np.ones(len(item)))
+    )
+    return Marks(right, known, credit, count(1.0, ~is_known), luck_of(*by_item))
 
 
 def _by_model(

@@ -20,6 +20,8 @@ from raters.judgements.names import plural, shorten
 from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.model import Model
 
+# In place of names of those who are right.
+CROWD = "crowd"
 # Draws of the truth, so that all of them together stay below this many numbers.
 _NUMBERS, _FEWEST, _MOST = 200_000_000, 200, 1000
 
@@ -36,30 +38,42 @@ class Anchor:
         Names of annotators who are taken to be right.
     recorded : bool
         True if an earlier record of annotators is known.
+    crowd : bool
+        True if the crowd is taken to be right.
+    judges : str
+        Word for those who judge.
     """
 
     known: int = 0
     trusted: tuple[Any, ...] = ()
     recorded: bool = False
+    crowd: bool = False
+    judges: str = "annotators"
 
     @property
     def is_missing(self) -> bool:
         """True if nothing but the agreement of the crowd tells who is right."""
-        return not (self.known or self.recorded)
+        return not (self.known or self.recorded or self.crowd)
 
     @property
     def sentence(self) -> str:
         """What the statements stand on, in one sentence."""
+        who = self.judges.capitalize()
         if self.is_missing:
             return (
-                "Annotators were measured against the crowd alone: nothing here tells whether the"
-                " crowd is right. Known truths of a random part of the items would."
+                f"{who} were measured against the crowd alone: nothing here tells whether the"
+                " crowd is right. Known truths of a random part of the questions would."
+            )
+        if self.crowd:
+            return (
+                f"The crowd was taken to be right: {self.judges} were measured against what all"
+                " answers together say, and mistakes that the crowd makes together count as truth."
             )
         parts = [f"{self.known:,} known truths"] if self.known else []
         if self.trusted:
             parts[-1:] = [f"{self.known:,} truths, some by {shorten(self.trusted)}"]
-        parts += ["an earlier record of annotators"] if self.recorded else []
-        return f"Annotators were measured against {' and '.join(parts)}."
+        parts += [f"an earlier record of {self.judges}"] if self.recorded else []
+        return f"{who} were measured against {' and '.join(parts)}."
 
 
 @dataclass(frozen=True)
@@ -143,8 +157,9 @@ def calibrate(
     Returns
     -------
     Calibration
-        Of labels with ``items`` (``label``, ``probability``, ``class_probability``, and
-        ``probability_by_model``), ``expected_wrong`` and ``wrong_interval``.
+        Of labels with ``items`` (``label``, ``probability`` and
+        ``probability_by_model``), ``class_probability``, ``expected_wrong`` and
+        ``wrong_interval``.
 
     Raises
     ------
@@ -189,35 +204,48 @@ def calibrate(
     return found
 
 
-def check_calibration(calibration: Any, data: Judgements) -> None:
-    """Raise unless this is a calibration of those who judged.
+def known_truths(data: Judgements) -> int:
+    """Number of latent classes that the fit knew.
 
     Parameters
     ----------
-    calibration : object
     data : Judgements
+
+    Returns
+    -------
+    int
+    """
+    known = None if data.known is None else getattr(data, data.known)
+    return 0 if known is None else int((np.asarray(known) >= 0).sum())
+
+
+def check_crowd(reference: str, gold: Any) -> None:
+    """Raise unless the crowd is taken to be right, and nothing contradicts that.
+
+    Parameters
+    ----------
+    reference : str
+    gold : object
 
     Raises
     ------
     SettingError
-        When it is none, or of others.
+        When it is another text, or truths are known.
     """
-    if not isinstance(calibration, Calibration):
+    if reference != CROWD:
         raise SettingError(
-            parameter="calibration",
-            value=calibration,
-            problem=f"is a {type(calibration).__name__}",
-            expected="it must be a calibration",
-            instead="calibration=rt.calibrate(model, result, gold)",
+            parameter="reference",
+            value=reference,
+            problem="is one text",
+            expected=f"give a list of names, or {CROWD!r}",
+            instead=f"reference=[{reference!r}]",
         )
-    names = [str(name) for name in calibration.annotators["annotator"].values]
-    if names != list(map(str, data.judges)):
+    if gold is not None:
         raise SettingError(
-            parameter="calibration",
-            value=calibration,
-            problem=f"is of other {plural(data.judge)} than those of the result",
-            expected="calibrate this result",
-            instead="calibration=rt.calibrate(model, result, gold)",
+            parameter="reference",
+            value=reference,
+            problem="takes the crowd to be right, and gold tells where it is not",
+            expected="leave one of the two out",
         )
 
 

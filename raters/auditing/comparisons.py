@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.special import expit
 
 from raters._validation import share
 from raters.auditing import tastes
 from raters.auditing.position import SITE, position_bias
+from raters.auditing.verdicts import gives_one_answer
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
@@ -112,6 +113,10 @@ def _with_position(
     found: Quantities, program: Program[Any], result: xr.DataTree, margin: float
 ) -> Quantities:
     """Add position biases of annotators, where the model has any."""
+    data = program.data.unpadded()
+    if data.ordered:
+        alike = {"gives_one_answer": _chooses_one_side(data)}
+        found = replace(found, columns={**found.columns, **alike})
     bias = position_bias(program, result)
     if bias is None or bias.shared:
         return found
@@ -119,6 +124,17 @@ def _with_position(
     biased = (np.abs(bias.first_share - 0.5) >= margin).mean(0)
     return replace(
         found, values={**found.values, **values}, columns={**found.columns, f"p_{SITE}": biased}
+    )
+
+
+def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
+    """Annotators all of whose votes are for the same side, which by chance few would."""
+    count = np.asarray(data.weight, float)
+    first, total = (
+        np.bincount(data.annotator, votes, data.num_annotators) for votes in (data.wins, count)
+    )
+    return gives_one_answer(
+        np.maximum(first, total - first), total, np.full(data.num_annotators, 0.5)
     )
 
 

@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
+from raters.auditing.verdicts import gives_one_answer
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
 from raters.judgements.labels import Labels
@@ -113,6 +114,7 @@ def quantities_of(
             "bias_class": names_array(labels.classes)[bias.argmax(-1)],
             "bias": bias.max(-1),
             "agreement": _agreement(labels, chosen),
+            "gives_one_answer": _gives_one_label(labels),
         },
         tables={"confusion": xr.Dataset(tables, coords=coords)},
     )
@@ -294,6 +296,19 @@ def _agreement(labels: Labels, chosen: Int[np.ndarray, " item"]) -> Float[np.nda
     code, size = np.asarray(labels.annotator), labels.num_annotators
     with np.errstate(invalid="ignore"):
         return np.asarray(np.bincount(code, same, size) / np.bincount(code, weight, size))
+
+
+def _gives_one_label(labels: Labels) -> Bool[np.ndarray, " annotator"]:
+    """Annotators all of whose labels are one class, which on the same items by chance few would."""
+    weight, item = np.asarray(labels.weight, float), np.asarray(labels.item)
+    code, number = np.asarray(labels.annotator), labels.num_annotators
+    given = np.zeros((number, labels.num_classes))
+    np.add.at(given, (code, np.asarray(labels.label)), weight)
+    most, total, votes = given.argmax(1), given.sum(1), labels.votes()
+    with np.errstate(invalid="ignore"):
+        shares = votes / votes.sum(1, keepdims=True)
+        chance = np.bincount(code, weight * shares[item, most[code]], number) / total
+    return gives_one_answer(given.max(1), total, np.nan_to_num(chance, nan=1.0))
 
 
 # ---------------------------------------------------------------------- items

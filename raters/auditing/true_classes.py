@@ -36,6 +36,8 @@ from raters.model import Values
 # Vote shares in proportion to a power of smoothed counts; the constants of earlier work on four of
 # the crowds.
 _POWER, _SMOOTHING = 2.0, 0.37
+# Degrees of freedom of log ρ and logit ε, and the range of log ρ.
+FREEDOM, _FARTHEST = 6.0, (-12.0, 6.0)
 # No class is impossible, so that one wrong known class does not decide everything.
 _LEAST = 1e-6
 
@@ -99,7 +101,8 @@ class Prior(NamedTuple):
     Attributes
     ----------
     dependence, shared : tuple of (float, float)
-        Mean and standard deviation of log ρ and of logit ε.
+        Centre and scale of log ρ and of logit ε, which have Student distributions of `FREEDOM`
+        degrees of freedom: known classes can show a crowd to be unlike those before it.
     by_vote : tuple of (float, float)
         Parameters of the beta distribution of λ.
     tilt : float
@@ -123,10 +126,11 @@ class Prior(NamedTuple):
         dict of str to array, shape (draw, ...)
             ``dependence``, ``shared``, ``by_vote``, and ``tilt`` of each class.
         """
+        far = scipy.stats.t.ppf(scipy.stats.norm.cdf(points[:, :2]), FREEDOM)
         (centre, spread), (logit_centre, logit_spread) = self.dependence, self.shared
         return {
-            "dependence": np.exp(centre + spread * points[:, 0]),
-            "shared": expit(logit_centre + logit_spread * points[:, 1]),
+            "dependence": np.exp(np.clip(centre + spread * far[:, 0], *_FARTHEST)),
+            "shared": expit(logit_centre + logit_spread * far[:, 1]),
             "by_vote": scipy.stats.beta.ppf(scipy.stats.norm.cdf(points[:, 2]), *self.by_vote),
             "tilt": self.tilt * points[:, 3:],
         }
@@ -134,7 +138,7 @@ class Prior(NamedTuple):
 
 # Learned by benchmarks/crowd_calibration.py from all its crowds, but for the tilt, which was set
 # beforehand.
-PRIOR = Prior((-1.51, 1.07), (-4.90, 1.49), (0.68, 2.16), 0.4)
+PRIOR = Prior((-1.40, 0.95), (-5.15, 1.38), (0.71, 2.18), 0.4)
 
 
 def true_class_probs(evidence: Evidence, unknowns: Values) -> Float[Array, "item true_class"]:
@@ -215,6 +219,23 @@ def _log_likelihood(
 
 
 _probs = jax.jit(true_class_probs)
+
+
+@jax.jit
+def class_probs_of(evidence: Evidence, unknowns: Values) -> Float[Array, "draw item true_class"]:
+    """Probability of each class of each item under each draw of the unknowns.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    unknowns : dict of str to array, shape (draw, ...)
+
+    Returns
+    -------
+    array, shape (draw, item, class)
+    """
+    probs: Array = jax.lax.map(lambda values: true_class_probs(evidence, values), unknowns)
+    return probs
 
 
 def draw_true_classes(

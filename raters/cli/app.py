@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,6 +36,8 @@ COMMANDS = {
     "simulate": "Write judgements drawn from a known truth, and the truth beside them as"
     " NAME-truth.json.",
 }
+# Options that take a path.
+_PATHS = ("--out", "--report", "--texts")
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 # Signs in tables and sentences, for consoles that lack them.
 _SIGNS = {"…": "...", "–": "-", "—": "-", "−": "-", "·": "|", "→": "->", "≥": ">=", "½": "1/2"}
@@ -96,6 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # Closed by the caller: to print is to be an error.
         sys.stdout = Path(os.devnull).open()  # noqa: SIM115
     _ready_streams()
+    if flag := _without_path(given):
+        return _stop(f"{flag} is empty; name a file or a folder: {flag} NAME", 2)
     try:
         command = typer.main.get_command(command_line(given))
         with command.make_context("raters", given) as context:
@@ -118,6 +123,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _stop(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
     return 0
+
+
+def _without_path(arguments: Sequence[str]) -> str | None:
+    """The option of a path that is given an empty text, which is the current folder as a path."""
+    for word, value in pairwise([*arguments, "end"]):
+        flag, sign, joined = word.partition("=")
+        if flag in _PATHS and (not joined if sign else not value):
+            return flag
+    return None
 
 
 def _ready_streams() -> None:

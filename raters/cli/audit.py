@@ -17,6 +17,7 @@ from raters.auditing.agreement import is_measurable
 from raters.cli import console, outputs, page, tables
 from raters.cli.asking import next_questions, own_names, questions
 from raters.cli.fitting import (
+    anchor_of,
     backend_name,
     backend_of,
     check_features,
@@ -48,10 +49,14 @@ from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.kinds import AuditContext, Section, kind_of
 from raters.program import Program
-from raters.reporting import facts
+from raters.reporting import facts, steps
+from raters.reporting.cells import write_csv
 from raters.reporting.page import columns, judges, section_facts
 from raters.reporting.report import check_form
 from raters.reporting.sections import sections_of
+
+# Files that every audit writes into its folder.
+_SURE = ("result.nc", "summary.json")
 
 
 @dataclass(frozen=True)
@@ -110,11 +115,10 @@ def audit(request: AuditCommand) -> None:
     source = source_of(request.file, request.columns)
     model = model_of(request.model, source.kind, source.described)
     backend = backend_of(request.fit, model)
-    limits = limits_of(request.audit, source.kind)
+    limits = limits_of(request.audit, source.kind) | anchor_of(request.audit)
     check_needs(model, source.kind, source.options)
     output = request.output
-    sure = ("result.nc", "summary.json")
-    outputs.check_writable(output.out, folder=True, force=output.force, names=sure)
+    outputs.check_writable(output.out, folder=True, force=output.force, names=_SURE)
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as caught:
         table = read(source)
         program = Program(model, table.data)
@@ -156,7 +160,7 @@ def _audited(
     result = rt.fit(model, data, backend, seed=fitting.seed, progress=fitting.bars)
     verdicts, dropped = None, None
     if _judged(program):
-        verdicts = rt.audit(model, result, **limits)
+        verdicts = rt.audit(model, result, seed=fitting.seed, **limits)
         dropped = refit(model, data, verdicts, backend, fitting) if options.drop else None
     return AuditContext(program, result, verdicts, options.level, dropped)
 
@@ -213,7 +217,8 @@ def _write(output: OutputOptions, findings: Findings, summary: Mapping[str, Any]
         outputs.to_netcdf(context.result, folder / "result.nc")
         if context.dropped is not None:
             outputs.to_netcdf(context.dropped, folder / "result-dropped.nc")
-        for files in (*(section.files for section in findings.sections), _figures(context.audit)):
+        more = (_figures(context.audit), _wanted(context))
+        for files in (*(section.files for section in findings.sections), *more):
             for name, write_one in files.items():
                 write_one(folder / name)
         facts.write_json(summary, folder / "summary.json")
@@ -232,6 +237,16 @@ def _figures(audit: rt.Audit | None) -> dict[str, Callable[[Path], object]]:
     if set(audit.table.data_vars) >= AUDITED:
         drawn["auditor.png"] = lambda path: figures.auditor(audit).savefig(path)
     return drawn
+
+
+def _wanted(context: AuditContext) -> dict[str, Callable[[Path], object]]:
+    """Questions whose truth is wanted, with a column to fill in, where verdicts are open."""
+    if context.audit is None or context.audit.settling is None:
+        return {}
+    data = context.program.data
+    truth = "winner" if data.pair is not None else str(data.known)
+    table = context.audit.settling.questions.assign(**{truth: ""})
+    return {steps.WANTED: lambda path: write_csv(table, path)}
 
 
 def _print(request: AuditCommand, findings: Findings) -> None:
@@ -269,8 +284,14 @@ def check_reports(output: OutputOptions, *inputs: Path) -> None:
     """`SettingError` when a report cannot be written, before anything is fitted."""
     for path in output.report or ():
         check_form(path)
+        beside = path.parent.resolve() == output.out.resolve()
+        if path.name == outputs.MANIFEST or (beside and path.name.lower() in _SURE):
+            raise SettingError(
+                f"--report {str(path)!r} has the name of a file that raters writes there itself;"
+                f" name another, such as --report {path.with_name('report.json')}"
+            )
         # The folder of everything else is made when it is not there.
-        if path.parent.resolve() != output.out.resolve() or path.is_dir():
+        if not beside or path.is_dir():
             outputs.check_writable(
                 path, folder=False, option="--report", force=output.force, inputs=inputs
             )

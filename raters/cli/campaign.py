@@ -22,6 +22,7 @@ from raters.cli import campaign_files as files
 from raters.cli import console, outputs, tables
 from raters.cli.asking import own_names
 from raters.cli.campaign_start import pairs
+from raters.cli.fitting import collected_warnings
 from raters.cli.kinds import check_asked, kind_asked
 from raters.cli.options import KindName, QuietOption, note
 from raters.errors import DataError, SettingError
@@ -250,13 +251,13 @@ def _keys(
     actions: Mapping[str, str | _Step], names: Mapping[str, str]
 ) -> tuple[dict[str, str | _Step], set[str]]:
     """A key for each action that is no name, usually its first letter, with its meaning; and the
-    letters that are names of other answers."""
+    letters and words of actions that are names of other answers."""
     alike = [(loosely(name), answer) for name, answer in names.items()]
     taken, keys = {name for name, _ in alike}, {}
     for action, meaning in actions.items():
         spelled = (action[0], action, *(":" * place + action for place in range(1, len(alike) + 1)))
         keys[next(key for key in spelled if key not in taken)] = meaning
-    usual = {action[0]: meaning for action, meaning in actions.items()}
+    usual = dict(actions) | {action[0]: meaning for action, meaning in actions.items()}
     return keys, {name for name, answer in alike if usual.get(name, answer) != answer}
 
 
@@ -338,7 +339,8 @@ def import_(
         for user, name in pairs(people, "people", "USER=NAME")
     }
     read = formats.from_label_studio if source == "label-studio" else formats.from_argilla
-    content = read(files.read_json(file), users or None)
+    with collected_warnings():
+        content = read(files.read_json(file), users or None)
     _report(options, campaign.tell(content.answers, correct=correct))
     if content.open:
         options.note(f"{len(content.open)} question(s) have no answer yet")

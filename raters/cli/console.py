@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from raters.auditing.verdicts import DIFFERS
 from raters.figures.base import ends
 from raters.judgements.display import display_name, visible
 
@@ -20,6 +21,7 @@ STYLES = {
     "keep": "green",
     "review": "yellow",
     "drop": "bold red",
+    DIFFERS: "magenta",
     "too few judgements": "dim",
     "too few draws": "dim",
 }
@@ -46,6 +48,7 @@ def shown_name(name: Any) -> str:
 
 def print_verdicts(out: Console, audit: Audit, remark: str) -> None:
     """Number of each verdict, the rule, and what dropping the flagged would cost."""
+    out.print(escape(audit.anchor.sentence), style="bold", highlight=False)
     counts = pd.Series(audit.table["verdict"].values).value_counts()
     out.print(
         " · ".join(f"{verdict}: {counts[verdict]}" for verdict in STYLES if verdict in counts),

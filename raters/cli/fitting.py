@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import xarray as xr
 
 import raters as rt
 from raters.auditing.audit import check_limits
+from raters.auditing.calibration import CROWD
 from raters.cli import tables
 from raters.cli.generated import (
     GeneratedOption,
@@ -114,6 +116,20 @@ def limits_of(options: AuditOptions, kind: Kind) -> dict[str, Any]:
     }
     check_limits(**limits)
     return limits
+
+
+def anchor_of(options: AuditOptions) -> dict[str, Any]:
+    """Keyword arguments of the audit that say who is right, read before a fit."""
+    if options.trust_crowd and (options.gold or options.reference):
+        raise SettingError(
+            "--trust-crowd takes the crowd to be right, and --gold and --reference tell where it is"
+            " not; leave one out"
+        )
+    gold = [tables.read_table(path) for path in options.gold or ()]
+    return {
+        "gold": pd.concat(gold, ignore_index=True) if gold else None,
+        "reference": CROWD if options.trust_crowd else tuple(options.reference or ()),
+    }
 
 
 def check_needs(model: Model[Any], kind: Kind, columns: ColumnOptions) -> None:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import typer
 
 from raters import inference
+from raters.errors import SettingError
 from raters.inference import Backend
 from raters.judgements.names import check_once
 from raters.kinds import Kind
@@ -68,7 +69,11 @@ class GeneratedOption:
         return tuple(dict.fromkeys(meaning.owner for meaning in self.meanings))
 
     def parameter(self) -> inspect.Parameter:
-        """The parameter that Typer reads; None stands for an option that is not given."""
+        """The parameter that Typer reads; None stands for an option that is not given.
+
+        Of an option for one column Typer takes several, which `value` refuses: it would keep the
+        last.
+        """
         form, choices = self._form()
         names = [f"{self.flag}/--no-{self.flag[2:]}"] if form is bool else [self.flag]
         hint = typer.Option(
@@ -78,12 +83,36 @@ class GeneratedOption:
             show_default=False,
             metavar=None if form in (bool, int, float) or choices else self._metavar(),
         )
-        wanted: Any = Literal[choices] if choices else form
+        wanted: Any = Literal[choices] if choices else list[str] if self._one_column else form
         return inspect.Parameter(
             self.key,
             inspect.Parameter.KEYWORD_ONLY,
             default=None,
             annotation=Annotated[wanted | None, hint],
+        )
+
+    def value(self, parsed: Mapping[str, Any]) -> Any:
+        """What was given for the option; None where it was not.
+
+        Raises
+        ------
+        SettingError
+            When it is for one column, and was given several times.
+        """
+        given = parsed[self.key]
+        if not self._one_column or not given:
+            return given or None if isinstance(given, list) else given
+        if len(given) > 1:
+            raise SettingError(
+                f"{self.flag} takes one column, and was given {' and '.join(map(repr, given))};"
+                f" give it once: {self.flag} {given[0]}"
+            )
+        return given[0]
+
+    @property
+    def _one_column(self) -> bool:
+        return self._of_columns and all(
+            shape_of(meaning.annotation) == _COLUMN for meaning in self.meanings
         )
 
     def _form(self) -> tuple[Any, tuple[str, ...]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from raters._validation import is_list
 from raters.cli.generated import NOTHING, dashed, is_column, keywords, shape_of
 from raters.cli.options import ColumnOptions
 from raters.errors import DataError, SettingError
@@ -198,6 +199,33 @@ def guessed(
             )
         roles |= {judge: who[0]} if who else {}
     return shape, roles
+
+
+def optional_columns(
+    shape: Shape, given: Mapping[str, Any], names: Sequence[str]
+) -> dict[str, str]:
+    """Columns that have the names of optional roles, such as ``count``, and are in no role given.
+
+    Parameters
+    ----------
+    shape : Shape
+    given : mapping
+        Columns and settings by parameter of the reader.
+    names : sequence of str
+        Columns of the table.
+    """
+    by_lower = {name.lower(): name for name in names}
+    others = {role for roles in (shape.roles, *shape.reader.shapes) for role in roles}
+    used = [one for value in given.values() for one in (value if is_list(value) else [value])]
+    return {
+        role: by_lower[role]
+        for role, one in keywords(shape.reader.read).items()
+        if role in by_lower
+        and by_lower[role] not in used
+        and role not in (*others, *given, shape.judge)
+        and one.default is None
+        and is_column(one.annotation)
+    }
 
 
 def _has_columns(shape: Shape, by_lower: Mapping[str, str], given: Mapping[str, Any]) -> bool:

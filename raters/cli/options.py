@@ -120,6 +120,15 @@ class FitOptions:
         note(*lines, quiet=self.quiet)
 
 
+GOLD = (
+    "Table of known truths, of questions that were drawn at random: of labels with columns item and"
+    " truth, of comparisons winner and loser; empty truths are left out. May be given again."
+)
+REFERENCE = "Somebody who is taken to be right; may be given again."
+TRUST_CROWD = (
+    "Take the crowd to be right: verdicts then rest on agreement with all others, and the numbers"
+    " are the model's own."
+)
 THRESHOLD = (
     "A judge whose competence is below it is bad; 1 is a reliable one, 0 one who guesses. (default:"
     " 0.25)"
@@ -131,6 +140,11 @@ MARGIN = "How near to knowing nothing is guessing: of an accuracy, or of informa
 class AuditOptions:
     """Limits and costs of an audit, and what to do about it."""
 
+    gold: Annotated[list[Path] | None, option("Audit", "--gold", help=GOLD, metavar="FILE")] = None
+    reference: Annotated[
+        list[str] | None, option("Audit", "--reference", help=REFERENCE, metavar="NAME")
+    ] = None
+    trust_crowd: Annotated[bool, option("Audit", "--trust-crowd", help=TRUST_CROWD)] = False
     threshold: Annotated[float | None, option("Audit", help=THRESHOLD)] = None
     level: Annotated[float, option("Audit", help="Posterior probability of the intervals.")] = 0.9
     margin: Annotated[float, option("Audit", help=MARGIN)] = 0.05
@@ -242,11 +256,8 @@ class GeneratedOptions:
         every = {ColumnOptions: self.columns, ModelOptions: self.model, FitOptions: self.backend}
         if options not in every:
             return {}
-        given = {
-            one.name: parsed[one.key]
-            for one in every[options]
-            if parsed[one.key] is not None and parsed[one.key] != []
-        }
+        values = {one.name: one.value(parsed) for one in every[options]}
+        given = {name: value for name, value in values.items() if value is not None}
         fields: dict[str, Any] = {"given": given, "options": every[options]}
         chosen = {ModelOptions: "model", FitOptions: "backend"}.get(options)
         return fields | ({chosen: parsed[chosen]} if chosen and chosen in parsed else {})

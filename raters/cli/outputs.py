@@ -145,11 +145,28 @@ def write_folder(
 
 
 def to_netcdf(result: xr.DataTree, path: Path) -> None:
-    """Write a result; netCDF reports a full disk as a RuntimeError."""
+    """Write a result.
+
+    netCDF reports a full disk as a RuntimeError of HDF; writing as much again tells the reason.
+    """
     try:
         result.to_netcdf(path)
     except RuntimeError as error:
+        _check_room(path, result.nbytes)
         raise OSError(f"the netCDF file cannot be written ({error})") from error
+
+
+def _check_room(path: Path, size: int) -> None:
+    """Raise the `OSError` of a file of this size; leaves none behind."""
+    piece = bytes(1 << 20)
+    try:
+        with path.open("wb") as file:
+            for _ in range(size // len(piece) + 1):
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

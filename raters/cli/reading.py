@@ -19,6 +19,7 @@ from raters.cli.kinds import (
     described,
     guessed,
     kind_asked,
+    optional_columns,
     shapes_of,
 )
 from raters.cli.options import ColumnOptions
@@ -40,6 +41,9 @@ class Source:
     options : ColumnOptions
     guessed : bool
         Whether the columns were found by their usual names.
+    beside : mapping of str to str
+        Columns with the names of optional roles, such as ``count``: of a table whose columns were
+        found by their usual names they are read, and otherwise they are not.
     """
 
     table: pd.DataFrame
@@ -47,6 +51,7 @@ class Source:
     given: Mapping[str, Any]
     options: ColumnOptions
     guessed: bool
+    beside: Mapping[str, str]
 
     @property
     def kind(self) -> Kind:
@@ -67,6 +72,7 @@ class Source:
     def written(self) -> str:
         """The roles that make the shape, and that of the judges, as options."""
         roles = (*self.shape.roles, *([self.shape.judge] if self.shape.judge else []))
+        roles += tuple(self.beside) if self.guessed else ()
         named = {role: self.columns[role] for role in dict.fromkeys(roles) if role in self.columns}
         return described(self.options, named)
 
@@ -100,7 +106,9 @@ def source_of(file: Path, columns: ColumnOptions) -> Source:
     given = {
         name: converted(value, shape.accepted[name], name) for name, value in columns.given.items()
     }
-    return Source(table, shape, roles | given, columns, not named)
+    beside = optional_columns(shape, roles | given, list(map(str, table.columns)))
+    given = (roles if named else roles | beside) | given
+    return Source(table, shape, given, columns, not named, beside)
 
 
 class Table(NamedTuple):
@@ -123,14 +131,35 @@ def read(source: Source, **names: Sequence[Any]) -> Table:
     given = dict(source.given) | names
     reader = source.shape.reader
     accepted = keywords(reader.read)
-    data = reader.read(table, **{name: one for name, one in given.items() if name in accepted})
+    try:
+        data = reader.read(table, **{name: one for name, one in given.items() if name in accepted})
+    except DataError as error:
+        if not (source.guessed and error.parameter in source.beside):
+            raise
+        text = error.worded(source.options.flag)
+        raise DataError(f"{text}; if it is something else, {_without(source)}") from error
     for step in reader.steps:
         accepted = keywords(step)
         data = step(data, table, **{name: one for name, one in given.items() if name in accepted})
     notes = [f"no columns were named; reading {source.written}"] * source.guessed
+    notes += [] if source.guessed else _unread(source)
     if left_out:
         notes.append(f"left out {left_out} of {len(source.table)} rows, with {reason}")
     return Table(data, tuple(notes))
+
+
+def _without(source: Source) -> str:
+    """What to write so that no column of an optional role is read."""
+    roles = {role: name for role, name in source.columns.items() if role not in source.beside}
+    return f"name the columns to read: {described(source.options, roles)}"
+
+
+def _unread(source: Source) -> list[str]:
+    """Notes on columns that have the name of a role, and are in none."""
+    return [
+        f"the column {name!r} is not read; to read it, add {source.options.flag(role)} {name}"
+        for role, name in source.beside.items()
+    ]
 
 
 def _usable_rows(source: Source) -> tuple[pd.DataFrame, int, str]:

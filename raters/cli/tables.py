@@ -36,6 +36,11 @@ _FORMATS = {
 # Tables that are text may be compressed.
 _ENDING = re.compile(r"(?<=.)(\.csv|\.tsv|\.jsonl|\.ndjson|\.parquet)((?<!\.parquet)\.gz)?$", re.I)
 
+# What a name hardly holds, and a path does: an ending of files with text, or a folder.
+_FILE = re.compile(
+    rf"\.(csv|tsv|txt|jsonl?|ndjson|parquet|xlsx?|ods|gz)\s*$|[/{re.escape(os.sep)}]", re.I
+)
+
 
 def table_format(path: Path) -> str:
     """Format of a file by its name; `DataError` when it says nothing."""
@@ -234,10 +239,17 @@ def _as_written(text: str) -> float | str:
 
 
 def names_in(text: str) -> list[str]:
-    """Names separated by commas, or from a file with one a line: there, as they stand."""
+    """Names separated by commas, or from a file with one a line: there, as they stand.
+
+    Raises
+    ------
+    DataError
+        When the file is a table or no text; when one name looks like a file that is not there, or
+        quotation marks are not in pairs.
+    """
     # Of a text that is too long for a path, `Path.is_file` raises.
     if not os.path.isfile(path := Path(text)):
-        return [name.strip() for name in text.split(",") if name.strip()]
+        return _listed_names(text)
     if _ENDING.search(path.name):
         raise DataError(
             f"{text!r} is a table by its name, and a file of names has one name a line and no"
@@ -250,6 +262,26 @@ def names_in(text: str) -> list[str]:
     except (ValueError, EOFError, OSError, zlib.error) as error:
         raise DataError(f"{text!r} is not UTF-8 text; give a file with one name a line") from error
     return [line for line in lines if line.strip()]
+
+
+def _listed_names(text: str) -> list[str]:
+    """Names separated by commas, each with or without quotation marks."""
+    if '"' in text:
+        try:
+            names = next(csv.reader([text], skipinitialspace=True, strict=True))
+        except csv.Error as error:
+            raise DataError(
+                f"{text!r} is no list of names ({error}); put a name with a comma between quotation"
+                ' marks, and double those inside of it, such as \'"salt, pepper","5"" disk"\''
+            ) from error
+    else:
+        names = text.split(",")
+        if len(names) == 1 and _FILE.search(text):
+            raise DataError(
+                f"there is no file {text!r}; correct its name, or, if this is a name itself, write"
+                f" {shlex.quote(f'"{text}"')}"
+            )
+    return [name.strip() for name in names if name.strip()]
 
 
 # ---------------------------------------------------------------- writing

@@ -14,6 +14,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodF
 
 from raters._validation import checked, whole
 from raters.auditing.audit import Audit, check_audit
+from raters.auditing.verdicts import IN_QUESTION
 from raters.errors import SettingError
 from raters.figures.base import (
     FAINT,
@@ -226,9 +227,7 @@ def _accuracy_by_votes(axes: Axes, table: xr.Dataset) -> None:
         f"How good, and from how many {'labels' if of_labels else 'votes'}", loc="left", fontsize=11
     )
     plain(axes)
-    _name_points(
-        axes, [row for row in range(len(number)) if verdicts[row] in ("drop", "review")], table
-    )
+    _name_points(axes, [row for row in range(len(number)) if verdicts[row] in IN_QUESTION], table)
 
 
 def _name_points(axes: Axes, rows: list[int], table: xr.Dataset) -> None:

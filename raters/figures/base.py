@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from raters._validation import whole
+from raters.auditing.verdicts import DIFFERS
 from raters.errors import DataWarning, SettingError
 from raters.judgements.display import display_name
 
@@ -30,6 +31,7 @@ VERDICTS = {
     "keep": ("#0072B2", "o"),
     "review": ("#E69F00", "s"),
     "drop": ("#D55E00", "X"),
+    DIFFERS: ("#CC79A7", "D"),
     "too few judgements": ("#8C8C8C", "."),
     "too few draws": ("#8C8C8C", "x"),
 }

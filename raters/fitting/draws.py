@@ -42,21 +42,49 @@ def check_values(
         wrong, what = ~np.isfinite(values), "not finite"
         if not wrong.any():
             wrong, what = _outside(values, site), "outside of its support"
-        if wrong.any():
-            raise DataError(
-                parameter=parameter,
-                problem=f"holds {int(wrong.sum()):,} of {wrong.size:,} values of {name!r} that are"
-                f" {what}, as after a fit that failed",
-                expected="pass a result as it was fitted, by settings or a back-end that succeed",
-                instead="rt.fit(model, data, seed=0), and heed its warnings",
-            )
+        _check_none(wrong, name, what, parameter)
+
+
+def check_probabilities(values: Float[np.ndarray, "unit class"], name: str) -> None:
+    """Raise unless the probabilities of classes in a result are finite, at least 0, and sum to 1.
+
+    Parameters
+    ----------
+    values : array, shape (unit, class)
+    name : str
+        Group of the result, for errors.
+
+    Raises
+    ------
+    DataError
+        When they are not; the message gives the number of units.
+    """
+    _check_none(~np.isfinite(values).all(-1), name, "not finite", "result")
+    _check_none(_off_simplex(values), name, "no probabilities", "result")
+
+
+def _check_none(wrong: Bool[np.ndarray, " ..."], name: str, what: str, parameter: str) -> None:
+    """`DataError` for values that are wrong."""
+    if wrong.any():
+        raise DataError(
+            parameter=parameter,
+            problem=f"holds {int(wrong.sum()):,} of {wrong.size:,} values of {name!r} that are"
+            f" {what}, as after a fit that failed",
+            expected="pass a result as it was fitted, by settings or a back-end that succeed",
+            instead="rt.fit(model, data, seed=0), and heed its warnings",
+        )
+
+
+def _off_simplex(values: Float[np.ndarray, " ..."]) -> Bool[np.ndarray, " ..."]:
+    """True for each vector that is none of probabilities, by more than rounding."""
+    off = np.abs(values.sum(-1) - 1) > _ROUNDING
+    return np.asarray(off | (values.min(-1) < -_ROUNDING))
 
 
 def _outside(values: Float[np.ndarray, " ..."], site: Site) -> Bool[np.ndarray, " ..."]:
     """True for each value outside of a support by more than rounding."""
     if site.support is constraints.simplex:
-        off = np.abs(values.sum(-1) - 1) > _ROUNDING
-        return np.asarray(off | (values.min(-1) < -_ROUNDING))
+        return _off_simplex(values)
     low, high = (getattr(site.support, end, None) for end in ("lower_bound", "upper_bound"))
     if low is None and high is None:
         return ~np.asarray(site.support(values))

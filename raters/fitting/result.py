@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from raters._validation import instance
 from raters.errors import SettingError, public_name
-from raters.fitting.draws import check_values
+from raters.fitting.draws import check_probabilities, check_values
 from raters.fitting.storage import from_json, imported_class, qualified_name, shown, to_json
 from raters.inference.base import Draws
 from raters.judgements.base import Judgements
@@ -215,7 +215,7 @@ def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
     program = Program(model, data)
     check_posterior(program, result)
     if program.latent is not None:
-        _check_responsibility(program.latent, result, program.num_units)
+        _check_responsibility(program, program.latent, result)
     return program
 
 
@@ -264,7 +264,7 @@ def check_posterior(
             f" {program.model!r}",
             expected="pass the model that it was fitted with",
         )
-    names = {axis: names_array(values) for axis, values in program.data.coords.items()}
+    names = _names_of(program.data)
     lead = () if group == "mode" else ("chain", "draw")
     for name, site in program.sites.items():
         if wrong := _alteration(tree[name], lead, site, names):
@@ -277,19 +277,26 @@ def check_posterior(
     check_values(program, result, group, parameter)
 
 
-def _check_responsibility(latent: LatentClass, result: xr.DataTree, num_units: int) -> None:
-    """Raise unless a result has the probability of each latent class of each unit."""
+def _check_responsibility(program: Program[Any], latent: LatentClass, result: xr.DataTree) -> None:
+    """Raise unless a result has the probability of each latent class of each unit, along the names
+    of its data."""
     group: Any = result.children.get(latent.group, {})
     table = group.get("responsibility")
-    shape = dict(zip(latent.axes, (num_units, latent.size), strict=True))
+    shape = dict(zip(latent.axes, (program.num_units, latent.size), strict=True))
     if table is None or dict(table.sizes) != shape or table.dtype.kind != "f":
+        wrong = "are not there, or of another shape"
+    else:
+        numbered = {latent.name: names_array(range(latent.size))}
+        wrong = _renamed(table, numbered | _names_of(program.data))
+    if wrong:
         raise SettingError(
             parameter="result",
             problem=f"does not hold the probabilities of classes in {latent.group!r} as they were"
-            " fitted",
+            f" fitted: they {wrong}",
             expected="pass a result, as fitted or as read back from its file",
             instead="rt.fit(model, data, seed=0)",
         )
+    check_probabilities(table.transpose(*latent.axes).values, latent.group)
 
 
 def _alteration(
@@ -300,15 +307,24 @@ def _alteration(
         return f"they are {draws.dtype} with the axes {draws.dims}"
     if draws.shape[len(lead) :] != site.shape or not draws.size:
         return f"they have the shape {draws.shape}"
-    for axis in draws.dims:
+    if lost := [axis for axis in lead if axis not in draws.coords]:
+        return f"they have no coordinate {lost[0]!r}"
+    return f"they {wrong}" if (wrong := _renamed(draws, names)) else ""
+
+
+def _names_of(data: Judgements) -> dict[str, np.ndarray]:
+    """Names along each axis, as a result has them for coordinates."""
+    return {axis: names_array(values) for axis, values in data.coords.items()}
+
+
+def _renamed(values: xr.DataArray, names: dict[str, np.ndarray]) -> str:
+    """The axis along which values have other names than the data, in words; empty for none."""
+    for axis in values.dims:
         known = names.get(str(axis))
-        if axis not in draws.coords:
-            if axis in lead:
-                return f"they have no coordinate {axis!r}"
-        elif known is not None and not np.array_equal(
-            np.asarray(draws[axis], str), known.astype(str)
-        ):
-            return f"the names along {axis!r} are others than those of the data"
+        if known is None or axis not in values.coords:
+            continue
+        if not np.array_equal(np.asarray(values[axis], str), known.astype(str)):
+            return f"have other names along {axis!r} than the data"
     return ""
 
 

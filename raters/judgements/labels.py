@@ -270,7 +270,11 @@ class Labels(SideInformation):
         return shares
 
     def to_frame(self) -> pd.DataFrame:
-        """The labels as a table: ``item``, ``annotator`` and ``label`` by name, and ``count``."""
+        """The labels as a table: ``item``, ``annotator`` and ``label`` by name, and ``count``.
+
+        Where true classes are known, they are its last column, ``truth``, which is empty for the
+        other items.
+        """
         codes = {"item": (self.items, self.item), "annotator": (self.annotators, self.annotator)}
         if self.label is not None:
             codes["label"] = self.classes, self.label
@@ -278,7 +282,13 @@ class Labels(SideInformation):
             role: pd.Index(names).take(np.asarray(code)) for role, (names, code) in codes.items()
         }
         count = np.asarray(self.weight).astype(np.int64)
-        return pd.DataFrame(table | {"count": count})[count > 0].reset_index(drop=True)
+        gold = {}
+        if self.truth is not None:
+            known = np.asarray(self.truth)[np.asarray(self.group)]
+            # Of objects: beside an empty cell pandas would make floats of whole numbers.
+            names = [self.classes[code] if code >= 0 else None for code in known]
+            gold = {"truth": pd.Series(names, dtype=object)}
+        return pd.DataFrame(table | {"count": count} | gold)[count > 0].reset_index(drop=True)
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: items without labels, annotators without labels,

@@ -8,6 +8,7 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -200,7 +201,26 @@ def loosely(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def warn_of_near(names: Names, many: str, stacklevel: int = 4) -> None:
+def meaning(text: str) -> str | Decimal:
+    """A name without what its spellings differ by: as a number where it is one, TRUE as 1.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str or Decimal
+    """
+    loose = loosely(text)
+    try:
+        number = Decimal({"true": "1", "false": "0"}.get(loose, loose))
+    except InvalidOperation:
+        return loose
+    return number if number.is_finite() else loose
+
+
+def warn_of_near(names: Names, many: str, stacklevel: int = 4, *, as_numbers: bool = False) -> None:
     """Warn of names that differ by case, Unicode form, space or characters of no width only.
 
     Parameters
@@ -208,19 +228,24 @@ def warn_of_near(names: Names, many: str, stacklevel: int = 4) -> None:
     names : tuple
     many : str
         Word for the names, such as ``"items"``.
+    as_numbers : bool
+        Whether to warn also of names that are one number, such as 1 and 1.0.
     stacklevel : int
         As of `warnings.warn`.
     """
-    groups: dict[str, list[str]] = {}
+    groups: dict[str | Decimal, list[str]] = {}
     for name in names:
         if isinstance(name, str):
-            groups.setdefault(loosely(name), []).append(name)
+            key = meaning(name) if as_numbers else loosely(name)
+            groups.setdefault(key, []).append(name)
     pairs = [group[:2] for group in groups.values() if len(group) > 1]
     if pairs:
         listed = "; ".join(f"{ascii_shown(one)} and {ascii_shown(two)}" for one, two in pairs[:5])
         more = f" ({len(pairs)} such pairs)" if len(pairs) > 5 else ""
+        numbers = any(isinstance(key, Decimal) and len(groups[key]) > 1 for key in groups)
+        by = "the spelling of a number" if numbers else "case, space or invisible characters"
         warnings.warn(
-            f"some {many} are told apart by case, space or invisible characters only: {listed}"
+            f"some {many} are told apart by {by} only: {listed}"
             f"{more}. If they are the same, spell them alike first",
             DataWarning,
             stacklevel=stacklevel,

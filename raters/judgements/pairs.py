@@ -24,6 +24,19 @@ from raters.judgements.reading import features as feature_reading
 _WORDS = {"first": 1.0, "left": 1.0, "second": 0.0, "right": 0.0, "tie": 0.5}
 
 
+class Side(str):
+    """Word for a side or a tie, from where an answer is no name: in `Pairs.outcome_of` it stands
+    for that side, whatever items are called.
+
+    Parameters
+    ----------
+    word : str
+        ``"first"``, ``"left"``, ``"second"``, ``"right"`` or ``"tie"``.
+    """
+
+    __slots__ = ()
+
+
 def side_words(first: str, second: str) -> tuple[str, str]:
     """A word for each side that is not the name of the item on the other.
 
@@ -114,7 +127,7 @@ class Pairs(Judgements):
             Row of the question.
         answer : str, int or float
             The name of an item, a side (``"first"``, ``"left"``, ``"second"``, ``"right"``), or
-            ``"tie"``.
+            ``"tie"``. A `Side` is never the name of an item.
 
         Returns
         -------
@@ -126,6 +139,8 @@ class Pairs(Judgements):
         DataError
             When the name of an item is also a word for the other side, or for a tie.
         """
+        if isinstance(answer, Side):
+            return _WORDS.get(answer)
         outcome = super().outcome_of(row, answer)
         text = name_text(answer) if outcome is not None else ""
         if outcome is not None and _WORDS.get(loosely(text), outcome) != outcome:

@@ -14,6 +14,7 @@ import xarray as xr
 from raters.auditing.agreement import is_measurable
 from raters.auditing.audit import Audit
 from raters.auditing.pairwise import pairwise
+from raters.auditing.verdicts import DIFFERS, IN_QUESTION, VERDICTS
 from raters.errors import DataWarning
 from raters.inference.mixing import FEWEST_DRAWS
 from raters.judgements.base import Judgements
@@ -25,8 +26,7 @@ from raters.reporting.sections import sections_of
 
 # A program that reads the JSON looks at this; it rises when a name in it changes its meaning or
 # goes.
-SCHEMA_VERSION = 4
-VERDICTS = ("drop", "review", "keep", "too few judgements", "too few draws")
+SCHEMA_VERSION = 5
 # Judges of the matrix, and how many of them may be those who should go or be looked at.
 MATRIX, _SUSPECTS = 30, 20
 
@@ -127,7 +127,11 @@ def _reason(row: Mapping[Any, Any], audit: Audit, kind: Kind) -> str:
         return f"the fit holds fewer than {FEWEST_DRAWS} effective draws: draw more"
     if row["verdict"] == "keep":
         return ""
-    return sentences.general_reason(row, audit) if kind.reason is None else kind.reason(row)
+    if row.get("gives_one_answer"):
+        return sentences.one_answer(audit)
+    if kind.reason is None:
+        return sentences.general_reason(row, audit)
+    return kind.reason({**row, "anchored": not audit.anchor.is_missing})
 
 
 def columns(audit: Audit, kind: Kind) -> list[Column]:
@@ -176,17 +180,19 @@ def _answer(
     p_bad = {
         verdict: np.array([row["p_below"] for row in rows]) for verdict, rows in by_verdict.items()
     }
-    judged = np.concatenate([p_bad[verdict] for verdict in VERDICTS[:3]])
+    judged = np.concatenate([p_bad[verdict] for verdict in (*IN_QUESTION, "keep")])
     costs, total = audit.costs, sum(int(row["judgements"]) for row in people)
     numbers = {
         "counts": {verdict: len(rows) for verdict, rows in by_verdict.items()},
         "flagged": [row[audit.judge] for row in by_verdict["drop"]],
+        "differing": [row[audit.judge] for row in by_verdict[DIFFERS]],
         "review": [row[audit.judge] for row in by_verdict["review"]],
         "expected_wrong_drops": float((1 - p_bad["drop"]).sum()),
         "expected_share_of_wrong_drops": audit.wrong_drops,
+        "expected_good_differing": float((1 - p_bad[DIFFERS]).sum()),
         "expected_bad_kept": float(p_bad["keep"].sum()),
         "expected_cost": float(
-            p_bad["keep"].sum() * costs.keep_bad
+            (p_bad["keep"].sum() + p_bad[DIFFERS].sum()) * costs.keep_bad
             + (1 - p_bad["drop"]).sum() * costs.drop_good
             + len(p_bad["review"]) * costs.review
         ),
@@ -195,6 +201,7 @@ def _answer(
         "judgements_of_flagged": sum(int(row["judgements"]) for row in by_verdict["drop"]),
     }
     text = {
+        "stands_on": audit.anchor.sentence,
         "sentence": sentences.answer(numbers, audit, kind.words),
         "not_final": sentences.not_final(fitted),
         "sure": sentences.sure(numbers, audit, kind.words),
@@ -274,17 +281,15 @@ def by_chance(data: Judgements) -> float:
 
 
 def _most_relevant(people: list[dict[str, Any]], judged: str) -> list[dict[str, Any]]:
-    """All judges who answered, or those who should go, those to look at and the most active
-    others, least trusted first."""
+    """All judges who answered, or those in question and the most active others, least trusted
+    first."""
     active = sorted(
         (row for row in people if row["judgements"] > 0), key=lambda row: -row["judgements"]
     )
     if len(active) > MATRIX:
-        drop, review = (
-            [row for row in active if row["verdict"] == verdict] for verdict in ("drop", "review")
-        )
-        others = [row for row in active if row["verdict"] not in ("drop", "review")]
-        suspects = [*drop, *review][: max(_SUSPECTS, MATRIX - len(others))]
+        others = [row for row in active if row["verdict"] not in IN_QUESTION]
+        suspects = [row for each in IN_QUESTION for row in active if row["verdict"] == each]
+        suspects = suspects[: max(_SUSPECTS, MATRIX - len(others))]
         active = suspects + others[: MATRIX - len(suspects)]
     return sorted(active, key=lambda row: (-row["p_below"], row[judged]))
 
@@ -341,6 +346,6 @@ def _how(
         "min_judgements": audit.min_judgements,
         "costs": costs,
         "command": command,
-        "limits": sentences.limits(data, kind.words)
+        "limits": sentences.limits(data, kind.words, audit)
         + [text for section in sections for text in section.limits],
     }

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from raters.auditing.verdicts import VERDICTS
 from raters.judgements.display import WHOLE, display_name, visible
 from raters.reporting.facts import percent, plural_noun
-from raters.reporting.page import VERDICTS
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -14,13 +14,21 @@ import xarray as xr
 
 from raters._validation import checked
 from raters.auditing.audit import Audit, check_audit
+from raters.auditing.verdicts import VERDICTS
 from raters.errors import SettingError
+from raters.fitting.draws import check_several
+from raters.fitting.identity import identity_of
 from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.reporting import facts, render
 from raters.reporting.page import SCHEMA_VERSION, facts_of, question_roles
 
+# Parts that every form reads.
+_PARTS = (
+    *("title", "kind", "judge", "judged", "words", "answer", "worlds", "columns", "annotators"),
+    *("sections", "agreement", "convergence", "next", "how", "cite"),
+)
 _FORMS = (".html", ".md", ".json")
 
 
@@ -58,6 +66,7 @@ class Report:
                 expected=f"it must be the facts of a report, with schema_version {SCHEMA_VERSION}",
                 instead="rt.report(model, result, audit)",
             )
+        _check_facts(self.facts)
 
     def html(self) -> str:
         """One page that needs nothing else: no script, no font, no picture from elsewhere."""
@@ -131,6 +140,28 @@ class Report:
         return f"Report({self.facts['title']!r}: {self.facts['answer']['sentence']!r})"
 
 
+def _check_facts(facts: Mapping[str, Any]) -> None:
+    """`SettingError` for facts that lack a part, or judge in words that no form knows."""
+    wrong = ""
+    if missing := [name for name in _PARTS if name not in facts]:
+        wrong = f"lack {', '.join(missing)}"
+    elif not isinstance(people := facts["annotators"], (list, tuple)) or not all(
+        isinstance(row, Mapping) and {facts["judge"], "verdict"} <= row.keys() for row in people
+    ):
+        wrong = f"hold no list of {facts['judge']}s with their verdicts"
+    elif not people:
+        wrong = f"name no {facts['judge']}"
+    elif unknown := [row["verdict"] for row in people if row["verdict"] not in VERDICTS]:
+        wrong = f"hold the verdict {unknown[0]!r}, and know {', '.join(VERDICTS)}"
+    if wrong:
+        raise SettingError(
+            parameter="facts",
+            problem=wrong,
+            expected="pass the facts of a report as they were made",
+            instead="rt.Report(json.loads(report.json()))",
+        )
+
+
 def check_form(path: Path) -> str:
     """The ending of a report's file.
 
@@ -198,8 +229,8 @@ def report(
     Raises
     ------
     SettingError
-        When `audit` is of others than those of `result`; when `result` was fitted with another
-        model; when `questions` are not questions, or `command` is no command line.
+        When `audit` is of another fit than `result`; when `result` has a single draw, or was fitted
+        with another model; when `questions` are not questions, or `command` is no command line.
 
     See Also
     --------
@@ -226,9 +257,11 @@ def report(
     >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
     >>> model = rt.ExtendedBTL(competence="signed")
     >>> result = rt.fit(model, votes, rt.PGEM(), seed=0, progress=False)
-    >>> page = rt.report(model, result, rt.audit(model, result), title="The March campaign")
-    >>> page.facts["answer"]["counts"]
-    {'drop': 3, 'review': 0, 'keep': 7, 'too few judgements': 0, 'too few draws': 0}
+    >>> audit = rt.audit(model, result, reference="crowd")
+    >>> page = rt.report(model, result, audit, title="The March campaign")
+    >>> counts = page.facts["answer"]["counts"]
+    >>> counts["drop"], counts["review"], counts["keep"]
+    (3, 0, 7)
     >>> page.save("report.html")                                    # doctest: +SKIP
     """
     program = program_of(model, result)
@@ -245,6 +278,14 @@ def report(
             problem=f"is of other {facts.plural_noun(data.judge)} than those of the result",
             expected="pass the audit of this result",
         )
+    if audit.fit and audit.fit != identity_of(program):
+        raise SettingError(
+            parameter="audit",
+            problem="is of another fit than `result`: of another model, or of other judgements",
+            expected="pass the audit of this result",
+            instead="rt.report(model, result, rt.audit(model, result))",
+        )
+    check_several(result, "a report says how sure it is")
     _check_command(command)
     table = _table(questions, data)
     return Report(facts_of(program, result, audit, dropped, table, questions_note, title, command))

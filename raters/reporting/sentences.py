@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from raters.auditing.verdicts import DIFFERS
 from raters.inference.mixing import FEWEST_DRAWS
 from raters.judgements.display import isolated
 from raters.judgements.names import plural
@@ -46,6 +47,8 @@ def about(value: float) -> str:
 def answer(numbers: Mapping[str, Any], audit: Audit, words: Words) -> str:
     """Summarise the verdicts in one sentence."""
     counts, total = numbers["counts"], sum(numbers["counts"].values())
+    if audit.anchor.is_missing:
+        return _unanchored(numbers, audit, words)
     drop, review, keep, unjudged, undrawn = (
         counts[verdict]
         for verdict in ("drop", "review", "keep", "too few judgements", "too few draws")
@@ -90,6 +93,47 @@ def answer(numbers: Mapping[str, Any], audit: Audit, words: Words) -> str:
     return f"{'; '.join(parts)}; {keep:,} can stay.{few}"
 
 
+def _unanchored(numbers: Mapping[str, Any], audit: Audit, words: Words) -> str:
+    """Summarise verdicts that rest on agreement with the crowd alone."""
+    counts, total = numbers["counts"], sum(numbers["counts"].values())
+    crowd = counted(total, audit.judge, plural_noun(audit.judge))
+    parts = [
+        _some(
+            counts["drop"],
+            numbers["flagged"],
+            "should go, as the answers do not depend on the question",
+        ),
+        _some(counts[DIFFERS], numbers["differing"], "from the crowd", ("differs", "differ")),
+        _some(counts["review"], numbers["review"], "should be looked at"),
+        _some(counts["keep"], [], "with it", ("agrees", "agree")),
+        _some(
+            counts["too few judgements"], [], f"too few {words.many} to be judged", ("has", "have")
+        ),
+        _some(
+            counts["too few draws"],
+            [],
+            "without a verdict, as the fit holds fewer than"
+            f" {FEWEST_DRAWS} effective draws: draw more",
+            ("is", "are"),
+        ),
+    ]
+    return f"Of {crowd}, {'; '.join(part for part in parts if part)}."
+
+
+def _some(number: int, names: Sequence[Any], text: str, verb: tuple[str, str] = ("", "")) -> str:
+    """A number of judges, of whom up to three are named; nothing without any."""
+    named = f" ({listing(names)})" if 0 < len(names) <= 3 else ""
+    word = verb[number != 1]
+    return " ".join(filter(None, [f"{number:,}", word, f"{text}{named}"])) if number else ""
+
+
+def one_answer(audit: Audit) -> str:
+    """Explain a verdict on somebody who always answers alike."""
+    return (
+        f"the same answer whatever the question: whoever is right, this {audit.judge} tells nothing"
+    )
+
+
 def sure(numbers: Mapping[str, Any], audit: Audit, words: Words) -> list[str]:
     """Describe the uncertainty of the verdicts, and their expected cost."""
     counts, lines = numbers["counts"], []
@@ -97,6 +141,10 @@ def sure(numbers: Mapping[str, Any], audit: Audit, words: Words) -> list[str]:
     if drop:
         lines.append(_wrong_drops(drop, numbers, audit))
     bad = numbers["expected_bad_kept"]
+    if counts[DIFFERS]:
+        lines.append(_differing(counts[DIFFERS], numbers, audit))
+    if audit.anchor.is_missing:
+        return lines
     if keep == 1:
         lines.append(f"The one who can stay is good enough with probability {percent(1 - bad)}.")
     elif keep:
@@ -114,6 +162,25 @@ def sure(numbers: Mapping[str, Any], audit: Audit, words: Words) -> list[str]:
         every = counted(numbers["judgements"], *words)
         lines.append(f"{who} {numbers['judgements_of_flagged']:,} of {every} ({percent(share)}).")
     return lines
+
+
+def _differing(number: int, numbers: Mapping[str, Any], audit: Audit) -> str:
+    """Say what disagreement with the crowd tells of being right."""
+    if audit.calibration is None:
+        return (
+            "Who differs from the crowd may be right where it is wrong, and nothing here tells how"
+            " often that is so."
+        )
+    good = about(numbers["expected_good_differing"])
+    who = "the one who differs is" if number == 1 else f"the {number:,} who differ are"
+    return (
+        f"By what is known of other crowds, {good} of {who} expected to be good enough"
+        " after all; this crowd may be one in which it is otherwise."
+        if number > 1
+        else "By what is known of other crowds, the one who differs is good enough with probability"
+        f" {percent(numbers['expected_good_differing'])}; this crowd may be one in which it is"
+        " otherwise."
+    )
 
 
 def not_final(fitted: Mapping[str, Any]) -> list[str]:
@@ -170,12 +237,13 @@ def _costs(counts: Mapping[str, int], numbers: Mapping[str, Any], audit: Audit) 
 
 
 def reason_of(row: Mapping[str, Any], *, random: float, random_text: str) -> str:
-    """Explain a verdict of ``drop`` or ``review``: an adversary, a random judge, or neither.
+    """Explain a verdict on somebody in question: an adversary, a random judge, or neither.
 
     Parameters
     ----------
     row : mapping
-        Row of the audit's table, with ``p_adversarial`` and ``verdict``.
+        Row of the audit's table, with ``p_adversarial`` and ``verdict``; with ``anchored``, whether
+        more than the crowd tells who is right.
     random : float
         Probability that the answers hardly depend on the question.
     random_text : str
@@ -185,9 +253,12 @@ def reason_of(row: Mapping[str, Any], *, random: float, random_text: str) -> str
     perhaps = "" if max(adversarial, random) > CLEAR else "perhaps "
     if adversarial > max(random, 0.5):
         hint = "" if perhaps else ": read upside down?"
-        return f"{perhaps}wrong more often than chance{hint}"
+        wrong = "wrong" if row.get("anchored", True) else "against the crowd"
+        return f"{perhaps}{wrong} more often than chance{hint}"
     if random > 0.5:
         return f"{perhaps}{random_text}"
+    if row["verdict"] == DIFFERS:
+        return "agrees with the crowd too seldom to be of use, if it is right"
     if row["verdict"] == "drop":
         return "right too seldom to be of use"
     return "good or bad: the answers so far do not tell"
@@ -266,17 +337,22 @@ def _singular(many: str, data: Judgements) -> str:
     return next(axis for axis in data.names if plural_noun(axis) == many)
 
 
-def limits(data: Judgements, words: Words) -> list[str]:
+def limits(data: Judgements, words: Words, audit: Audit) -> list[str]:
     """List what a verdict does not say, for any kind of judgement."""
-    judges = plural_noun(data.judge)
-    where = "Where no true class was given, " if data.known is not None else ""
-    measured = f"{where}{judges}" if where else judges.capitalize()
+    judges = plural_noun(data.judge).capitalize()
+    crowd = (
+        f"That the crowd is right. {judges} are measured against what all {words.many} together"
+        " say; where most make the same mistake, the one who does not looks bad."
+    )
+    anchored = (
+        "That the known truths are a fair sample. Questions that were chosen because they are in"
+        " doubt make the crowd look worse than it is, and easy ones better."
+    )
+    on_crowd = audit.anchor.is_missing or audit.anchor.crowd
     return [
         "That anybody was careless or meant harm. Who misread the instructions, or sees the"
         " questions differently for good reasons, looks the same from here.",
-        f"That the crowd is right. {measured} are measured against what all {words.many} together"
-        " say;"
-        " where most make the same mistake, the one who does not looks bad.",
+        crowd if on_crowd else anchored,
         f"Anything beyond the model. If it does not fit these {words.many}, the probabilities are"
         " not those of real people: read some of them before you act.",
     ]

@@ -10,8 +10,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from raters.auditing.audit import Audit, verdicts
+from raters.auditing.audit import Audit
 from raters.auditing.precision import effective_draws, margin_of_error, mixing_of
+from raters.auditing.verdicts import DIFFERS, verdicts
 from raters.inference.mixing import FEWEST_DRAWS, LARGEST_RHAT
 from raters.program import Program
 
@@ -70,9 +71,10 @@ def standing(program: Program[Any], result: xr.DataTree, audit: Audit) -> Standi
 def _open(audit: Audit, draws: Float[np.ndarray, " judge"]) -> list[Any]:
     """Judges whose verdict may change, by the effective draws behind each."""
     verdict, p_below = audit.table["verdict"].values, audit.table["p_below"].values
+    verdict, any_action = np.where(verdict == DIFFERS, "drop", verdict), np.ones(len(verdict), bool)
     error = margin_of_error(p_below, draws)
     lower, upper = (
-        verdicts(np.clip(p_below + sign * error, 0, 1), audit.costs) for sign in (-1, 1)
+        verdicts(np.clip(p_below + sign * error, 0, 1), audit.costs, any_action) for sign in (-1, 1)
     )
     may_change = (verdict == "too few draws") | (
         (verdict != "too few judgements") & ((lower != verdict) | (upper != verdict))

@@ -8,17 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from raters.auditing.verdicts import DIFFERS, IN_QUESTION
 from raters.inference import NUTS, PGEM, SVI, Backend, PGGibbs
 from raters.judgements.base import Judgements
+from raters.judgements.display import isolated
 from raters.kinds import AuditContext, kind_of
 from raters.program import Program
 from raters.reporting.facts import plural_noun
-from raters.reporting.sentences import CLEAR, listing
+from raters.reporting.sentences import CLEAR, about, counted, listing
 
 # How the command line calls the exact samplers, the one that is taken first at the front.
 _EXACT: dict[type[Backend], str] = {PGGibbs: "gibbs", NUTS: "nuts"}
 # With fewer draws a longer run is hardly worth its warm-up.
 _FEWEST = 1000
+# Questions that a step names, and the file with all of those whose truth is wanted.
+_NAMED, WANTED = 3, "truths-wanted.csv"
 
 Step = tuple[str, str | None]
 
@@ -30,12 +34,13 @@ def next_steps(
     data = context.program.data
     rows = {
         verdict: [row for row in people if row["verdict"] == verdict]
-        for verdict in ("drop", "review", "too few judgements")
+        for verdict in ("drop", DIFFERS, "review", "too few judgements")
     }
     names = {
         verdict: [row[data.judge] for row in of_verdict] for verdict, of_verdict in rows.items()
     }
     todo, line_of_better = _about_the_fit(context.program, names, fitted, command)
+    todo += _truths(context, command)
     if names["drop"]:
         # After a better fit, that one is to be repeated.
         done = context.dropped is not None and fitted["relied_on"]
@@ -43,7 +48,7 @@ def next_steps(
         todo.append((_about_drops(names["drop"], fitted["relied_on"], done), line))
     adversaries = [
         row[data.judge]
-        for row in rows["drop"] + rows["review"]
+        for row in rows["drop"] + rows[DIFFERS] + rows["review"]
         if row.get("p_adversarial", 0.0) > CLEAR
     ]
     if adversaries:
@@ -75,7 +80,7 @@ def _about_the_fit(
         return [(text, line)], line
     if fitted["fit_warnings"]:
         return [(f"{text[:1].upper()}{text[1:]}.", None) for text in fitted["fit_warnings"]], None
-    wanted = not fitted["exact"] and (names["drop"] or names["review"])
+    wanted = not fitted["exact"] and any(names[verdict] for verdict in IN_QUESTION)
     if wanted and (line := _exact(program, command)):
         text = (
             "Before anybody loses work by this, check it with the exact sampler, which takes"
@@ -83,6 +88,30 @@ def _about_the_fit(
         )
         return [(text, line)], line
     return [], None
+
+
+def _truths(context: AuditContext, command: str) -> list[Step]:
+    """Step that finds out truths which settle open verdicts."""
+    audit = context.audit
+    if audit is None or audit.settling is None:
+        return []
+    wanted = audit.settling
+    first = wanted.questions.head(_NAMED).astype(str).agg(" and ".join, axis=1).tolist()
+    more = f", and {wanted.number - len(first):,} more" if wanted.number > len(first) else ""
+    listed = ", ".join(map(isolated, first))
+    open_verdicts = counted(wanted.open, "open verdict")
+    text = (
+        f"Find out the truth of {wanted.number:,} questions that were drawn at random ({listed}"
+        f"{more}): that is expected to settle {about(wanted.settled)} of {open_verdicts}."
+    )
+    if command:
+        folder = _given(command, "--out") or "raters-audit"
+        text += f" All are in {folder}/{WANTED}: fill in the last column of a copy."
+        line = _command(command, {}, "--gold", "truths.csv")
+    else:
+        text += " They are in audit.settling.questions."
+        line = "audit = rt.audit(model, result, gold)"
+    return [(text, line)]
 
 
 def _about_drops(names: list[Any], relied_on: bool, done: bool) -> str:

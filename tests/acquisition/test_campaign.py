@@ -41,6 +41,7 @@ from raters.acquisition import (
     TruthVariance,
     Unique,
 )
+from raters.acquisition.campaign import formats
 from raters.acquisition.campaign import settings as settings_of
 from raters.acquisition.campaign.campaign import Campaign
 from raters.acquisition.campaign.database import insert
@@ -276,6 +277,28 @@ def test_a_word_that_is_also_a_name(start):
         campaign.tell(one, "second")
     campaign.tell({one: "right", other: 3})
     assert campaign.data.wins.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("tool", ["label-studio", "choices", "argilla"])
+@pytest.mark.parametrize(
+    ("word", "wins"), [("left", [1.0]), ("right", [0.0]), ("tie", [0.5])], ids=["l", "r", "tie"]
+)
+@pytest.mark.parametrize("names", [("second", "first"), ("right", "left"), ("tie", "first")])
+def test_answers_of_other_tools_are_sides_whatever_items_are_called(start, tool, word, wins, names):
+    pool = rt.Comparisons([0], [1], [0], None, None, names, ("ann",))
+    campaign = start(dataclasses.replace(pool, ordered=True))
+    (one,) = ids(campaign.ask())
+    if tool == "label-studio" and word == "tie":
+        return  # A choice of two sides has no tie.
+    side = {"left": "first", "right": "second"}.get(word, word)
+    value = {"selected": word} if tool == "label-studio" else {"choices": [side]}
+    kind = "pairwise" if tool == "label-studio" else "choices"
+    done = {"completed_by": 7, "result": [{"type": kind, "value": value}]}
+    tasks = [{"data": {"question_id": one, "by": "ann"}, "annotations": [done]}]
+    records = [{"id": one, "by": "ann", "answer.responses": [side]}]
+    read = formats.from_argilla(records) if tool == "argilla" else formats.from_label_studio(tasks)
+    campaign.tell(read.answers)
+    assert campaign.data.wins.tolist() == wins
 
 
 def test_labels_are_told_by_class(start, labels):

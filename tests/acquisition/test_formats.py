@@ -11,7 +11,7 @@ import xarray as xr
 
 from raters.acquisition.campaign import formats
 from raters.acquisition.campaign.tables import of_objects
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, DataWarning, SettingError
 
 PAIRS = xr.Dataset(
     {
@@ -233,7 +233,8 @@ def test_an_annotation_with_two_answers_is_refused():
 
 
 def test_nobody_in_particular_was_not_asked():
-    found = formats.from_label_studio([task(annotation("left", None), by="None")], {7: "None"})
+    with pytest.warns(DataWarning, match="7: no such user"):
+        found = formats.from_label_studio([task(annotation("left", None), by="None")], {7: "None"})
     assert found.by_others == [("a3f1-1", None, "first")]
 
 
@@ -242,10 +243,18 @@ def test_annotations_by_others_are_reported():
     by_bob = annotation("right", {"id": 8, "email": "bob@site.org"})
     found = formats.from_label_studio([task(annotation("left", 7), by_bob)], people)
     assert found == ({"a3f1-1": "first"}, [], [], [("a3f1-1", "bob", "second")], {})
-    found = formats.from_label_studio(
-        [task(annotation("left", 99)), task(by_bob, question="a3f1-2", by="bob")], people
-    )
+    tasks = [task(annotation("left", 99)), task(by_bob, question="a3f1-2", by="bob")]
+    with pytest.warns(DataWarning, match="7: no such user"):
+        found = formats.from_label_studio(tasks, people)
     assert found == ({"a3f1-2": "second"}, [], ["a3f1-1"], [("a3f1-1", 99, "first")], {})
+
+
+def test_people_who_gave_no_response_are_mentioned():
+    with pytest.warns(DataWarning, match="u1: no such user gave a response in this export"):
+        found = formats.from_argilla(
+            [record(("first", "u", "submitted"))], {"u1": "bob", "u": "ann"}
+        )
+    assert found.answers == {"a3f1-1": "first"}
 
 
 @pytest.mark.parametrize(

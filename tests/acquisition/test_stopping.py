@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
@@ -235,6 +236,23 @@ def test_the_text_of_a_rule_gives_it_back():
         assert (again, hash(again)) == (rule, hash(rule))
 
 
+def test_many_labels_that_agree_are_no_certainty():
+    """Thirty labels that agree on each of 40 items: the model is sure of all, the rule is not."""
+    rows = [(item, by, item % 2) for item in range(40) for by in range(30)]
+    frame = pd.DataFrame(rows, columns=["i", "a", "l"])
+    labels = rt.Labels.from_frame(frame, item="i", annotator="a", label="l")
+    confusion = np.broadcast_to([[0.9, 0.1], [0.1, 0.9]], (1, 200, 30, 2, 2))
+    draws = {"prevalence": np.full((1, 200, 2), 0.5), "confusion": confusion}
+    posterior = Posterior(rt.DawidSkene(), labels, draws, np.full((1, 200), 1 / 200))
+    assert posterior.responsibility().max(-1).mean() > 0.9999
+    assert 0.8 < ExpectedAccuracy(0.5).value(posterior) < 0.995
+    known = dict.fromkeys(range(0, 40, 2), 0) | dict.fromkeys(range(1, 40, 2), 1)
+    told = dataclasses.replace(posterior, data=labels.with_truth({i: known[i] for i in range(30)}))
+    rest = told.true_classes()[30:].max(-1).mean()
+    assert rest > ExpectedAccuracy(0.5).value(posterior)
+    assert told.true_classes()[:30].max(-1) == pytest.approx(1.0, abs=1e-5)
+
+
 def test_rules_for_labels():
     """Two draws, two items, two annotators of whom the second labelled the first item only."""
     table = {"i": [0, 0, 1], "a": ["x", "y", "x"], "l": [0, 1, 1]}
@@ -246,8 +264,10 @@ def test_rules_for_labels():
     draws = {"prevalence": np.full((1, 2, 2), 0.5), "confusion": confusion}
     posterior = Posterior(rt.DawidSkene(), labels, draws, np.full((1, 2), 0.5))
     first = np.mean([0.9 * 0.4 / (0.9 * 0.4 + 0.1 * 0.6), 0.7 * 0.2 / (0.7 * 0.2 + 0.3 * 0.8)])
+    by_model = posterior.responsibility().max(-1).mean()
+    assert by_model == pytest.approx((max(first, 1 - first) + 0.8) / 2, rel=1e-5)
     value = ExpectedAccuracy(0.5).value(posterior)
-    assert value == pytest.approx((max(first, 1 - first) + 0.8) / 2, rel=1e-5)
+    assert value == pytest.approx(posterior.true_classes().max(-1).mean())
     assert ExpectedAccuracy(0.99 * value)(posterior)
     assert not ExpectedAccuracy(1.001 * value)(posterior)
     assert "of the items' labels are expected to be right" in ExpectedAccuracy(0.5).describe(

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from scipy.special import expit, logsumexp
 
 import raters as rt
@@ -187,8 +188,9 @@ def test_of_those_without_labels_nothing_is_known():
 def test_a_crowd_that_is_wrong_together_is_seen_by_known_classes(shared):
     """The model expects next to no wrong label of 600, and 120 are wrong."""
     _data, result, truth = shared
-    wrong = int((rt.audit(MODEL, result).items["label"].values != truth.values).sum())
-    by_model = rt.audit(MODEL, result).expected_wrong
+    of_model = rt.audit(MODEL, result, reference="crowd")
+    wrong = int((of_model.items["label"].values != truth.values).sum())
+    by_model = of_model.expected_wrong
     assert by_model < 10 < 100 < wrong
     gold = truth.sample(60, random_state=1)
     found = rt.calibrate(MODEL, result, gold)
@@ -226,8 +228,9 @@ def test_gold_narrows_the_interval(crowd):
 
 def test_an_audit_takes_the_calibration(crowd):
     _, result, truth = crowd
-    found = rt.calibrate(MODEL, result, truth.sample(80, random_state=0))
-    audit = rt.audit(MODEL, result, calibration=found)
+    gold = truth.sample(80, random_state=0)
+    found = rt.calibrate(MODEL, result, gold)
+    audit = rt.audit(MODEL, result, gold)
     assert audit.expected_wrong == found.expected_wrong
     assert audit.table["accuracy"].values == pytest.approx(
         found.annotators["accuracy"].values, abs=0.02
@@ -236,7 +239,8 @@ def test_an_audit_takes_the_calibration(crowd):
     assert f"interval {low:.0f} to {high:.0f}" in str(audit)
     assert str(audit).startswith("Annotators were measured against 80 known truths.")
     assert (audit.confusion["mean"].sum("label") - 1 < 1e-6).all()
-    assert rt.audit(MODEL, result).anchor is None
+    xr.testing.assert_identical(audit.calibration.items, found.items)
+    assert list(audit.items.dims) == ["item"]
 
 
 def test_names_of_classes_do_not_matter(crowd):
@@ -280,21 +284,6 @@ def test_gold_against_what_the_fit_knew_is_refused(crowd):
     known = rt.fit(MODEL, labels.with_truth({0: 1}), FIT, seed=0, progress=False)
     with pytest.raises(DataError, match="other classes"):
         rt.calibrate(MODEL, known, {0: 0})
-
-
-def test_votes_have_no_calibration_yet():
-    votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    result = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
-    with pytest.raises(SettingError, match="no calibration"):
-        rt.calibrate(rt.BTL(), result)
-
-
-def test_a_calibration_of_others_is_refused(crowd):
-    _, result, _ = crowd
-    labels, _ = rt.datasets.label_crowd(60, 5, 5, 2, seed=0)
-    other = rt.fit(MODEL, labels, FIT, seed=0, progress=False)
-    with pytest.raises(SettingError, match="other annotators"):
-        rt.audit(MODEL, result, calibration=rt.calibrate(MODEL, other))
 
 
 def test_prior_is_that_of_the_benchmark():

@@ -44,7 +44,7 @@ def sigmoid(x: float) -> float:
 
 @pytest.fixture(scope="module")
 def audit() -> rt.Audit:
-    return rt.audit(MODEL, RESULT)
+    return rt.audit(MODEL, RESULT, reference="crowd")
 
 
 def column(audit: rt.Audit, name: str) -> dict:
@@ -72,7 +72,9 @@ def test_relative_competence_is_free_of_the_scale(audit):
     expected = np.mean([row[0] / np.abs(row).mean() for row in COMPETENCE])
     assert column(audit, "relative")["good"] == pytest.approx(expected)
     scaled = rt.audit(
-        MODEL, hand.result(VOTES, enough=True, reward=REWARD / 3, competence=COMPETENCE * 3)
+        MODEL,
+        hand.result(VOTES, enough=True, reward=REWARD / 3, competence=COMPETENCE * 3),
+        reference="crowd",
     )
     for name in (
         "relative",
@@ -151,25 +153,34 @@ def test_verdicts(audit):
     ],
 )
 def test_costs_decide(costs, verdict, wrong):
-    audit = rt.audit(MODEL, RESULT, costs=costs)
+    audit = rt.audit(MODEL, RESULT, costs=costs, reference="crowd")
     assert {name: column(audit, "verdict")[name] for name in verdict} == verdict
     assert audit.wrong_drops == pytest.approx(wrong)
 
 
 def test_a_threshold_moves_verdicts():
-    assert column(rt.audit(MODEL, RESULT, threshold=-10), "verdict")["bad"] == "keep"
-    assert column(rt.audit(MODEL, RESULT, threshold=10), "verdict")["good"] == "drop"
+    assert (
+        column(rt.audit(MODEL, RESULT, threshold=-10, reference="crowd"), "verdict")["bad"]
+        == "keep"
+    )
+    assert (
+        column(rt.audit(MODEL, RESULT, threshold=10, reference="crowd"), "verdict")["good"]
+        == "drop"
+    )
 
 
 def test_min_judgements():
-    assert column(rt.audit(MODEL, RESULT, min_judgements=0), "verdict")["absent"] == "keep"
-    assert set(column(rt.audit(MODEL, RESULT, min_judgements=100), "verdict").values()) == {
-        "too few judgements"
-    }
+    assert (
+        column(rt.audit(MODEL, RESULT, min_judgements=0, reference="crowd"), "verdict")["absent"]
+        == "keep"
+    )
+    assert set(
+        column(rt.audit(MODEL, RESULT, min_judgements=100, reference="crowd"), "verdict").values()
+    ) == {"too few judgements"}
 
 
 def test_nobody_flagged():
-    audit = rt.audit(MODEL, RESULT, threshold=-10)
+    audit = rt.audit(MODEL, RESULT, threshold=-10, reference="crowd")
     assert audit.flagged == []
     assert math.isnan(audit.wrong_drops)
     assert "Nobody is dropped." in str(audit)
@@ -198,7 +209,7 @@ def test_the_audit_prints_its_rule_and_risk(audit):
 )
 def test_options_out_of_range(parameter, value):
     with raises_about(SettingError, parameter, value):
-        rt.audit(MODEL, RESULT, **{parameter: value})
+        rt.audit(MODEL, RESULT, **{parameter: value}, reference="crowd")
 
 
 @pytest.mark.parametrize("name", ["keep_bad", "drop_good", "review"])
@@ -210,16 +221,16 @@ def test_costs_out_of_range(name, value):
 
 def test_a_model_without_competences_is_refused():
     with raises_about(SettingError, "model"):
-        rt.audit(rt.BTL(reward_scale=1.0), hand.result(VOTES, reward=REWARD))
+        rt.audit(rt.BTL(reward_scale=1.0), hand.result(VOTES, reward=REWARD), reference="crowd")
     with raises_about(SettingError, "result"):
-        rt.audit(MODEL, hand.result(VOTES, reward=REWARD))
+        rt.audit(MODEL, hand.result(VOTES, reward=REWARD), reference="crowd")
 
 
 def test_a_class_or_a_table_is_refused():
     with raises_about(SettingError, "model"):
-        rt.audit(rt.ExtendedBTL, RESULT)
+        rt.audit(rt.ExtendedBTL, RESULT, reference="crowd")
     with raises_about(DataError, "result"):
-        rt.audit(MODEL, VOTES)
+        rt.audit(MODEL, VOTES, reference="crowd")
 
 
 def test_whole_numbers_as_names():
@@ -228,6 +239,7 @@ def test_whole_numbers_as_names():
         MODEL,
         hand.result(votes, enough=True, reward=REWARD, competence=COMPETENCE[:, [2, 0]]),
         min_judgements=1,
+        reference="crowd",
     )
     assert audit.flagged == [7]
 
@@ -239,6 +251,6 @@ def test_drop_refits_without_the_flagged(audit):
 
 
 def test_dropping_everyone_is_refused():
-    everyone = rt.audit(MODEL, RESULT, threshold=10, min_judgements=0)
+    everyone = rt.audit(MODEL, RESULT, threshold=10, min_judgements=0, reference="crowd")
     with raises_about(DataError, "names"):
         rt.drop(MODEL, VOTES, everyone, rt.PGEM(draws=0, starts=1), seed=0, progress=False)

@@ -97,7 +97,7 @@ def column(audit: rt.Audit, name: str) -> dict:
 
 @pytest.mark.slow
 def test_competence_is_youdens_j(hand):
-    audit = rt.audit(MODEL, hand)
+    audit = rt.audit(MODEL, hand, reference="crowd")
     assert column(audit, "competence") == pytest.approx(
         {"ann": 1.0, "bob": -1.0, "eve": 0.0, "zoe": 0.4}, abs=1e-6
     )
@@ -109,7 +109,7 @@ def test_competence_is_youdens_j(hand):
 
 
 def test_accuracy_counts_classes_by_their_frequency(hand):
-    audit = rt.audit(MODEL, hand)
+    audit = rt.audit(MODEL, hand, reference="crowd")
     # Class "yes" has frequency .5 in two draws and .25 in the others.
     assert column(audit, "accuracy") == pytest.approx(
         {"ann": 1.0, "bob": 0.0, "eve": 0.375, "zoe": (0.7 + 0.75) / 2}, abs=1e-6
@@ -119,7 +119,7 @@ def test_accuracy_counts_classes_by_their_frequency(hand):
 
 
 def test_information_in_bits(hand):
-    audit = rt.audit(MODEL, hand)
+    audit = rt.audit(MODEL, hand, reference="crowd")
     of_quarter = -(0.25 * math.log2(0.25) + 0.75 * math.log2(0.75))
     information = column(audit, "information")
     assert information["ann"] == pytest.approx((1 + of_quarter) / 2, abs=1e-6)
@@ -128,17 +128,19 @@ def test_information_in_bits(hand):
     assert column(audit, "p_spammer") == {"ann": 0.0, "bob": 0.0, "eve": 1.0, "zoe": 0.0}
     # An adversary is wrong; a spammer, whose competence may be below 0 as well, is not one.
     assert column(audit, "p_adversarial") == {"ann": 0.0, "bob": 1.0, "eve": 0.0, "zoe": 0.0}
-    assert column(rt.audit(MODEL, hand, margin=0.9), "p_spammer") == {
+    assert column(rt.audit(MODEL, hand, margin=0.9, reference="crowd"), "p_spammer") == {
         "ann": 0.5,
         "bob": 0.5,
         "eve": 1.0,
         "zoe": 1.0,
     }
-    assert column(rt.audit(MODEL, hand, margin=0.9), "p_adversarial")["bob"] == 0.5
+    assert (
+        column(rt.audit(MODEL, hand, margin=0.9, reference="crowd"), "p_adversarial")["bob"] == 0.5
+    )
 
 
 def test_bias_is_what_is_said_too_often(hand):
-    audit = rt.audit(MODEL, hand)
+    audit = rt.audit(MODEL, hand, reference="crowd")
     assert column(audit, "bias_class")["eve"] == "yes"
     assert column(audit, "bias")["eve"] == pytest.approx(1 - 0.375)
     # zoe says "no" to (.8, .4) of the classes: .6 where .5 would be right, .7 where .75 would.
@@ -148,7 +150,7 @@ def test_bias_is_what_is_said_too_often(hand):
 
 
 def test_items_and_what_stopping_now_costs(hand):
-    audit = rt.audit(MODEL, hand)
+    audit = rt.audit(MODEL, hand, reference="crowd")
     assert audit.items["item"].values.tolist() == [1, 2, 3, 4]
     assert audit.items["label"].values.tolist() == [
         "no",
@@ -164,10 +166,15 @@ def test_items_and_what_stopping_now_costs(hand):
 
 
 def test_agreement_with_the_most_probable_class(hand):
-    agreement = column(rt.audit(MODEL, hand), "agreement")
+    agreement = column(rt.audit(MODEL, hand, reference="crowd"), "agreement")
     assert math.isnan(agreement.pop("zoe"))
     assert agreement == pytest.approx({"ann": 0.75, "bob": 0.25, "eve": 0.5})
-    assert column(rt.audit(MODEL, hand), "judgements") == {"ann": 4, "bob": 4, "eve": 2, "zoe": 0}
+    assert column(rt.audit(MODEL, hand, reference="crowd"), "judgements") == {
+        "ann": 4,
+        "bob": 4,
+        "eve": 2,
+        "zoe": 0,
+    }
 
 
 def test_counts_weigh_in_agreement(fit_quietly_module):
@@ -188,7 +195,7 @@ def test_a_tie_within_rounding_is_a_tie():
 
 
 def test_verdicts_follow_competence_and_costs(hand):
-    audit = rt.audit(MODEL, hand, min_judgements=2)
+    audit = rt.audit(MODEL, hand, min_judgements=2, reference="crowd")
     assert column(audit, "verdict") == {
         "ann": "keep",
         "bob": "drop",
@@ -198,13 +205,16 @@ def test_verdicts_follow_competence_and_costs(hand):
     assert audit.flagged == ["bob", "eve"]
     assert audit.wrong_drops == 0.0
     assert (
-        column(rt.audit(MODEL, hand, min_judgements=0, threshold=0.5), "verdict")["zoe"] == "drop"
+        column(
+            rt.audit(MODEL, hand, min_judgements=0, threshold=0.5, reference="crowd"), "verdict"
+        )["zoe"]
+        == "drop"
     )
     assert "p = P(competence < 0.25)" in audit.rule
 
 
 def test_confusion_has_names_on_every_axis(hand):
-    confusion = rt.audit(MODEL, hand).confusion
+    confusion = rt.audit(MODEL, hand, reference="crowd").confusion
     assert set(confusion) == {"mean", "low", "high"}
     assert confusion["mean"].dims == ("annotator", "true_class", "label")
     assert float(
@@ -224,7 +234,7 @@ def entropy(table: np.ndarray) -> np.ndarray:
 def test_every_column_follows_from_the_draws(classes, fit_quietly_module):
     labels, _ = rt.datasets.label_crowd(40, 5, 4, classes, seed=2)
     result = fit_quietly_module(MODEL, labels, rt.PGEM(draws=50))
-    audit = rt.audit(MODEL, result, level=0.8, margin=0.3, threshold=0.4)
+    audit = rt.audit(MODEL, result, level=0.8, margin=0.3, threshold=0.4, reference="crowd")
     confusion, prevalence = (
         result.posterior[name].values[0] for name in ("confusion", "prevalence")
     )
@@ -262,9 +272,11 @@ def test_every_column_follows_from_the_draws(classes, fit_quietly_module):
 
 @pytest.mark.slow
 def test_annotators_read_in_parts_are_the_same(difficult, monkeypatch):
-    whole = rt.audit(rt.ItemDifficulty(), difficult)
+    whole = rt.audit(rt.ItemDifficulty(), difficult, reference="crowd")
     monkeypatch.setattr(label_audit, "_ROWS", 4 * 9 * 100)
-    xr.testing.assert_allclose(rt.audit(rt.ItemDifficulty(), difficult).confusion, whole.confusion)
+    xr.testing.assert_allclose(
+        rt.audit(rt.ItemDifficulty(), difficult, reference="crowd").confusion, whole.confusion
+    )
 
 
 # ---------------------------------------------------------------------- read off every program
@@ -273,7 +285,7 @@ def test_annotators_read_in_parts_are_the_same(difficult, monkeypatch):
 @pytest.mark.slow
 def test_one_coin_by_its_accuracies(crowd, fit_quietly_module):
     result = fit_quietly_module(rt.OneCoin(), crowd.labels, rt.PGEM(draws=50))
-    audit = rt.audit(rt.OneCoin(), result)
+    audit = rt.audit(rt.OneCoin(), result, reference="crowd")
     accuracy = result.posterior["accuracy"].mean(("chain", "draw")).values
     for true_class in range(3):
         for label in range(3):
@@ -287,7 +299,7 @@ def test_one_coin_by_its_accuracies(crowd, fit_quietly_module):
 @pytest.mark.slow
 def test_items_of_a_class_are_averaged_where_difficulty_differs(difficult, monkeypatch):
     monkeypatch.setattr(label_audit, "_ITEMS", 1000)  # all of them, so that the average is known
-    audit = rt.audit(rt.ItemDifficulty(), difficult)
+    audit = rt.audit(rt.ItemDifficulty(), difficult, reference="crowd")
     ability, ease = (difficult.posterior[name].values[0] for name in ("ability", "ease"))
     odds = np.exp(ability[:, :, None] * ease[:, None, :])
     right = (odds / (odds + 2)).mean(0)
@@ -317,7 +329,7 @@ def test_every_model_flags_the_planted(model, crowd, fit_quietly_module):
     """Spammers and adversaries have competence 0 and below, the competent about .6: at 48 labels
     each the two do not meet."""
     result = fit_quietly_module(model, crowd.labels, rt.PGEM(draws=400))
-    audit = rt.audit(model, result)
+    audit = rt.audit(model, result, reference="crowd")
     kind = dict(enumerate(crowd.truth["kind"]))
     flagged = {kind[name] for name in audit.flagged}
     bad = {name for name in kind if kind[name] != "competent"}
@@ -337,7 +349,9 @@ def test_an_adversary_is_told_from_a_spammer(fit_quietly_module):
     labels, truth = rt.datasets.label_crowd(
         400, 10, 6, 2, seed=0, spammers=0.2, adversaries=0.1, accuracy=0.85
     )
-    table = rt.audit(MODEL, fit_quietly_module(MODEL, labels, rt.PGEM(draws=200))).table
+    table = rt.audit(
+        MODEL, fit_quietly_module(MODEL, labels, rt.PGEM(draws=200)), reference="crowd"
+    ).table
     kind = truth["kind"]
     assert (table["p_adversarial"].values[kind == "adversary"] > 0.95).all()
     assert (table["p_adversarial"].values[kind != "adversary"] < 0.05).all()
@@ -350,12 +364,12 @@ def test_an_adversary_is_told_from_a_spammer(fit_quietly_module):
 
 def test_a_result_read_from_a_file_gives_the_same_audit(hand, tmp_path):
     hand.to_netcdf(tmp_path / "result.nc")
-    again = rt.audit(MODEL, az.from_netcdf(tmp_path / "result.nc"))
-    xr.testing.assert_identical(again.table, rt.audit(MODEL, hand).table)
+    again = rt.audit(MODEL, az.from_netcdf(tmp_path / "result.nc"), reference="crowd")
+    xr.testing.assert_identical(again.table, rt.audit(MODEL, hand, reference="crowd").table)
 
 
 def test_the_audit_prints_what_matters(hand):
-    printed = str(rt.audit(MODEL, hand, min_judgements=2))
+    printed = str(rt.audit(MODEL, hand, min_judgements=2, reference="crowd"))
     assert (
         "If labelling stops now, 0.9 of 4 item labels are expected to be wrong (22.5%), by this"
         " model." in printed
@@ -368,7 +382,7 @@ def test_the_audit_prints_what_matters(hand):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:no item has labels by two:raters.errors.DataWarning")
 def test_drop_refits_without_the_flagged(hand):
-    audit = rt.audit(MODEL, hand, min_judgements=2)
+    audit = rt.audit(MODEL, hand, min_judgements=2, reference="crowd")
     with pytest.warns(DataWarning, match="zoe"):
         result = rt.drop(MODEL, hand_labels(), audit, rt.PGEM(draws=0), seed=0, progress=False)
     assert result.posterior["annotator"].values.tolist() == ["ann", "zoe"]
@@ -380,7 +394,7 @@ def test_drop_refits_without_the_flagged(hand):
 def test_annotators_taken_as_alike_are_refused(model, fit_quietly_module):
     result = fit_quietly_module(model, hand_labels(), rt.PGEM(draws=4))
     with raises_about(SettingError, "model"):
-        rt.audit(model, result)
+        rt.audit(model, result, reference="crowd")
 
 
 @pytest.mark.parametrize(
@@ -396,13 +410,13 @@ def test_annotators_taken_as_alike_are_refused(model, fit_quietly_module):
 )
 def test_options_out_of_range(parameter, value, hand):
     with raises_about(SettingError, parameter, value):
-        rt.audit(MODEL, hand, **{parameter: value})
+        rt.audit(MODEL, hand, **{parameter: value}, reference="crowd")
 
 
 def test_a_model_and_a_result_that_do_not_belong_together(hand):
     with raises_about(SettingError, "result"):
-        rt.audit(rt.ExtendedBTL(), hand)
+        rt.audit(rt.ExtendedBTL(), hand, reference="crowd")
     with raises_about(SettingError, "model"):
-        rt.audit(rt.OneCoin(), hand)
+        rt.audit(rt.OneCoin(), hand, reference="crowd")
     with raises_about(DataError, "result"):
-        rt.audit(MODEL, hand_labels())
+        rt.audit(MODEL, hand_labels(), reference="crowd")

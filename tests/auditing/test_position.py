@@ -42,7 +42,7 @@ def column(audit: rt.Audit, name: str) -> list[float]:
 
 
 def test_the_audit_has_the_bias_of_each_annotator():
-    audit = rt.audit(MODEL, RESULT)
+    audit = rt.audit(MODEL, RESULT, reference="crowd")
     last = 1.3 / 2.3
     assert column(audit, "first_share") == pytest.approx(
         [(0.75 + 0.9) / 2, (3 * 0.5 + last) / 4, (3 * 0.25 + 0.5) / 4, 0.9]
@@ -58,7 +58,7 @@ def test_the_audit_has_the_bias_of_each_annotator():
 
 
 def test_the_margin_is_that_of_the_audit():
-    wide = rt.audit(MODEL, RESULT, margin=0.3)
+    wide = rt.audit(MODEL, RESULT, margin=0.3, reference="crowd")
     assert column(wide, "p_position_bias") == [0.5, 0.0, 0.0, 1.0]
 
 
@@ -90,4 +90,6 @@ def test_models_without_a_bias_have_no_columns():
     model = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=0.5)
     result = hand.result(VOTES, enough=True, reward=REWARD, competence=np.ones((4, 4)))
     assert position_bias(Program(model, VOTES), result) is None
-    assert not {"first_share", "position_bias"} & set(rt.audit(model, result).table)
+    assert not {"first_share", "position_bias"} & set(
+        rt.audit(model, result, reference="crowd").table
+    )

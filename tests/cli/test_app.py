@@ -141,7 +141,7 @@ def test_the_summary_is_strict_json_and_agrees_with_the_library(audited):
 
     summary = json.loads((out / "summary.json").read_text(), parse_constant=no_constants)
     result = stored(out / "result.nc")
-    found = rt.audit(rt.ExtendedBTL(competence="signed"), result)
+    found = rt.audit(rt.ExtendedBTL(competence="signed"), result, reference="crowd")
     assert summary["settings"]["seed"] == 0
     assert summary["model"] == repr(rt.model_of(result))
     assert summary["audit"]["flagged"] == found.flagged
@@ -411,7 +411,7 @@ def test_a_failed_second_fit_is_a_warning(audited, monkeypatch, capsys):
     result = stored(audited[0] / "result.nc")
     model = rt.ExtendedBTL(competence="signed")
     monkeypatch.setattr(rt, "drop", refuse)
-    data, found = rt.Comparisons.from_result(result), rt.audit(model, result)
+    data, found = rt.Comparisons.from_result(result), rt.audit(model, result, reference="crowd")
     with pytest.warns(DataWarning, match="no second fit: dropping"):
         assert fitting.refit(model, data, found, rt.PGEM(), FitOptions(quiet=True)) is None
 

@@ -203,6 +203,8 @@ def test_answers_are_asked_for_one_by_one(journal, asked, capsys, monkeypatch):
         (("s", "skip"), ["s", ":skip"], "skip (:skip)", None),
         (("right", "left"), ["left", "l"], "right (l) or left (r)?", 1.0),
         (("first", "left"), ["left", "l"], "first (l) or left (r)?", 1.0),
+        (("apple", "skip"), ["skip", "r"], "apple (l) or skip (r)? tie (t), skip (s)", 0.0),
+        (("quit", "apple"), ["quit", "QUIT", "q"], "quit (l) or apple (r)?", None),
         (("apple", "tie"), ["tie", "r"], "apple (l) or tie (r)? skip (s)", 0.0),
     ],
 )
@@ -239,6 +241,18 @@ def test_a_class_that_is_also_a_key_is_quoted(tmp_path, capsys, monkeypatch):
     assert prompts[0].endswith(": s ('s'), S ('S')? skip (skip), quit (q) > ")
     assert "'s' is a name and also a key for something else; type one of 's', 'S', skip, q" in err
     assert Campaign.open(tmp_path / "a.db").asked["answer"].values.tolist() == ["S", ""]
+
+
+def test_a_class_that_is_also_an_action_is_quoted(tmp_path, capsys, monkeypatch):
+    start = ("campaign", "start", *LABELLED, "--classes", "skip,keep", "--out", tmp_path / "a.db")
+    assert run(capsys, *start)[0] == 0
+    assert run(capsys, "campaign", "ask", tmp_path / "a.db", "--number", 2)[0] == 0
+    prompts, words = [], iter(["skip", "'skip'", "s"])
+    monkeypatch.setattr("builtins.input", lambda prompt: prompts.append(prompt) or next(words))
+    _, _, err = run(capsys, "campaign", "tell", tmp_path / "a.db")
+    assert prompts[0].endswith(": skip ('skip'), keep? skip (s), quit (q) > ")
+    assert "'skip' is a name and also a key for something else; type one of 'skip', s, q" in err
+    assert Campaign.open(tmp_path / "a.db").asked["answer"].values.tolist() == ["skip", ""]
 
 
 def test_an_answer_that_was_noted_survives_the_process(journal, asked, capsys):

@@ -14,7 +14,7 @@ from raters import kinds as registry
 from raters.acquisition.campaign.campaign import Campaign
 from raters.cli import kinds, tables
 from raters.cli.options import ColumnOptions, GeneratedOptions
-from raters.cli.reading import source_of
+from raters.cli.reading import read, source_of
 from raters.errors import DataError, SettingError
 from tests.cli.test_app import refused, run
 
@@ -234,6 +234,52 @@ def shape_of(tmp_path: Path, header: str, **given: object) -> tuple[str, ...]:
     return source_of(file, options(**given)).shape.roles
 
 
+def read_table(tmp_path: Path, text: str, **given: object):
+    """Judgements of a table, and the notes on them."""
+    file = tmp_path / "table.csv"
+    file.write_text(text)
+    return read(source_of(file, options(**given)))
+
+
+VOTES = "winner,loser,annotator,Count\na,b,x,3\nb,c,x,1\n"
+LABELS = "item,annotator,label,count,truth\n1,ann,p,3,p\n1,bob,q,1,\n2,bob,q,2,\n"
+
+
+def test_counts_and_truths_by_their_usual_names_are_read_and_said(tmp_path):
+    votes, (note,) = read_table(tmp_path, VOTES)
+    assert votes.num_votes == 4
+    assert note.endswith("--annotator annotator --count Count")
+    labels, (note,) = read_table(tmp_path, LABELS)
+    assert (labels.num_labels, labels.truth.tolist()) == (6, [0, -1])
+    assert note.endswith("--count count --truth truth")
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_table_that_raters_wrote_comes_back_with_its_counts_and_truths(ending, tmp_path):
+    for text in (VOTES, LABELS):
+        data = read_table(tmp_path, text).data
+        file = tmp_path / f"export.{ending}"
+        tables.write_table(data.to_frame(), file)
+        again = read(source_of(file, options())).data
+        assert again.to_frame().astype(str).equals(data.to_frame().astype(str))
+
+
+def test_columns_of_a_usual_name_beside_columns_that_are_named_are_mentioned(tmp_path):
+    named = {"item": "item", "annotator": "annotator", "label": "label"}
+    labels, notes = read_table(tmp_path, LABELS, **named)
+    assert labels.num_labels == 3
+    assert [note.rpartition("; ")[2] for note in notes] == [
+        "to read it, add --count count",
+        "to read it, add --truth truth",
+    ]
+    assert read_table(tmp_path, LABELS, **named, count="count", truth="truth").notes == ()
+
+
+def test_a_column_called_count_that_holds_other_numbers_is_refused_with_the_way_out(tmp_path):
+    with pytest.raises(DataError, match=r"0\.5.*name the columns to read: --winner winner --loser"):
+        read_table(tmp_path, VOTES.replace("3", "0.5"))
+
+
 @pytest.mark.parametrize(
     ("header", "roles"),
     [
@@ -269,6 +315,9 @@ def test_names_are_text(tmp_path):
     assert tables.names_in(str(tmp_path / "names.txt")) == [
         *("tea, green", "007", "a\u2028b", " c ", "d\re")
     ]
+    assert tables.names_in('"a, b", c,"5"" disk"') == [*("a, b", "c", '5" disk')]
+    assert tables.names_in("org/one,two.txt") == ["org/one", "two.txt"]
+    assert tables.names_in('"org/one"') == ["org/one"]
     assert len(tables.names_in(",".join(map(str, range(1000))))) == 1000
     for ending in (".csv", ".tsv", ".csv.gz", ".jsonl", ".parquet"):
         table = tmp_path / f"names{ending}"

@@ -115,7 +115,7 @@ def test_the_summary_and_the_tables_agree_with_the_library(audited):
 
     summary = json.loads((audited / "summary.json").read_text(), parse_constant=no_constants)
     result = stored(audited / "result.nc")
-    found = rt.audit(rt.DawidSkene(), result)
+    found = rt.audit(rt.DawidSkene(), result, reference="crowd")
     assert summary["model"] == repr(rt.DawidSkene())
     assert summary["settings"]["model"] == "dawid-skene"
     data = {

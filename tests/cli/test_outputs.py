@@ -12,7 +12,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xarray as xr
 
 from raters.cli import outputs
 from raters.cli.tables import companion
@@ -323,3 +325,23 @@ def test_a_journal_and_answers_filled_in_are_not_lost(tmp_path, capsys):
     assert journal.read_bytes() == content
     note = json.loads((tmp_path / outputs.MANIFEST).read_text())
     assert set(note["files"]) == {"q.csv"}
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [(errno.ENOSPC, "No space left on device"), (None, "HDF error")]
+)
+def test_a_full_disk_is_not_blamed_on_a_library(size, words, tmp_path, monkeypatch):
+    def failing(self, path):
+        Path(path).touch()
+        raise RuntimeError("NetCDF: HDF error")
+
+    def synced(handle):
+        if size is not None:
+            raise OSError(size, os.strerror(size))
+
+    monkeypatch.setattr(xr.DataTree, "to_netcdf", failing)
+    monkeypatch.setattr(os, "fsync", synced)
+    tree = xr.DataTree(xr.Dataset({"x": ("a", np.zeros(9))}))
+    with pytest.raises(OSError, match=words):
+        outputs.to_netcdf(tree, tmp_path / "result.nc")
+    assert list(tmp_path.iterdir()) == []

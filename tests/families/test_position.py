@@ -14,7 +14,7 @@ from tests.auditing.test_position import BIAS, MODEL, RESULT, REWARD, VOTES
 
 
 def context(result=RESULT, model=MODEL, audited: bool = True) -> AuditContext:
-    audit = rt.audit(model, result) if audited else None
+    audit = rt.audit(model, result, reference="crowd") if audited else None
     return AuditContext(Program(model, VOTES), result, audit, 0.9)
 
 
@@ -74,14 +74,16 @@ def test_a_bias_that_all_share_has_a_sentence_and_no_table():
 
 
 def test_it_is_in_the_report_and_in_no_other():
-    facts = rt.report(MODEL, RESULT, rt.audit(MODEL, RESULT)).facts["sections"]
+    facts = rt.report(MODEL, RESULT, rt.audit(MODEL, RESULT, reference="crowd")).facts["sections"]
     assert list(facts) == ["items", "position_bias"]
     plain = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=0.5)
     result = hand.result(VOTES, enough=True, reward=REWARD, competence=np.ones((4, 4)))
-    assert list(rt.report(plain, result, rt.audit(plain, result)).facts["sections"]) == ["items"]
+    assert list(
+        rt.report(plain, result, rt.audit(plain, result, reference="crowd")).facts["sections"]
+    ) == ["items"]
 
 
 def test_it_is_in_every_form_of_the_report():
-    report = rt.report(MODEL, RESULT, rt.audit(MODEL, RESULT))
+    report = rt.report(MODEL, RESULT, rt.audit(MODEL, RESULT, reference="crowd"))
     assert "### Position bias" in report.markdown()
     assert "Between two equal items" in report.html()

@@ -142,7 +142,7 @@ def test_difficult_data_are_fitted_with_warnings(model):
     assert float(reward.sel(item="winner")) > float(others.max())
     assert float(reward.sel(item="loser")) < float(others.min())
     if "competence" in result.posterior:
-        found = rt.audit(model, result).table
+        found = rt.audit(model, result, reference="crowd").table
         assert (
             found["verdict"].sel(annotator=["once", "silent"]).values.tolist()
             == ["too few judgements"] * 2
@@ -403,11 +403,16 @@ def test_a_result_read_from_a_file_answers_the_same(tmp_path, items, annotators)
     assert (stored.items, stored.annotators, stored.ordered) == (items, annotators, votes.ordered)
     assert np.array_equal(stored.wins, votes.wins)
     assert rt.model_of(again) == SIGNED
-    xr.testing.assert_equal(rt.audit(SIGNED, again).table, rt.audit(SIGNED, result).table)
+    xr.testing.assert_equal(
+        rt.audit(SIGNED, again, reference="crowd").table,
+        rt.audit(SIGNED, result, reference="crowd").table,
+    )
     candidates = rt.Candidates.pairs(votes)
     # The order is the same under all 20 draws: there is nothing to ask for the ranking.
     one, other = (rt.suggest(SIGNED, read, candidates, target="reward") for read in (again, result))
     xr.testing.assert_equal(one, other)
     xr.testing.assert_equal(rt.predict(SIGNED, again, votes), rt.predict(SIGNED, result, votes))
-    assert rt.audit(SIGNED, again).table["annotator"].values.tolist() == list(annotators)
+    assert rt.audit(SIGNED, again, reference="crowd").table["annotator"].values.tolist() == list(
+        annotators
+    )
     assert set(one["first"].values.tolist()) <= set(items)

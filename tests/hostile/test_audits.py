@@ -37,7 +37,7 @@ RNG = np.random.default_rng(0)
 RESULT = hand.result(
     VOTES, reward=RNG.normal(size=(40, 3)), competence=RNG.normal(1, 0.3, size=(40, 2))
 )
-AUDIT = rt.audit(MODEL, RESULT, min_judgements=1)
+AUDIT = rt.audit(MODEL, RESULT, min_judgements=1, reference="crowd")
 LABELS = rt.Labels.from_frame(
     {"i": [1, 1, 2, 2], "k": [*"xyxy"], "l": [*"pqqq"]}, item="i", annotator="k", label="l"
 )
@@ -87,6 +87,19 @@ AUDITS = [
     *rows(rt.report, REPORTED, SettingError, "must be an audit", audit=(None, 3, RESULT, rt.Audit)),
     *rows(rt.report, REPORTED, DataError, "pass a result", result=NO_RESULT),
     *rows(rt.Report, {}, SettingError, "rt.report", facts=(None, 3, {}, {"schema_version": 3})),
+    *rows(
+        rt.Report,
+        {},
+        SettingError,
+        "as they were made",
+        facts=(
+            {name: REPORT.facts[name] for name in REPORT.facts if name != "annotators"},
+            {"schema_version": REPORT.facts["schema_version"]},
+            *(dict(REPORT.facts) | {"annotators": wrong} for wrong in ([], None, 3, [3], [{}])),
+            dict(REPORT.facts)
+            | {"annotators": [row | {"verdict": "fire"} for row in REPORT.facts["annotators"]]},
+        ),
+    ),
     *rows(
         REPORT.save, {}, SettingError, "path|text|end it in", path=(None, 3, [], "page", "page.pdf")
     ),

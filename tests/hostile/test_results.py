@@ -60,7 +60,7 @@ def with_model(result: xr.DataTree, model: rt.Model) -> xr.DataTree:
 def votes_verbs(result):
     """Each verb that reads a result of votes, as a function of nothing."""
     return {
-        "audit": lambda: rt.audit(MODEL, result),
+        "audit": lambda: rt.audit(MODEL, result, reference="crowd"),
         "predict": lambda: rt.predict(MODEL, result),
         "log_likelihood": lambda: rt.log_likelihood(MODEL, result),
         "suggest": lambda: rt.suggest(MODEL, result, POOL, policy=RANDOM),
@@ -113,6 +113,13 @@ def group(name, table=None):
 def at_posterior(make):
     def change(result):
         result["posterior"] = xr.DataTree(make(result["posterior"].to_dataset()))
+
+    return change
+
+
+def at_classes(make):
+    def change(result):
+        result["classes"] = xr.DataTree(make(result["classes"].to_dataset()))
 
     return change
 
@@ -190,6 +197,11 @@ LABEL_CHANGES = {
     "empty classes": group("classes", xr.Dataset()),
     "classes as text": changed("classes", responsibility=as_text),
     "classes of another axis": changed("classes", responsibility=renamed),
+    "classes of other items": at_classes(lambda table: table.assign_coords(item=[2, 1])),
+    "classes of other names": at_classes(lambda table: table.assign_coords(true_class=[7, 9])),
+    "classes of NaN": changed("classes", responsibility=lambda own: own * np.nan),
+    "classes above 1": changed("classes", responsibility=lambda own: own * 9),
+    "classes below 0": changed("classes", responsibility=lambda own: own * [[-1.0, 3.0]]),
     "flags as codes": changed("constant_data", item_code=lambda own: own > 0),
     "codes of NaN": changed("constant_data", item_code=lambda own: own * np.nan),
     "codes below 0": changed("constant_data", item_code=lambda own: own - 9),
@@ -210,7 +222,7 @@ def test_altered_results_of_labels(change):
     result = of_labels()
     change(result)
     for name, verb in labels_verbs(result).items():
-        if name == "start" and change in list(LABEL_CHANGES.values())[:4]:
+        if name == "start" and change in list(LABEL_CHANGES.values())[:9]:
             continue  # Nothing starts from probabilities of classes.
         with pytest.raises(RatersError) as caught:
             verb()
@@ -231,7 +243,7 @@ VALUES = {
 def test_values_that_no_fit_can_have(which, site, make, words, monkeypatch):
     model, result = INTACT[which][0], INTACT[which][1].copy(deep=True)
     result["posterior"]["competence"].values[:] = np.clip(result["posterior"]["competence"], 0, 1)
-    audit = rt.audit(model, result)
+    audit = rt.audit(model, result, reference="crowd")
     changed("posterior", **{site: make})(result)
     monkeypatch.setattr(f"{__name__}.MODEL", model)
     verbs = votes_verbs(result) | {
@@ -270,10 +282,10 @@ def test_one_draw_is_enough_to_predict_and_for_nothing_else():
     result = of_votes().isel(chain=[0], draw=[0])
     assert rt.predict(MODEL, result).sizes["draw"] == 1
     assert rt.log_likelihood(MODEL, result)["log_likelihood"].sizes["draw"] == 1
-    audit = rt.audit(MODEL, of_votes())
+    audit = rt.audit(MODEL, of_votes(), reference="crowd")
     assert "competence" in audit.table
     for verb in (
-        lambda: rt.audit(MODEL, result),
+        lambda: rt.audit(MODEL, result, reference="crowd"),
         lambda: rt.suggest(MODEL, result, POOL),
         lambda: rt.acquisition.Posterior.of(MODEL, result),
     ):

@@ -369,6 +369,30 @@ def test_names_that_are_nearly_equal_are_named_in_one_warning(one, two):
     assert one in str(caught[0].message)
 
 
+def test_one_column_in_two_roles_is_refused():
+    with raises_about(DataError, "annotator", "a"):
+        rt.Labels.from_frame({"a": [1, 2], "b": [1, 2]}, item="a", annotator="a", label="b")
+
+
+def test_headings_among_the_rows_are_refused():
+    table = {"w": ["tea", "w", "milk"], "l": ["milk", "l", "tea"]}
+    with pytest.raises(DataError, match=r"row 1 \(counted from 0\) holds the names of the columns"):
+        rt.Comparisons.from_frame(table, winner="w", loser="l")
+    with pytest.raises(DataError, match=r"row 1 \(counted from 0\) holds the names of the columns"):
+        rt.Comparisons.from_rankings(table, places=["w", "l"])
+    # An item may be called as its column.
+    assert rt.Comparisons.from_frame(table | {"l": [*"abc"]}, winner="w", loser="l").num_votes == 3
+
+
+@pytest.mark.parametrize(("one", "two"), [("1", "1.0"), ("01", "1"), ("1e1", "10"), ("TRUE", "1")])
+def test_classes_that_are_one_number_are_named_in_a_warning(one, two):
+    with pytest.warns(DataWarning, match="some classes are told apart by the spelling of a number"):
+        labels = rt.Labels.from_frame(
+            {"i": [1, 1], "k": ["x", "y"], "l": [one, two]}, item="i", annotator="k", label="l"
+        )
+    assert labels.num_classes == 2
+
+
 def test_of_many_nearly_equal_names_five_pairs_are_shown():
     names = [f"item {place}" for place in range(9)]
     with pytest.warns(DataWarning, match=r"\(9 such pairs\)") as caught:

@@ -45,7 +45,7 @@ def read(table=None, **options) -> Labels:
 def rows(labels: Labels) -> dict:
     """(item, annotator, label) by name → how often."""
     found: dict = {}
-    for item, who, said, count in labels.to_frame().itertuples(index=False):
+    for item, who, said, count, *_ in labels.to_frame().itertuples(index=False):
         found[item, who, said] = found.get((item, who, said), 0) + count
     return found
 
@@ -371,6 +371,14 @@ def test_a_table_of_the_labels_is_read_back():
     roles = {name: name for name in ("item", "annotator", "label", "count")}
     again = Labels.from_frame(labels.to_frame(), **roles)
     assert again.to_frame().equals(labels.to_frame())
+
+
+def test_the_true_classes_are_in_the_table_of_the_labels():
+    labels = read(TABLE | {"gold": ["ham"] * 2 + [None] * 2 + ["spam"]}, truth="gold")
+    frame = labels.to_frame()
+    assert frame["truth"].tolist() == ["ham", "ham", None, None, "spam"]
+    roles = {name: name for name in ("item", "annotator", "label", "count", "truth")}
+    assert Labels.from_frame(frame, **roles).truth.tolist() == [0, -1, 1]
 
 
 # ------------------------------------------------------------------ truth

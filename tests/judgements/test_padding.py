@@ -114,7 +114,9 @@ def test_without_labels_the_draws_are_those_of_the_prior(labelled, fit_quietly):
 def test_an_audit_does_not_see_padding(tiny, fit_quietly):
     data = counted(tiny)
     bare, padded = (
-        rt.audit(SIGNED, fit_quietly(SIGNED, rows, rt.PGEM(draws=20, starts=1))).table
+        rt.audit(
+            SIGNED, fit_quietly(SIGNED, rows, rt.PGEM(draws=20, starts=1)), reference="crowd"
+        ).table
         for rows in (data, data.padded(128))
     )
     for name in bare.data_vars:

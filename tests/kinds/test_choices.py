@@ -56,7 +56,7 @@ def test_a_choice_of_what_was_not_offered_is_refused():
 
 
 def test_audit_and_suggestions(result, choices):
-    audit = rt.audit(MODEL, result)
+    audit = rt.audit(MODEL, result, reference="crowd")
     assert audit.judged == "consistency"
     suggested = rt.suggest(MODEL, result, rt.Candidates.of(choices), batch_size=3)
     for menu, likeliest in zip(

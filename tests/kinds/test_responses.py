@@ -65,7 +65,7 @@ def test_unknown_names_are_refused(result):
 
 
 def test_the_audit_judges_persons_by_their_ability(result):
-    audit = rt.audit(MODEL, result)
+    audit = rt.audit(MODEL, result, reference="crowd")
     assert audit.table.sizes == {"person": 30}
     assert audit.judged == "ability"
     assert {"ability", "ability_low", "ability_high", "p_below", "verdict"} <= set(audit.table)

@@ -122,7 +122,9 @@ def test_a_result_is_read_again(case, model, result, tmp_path):
     result.to_netcdf(tmp_path / "result.nc")
     stored = az.from_netcdf(tmp_path / "result.nc")
     assert rt.model_of(stored) == model
-    assert rt.audit(model, stored).table.equals(rt.audit(model, result).table)
+    assert rt.audit(model, stored, reference="crowd").table.equals(
+        rt.audit(model, result, reference="crowd").table
+    )
     assert rt.describe(model, case.data)
 
 
@@ -154,12 +156,12 @@ def test_groups_for_arviz(case, model, result):
 
 
 def test_the_audit_judges_by_the_threshold_of_the_kind(case, model, result, monkeypatch):
-    audit = rt.audit(model, result)
+    audit = rt.audit(model, result, reference="crowd")
     judged = result.posterior[audit.judged].stack(sample=("chain", "draw"))
     below = (judged < case.kind.threshold).mean("sample")
     np.testing.assert_allclose(audit.table["p_below"], below, atol=1e-6)
     assert f"fewer than 5 {case.kind.words.many}" in audit.rule
-    assert rt.audit(model, result, threshold=100.0).flagged
+    assert rt.audit(model, result, threshold=100.0, reference="crowd").flagged
     rt.figures.competences(audit)
     with pytest.raises(SettingError) as caught:
         rt.figures.auditor(audit)
@@ -169,14 +171,14 @@ def test_the_audit_judges_by_the_threshold_of_the_kind(case, model, result, monk
     )
     monkeypatch.setitem(rt.kinds._KINDS, case.kind.name, bare)
     with pytest.raises(SettingError) as caught:
-        rt.audit(model, result)
+        rt.audit(model, result, reference="crowd")
     assert caught.value.parameter == "threshold"
 
 
 def test_without_those_flagged(case, model, result):
-    means = rt.audit(model, result).table[case.judged]
+    means = rt.audit(model, result, reference="crowd").table[case.judged]
     costs = rt.Costs(review=100.0)
-    audit = rt.audit(model, result, threshold=float(means.median()), costs=costs)
+    audit = rt.audit(model, result, threshold=float(means.median()), costs=costs, reference="crowd")
     left = len(case.data.judges) - len(audit.flagged)
     assert 0 < left < len(case.data.judges)
     with warnings.catch_warnings():
@@ -191,7 +193,7 @@ def test_without_those_flagged(case, model, result):
 
 
 def test_the_report_says_what_can_be_said(case, model, result):
-    report = rt.report(model, result, rt.audit(model, result))
+    report = rt.report(model, result, rt.audit(model, result, reference="crowd"))
     facts = json.loads(report.json())
     assert facts["kind"] == case.kind.name
     assert facts["words"]["many"] == case.kind.words.many

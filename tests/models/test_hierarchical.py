@@ -136,7 +136,7 @@ def test_the_next_question_can_be_asked(taken, fitted) -> None:
 
 
 def test_the_report_has_the_columns_of_tastes(tmp_path, fitted) -> None:
-    audit = rt.audit(rt.HierarchicalBTL(), fitted)
+    audit = rt.audit(rt.HierarchicalBTL(), fitted, reference="crowd")
     rt.report(rt.HierarchicalBTL(), fitted, audit).save(tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text()
     assert "P(careless)" in page
@@ -159,7 +159,7 @@ def test_a_different_taste_and_carelessness_are_two_findings(fit_quietly) -> Non
     votes = votes_of(own, [300] * 10, seed=0)
     model = rt.HierarchicalBTL(competence="signed")
     result = fit_quietly(model, votes, rt.PGGibbs(draws=400, warmup=200, chains=2))
-    table = rt.audit(model, result).table.to_dataframe()
+    table = rt.audit(model, result, reference="crowd").table.to_dataframe()
     guesser, taste, adversary = (table.loc[code] for code in (0, 1, 2))
     assert guesser["p_careless"] > 0.8 > 0.2 > guesser["p_different_taste"]
     assert taste["p_different_taste"] > 0.8 > 0.2 > taste["p_careless"]
@@ -192,7 +192,9 @@ TASTE = np.array(
 @pytest.fixture(scope="module")
 def by_hand():
     model = rt.HierarchicalBTL(reward_scale=1.0, taste_spread=1.0)
-    return rt.audit(model, hand.result(VOTES, enough=True, reward=REWARD, taste=TASTE)).table
+    return rt.audit(
+        model, hand.result(VOTES, enough=True, reward=REWARD, taste=TASTE), reference="crowd"
+    ).table
 
 
 def test_competence_is_the_slope_on_the_pairs_that_were_compared(by_hand) -> None:

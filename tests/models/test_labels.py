@@ -453,11 +453,11 @@ def test_a_single_new_item_is_scaled_like_those_fitted(fit_quietly) -> None:
 def test_an_audit_needs_draws(fit_quietly) -> None:
     result = fit_quietly(rt.DawidSkene(), CROWD, rt.PGEM(draws=0))
     with raises_about(SettingError, "result"):
-        rt.audit(rt.DawidSkene(), result)
+        rt.audit(rt.DawidSkene(), result, reference="crowd")
 
 
 def test_dropping_strangers_is_refused(fitted) -> None:
-    found = rt.audit(rt.DawidSkene(), fitted, threshold=0.99)
+    found = rt.audit(rt.DawidSkene(), fitted, threshold=0.99, reference="crowd")
     other = rt.datasets.label_crowd(20, 3, 2, 3, seed=0).labels
     named = dataclasses.replace(other, annotators=("x", "y", "z"))
     with raises_about(SettingError, "data"):

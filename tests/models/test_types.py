@@ -284,7 +284,11 @@ def test_annotators_of_a_mixture_are_audited_by_their_type(fit_quietly, fitted) 
     table = {"w": np.where(won, first, second), "l": np.where(won, second, first), "who": who}
     votes = rt.Comparisons.from_frame(table, winner="w", loser="l", annotator="who")
     model = rt.MixtureBTL(competence="unit")
-    found = rt.audit(model, fit_quietly(model, votes, rt.PGGibbs(draws=300, warmup=200, chains=2)))
+    found = rt.audit(
+        model,
+        fit_quietly(model, votes, rt.PGGibbs(draws=300, warmup=200, chains=2)),
+        reference="crowd",
+    )
     accuracy = found.table["accuracy"].values
     assert accuracy[:4].max() < accuracy[4:].min()
     assert float(found.table["agreement"][4:].min()) > 0.6
@@ -292,7 +296,7 @@ def test_annotators_of_a_mixture_are_audited_by_their_type(fit_quietly, fitted) 
     assert any("entries of 'competence' may lie nearly anywhere" in text for _, text in said)
     assert np.isfinite(result["sample_stats"]["log_p"]).all()
     with raises_about(SettingError, "model"):
-        rt.audit(MODEL, fitted)
+        rt.audit(MODEL, fitted, reference="crowd")
 
 
 # ---------------------------------------------------------------------- features

@@ -56,7 +56,7 @@ def hostile() -> rt.Report:
     )
     questions = {"first": HOSTILE[2:4], "second": HOSTILE[4:6], "by": HOSTILE[8:10]}
 
-    audit = rt.audit(SIGNED, result)
+    audit = rt.audit(SIGNED, result, reference="crowd")
     return rt.report(SIGNED, result, audit, questions=pd.DataFrame(questions), title=HOSTILE[2])
 
 
@@ -115,7 +115,9 @@ def test_twenty_thousand_items_and_six_hundred_annotators_are_a_small_page():
     result = hand.result(
         votes, reward=rng.normal(size=(20, items)), competence=rng.normal(0.5, 0.5, (20, judges))
     )
-    report = rt.report(SIGNED, result, rt.audit(SIGNED, result, min_judgements=1))
+    report = rt.report(
+        SIGNED, result, rt.audit(SIGNED, result, min_judgements=1, reference="crowd")
+    )
     page = report.html()
     assert len(page.encode()) < 2_000_000
     open_at_first = re.sub("<details>.*?</details>", "", page, flags=re.DOTALL)
@@ -166,7 +168,7 @@ def mirrored(share: float, **settings) -> tuple[rt.Model, object, rt.Audit]:
         reward=side * rng.normal([1.0, 0.0, -1.0], 0.1, (200, 3)),
         competence=side * rng.normal([1.0, -0.8], 0.1, (200, 2)),
     )
-    return SIGNED, result, rt.audit(SIGNED, result, **settings)
+    return SIGNED, result, rt.audit(SIGNED, result, **settings, reference="crowd")
 
 
 def test_both_worlds_have_their_competences():

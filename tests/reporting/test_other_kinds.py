@@ -148,7 +148,7 @@ def audited(**fields: Any) -> tuple[Rasch, xr.DataTree, rt.Audit]:
         ability=(("person",), rng.normal([-1.0, 1.0, 1.5, 0.2], 0.1, (160, 4))),
         difficulty=(("item",), rng.normal(0, 0.1, (160, 3))),
     )
-    return Rasch(), result, rt.audit(Rasch(), result, threshold=0.0)
+    return Rasch(), result, rt.audit(Rasch(), result, threshold=0.0, reference="crowd")
 
 
 # ---------------------------------------------------------------- a kind without sections

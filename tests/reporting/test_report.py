@@ -92,21 +92,21 @@ def judged(names, **settings) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
     draws[:, 0] -= 1
     result = hand.result(votes, enough=True, reward=[[1.0, 0.0, -1.0]] * 40, competence=draws)
     model = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=0.5)
-    return model, result, rt.audit(model, result, **settings)
+    return model, result, rt.audit(model, result, **settings, reference="crowd")
 
 
 @pytest.fixture(scope="module")
 def of_votes(tiny, fit_quietly) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
     votes = dataclasses.replace(tiny, annotators=HOSTILE[:4])
     result = fit_quietly(SIGNED, votes, rt.PGEM(draws=200))
-    return SIGNED, result, rt.audit(SIGNED, result)
+    return SIGNED, result, rt.audit(SIGNED, result, reference="crowd")
 
 
 @pytest.fixture(scope="module")
 def of_labels(labelled, fit_quietly) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
     labels = dataclasses.replace(labelled, annotators=HOSTILE[:4])
     result = fit_quietly(rt.DawidSkene(), labels, rt.PGEM(draws=200))
-    return rt.DawidSkene(), result, rt.audit(rt.DawidSkene(), result)
+    return rt.DawidSkene(), result, rt.audit(rt.DawidSkene(), result, reference="crowd")
 
 
 @pytest.fixture(scope="module", params=["of_votes", "of_labels"])
@@ -188,12 +188,12 @@ def test_the_answer_in_words():
         rt.report(model, result, audit).facts["answer"]["sentence"]
         == "1 of 4 annotators should go (guess); 2 can stay. 1 has too few votes to be judged."
     )
-    nobody = rt.report(model, result, rt.audit(model, result, min_judgements=99)).facts["answer"][
-        "sentence"
-    ]
+    nobody = rt.report(
+        model, result, rt.audit(model, result, min_judgements=99, reference="crowd")
+    ).facts["answer"]["sentence"]
     assert nobody == "Nobody can be judged: none of 4 annotators has 99 votes or more."
     everybody = rt.report(
-        model, result, rt.audit(model, result, threshold=-2, min_judgements=0)
+        model, result, rt.audit(model, result, threshold=-2, min_judgements=0, reference="crowd")
     ).facts["answer"]["sentence"]
     assert everybody == "All 4 annotators can stay."
 
@@ -214,7 +214,7 @@ def test_a_single_annotator(values, votes, settings, sentence):
         reward=[[1.0, -1.0]] * 40,
         competence=np.random.default_rng(0).normal(values, 0.1, (40, 1)),
     )
-    report = rt.report(model, result, rt.audit(model, result, **settings))
+    report = rt.report(model, result, rt.audit(model, result, **settings, reference="crowd"))
     assert report.facts["title"] == "Audit of 1 annotator"
     assert report.facts["answer"]["sentence"] == sentence
     assert report.facts["sections"]["items"]["sentence"].startswith(
@@ -232,7 +232,7 @@ def test_one_is_not_many():
     model, result, audit = judged(["guess", "good", "new"])
     sure = rt.report(model, result, audit).facts["answer"]["sure"]
     assert "The one who can stay is good enough with probability 100%." in sure
-    nobody = rt.audit(model, result, min_judgements=2)
+    nobody = rt.audit(model, result, min_judgements=2, reference="crowd")
     reasons = [row["reason"] for row in rt.report(model, result, nobody).facts["annotators"]]
     assert reasons[-1] == "1 vote, and 2 are needed"
     assert sentences.counted(1, "class", "classes") == "1 class"
@@ -385,12 +385,8 @@ def test_what_a_longer_run_does_not_mend(monkeypatch):
     assert mixed.facts["answer"]["not_final"][0] == f"Not final: {warning}."
     assert mixed.facts["next"]["steps"][0] == {"what": f"T{warning[1:]}.", "line": None}
     assert "If they then still should go" in mixed.facts["next"]["steps"][1]["what"]
-    assert (
-        "unsettled"
-        in Page(mixed.html()).tags[[tag for tag, _ in Page(mixed.html()).tags].index("h1") + 1][1][
-            "class"
-        ]
-    )
+    shown = [fields.get("class", "") for tag, fields in Page(mixed.html()).tags if tag == "p"]
+    assert shown[:2] == ["stands-on", "answer unsettled"]
     both = rt.report(
         model, recorded(model, result, 2, rt.NUTS(), max_rhat=1.2, min_ess=900.0), audit
     )
@@ -524,7 +520,7 @@ def of_chains(draws: dict[str, np.ndarray], wild: float) -> tuple[rt.Model, xr.D
     tree = recorded(model, first, 4, rt.NUTS(draws=300), max_rhat=1.5, min_ess=5.0)
     for name, values in sites.items():
         tree["posterior"][name] = tree["posterior"][name].copy(data=values)
-    return model, tree, rt.audit(model, tree)
+    return model, tree, rt.audit(model, tree, reference="crowd")
 
 
 def test_what_nothing_hangs_on_unsettles_nothing():
@@ -660,10 +656,33 @@ def test_what_is_cited():
     assert "\n\n".join(rt.report(model, result, audit).facts["cite"]) == rt.cite(model)
     settings = dataclasses.asdict(model)
     tree = recorded(Own(**settings), result, 2, "Mine(draws=40)", **MIXED)
-    assert rt.report(Own(**settings), tree, audit).facts["cite"] == []
+    own = Own(**settings)
+    assert rt.report(own, tree, rt.audit(own, tree)).facts["cite"] == []
     tree = recorded(Prose(**settings), result, 2, "Mine(draws=40)", **MIXED)
     with pytest.raises(SettingError, match=r"Prose\.reference is no BibTeX"):
-        rt.report(Prose(**settings), tree, audit)
+        rt.report(Prose(**settings), tree, rt.audit(Prose(**settings), tree))
+
+
+def test_an_audit_of_another_fit_of_the_same_people_is_refused(tmp_path):
+    names = ["guess", "good", "new"]
+    model, result, audit = judged(names)
+    rows = [("a", "b", name) for name in names] + [("b", "c", "new")]
+    draws = np.ones((40, 3))
+    of_others = hand.result(hand.votes(*rows, annotators=names), reward=draws, competence=draws)
+    wider = dataclasses.replace(model, reward_scale=2.0)
+    for other in (rt.audit(model, of_others), rt.audit(wider, result)):
+        with raises_about(SettingError, "audit") as refusal:
+            rt.report(model, result, other)
+        assert "of another model, or of other judgements" in str(refusal.value)
+    result.to_netcdf(tmp_path / "result.nc")
+    with xr.open_datatree(tmp_path / "result.nc") as saved:
+        assert rt.report(model, saved, audit).facts["annotators"]
+
+
+def test_the_mode_alone_has_no_report():
+    model, result, audit = judged(["guess", "good", "new"])
+    with raises_about(SettingError, "result"):
+        rt.report(model, result.isel(draw=[0]), audit)
 
 
 @pytest.mark.slow
@@ -673,7 +692,7 @@ def test_mixtures_have_a_ranking_for_each_type(fit_quietly):
     )
     model = rt.MixtureBTL(num_types=2, competence="unit")
     result = fit_quietly(model, votes, rt.PGEM(draws=50))
-    report = rt.report(model, result, rt.audit(model, result))
+    report = rt.report(model, result, rt.audit(model, result, reference="crowd"))
     section = report.facts["sections"]["items"]
     assert [kind["type"] for kind in section["types"]] == [0, 1]
     means = result.posterior["reward"].mean(("chain", "draw")).transpose("type", "item").values

@@ -12,6 +12,7 @@ from raters.acquisition.campaign.exports import (
     Imported,
     Response,
     all_answers,
+    answer_of,
     collected,
     listed,
     mapping,
@@ -245,9 +246,9 @@ def _check_response(user: Any, state: Any, name: str) -> None:
 
 
 def _of_response(value: Any, question: Any) -> Any:
-    """Return a label as it is; of a ranking, the name in the first place, or a tie."""
+    """Return a label; of a ranking, the name in the first place, or a tie."""
     if isinstance(value, str):
-        return value
+        return answer_of(value)
     if isinstance(value, (list, tuple)) and len(value) == 2:
         places = [
             entry if isinstance(entry, Mapping) else {"value": entry, "rank": place}
@@ -258,7 +259,8 @@ def _of_response(value: Any, question: Any) -> Any:
         if all(isinstance(rank, int) for rank in ranks) and all(
             isinstance(name, str) for name in names
         ):
-            return "tie" if ranks[0] == ranks[1] else names[ranks.index(min(ranks))]
+            first = str(names[ranks.index(min(ranks))])
+            return answer_of("tie" if ranks[0] == ranks[1] else first)
     raise DataError(
         f"the response to question {question!r} is {value!r}; expected a label, or a ranking of two"
     )

@@ -178,6 +178,11 @@ class ExpectedTau(Stop):
 class ExpectedAccuracy(Stop):
     """Stop when the expected share of right labels, by most probable class, is at least this.
 
+    Probabilities are those of `raters.calibrate`, which allow for mistakes that the crowd makes
+    together. Without known classes a few in a hundred labels are always expected to be wrong: to
+    stop above that, give classes of items that were drawn at random
+    (`raters.Labels.with_truth`).
+
     Parameters
     ----------
     at_least : float
@@ -192,7 +197,7 @@ class ExpectedAccuracy(Stop):
     def value(self, posterior: Posterior) -> float:
         """Mean over items of the probability of the most probable class."""
         self.check(posterior, 0)
-        return float(posterior.responsibility().max(-1).mean())
+        return float(posterior.true_classes().max(-1).mean())
 
     def check(self, posterior: Posterior, draws: int) -> None:
         """Raise unless the model has classes of items: see `Stop.check`.

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import xarray as xr
 
 from raters._validation import instance
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, DataWarning, SettingError
 from raters.judgements.names import check_once, name_list, name_text, shorten
+from raters.judgements.pairs import Side
 
 # Columns of questions that are not names of what is asked about.
 _BESIDE = {"by", "score", "answers", "batch", "state", "answer"}
+# Choices of the interfaces about pairs, which are also possible names of classes.
+SIDES = ("first", "second", "tie")
 # Keys that only records of Argilla have, flat or not.
 _ARGILLA = {
     "responses",
@@ -251,10 +255,21 @@ def mappings(part: Any, what: str) -> list[Mapping[str, Any]]:
     return list(part or [])
 
 
+def answer_of(value: str) -> str:
+    """An answer that was chosen in an interface of raters, where sides are never names of items."""
+    return Side(value) if value in SIDES else value
+
+
 def collected(
     entries: Iterable[tuple[str, Any, list[Response]]], people: Mapping[Any, Any] | None
 ) -> Imported:
-    """Sort the responses to each question, given with the annotator who was asked."""
+    """Sort the responses to each question, given with the annotator who was asked.
+
+    Warns
+    -----
+    DataWarning
+        When somebody in `people` gave no response.
+    """
     by_question: dict[str, tuple[Any, dict[Hashable, Response]]] = {}
     for question, by, responses in entries:
         answers = by_question.setdefault(question, (by, {}))[1]
@@ -263,6 +278,7 @@ def collected(
             who = object() if response.person in (None, "") else response.person
             answers.pop(who, None)
             answers[who] = response
+    _warn_of_absent(people, [who for _, answers in by_question.values() for who in answers])
     result = Imported({}, [], [], [], {})
 
     def was_asked(person: Any, by: Any) -> bool:
@@ -283,3 +299,15 @@ def collected(
         else:
             (result.skipped if theirs else result.open).append(question)
     return result
+
+
+def _warn_of_absent(people: Mapping[Any, Any] | None, responded: Iterable[Hashable]) -> None:
+    """Warn of users who gave no response: they may be misspelled."""
+    there = {name_text(who) for who in responded}
+    if absent := [user for user, who in (people or {}).items() if name_text(who) not in there]:
+        warnings.warn(
+            f"{shorten(absent)}: no such user gave a response in this export; if some should have,"
+            " name users as the export does",
+            DataWarning,
+            stacklevel=4,
+        )

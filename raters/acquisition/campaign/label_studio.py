@@ -11,9 +11,11 @@ import xarray as xr
 
 from raters._validation import checked
 from raters.acquisition.campaign.exports import (
+    SIDES,
     Imported,
     Response,
     all_answers,
+    answer_of,
     collected,
     listed,
     mapping,
@@ -26,8 +28,9 @@ from raters.acquisition.campaign.exports import (
 )
 from raters.errors import DataError
 from raters.judgements.names import shown
+from raters.judgements.pairs import Side
 
-_SIDES = {"left": "first", "right": "second"}
+_SIDES = {"left": Side("first"), "right": Side("second")}
 _SINGLE = 'choice="single" required="true"'
 # Characters that XML cannot hold, in whatever spelling (https://www.w3.org/TR/xml/#charsets).
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -132,7 +135,7 @@ def label_studio_config(
         sides = [f'    <View style="flex: 1">{_text(side)}</View>' for side in pair]
         shown += ['  <View style="display: flex; gap: 2em">', *sides, "  </View>"]
         control = (
-            _choices(pair[0], ["first", "second", "tie"])
+            _choices(pair[0], SIDES)
             if ties
             else [f'  <Pairwise name="answer" toName="{",".join(pair)}"/>']
         )
@@ -267,7 +270,7 @@ def _of_region(region: Mapping[str, Any], name: str) -> str | None:
     chosen = value.get("choices") or []
     if not isinstance(chosen, (list, tuple)) or len(chosen) != 1 or not isinstance(chosen[0], str):
         raise DataError(f"{name} has the choices {chosen!r}; expected one of them")
-    return chosen[0]
+    return answer_of(chosen[0])
 
 
 def _person(completed_by: Any, people: Mapping[Any, Any] | None) -> Any:

@@ -23,6 +23,7 @@ from raters.fitting.draws import check_several
 from raters.fitting.result import check_data, draws_of, program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
+from raters.kinds import kind_of
 from raters.model import Model, Values
 from raters.program import Program, answer_probs, class_probs, log_likelihoods
 
@@ -268,6 +269,34 @@ class Posterior:
         share: np.ndarray = np.tensordot(self.weight.ravel(), np.asarray(self._responsibilities), 1)
         return share
 
+    @cached_property
+    def _true_classes(self) -> Float[Array, "draw unit class"] | None:
+        """As `_responsibilities`, with an allowance for mistakes that the crowd makes together."""
+        calibrated = kind_of(self.data).true_classes
+        if calibrated is None or not self.has_truth:
+            return self._responsibilities
+        share = np.asarray(self.weight, float).ravel()
+        given = calibrated(self.program, self._flat, share / share.sum(), self.responsibility())
+        return jnp.asarray(given)
+
+    def true_classes(self) -> Float[np.ndarray, "unit class"]:
+        """Probability of each true class of each unit, which allows for mistakes that the crowd
+        makes together where the kind of judgement has such a calibration; see `raters.calibrate`.
+
+        Returns
+        -------
+        array, shape (unit, class)
+
+        Raises
+        ------
+        SettingError
+            When the model has no classes.
+        """
+        if self._true_classes is None:
+            return self.responsibility()
+        share: np.ndarray = np.tensordot(self.weight.ravel(), np.asarray(self._true_classes), 1)
+        return share
+
     @property
     def has_truth(self) -> bool:
         """True if the likelihood sums out a class of the thing that is asked about, and not of the
@@ -314,7 +343,9 @@ class Posterior:
             )
         return jnp.asarray(self.draws[name])
 
-    def answer_probs(self, questions: Judgements, *, by_class: bool = False) -> AnswerProbs:
+    def answer_probs(
+        self, questions: Judgements, *, by_class: bool = False, calibrated: bool = False
+    ) -> AnswerProbs:
         """Probability of each answer to each question under each draw; see
         `raters.program.answer_probs`.
 
@@ -326,6 +357,8 @@ class Posterior:
             What to do where the likelihood sums out a class (the true class of an item, the type of
             an annotator). By default the probabilities sum it out too; with True the axis draw
             holds each draw once for each class, weighted by its probability.
+        calibrated : bool
+            Weight the classes by the probabilities behind `true_classes`.
 
         Returns
         -------
@@ -339,9 +372,10 @@ class Posterior:
         self._check_names(questions)
         asked = jax.tree.map(jnp.asarray, questions.unanswered())
         weight = jnp.asarray(self.weight)
-        unit = None if self._responsibilities is None else asked.codes(self.program.unit)
+        classes = self._true_classes if calibrated else self._responsibilities
+        unit = None if classes is None else asked.codes(self.program.unit)
         probs: AnswerProbs = _answer_probs(
-            self.model, by_class, asked, self._flat, weight, self._responsibilities, unit
+            self.model, by_class, asked, self._flat, weight, classes, unit
         )
         return probs
 

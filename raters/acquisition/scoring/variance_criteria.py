@@ -121,7 +121,7 @@ class VarianceReduction(OfVariance):
 @dataclass(frozen=True)
 class TruthVariance(Criterion):
     """Expected reduction of the posterior variance (the Gini index) of an item's true class by a
-    label."""
+    label; class probabilities allow for mistakes that the crowd makes together."""
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
         """Read the probabilities by class: see `Criterion.reader`.
@@ -140,7 +140,7 @@ class TruthVariance(Criterion):
             )
 
         def score(piece: Any) -> Any:
-            probs = posterior.answer_probs(piece, by_class=True)
+            probs = posterior.answer_probs(piece, by_class=True, calibrated=True)
             return scores.class_variance_reduction(probs.table, probs.weight, probs.table.shape[2])
 
         return score

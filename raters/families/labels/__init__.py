@@ -10,11 +10,12 @@ import pandas as pd
 
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import labels
-from raters.auditing.calibrated_labels import calibrate_labels
+from raters.auditing.calibrated_labels import calibrate_labels, class_probs_by_draw
 from raters.errors import DataError
 from raters.families.labels import sections
 from raters.families.labels.discrepancies import DISCREPANCIES
 from raters.judgements.labels import Labels
+from raters.judgements.names import check_once
 from raters.kinds import Kind, Reader, Words, register
 from raters.models import labels as models
 from raters.models.labels import DawidSkene, Raykar, Yan
@@ -41,10 +42,11 @@ def with_feature_columns(
     Raises
     ------
     DataError
-        When a column is missing or holds no numbers, or rows of an item differ.
+        When a column is missing, comes twice or holds no numbers, or rows of an item differ.
     """
     if not features:
         return data
+    check_once(features, "features")
     table = _one_row_an_item(frame, item, features)
     return data.with_features(table, item=item, names=list(features))
 
@@ -101,6 +103,7 @@ LABELS = register(
         questions=Candidates.labels,
         quantities=labels.quantities,
         calibrate=calibrate_labels,
+        true_classes=class_probs_by_draw,
         threshold=0.25,
         columns=sections.COLUMNS,
         reason=sections.reason,

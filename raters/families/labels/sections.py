@@ -25,6 +25,10 @@ _MATRICES, _CLASSES = 12, 8
 _BIAS = 0.1
 # Most items whose change of label is named.
 _MOVES = 8
+_INDEPENDENT = (
+    "That errors are independent, which the model assumes: where an item misleads many annotators"
+    " at once, more item labels are wrong than it expects. Check a sample by hand."
+)
 
 COLUMNS = (
     Column(
@@ -105,8 +109,11 @@ def items(context: AuditContext) -> Section | None:
     -------
     Section
     """
-    labels = context.program.data
-    labelled = item_labels(context.result, labels)
+    labels, audit = context.program.data, context.audit
+    labelled = None if audit is None else audit.items
+    if labelled is None:
+        labelled = item_labels(context.result, labels)
+    interval = None if audit is None else audit.wrong_interval
     frame = facts.items_frame(labelled)
     sizes = frame["label"].value_counts()
     known = facts.data_facts(labels)["known_truths"]
@@ -120,7 +127,7 @@ def items(context: AuditContext) -> Section | None:
         sentence=(
             f"If labelling stops now, {about(wrong)} of"
             f" {counted(num_items, 'item label')} ({facts.percent(share)}) are expected to be"
-            f" wrong, by this model.{given}"
+            f" wrong{_by(interval, context.level)}.{given}"
         ),
         counts={
             str(name): int(sizes.get(name, sizes.get(str(name), 0))) for name in labels.classes
@@ -139,16 +146,24 @@ def items(context: AuditContext) -> Section | None:
             "known_truths": known,
             "expected_wrong": wrong,
             "expected_share_wrong": share,
+            "wrong_interval": interval,
         },
         files={
             "items.csv": lambda path: write_csv(frame, path),
             "certainty.png": lambda path: figures.certainty(labelled).savefig(path),
         },
-        limits=(
-            "That errors are independent, which the model assumes: where an item misleads many"
-            " annotators at once, more item labels are wrong than it expects. Check a sample by"
-            " hand.",
-        ),
+        limits=() if interval is not None else (_INDEPENDENT,),
+    )
+
+
+def _by(interval: tuple[float, float] | None, level: float) -> str:
+    """What the expected number of wrong labels rests on."""
+    if interval is None:
+        return ", by this model"
+    low, high = interval
+    return (
+        f" ({level:.0%} interval {low:,.0f} to {high:,.0f}, which allows for mistakes that the"
+        " crowd makes together)"
     )
 
 
@@ -235,8 +250,7 @@ def change(context: AuditContext) -> Section | None:
             f"Without {counted(len(context.audit.flagged), 'annotator')} flagged: {count:,} of"
             f" {counted(before.sizes['item'], 'item label')}"
             f" {'changes' if count == 1 else 'change'}"
-            f"{', such as ' + ', '.join(moves) if moves else ''};"
-            f" {about(changed['expected_wrong'])} are expected to be wrong, by this model."
+            f"{', such as ' + ', '.join(moves) if moves else ''}."
         ),
         facts=changed,
     )
@@ -248,12 +262,12 @@ def label_change(before: xr.Dataset, after: xr.Dataset) -> dict[str, Any]:
     Parameters
     ----------
     before, after : xarray.Dataset
-        With ``label`` and ``probability`` of the same items.
+        With ``label`` of the same items.
 
     Returns
     -------
     dict
-        ``changed`` (number of items), ``expected_wrong`` (of the labels after), and ``items``.
+        ``changed`` (number of items) and ``items``.
     """
     moved = np.flatnonzero(before["label"].values != after["label"].values)
     names, old, new = (
@@ -264,5 +278,4 @@ def label_change(before: xr.Dataset, after: xr.Dataset) -> dict[str, Any]:
         dict(zip(("item", "label", "new_label"), row, strict=True))
         for row in zip(names, old, new, strict=True)
     ]
-    wrong = float((1 - after["probability"]).sum())
-    return {"changed": len(moved), "expected_wrong": wrong, "items": moves}
+    return {"changed": len(moved), "items": moves}

@@ -56,12 +56,59 @@ def read_columns(table: Any, **roles: str | None) -> dict[str, Column]:
     Raises
     ------
     DataError
-        When it is no table; when a column is missing from it (the nearest name is offered), is
-        empty, is not one-dimensional or holds missing values.
+        When it is no table; when a column is named twice, is missing (the nearest name is offered),
+        is empty, is not one-dimensional or holds missing values.
     """
     wanted = {role: column_name(role, name) for role, name in roles.items() if name is not None}
+    _check_apart(wanted)
     arrays = _arrays(table, wanted)
-    return {role: _column(arrays[name], name, role) for role, name in wanted.items()}
+    columns = {role: _column(arrays[name], name, role) for role, name in wanted.items()}
+    if len(columns) > 1:
+        own = [
+            column.code
+            == (column.values.index(column.name) if column.name in column.values else -1)
+            for column in columns.values()
+        ]
+        _check_headings(np.logical_and.reduce(own), next(iter(columns.values())))
+    return columns
+
+
+def _is_heading(column: Column) -> Bool[np.ndarray, " row"]:
+    """True for each row in which a column holds its own name."""
+    there = column.name in column.values
+    return np.asarray(column.code == (column.values.index(column.name) if there else -1))
+
+
+def _check_headings(rows: Bool[np.ndarray, " row"], column: Column) -> None:
+    """`DataError` where there are rows in which each column holds its own name."""
+    if rows.any():
+        row = int(np.flatnonzero(rows)[0])
+        raise DataError(
+            f"row {row} (counted from 0) holds the names of the columns, such as {column.name!r}"
+            f" ({int(rows.sum())} such row(s)), as where two files were put together; leave those"
+            f" rows out first: frame = frame[frame[{column.name!r}] != {column.name!r}]",
+            parameter=column.role,
+            value=column.name,
+            problem=(
+                f"holds its own name in row {row} (counted from 0), as the other columns do"
+                f" ({int(rows.sum())} such row(s))"
+            ),
+            expected="remove the headings of a file that was put behind another",
+        )
+
+
+def _check_apart(wanted: Mapping[str, str]) -> None:
+    """`DataError` for a column in two roles."""
+    roles: dict[str, str] = {}
+    for role, name in wanted.items():
+        if (other := roles.setdefault(name, role)) != role:
+            raise DataError(
+                f"column {name!r} is given for {other}= and for {role}=; name one column for each",
+                parameter=role,
+                value=name,
+                problem=f"is the column of `{other}` as well",
+                expected="name one column for each",
+            )
 
 
 def column_name(role: str, name: Any) -> str:
@@ -149,7 +196,9 @@ def read_places(
             ),
             expected="only the last places may be empty",
         )
-    return there, _column(held.to_numpy(object)[there], "places", "places")
+    column = _column(held.to_numpy(object)[there], "places", "places")
+    _check_headings((held == list(places)).all(axis=1).to_numpy(bool), column)
+    return there, column
 
 
 def _opened(table: Any, wanted: list[str]) -> tuple[list[str], Callable[[str], Any]]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +19,7 @@ from raters.judgements.names import (
     ascii_shown,
     encode_names,
     in_order,
-    loosely,
+    meaning,
     name_list,
     name_text,
     shorten,
@@ -172,15 +171,15 @@ def _class_names(label: Column, truth: Column | None, known: Iterable[Any] | Non
             problem="comes twice",
             expected="name each once",
         )
-    warn_of_near(names, "classes", stacklevel=5)
+    warn_of_near(names, "classes", stacklevel=5, as_numbers=True)
     return names
 
 
 def _check_truths(labels: Sequence[Any], truths: Sequence[Any] = ()) -> None:
     """Raise for a true class that nobody said, and that differs by its spelling from a label."""
-    by_meaning = {_meaning(name): name for name in labels}
+    by_meaning = {meaning(name_text(name)): name for name in labels}
     for name in set(truths) - set(labels):
-        if (meant := by_meaning.get(_meaning(name))) is not None:
+        if (meant := by_meaning.get(meaning(name_text(name)))) is not None:
             raise DataError(
                 parameter="truth",
                 value=name,
@@ -188,16 +187,6 @@ def _check_truths(labels: Sequence[Any], truths: Sequence[Any] = ()) -> None:
                 expected="spell them alike; if they are two classes, name all classes",
                 instead=f"classes=[{name!r}, {meant!r}, ...]",
             )
-
-
-def _meaning(name: Any) -> str | Decimal:
-    """A class without what its spellings differ by: as a number where it is one, TRUE as 1."""
-    text = loosely(name_text(name))
-    try:
-        number = Decimal({"true": "1", "false": "0"}.get(text, text))
-    except InvalidOperation:
-        return text
-    return number if number.is_finite() else text
 
 
 # ------------------------------------------------------------------ what rows say together

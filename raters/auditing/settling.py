@@ -1,0 +1,123 @@
+"""Known truths that would settle the verdicts that are open."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+from scipy.stats import binom
+
+from raters.auditing.verdicts import Costs
+from raters.judgements.base import Judgements
+
+# Numbers of known truths that are looked at, and draws of each annotator that are read.
+_NUMBERS, _DRAWS = (10, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000), 200
+# Answers that an annotator has among the known ones are counted up to this.
+_MOST = 300
+
+
+class Settling(NamedTuple):
+    """Known truths that would settle the verdicts that are open.
+
+    Attributes
+    ----------
+    open : int
+        Number of verdicts that are open: ``review``, and ``differs from the crowd``.
+    number : int
+        Number of known truths; the fewest that are expected to settle most of those verdicts, or of
+        all questions where that is not enough.
+    settled : float
+        Expected number of verdicts that they settle: as ``keep`` or ``drop``.
+    questions : DataFrame
+        So many questions whose truth to find out, drawn at random among those that annotators with
+        an open verdict answered.
+    """
+
+    open: int
+    number: int
+    settled: float
+    questions: pd.DataFrame
+
+
+def settling(
+    data: Judgements,
+    is_open: Bool[np.ndarray, " judge"],
+    accuracy: Float[np.ndarray, "draw judge"],
+    is_bad: Bool[np.ndarray, "draw judge"],
+    costs: Costs,
+    seed: int,
+) -> Settling | None:
+    r"""Known truths that would settle the verdicts that are open.
+
+    An annotator who answered a share s of the questions has about :math:`g = s m` answers among m
+    that are drawn at random, of which :math:`x \sim \operatorname{Binomial}(g, a)` are right, with
+    a the accuracy. Over the draws, given x,
+
+    .. math:: P(\text{bad} \mid x) \propto \sum_d [\text{bad}_d]
+        \operatorname{Binomial}(x \mid g, a_d).
+
+    A verdict is settled where the least expected cost is then not that of a review. What the known
+    truths tell of the crowd as a whole is left out, so that fewer may be enough.
+
+    Parameters
+    ----------
+    data : Judgements
+    is_open : boolean array, shape (judge,)
+    accuracy : array, shape (draw, judge)
+        Probability that an answer of each is right.
+    is_bad : boolean array, shape (draw, judge)
+        Whether the judged quantity is below the threshold, under the same draws.
+    costs : Costs
+    seed : int
+
+    Returns
+    -------
+    Settling or None
+        None where no verdict is open, or nobody with an open verdict answered.
+    """
+    judge, about, _, weight = data.tallies()
+    asked = is_open[judge] & (weight > 0)
+    subjects = np.unique(about[asked])
+    if not len(subjects):
+        return None
+    those = np.flatnonzero(is_open)
+    every = np.unique(np.stack([judge[asked], about[asked]]), axis=1)
+    answered = np.bincount(every[0], minlength=len(is_open))[those] / len(subjects)
+    step = max(1, len(accuracy) // _DRAWS)
+    draws = [(accuracy[::step, one], is_bad[::step, one]) for one in those]
+
+    def settled_by(number: int) -> float:
+        counts = np.minimum(np.round(answered * number), _MOST).astype(int)
+        pairs = zip(counts.tolist(), draws, strict=True)
+        return float(sum(_settled(count, *one, costs) for count, one in pairs))
+
+    numbers = [number for number in _NUMBERS if number < len(subjects)] + [len(subjects)]
+    number, settled = 0, 0.0
+    for number in numbers:
+        settled = settled_by(number)
+        if settled > len(those) / 2:
+            break
+    chosen = np.random.default_rng(seed).permutation(subjects)[:number]
+    return Settling(len(those), number, settled, _questions(data, chosen))
+
+
+def _settled(
+    count: int, accuracy: Float[np.ndarray, " draw"], bad: Bool[np.ndarray, " draw"], costs: Costs
+) -> float:
+    """Probability that so many known answers settle a verdict."""
+    right = np.arange(count + 1)[:, None]
+    likelihood = binom.pmf(right, count, np.clip(accuracy, 1e-6, 1 - 1e-6))
+    probability = likelihood.mean(1)
+    p_bad = (likelihood * bad).mean(1) / np.maximum(probability, 1e-300)
+    cost = np.minimum(p_bad * costs.keep_bad, (1 - p_bad) * costs.drop_good)
+    return float(probability[cost <= costs.review].sum())
+
+
+def _questions(data: Judgements, subjects: Int[np.ndarray, " question"]) -> pd.DataFrame:
+    """What was asked about, in the order given."""
+    numbers, rows = np.unique(data.about(), return_index=True)
+    rows = rows[np.searchsorted(numbers, subjects)]
+    names = {name: one for name, one in data.rows(rows).question_names().items() if name != "by"}
+    return pd.DataFrame(names)

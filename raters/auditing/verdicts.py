@@ -1,0 +1,105 @@
+"""Verdicts: the action of least expected cost, and what it takes to drop somebody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from raters._validation import positive
+from raters.inference.mixing import FEWEST_DRAWS
+
+# In place of ``drop`` where nothing but the agreement of the crowd tells who is right.
+DIFFERS = "differs from the crowd"
+IN_QUESTION = ("drop", DIFFERS, "review")
+VERDICTS = (*IN_QUESTION, "keep", "too few judgements", "too few draws")
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs of decisions about an annotator, relative to each other.
+
+    Parameters
+    ----------
+    keep_bad : float
+        Keeping an annotator whose competence is below the threshold.
+    drop_good : float
+        Dropping one whose competence is above it.
+    review : float
+        Looking into an annotator's votes, whatever the outcome.
+    """
+
+    keep_bad: float = 1.0
+    drop_good: float = 1.0
+    review: float = 0.2
+
+    def __post_init__(self) -> None:
+        positive("keep_bad", self.keep_bad)
+        positive("drop_good", self.drop_good)
+        positive("review", self.review)
+
+
+def verdicts(
+    p_bad: Float[np.ndarray, " judge"], costs: Costs, may_drop: Bool[np.ndarray, " judge"]
+) -> Shaped[np.ndarray, " judge"]:
+    """The action of least expected cost.
+
+    Parameters
+    ----------
+    p_bad : array, shape (judge,)
+        Probability that each is below the threshold.
+    costs : Costs
+    may_drop : boolean array, shape (judge,)
+        Whether there is more to drop each by than disagreement with the crowd.
+
+    Returns
+    -------
+    array, shape (judge,)
+        ``keep``, ``review``, ``drop`` or ``differs from the crowd``.
+    """
+    expected = np.stack(
+        [p_bad * costs.keep_bad, np.full(len(p_bad), costs.review), (1 - p_bad) * costs.drop_good]
+    )
+    actions = np.array(["keep", "review", "drop"], dtype=object)[np.argmin(expected, axis=0)]
+    actions[(actions == "drop") & ~may_drop] = DIFFERS
+    return actions
+
+
+def rule(many: str, judged: str, threshold: float, least: int, costs: Costs, anchored: bool) -> str:
+    """The rule in words; `many` is the word for judgements."""
+    unanchored = (
+        ""
+        if anchored
+        else f" As nothing but the crowd tells who is right, '{DIFFERS}' stands in place of drop,"
+        " but for those whose answers do not depend on the question."
+    )
+    return (
+        f"Verdict: with fewer than {least} {many}, 'too few judgements'; with fewer than"
+        f" {FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the"
+        f" expected costs, with p = P({judged} < {threshold:g}): keep {costs.keep_bad:g}·p,"
+        f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}.{unanchored}"
+    )
+
+
+def gives_one_answer(
+    same: Float[np.ndarray, " judge"],
+    number: Float[np.ndarray, " judge"],
+    chance: Float[np.ndarray, " judge"],
+) -> Bool[np.ndarray, " judge"]:
+    """Judges who always answer alike, which by chance less than one of a thousand would.
+
+    Parameters
+    ----------
+    same : array, shape (judge,)
+        Number of answers of each that are the one given most.
+    number : array, shape (judge,)
+        Number of all their answers.
+    chance : array, shape (judge,)
+        Share of that answer among all answers to the same questions.
+
+    Returns
+    -------
+    boolean array, shape (judge,)
+    """
+    return np.asarray((same == number) & (chance**number < 1e-3))

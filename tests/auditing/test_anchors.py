@@ -1,0 +1,162 @@
+"""Audits that stand on known truths, on trusted annotators, or on the crowd alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raters as rt
+from raters.auditing.settling import settling
+from raters.auditing.verdicts import DIFFERS, gives_one_answer, verdicts
+from raters.errors import SettingError
+
+MODEL = rt.DawidSkene()
+FIT = rt.PGGibbs(draws=500, chains=2)
+NAMES = [f"crowd{place}" for place in range(7)] + ["right", "mute"]
+
+
+@pytest.fixture(scope="module")
+def misled():
+    """A crowd of seven that is wrong together on nearly half of 300 items, one annotator who is
+    right on nearly all, and one who always says "no"."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=300)
+    seen = np.where(rng.random(300) < 0.47, 1 - truth, truth)
+    crowd = np.where(rng.random((300, 7)) < 0.9, seen[:, None], 1 - seen[:, None])
+    right = np.where(rng.random(300) < 0.97, truth, 1 - truth)
+    codes = np.column_stack([crowd, right, np.zeros(300, int)])
+    item, annotator = (code.ravel() for code in np.indices(codes.shape))
+    frame = pd.DataFrame(
+        {
+            "item": item,
+            "annotator": np.array(NAMES)[annotator],
+            "label": np.array(["no", "yes"])[codes.ravel()],
+        }
+    )
+    data = rt.Labels.from_frame(frame, item="item", annotator="annotator", label="label")
+    result = rt.fit(MODEL, data, FIT, seed=0, progress=False)
+    return data, result, pd.Series(np.array(["no", "yes"])[truth], data.items)
+
+
+def verdict_of(audit):
+    table = audit.table["verdict"]
+    return dict(zip(table["annotator"].values.tolist(), table.values.tolist(), strict=True))
+
+
+def test_the_crowd_alone_drops_nobody_for_disagreement(misled):
+    _, result, _ = misled
+    audit = rt.audit(MODEL, result)
+    found = verdict_of(audit)
+    assert audit.flagged == ["mute"]
+    assert found["right"] in (DIFFERS, "review")
+    assert str(audit).startswith("Annotators were measured against the crowd alone")
+    assert "differs from the crowd" in audit.rule
+
+
+def test_who_takes_the_crowd_to_be_right_drops_the_one_who_is(misled):
+    """The model's own numbers: certain, and wrong."""
+    _, result, _ = misled
+    audit = rt.audit(MODEL, result, reference="crowd")
+    assert "right" in audit.flagged
+    assert audit.calibration is None
+    assert str(audit).startswith("The crowd was taken to be right")
+
+
+def test_known_truths_move_verdicts(misled):
+    """Accuracy on known truths counts for what it is, whatever the crowd says."""
+    _, result, truth = misled
+    audit = rt.audit(MODEL, result, truth.sample(100, random_state=2))
+    found, accuracy = verdict_of(audit), audit.table["accuracy"].to_series()
+    assert found["right"] == "keep"
+    assert accuracy["right"] > 0.85
+    assert (accuracy.drop(["right", "mute"]) < 0.7).all()
+    assert set(found.values()) <= {"keep", "review", "drop"}
+
+
+def test_a_trusted_annotator_is_an_anchor(misled):
+    _, result, _ = misled
+    audit = rt.audit(MODEL, result, reference=["right"])
+    assert verdict_of(audit)["right"] == "keep"
+    assert "right" in audit.anchor.sentence
+    assert DIFFERS not in verdict_of(audit).values()
+
+
+def test_truths_that_are_wanted_are_of_open_verdicts(misled):
+    data, result, _ = misled
+    audit = rt.audit(MODEL, result)
+    wanted = audit.settling
+    is_open = audit.table["verdict"].isin(["review", DIFFERS]).values
+    assert wanted.open == is_open.sum()
+    assert 0 < wanted.number == len(wanted.questions) <= data.num_items
+    assert wanted.settled > wanted.open / 2
+    assert list(wanted.questions) == ["item"]
+    assert wanted.questions["item"].is_unique
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"reference": "right"}, "list of names"),
+        ({"reference": "crowd", "gold": {0: "no"}}, "leave one of the two out"),
+        ({"reference": ["nobody"]}, "nobody"),
+    ],
+)
+def test_anchors_that_cannot_be_are_refused(misled, options, match):
+    _, result, _ = misled
+    with pytest.raises(SettingError, match=match):
+        rt.audit(MODEL, result, **options)
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def test_nobody_is_dropped_who_may_not_be():
+    p_bad, free = np.array([0.95, 0.95, 0.5, 0.1]), np.array([True, False, False, False])
+    found = verdicts(p_bad, rt.Costs(), free)
+    assert found.tolist() == ["drop", DIFFERS, "review", "keep"]
+
+
+def test_one_answer_is_told_from_a_common_class():
+    """100 of 100 labels of a class that 99 of 100 labels are says nothing; of one of two does."""
+    same, number = np.array([100.0, 100.0, 99.0, 5.0]), np.array([100.0, 100.0, 100.0, 5.0])
+    chance = np.array([0.99, 0.5, 0.5, 0.5])
+    assert gives_one_answer(same, number, chance).tolist() == [False, True, False, False]
+
+
+# ---------------------------------------------------------------- truths that are wanted
+
+
+@pytest.fixture(scope="module")
+def answered():
+    """Ann answers all of 400 questions, bob a tenth of them."""
+    items = np.concatenate([np.arange(400), np.arange(40)])
+    frame = {"item": items, "annotator": ["ann"] * 400 + ["bob"] * 40, "label": items % 2}
+    return rt.Labels.from_frame(
+        pd.DataFrame(frame), item="item", annotator="annotator", label="label"
+    )
+
+
+def test_truths_that_settle_a_verdict_do_so_when_they_are_drawn(answered):
+    """Of annotators drawn from the same prior, as many are settled as was expected: 2,000 of them,
+    error below .034 (three standard errors)."""
+    rng = np.random.default_rng(1)
+    accuracy = rng.beta(4, 3, (4000, 2))
+    bad = accuracy < 0.6
+    costs = rt.Costs(review=0.1)
+    found = settling(answered, np.array([True, False]), accuracy, bad, costs, 0)
+    kept, is_bad = accuracy[::20, 0], bad[::20, 0]
+    right = rng.binomial(found.number, rng.choice(kept, 2000))
+    log_odds = right[:, None] * np.log(kept) + (found.number - right)[:, None] * np.log1p(-kept)
+    weight = np.exp(log_odds - log_odds.max(1, keepdims=True))
+    p_bad = (weight * is_bad).sum(1) / weight.sum(1)
+    settled = (np.minimum(p_bad, 1 - p_bad) <= costs.review).mean()
+    assert found.settled == pytest.approx(settled, abs=0.034)
+
+
+def test_an_annotator_with_few_answers_needs_more_truths(answered):
+    accuracy = np.random.default_rng(1).beta(4, 3, (4000, 2))
+    bad = accuracy < 0.6
+    both, one = np.array([True, True]), np.array([True, False])
+    assert settling(answered, both, accuracy, bad, rt.Costs(), 0).number >= (
+        settling(answered, one, accuracy, bad, rt.Costs(), 0).number
+    )
+    assert settling(answered, ~both, accuracy, bad, rt.Costs(), 0) is None
