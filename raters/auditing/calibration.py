@@ -109,6 +109,12 @@ class Calibration(abc.ABC):
         """Interval of the number of items with a wrong label; None where items have none."""
         return None
 
+    @property
+    def known_questions(self) -> Int[np.ndarray, " question"] | None:
+        """Codes of the questions whose truth is known, as `Judgements.about` has them; None where
+        none is."""
+        return None
+
     @abc.abstractmethod
     def quantities(self, limits: AuditLimits) -> Quantities:
         """Quantities of each annotator for an audit.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import xarray as xr
 
 import raters as rt
 from raters.auditing.audit import check_limits
-from raters.auditing.calibration import CROWD
+from raters.auditing.calibration import CROWD, trusted_codes
 from raters.cli import tables
 from raters.cli.generated import (
     GeneratedOption,
@@ -32,6 +32,7 @@ from raters.inference import Backend
 from raters.inference.defaults import default_backend
 from raters.judgements.base import Judgements
 from raters.judgements.display import visible
+from raters.judgements.labels import Labels
 from raters.kinds import Kind, kind_of, registered_kinds
 from raters.model import Model
 from raters.program import Program
@@ -130,6 +131,21 @@ def anchor_of(options: AuditOptions) -> dict[str, Any]:
         "gold": pd.concat(gold, ignore_index=True) if gold else None,
         "reference": CROWD if options.trust_crowd else tuple(options.reference or ()),
     }
+
+
+def check_anchor(data: Judgements, anchor: Mapping[str, Any]) -> None:
+    """Raise for known truths and trusted annotators that are not of these data, before a fit."""
+    if not isinstance(anchor["reference"], str):
+        trusted_codes(data, anchor["reference"])
+    if anchor["gold"] is None or not isinstance(data, Labels):
+        return
+    try:
+        known = data.with_truth(anchor["gold"]).truth
+    except DataError as error:
+        text = error.worded(lambda name: "the column")  # its columns are no options
+        raise DataError(f"--gold: {text}") from error
+    if known is None:
+        raise DataError("--gold holds no truth: its column 'truth' is empty; fill some in")
 
 
 def check_needs(model: Model[Any], kind: Kind, columns: ColumnOptions) -> None:

@@ -90,6 +90,7 @@ def audited(crowd) -> tuple[Path, str]:
             "em",
             "--draws",
             "300",
+            "--trust-crowd",
             "--drop",
             "--out",
             out,
