@@ -420,12 +420,13 @@ def _calibrated(
     level: float,
     seed: int,
 ) -> Calibration | None:
-    """Calibration of a fit; None where the crowd is taken to be right, or for a kind without one
-    of which nothing more is known."""
+    """Calibration of a fit; None where the crowd is taken to be right, and where nothing more is
+    known of judgements that have no true classes: what they say is what the crowd prefers."""
     if isinstance(reference, str):
         check_crowd(reference, gold)
         return None
-    if kind_of(program.data).calibrate is None and gold is None and not len(reference):
+    of_crowd = program.data.known is None or kind_of(program.data).calibrate is None
+    if of_crowd and gold is None and not len(reference):
         return None
     return calibrate(program.model, result, gold, reference=reference, level=level, seed=seed)
 

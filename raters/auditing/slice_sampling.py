@@ -43,20 +43,34 @@ def sample(
     state, value = points[start], log_weight[start]
     drawn = []
     for place in range(_WARMUP + -(-num_draws // _CHAINS)):
-        state, value = _step(log_likelihood, state, value, rng)
+        state, value = step(log_likelihood, state, value, rng)
         if place >= _WARMUP:
             drawn.append(state)
     return np.asarray(rng.permutation(np.concatenate(drawn))[:num_draws])
 
 
-def _step(
+def step(
     log_likelihood: Callable[[Float[np.ndarray, "point unknown"]], Float[np.ndarray, " point"]],
     state: Float[np.ndarray, "chain unknown"],
     value: Float[np.ndarray, " chain"],
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "chain unknown"], Float[np.ndarray, " chain"]]:
     """Move each chain along an ellipse through its state and a draw from the prior, to a point
-    whose likelihood is above a random share of its own."""
+    whose likelihood is above a random share of its own.
+
+    Parameters
+    ----------
+    log_likelihood : callable
+    state : array, shape (chain, unknown)
+    value : array, shape (chain,)
+        Log-likelihood there.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    state : array, shape (chain, unknown)
+    value : array, shape (chain,)
+    """
     other, level = rng.standard_normal(state.shape), value - rng.exponential(size=len(state))
     angle = rng.uniform(0, 2 * np.pi, len(state))
     low, high = angle - 2 * np.pi, angle.copy()

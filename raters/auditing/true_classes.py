@@ -37,7 +37,7 @@ from raters.model import Values
 # the crowds.
 _POWER, _SMOOTHING = 2.0, 0.37
 # Degrees of freedom of log ρ and logit ε, and the range of log ρ.
-FREEDOM, _FARTHEST = 4.0, (-12.0, 6.0)
+FREEDOM, _FARTHEST = 6.0, (-12.0, 6.0)
 # No class is impossible, so that one wrong known class does not decide everything.
 _LEAST = 1e-6
 
@@ -138,7 +138,7 @@ class Prior(NamedTuple):
 
 # Learned by benchmarks/crowd_calibration.py from all its crowds, but for the tilt, which was set
 # beforehand.
-PRIOR = Prior((-1.51, 1.07), (-4.90, 1.49), (0.68, 2.16), 0.4)
+PRIOR = Prior((-1.40, 0.95), (-5.15, 1.38), (0.71, 2.18), 0.4)
 
 
 def true_class_probs(evidence: Evidence, unknowns: Values) -> Float[Array, "item true_class"]:

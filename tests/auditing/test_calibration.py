@@ -286,13 +286,6 @@ def test_gold_against_what_the_fit_knew_is_refused(crowd):
         rt.calibrate(MODEL, known, {0: 0})
 
 
-def test_votes_have_no_calibration_yet():
-    votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    result = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
-    with pytest.raises(SettingError, match="no calibration"):
-        rt.calibrate(rt.BTL(), result)
-
-
 def test_prior_is_that_of_the_benchmark():
     """The last line of the table of ``benchmarks/crowd_calibration.py``."""
     results = Path(__file__).parents[2] / "benchmarks" / "results" / "crowd_calibration.md"

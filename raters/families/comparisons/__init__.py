@@ -9,6 +9,7 @@ import numpy as np
 
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import comparisons
+from raters.auditing.calibrated_comparisons import calibrate_comparisons
 from raters.families.comparisons import position, sections
 from raters.families.comparisons.discrepancies import DISCREPANCIES
 from raters.judgements.comparisons import Comparisons
@@ -56,6 +57,7 @@ COMPARISONS = register(
         words=Words("vote", "votes"),
         questions=Candidates.pairs,
         quantities=comparisons.quantities,
+        calibrate=calibrate_comparisons,
         threshold=0.25,
         columns=sections.COLUMNS,
         reason=sections.reason,

@@ -1,0 +1,274 @@
+"""Calibration of comparisons: true order of the items, and accuracies, from known orders of some
+pairs."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float, Int
+from scipy.special import expit, log_ndtr
+
+from raters.auditing import comparisons
+from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
+from raters.auditing.calibration import Anchor, Calibration, number_of_draws, summary, trusted_codes
+from raters.auditing.true_orders import KnownOrders, draw_true_rewards
+from raters.errors import SettingError
+from raters.fitting.result import draws_of
+from raters.judgements.comparisons import Comparisons
+from raters.judgements.names import names_array
+from raters.kinds import AuditLimits, Quantities
+from raters.model import OPEN_MIRROR, Sign, in_mirror
+from raters.program import Program
+
+# Random pairs that a competence is read off an accuracy by, and its range.
+_PAIRS, _COMPETENCES = 200, np.linspace(-10, 10, 201)
+_AUDIT_DRAWS = 400
+
+
+@dataclass(frozen=True)
+class ComparisonCalibration(Calibration):
+    """Statements about an order, from `raters.calibrate`.
+
+    Attributes
+    ----------
+    truth : xarray.DataArray
+        Draws of the true rewards, axes draw and item.
+    items : xarray.Dataset
+        For each item its true ``reward`` and ``rank``, with ``_low`` and ``_high``, and the
+        posterior mean of the crowd's (``reward_by_model``).
+    unknowns : xarray.Dataset
+        Draws of the size of the errors that annotators share, relative to the spread of the crowd's
+        rewards (``shared``).
+    accuracies : Accuracies
+    program : Program
+    result : xarray.DataTree
+    """
+
+    accuracies: Accuracies
+    program: Program[Any]
+    result: xr.DataTree
+
+    def p_above(self, one: Any, other: Any) -> float:
+        """Probability that one item is truly above another.
+
+        Parameters
+        ----------
+        one, other : names
+
+        Returns
+        -------
+        float
+        """
+        first, second = (self.truth.sel(item=name).values for name in (one, other))
+        return float((first > second).mean())
+
+    def quantities(self, limits: AuditLimits) -> Quantities:
+        r"""Quantities of each annotator, against the true order.
+
+        The accuracy is the calibrated one. Competence is the β at which the probability of choosing
+        the better of two random items of the crowd's scale, the mean of
+        :math:`\sigma(\beta |r_i - r_j|)`, is the calibrated ability.
+
+        Parameters
+        ----------
+        limits : AuditLimits
+
+        Returns
+        -------
+        Quantities
+        """
+        found = comparisons.quantities(self.program, self.result, limits)
+        ability = self.accuracies.ability[:_AUDIT_DRAWS]
+        competence = self._competence(ability)
+        right, data = self._right(), self.program.data.unpadded()
+        given = np.asarray(data.weight, float)
+        with np.errstate(invalid="ignore"):
+            agreement = np.bincount(data.annotator, right, data.num_annotators) / np.bincount(
+                data.annotator, given, data.num_annotators
+            )
+        columns = dict(found.columns) | {
+            "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
+            "p_adversarial": (competence < 0).mean(0),
+            "agreement": agreement,
+        }
+        if "p_guessing" in columns:
+            columns["p_guessing"] = (np.abs(ability - 0.5) < limits.margin).mean(0)
+        own = self.accuracies.own[: len(ability)]
+        values = dict(found.values) | {"competence": competence, "accuracy": own}
+        return dataclasses.replace(found, values=values, columns=columns, tables={})
+
+    def _competence(
+        self, ability: Float[np.ndarray, "draw annotator"]
+    ) -> Float[np.ndarray, "draw annotator"]:
+        """Competence at which the accuracy on random pairs is the ability."""
+        rng = np.random.default_rng(0)
+        posterior = self.result["posterior"].dataset
+        reward = np.asarray(posterior["reward"].mean(("chain", "draw")).values, float)
+        one = rng.integers(len(reward), size=_PAIRS)
+        other = (one + rng.integers(1, len(reward), size=_PAIRS)) % len(reward)
+        gap = np.abs(reward[one] - reward[other])
+        accuracy = expit(_COMPETENCES[:, None] * gap).mean(1)
+        return np.asarray(np.interp(ability, accuracy, _COMPETENCES))
+
+    def _right(self) -> Float[np.ndarray, " row"]:
+        """Votes of each row for the item of the higher true mean."""
+        data: Comparisons = self.program.data.unpadded()
+        mean = self.truth.values.mean(0)
+        wins, count = np.asarray(data.wins, float), np.asarray(data.weight, float)
+        above = mean[np.asarray(data.first)] > mean[np.asarray(data.second)]
+        return np.where(above, wins, count - wins)
+
+
+def calibrate_comparisons(
+    program: Program[Any],
+    result: xr.DataTree,
+    gold: Any,
+    reference: tuple[Any, ...],
+    level: float,
+    seed: int,
+) -> ComparisonCalibration:
+    """Calibrate a fit of comparisons; see `raters.calibrate`.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    gold : known orders, as `raters.auditing.true_orders.KnownOrders.read` takes them, or None
+    reference : tuple of names
+    level : float
+    seed : int
+
+    Returns
+    -------
+    ComparisonCalibration
+    """
+    if program.sites.get("reward") is None or program.sites["reward"].dims != ("item",):
+        raise SettingError(
+            parameter="model",
+            value=program.model,
+            problem="has no one ranking, so there is nothing to calibrate",
+            expected="fit a model with one reward for each item",
+            instead="rt.ExtendedBTL(competence='signed')",
+        )
+    data: Comparisons = program.data.unpadded()
+    orders = KnownOrders.read(gold, data.items)
+    trusted = trusted_codes(data, reference)
+    if len(trusted):
+        orders = _with_trusted(orders, data, trusted)
+    rng = np.random.default_rng(seed)
+    draws, _ = draws_of(program, result)
+    num_draws = number_of_draws(max(data.num_rows, data.num_items), 1)
+    truth, sizes = _true_rewards(program, draws, orders, num_draws, rng)
+    accuracies = draw_accuracies(_marks(data, orders, truth), seed)
+    anchor = Anchor(len(orders.better), tuple(reference))
+    names = {axis: names_array(data.coords[axis]) for axis in ("item", "annotator")}
+    abilities = {"accuracy": accuracies.own, "ability": accuracies.ability}
+    rank = 1.0 + np.argsort(np.argsort(-truth, axis=1), axis=1)
+    items = {
+        name: (dims.replace("annotator", "item"), value)
+        for name, (dims, value) in summary({"reward": truth, "rank": rank}, level).items()
+    }
+    items["reward_by_model"] = ("item", np.asarray(draws["reward"], float).mean(0))
+    return ComparisonCalibration(
+        truth=xr.DataArray(truth, dims=("draw", "item"), coords={"item": names["item"]}),
+        items=xr.Dataset(items, coords={"item": names["item"]}),
+        annotators=xr.Dataset(summary(abilities, level), coords={"annotator": names["annotator"]}),
+        unknowns=xr.Dataset({"shared": ("draw", sizes)}),
+        anchor=anchor,
+        level=level,
+        accuracies=accuracies,
+        program=program,
+        result=result,
+    )
+
+
+def _with_trusted(
+    orders: KnownOrders, data: Comparisons, trusted: Int[np.ndarray, " trusted"]
+) -> KnownOrders:
+    """Known orders, and those of pairs by most votes of trusted annotators."""
+    rows = np.flatnonzero(np.isin(np.asarray(data.annotator), trusted))
+    first, second = (np.asarray(side)[rows].astype(int) for side in (data.first, data.second))
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    wins, count = (np.asarray(values, float)[rows] for values in (data.wins, data.weight))
+    margin = np.where(first == low, 2 * wins - count, count - 2 * wins)
+    pairs, place = np.unique(np.stack([low, high], 1), axis=0, return_inverse=True)
+    total = np.bincount(place.ravel(), margin, len(pairs))
+    known = orders.signs(pairs[:, 0], pairs[:, 1], data.num_items) != 0
+    pairs, total = pairs[~known & (total != 0)], total[~known & (total != 0)]
+    better, worse = (np.where(total > 0, pairs[:, side], pairs[:, 1 - side]) for side in (0, 1))
+    return KnownOrders(
+        np.concatenate([orders.better, better]),
+        np.concatenate([orders.worse, worse]),
+        np.concatenate([orders.chain, np.stack([better, worse], 1)]),
+    )
+
+
+def _true_rewards(
+    program: Program[Any],
+    draws: dict[str, np.ndarray],
+    orders: KnownOrders,
+    num_draws: int,
+    rng: np.random.Generator,
+) -> tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]:
+    """Draws of the true rewards; of two mirrored worlds, in the shares that known orders leave."""
+    reward = np.asarray(draws["reward"], float)
+    mirrored = any(
+        isinstance(one, Sign) and "competence" in one.sites for one in program.model.symmetries
+    )
+    other = in_mirror(draws["competence"]) if mirrored else np.zeros(len(reward), bool)
+    if not len(orders.better) or other.mean() < OPEN_MIRROR:
+        return draw_true_rewards(reward, orders, num_draws, rng)
+    worlds = [reward[~other], reward[other]]
+    # How many of the known orders the means of each world have, at the typical size of errors.
+    log_odds = np.array([_log_fit(world.mean(0), orders) for world in worlds])
+    weight = np.array([1 - other.mean(), other.mean()]) * np.exp(log_odds - log_odds.max())
+    numbers = rng.multinomial(num_draws, weight / weight.sum())
+    parts = [
+        draw_true_rewards(world, orders, number, rng)
+        for world, number in zip(worlds, numbers, strict=True)
+        if number
+    ]
+    truth, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = rng.permutation(len(truth))
+    return truth[order], sizes[order]
+
+
+def _log_fit(reward: Float[np.ndarray, " item"], orders: KnownOrders) -> float:
+    """Log-probability of known orders given rewards, at the typical size of shared errors."""
+    gap = reward[orders.better] - reward[orders.worse]
+    return float(log_ndtr(gap / (np.sqrt(2) * np.exp(-0.5) * (reward.std() or 1.0))).sum())
+
+
+def _marks(data: Comparisons, orders: KnownOrders, truth: Float[np.ndarray, "draw item"]) -> Marks:
+    """Right votes of each annotator: on pairs of known order, and expected on the others."""
+    first, second = np.asarray(data.first), np.asarray(data.second)
+    wins, count = np.asarray(data.wins, float), np.asarray(data.weight, float)
+    annotator, size = np.asarray(data.annotator), data.num_annotators
+    sign = orders.signs(first, second, data.num_items)
+    known = sign != 0
+    right = np.where(sign > 0, wins, count - wins)
+
+    def by_annotator(values: np.ndarray, rows: np.ndarray) -> Float[np.ndarray, " annotator"]:
+        return np.bincount(annotator[rows], values[rows], size).astype(float)
+
+    rows = ~known
+    credit = np.stack(
+        [
+            by_annotator(np.where(one[first] > one[second], wins, count - wins), rows)
+            for one in truth
+        ]
+    )
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    _, pair = np.unique(low.astype(np.int64) * data.num_items + high, return_inverse=True)
+    of_pair = [np.bincount(pair[known], values[known], pair.max() + 1) for values in (right, count)]
+    return Marks(
+        by_annotator(right, known),
+        by_annotator(count, known),
+        credit,
+        by_annotator(count, rows),
+        luck_of(*of_pair),
+    )

@@ -1,0 +1,208 @@
+"""Known orders of pairs: how they are read, what they tell of true rewards, and audits by them."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+import raters as rt
+from raters.auditing.true_orders import SIZE, KnownOrders, draw_sizes, draw_true_rewards
+from raters.errors import ConvergenceWarning, DataError, SettingError
+
+ITEMS = ("a", "b", "c", "d")
+MODEL = rt.ExtendedBTL(competence="signed")
+
+
+def pairs_of(orders):
+    return set(zip(orders.better.tolist(), orders.worse.tolist(), strict=True))
+
+
+# ---------------------------------------------------------------- reading
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        [("a", "b"), ["c", "d"]],
+        pd.DataFrame({"winner": ["a", "c"], "loser": ["b", "d"]}),
+        pd.DataFrame(
+            {"first": ["b", "c", "a"], "second": ["a", "d", "c"], "winner": ["a", "c", None]}
+        ),
+    ],
+)
+def test_pairs_are_read(gold):
+    assert pairs_of(KnownOrders.read(gold, ITEMS)) == {(0, 1), (2, 3)}
+
+
+def test_values_give_all_pairs_that_differ_and_links_that_they_follow_from():
+    orders = KnownOrders.read({"a": 1, "b": 3, "c": 1, "d": float("nan")}, ITEMS)
+    assert pairs_of(orders) == {(1, 0), (1, 2)}
+    ranks = KnownOrders.read(pd.Series([1, 2, 3, 4], ITEMS), ITEMS)
+    assert len(ranks.better) == 6
+    assert ranks.chain.tolist() == [[1, 0], [2, 1], [3, 2]]
+
+
+def test_signs_are_by_pair_in_either_order():
+    orders = KnownOrders.read([("a", "b"), ("d", "c")], ITEMS)
+    first, second = np.array([0, 1, 2, 0]), np.array([1, 0, 3, 3])
+    assert orders.signs(first, second, 4).tolist() == [1, -1, -1, 0]
+    assert KnownOrders.read(None, ITEMS).signs(first, second, 4).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("gold", "match"),
+    [
+        ([("a", "z")], "none of the items"),
+        ({"z": 1.0}, "none of the items"),
+        ([("a", "b"), ("b", "a")], "both orders"),
+        (pd.DataFrame({"better": ["a"], "worse": ["b"]}), "winner and loser"),
+        (pd.DataFrame({"first": ["a"], "second": ["b"], "winner": ["c"]}), "one of the two"),
+        ("a>b", "list of pairs"),
+        ([("a", "b", "c")], "list of pairs"),
+    ],
+)
+def test_what_is_no_order_is_refused(gold, match):
+    with pytest.raises(DataError, match=match):
+        KnownOrders.read(gold, ITEMS)
+
+
+# ---------------------------------------------------------------- true rewards
+
+
+def test_without_known_orders_rewards_err_by_the_prior():
+    """20,000 draws: error of a probability below .011 (three standard errors)."""
+    rng = np.random.default_rng(0)
+    reward = np.tile([1.0, -1.0], (100, 1))
+    none = KnownOrders.read(None, ("a", "b"))
+    truth, _ = draw_true_rewards(reward, none, 20_000, rng)
+    sizes = np.exp(SIZE[0] + SIZE[1] * np.linspace(-5, 5, 2001))
+    density = norm.pdf(np.linspace(-5, 5, 2001))
+    expected = (norm.cdf(2 / (np.sqrt(2) * sizes)) * density).sum() / density.sum()
+    assert (truth[:, 0] > truth[:, 1]).mean() == pytest.approx(expected, abs=0.011)
+
+
+def test_true_rewards_are_those_of_importance_sampling():
+    """Three items with correlated rewards and two known orders against 2 million weighted draws
+    from the prior at the sizes drawn; 8,000 draws: error of a mean below .06 (more than four
+    standard errors)."""
+    rng = np.random.default_rng(1)
+    root = np.array([[0.3, 0, 0, 0], [0.2, 0.2, 0, 0], [0, 0.1, 0.3, 0], [0.2, 0, 0.1, 0.2]])
+    reward = np.array([0.5, 0.2, 0.0, -0.7]) + rng.standard_normal((4000, 4)) @ root.T
+    orders = KnownOrders.read([("c", "a"), ("b", "d")], ITEMS)
+    truth, sizes = draw_true_rewards(reward, orders, 8000, np.random.default_rng(2))
+    spread = reward.std(axis=1).mean()
+    size = sizes[rng.integers(8000, size=2_000_000)]
+    drawn = reward[rng.integers(4000, size=2_000_000)]
+    drawn = drawn + (size * spread)[:, None] * rng.standard_normal(drawn.shape)
+    gaps = drawn[:, [2, 1]] - drawn[:, [0, 3]]
+    by_size = norm.logcdf(gaps / (0.1 * spread)).sum(1)
+    # Sizes have their posterior already: weights are within narrow bins of the size.
+    bins = np.digitize(size, np.quantile(sizes, np.linspace(0, 1, 41)[1:-1]))
+    weight = np.exp(by_size)
+    weight /= np.bincount(bins, weight)[bins]
+    expected = weight @ drawn / weight.sum()
+    assert truth.mean(0) == pytest.approx(expected, abs=0.06)
+    assert (truth[:, 2] > truth[:, 0]).mean() > 0.95
+
+
+def test_orders_against_the_crowd_say_that_it_errs():
+    """A crowd with fifteen of thirty known orders the wrong way round errs more than one with all
+    right."""
+    rng = np.random.default_rng(0)
+    names = tuple(map(str, range(60)))
+    reward = np.linspace(-2, 2, 60) + 0.01 * rng.standard_normal((200, 60))
+    one, other = np.arange(30), np.arange(30) + 30
+    right = KnownOrders.read([(names[j], names[i]) for i, j in zip(one, other, strict=True)], names)
+    mixed = [
+        (names[j], names[i]) if i % 2 else (names[i], names[j])
+        for i, j in zip(one, other, strict=True)
+    ]
+    wrong = KnownOrders.read(mixed, names)
+    sizes = [np.median(draw_sizes(reward, orders, 2000, rng)) for orders in (right, wrong)]
+    assert sizes[0] < np.exp(SIZE[0]) < 2 < sizes[1]
+
+
+# ---------------------------------------------------------------- the verb, and audits
+
+
+@pytest.fixture(scope="module")
+def misled():
+    """Eight annotators who agree on an order that is wrong for six of twelve items, and one who
+    knows the truth; 200 votes each."""
+    rng = np.random.default_rng(0)
+    truth = np.linspace(-2, 2, 12)
+    seen = truth.copy()
+    seen[:6] = truth[:6][::-1]
+    rows = []
+    for annotator in range(9):
+        own = 2.0 * (truth if annotator == 8 else seen)
+        for _ in range(200):
+            one, other = rng.choice(12, 2, replace=False)
+            wins = rng.random() < 1 / (1 + np.exp(own[other] - own[one]))
+            rows.append((one, other, f"k{annotator}") if wins else (other, one, f"k{annotator}"))
+    frame = pd.DataFrame(rows, columns=["winner", "loser", "annotator"])
+    votes = rt.Comparisons.from_frame(frame, winner="winner", loser="loser", annotator="annotator")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        backend = rt.PGGibbs(draws=500, chains=2)
+        result = rt.fit(MODEL, votes, backend, seed=0, progress=False)
+    return votes, result, pd.Series(truth, range(12))
+
+
+def test_known_values_turn_the_order(misled):
+    votes, result, truth = misled
+    by_crowd = rt.calibrate(MODEL, result)
+    assert by_crowd.anchor.is_missing
+    assert by_crowd.p_above(0, 5) > 0.5
+    found = rt.calibrate(MODEL, result, truth.iloc[[0, 2, 4, 5, 8]])
+    assert found.p_above(0, 5) < 0.05
+    assert found.p_above(8, 0) > 0.95
+    assert list(found.items["item"].values) == list(votes.items)
+    assert np.median(found.unknowns["shared"]) > np.median(by_crowd.unknowns["shared"])
+
+
+def test_gold_moves_verdicts_of_comparisons(misled):
+    _, result, truth = misled
+    alone = rt.audit(MODEL, result)
+    assert alone.calibration is None
+    assert alone.anchor.is_missing
+    assert not alone.flagged
+    audit = rt.audit(MODEL, result, truth)
+    accuracy = audit.table["accuracy"].to_series()
+    assert accuracy.idxmax() == "k8"
+    assert audit.anchor.known == 66
+    assert "66 known" in str(audit)
+    assert audit.table["verdict"].sel(annotator="k8") == "keep"
+
+
+def test_trusted_annotators_order_pairs(misled):
+    _, result, truth = misled
+    found = rt.calibrate(MODEL, result, reference=["k8"])
+    tau = found.truth.mean("draw").to_series().rank().corr(truth.rank())
+    by_model = result.posterior["reward"].mean(("chain", "draw")).to_series().rank()
+    assert tau > by_model.corr(truth.rank()) + 0.1
+
+
+def test_known_orders_settle_a_mirrored_crowd(misled):
+    """Draws of two mirrored worlds: known orders leave the one that they are true in."""
+    _, result, truth = misled
+    both = result.copy(deep=True)
+    posterior = both["posterior"].to_dataset()
+    for name in ("reward", "competence"):
+        turned = posterior[name].copy()
+        turned[:, ::2] *= -1
+        posterior[name] = turned
+    both["posterior"] = type(both)(posterior)
+    found = rt.calibrate(MODEL, both, truth.iloc[6:])
+    assert found.p_above(11, 6) > 0.99
+    assert rt.calibrate(MODEL, both).p_above(11, 6) == pytest.approx(0.5, abs=0.15)
+
+
+def test_models_with_several_rankings_have_no_true_one(misled, fit_quietly):
+    votes, _, _ = misled
+    model = rt.MixtureBTL(2)
+    result = fit_quietly(model, votes, rt.PGGibbs(draws=60, warmup=20, chains=2))
+    with pytest.raises(SettingError, match="no one ranking"):
+        rt.calibrate(model, result)
