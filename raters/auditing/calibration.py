@@ -69,7 +69,7 @@ class Anchor:
                 f"The crowd was taken to be right: {self.judges} were measured against what all"
                 " answers together say, and mistakes that the crowd makes together count as truth."
             )
-        parts = [f"{self.known:,} known truths"] if self.known else []
+        parts = [f"{self.known:,} known truth{'s' * (self.known != 1)}"] if self.known else []
         if self.trusted:
             parts[-1:] = [f"{self.known:,} truths, some by {shorten(self.trusted)}"]
         parts += [f"an earlier record of {self.judges}"] if self.recorded else []
