@@ -166,6 +166,10 @@ def tables(tmp_path) -> Path:
     labels.assign(gold=labels["says"].astype("Int64").where(labels["text"] == 0)).to_csv(
         tmp_path / "labels.csv", index=False
     )
+    gold = labels.drop_duplicates("text").rename(columns={"text": "item", "says": "truth"})
+    gold[["item", "truth"]].head(8).to_csv(tmp_path / "truths.csv", index=False)
+    known = table[["winner", "loser"]].query("winner < loser").drop_duplicates()
+    known.head(4).to_csv(tmp_path / "orders.csv", index=False)
     orders = [rng.permutation(["tea", "milk", "beer"]) for _ in range(12)]
     places = pd.DataFrame(orders, columns=["first", "second", "third"])
     places.assign(voter=range(12)).to_csv(tmp_path / "rankings.csv", index=False)

@@ -388,7 +388,8 @@ def audit(
         is_open = np.isin(columns["verdict"].astype(str), ("review", DIFFERS))
         is_bad = quantities.values[quantities.judged] < threshold
         accuracy = quantities.values["accuracy"]
-        wanted = settling(data.unpadded(), is_open, accuracy, is_bad, costs, seed)
+        known = calibration.known_questions
+        wanted = settling(data.unpadded(), is_open, accuracy, is_bad, costs, seed, known)
     table = xr.Dataset(
         {name: (data.judge, value) for name, value in columns.items()},
         coords={data.judge: names_array(data.judges)},

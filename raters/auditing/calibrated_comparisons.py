@@ -44,13 +44,23 @@ class ComparisonCalibration(Calibration):
         Draws of the size of the errors that annotators share, relative to the spread of the crowd's
         rewards (``shared``).
     accuracies : Accuracies
+    orders : KnownOrders
     program : Program
     result : xarray.DataTree
     """
 
     accuracies: Accuracies
+    orders: KnownOrders
     program: Program[Any]
     result: xr.DataTree
+
+    @property
+    def known_questions(self) -> Int[np.ndarray, " question"] | None:
+        """Codes of the pairs of known order."""
+        one, other = self.orders.better, self.orders.worse
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        codes: Int[np.ndarray, " question"] = low.astype(np.int64) * len(self.items["item"]) + high
+        return codes
 
     def p_above(self, one: Any, other: Any) -> float:
         """Probability that one item is truly above another.
@@ -181,6 +191,7 @@ def calibrate_comparisons(
         anchor=anchor,
         level=level,
         accuracies=accuracies,
+        orders=orders,
         program=program,
         result=result,
     )

@@ -73,6 +73,15 @@ class LabelCalibration(Calibration):
         low, high = np.quantile(number, ((1 - self.level) / 2, (1 + self.level) / 2))
         return float(low), float(high)
 
+    @property
+    def known_questions(self) -> Int[np.ndarray, " question"] | None:
+        """Codes of the questions about items of known class."""
+        if self.labels.truth is None:
+            return None
+        is_known = np.asarray(self.labels.truth)[np.asarray(self.labels.item)] >= 0
+        codes: Int[np.ndarray, " question"] = np.unique(self.labels.about()[is_known])
+        return codes
+
     def quantities(self, limits: AuditLimits) -> Quantities:
         """Quantities of each annotator, from draws of confusion matrices.
 

@@ -69,7 +69,7 @@ class Anchor:
                 f"The crowd was taken to be right: {self.judges} were measured against what all"
                 " answers together say, and mistakes that the crowd makes together count as truth."
             )
-        parts = [f"{self.known:,} known truths"] if self.known else []
+        parts = [f"{self.known:,} known truth{'s' * (self.known != 1)}"] if self.known else []
         if self.trusted:
             parts[-1:] = [f"{self.known:,} truths, some by {shorten(self.trusted)}"]
         parts += [f"an earlier record of {self.judges}"] if self.recorded else []
@@ -107,6 +107,12 @@ class Calibration(abc.ABC):
     @property
     def wrong_interval(self) -> tuple[float, float] | None:
         """Interval of the number of items with a wrong label; None where items have none."""
+        return None
+
+    @property
+    def known_questions(self) -> Int[np.ndarray, " question"] | None:
+        """Codes of the questions whose truth is known, as `Judgements.about` has them; None where
+        none is."""
         return None
 
     @abc.abstractmethod

@@ -32,13 +32,19 @@ class Settling(NamedTuple):
         Expected number of verdicts that they settle: as ``keep`` or ``drop``.
     questions : DataFrame
         So many questions whose truth to find out, drawn at random among those that annotators with
-        an open verdict answered.
+        an open verdict answered and whose truth is not known.
     """
 
     open: int
     number: int
     settled: float
     questions: pd.DataFrame
+
+    @property
+    def is_enough(self) -> bool:
+        """True if most of the open verdicts are expected to be settled; otherwise all questions
+        whose truth is not known are asked for."""
+        return self.settled > self.open / 2
 
 
 def settling(
@@ -48,6 +54,7 @@ def settling(
     is_bad: Bool[np.ndarray, "draw judge"],
     costs: Costs,
     seed: int,
+    known: Int[np.ndarray, " question"] | None = None,
 ) -> Settling | None:
     r"""Known truths that would settle the verdicts that are open.
 
@@ -71,14 +78,19 @@ def settling(
         Whether the judged quantity is below the threshold, under the same draws.
     costs : Costs
     seed : int
+    known : int array, shape (question,), optional
+        Codes of the questions whose truth is known already, which are not asked for.
 
     Returns
     -------
     Settling or None
-        None where no verdict is open, or nobody with an open verdict answered.
+        None where no verdict is open, or nobody with an open verdict answered a question whose
+        truth is not known.
     """
     judge, about, _, weight = data.tallies()
     asked = is_open[judge] & (weight > 0)
+    if known is not None:
+        asked &= ~np.isin(about, known)
     subjects = np.unique(about[asked])
     if not len(subjects):
         return None

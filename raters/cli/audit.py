@@ -20,6 +20,7 @@ from raters.cli.fitting import (
     anchor_of,
     backend_name,
     backend_of,
+    check_anchor,
     check_features,
     check_needs,
     collected_warnings,
@@ -115,7 +116,7 @@ def audit(request: AuditCommand) -> None:
     source = source_of(request.file, request.columns)
     model = model_of(request.model, source.kind, source.described)
     backend = backend_of(request.fit, model)
-    limits = limits_of(request.audit, source.kind) | anchor_of(request.audit)
+    limits, anchor = limits_of(request.audit, source.kind), anchor_of(request.audit)
     check_needs(model, source.kind, source.options)
     output = request.output
     outputs.check_writable(output.out, folder=True, force=output.force, names=_SURE)
@@ -124,8 +125,9 @@ def audit(request: AuditCommand) -> None:
         program = Program(model, table.data)
         check_features(program, source.options)
         _check_judged(request, program)
+        check_anchor(table.data, anchor)
         request.fit.note(*table.notes)
-        findings = _findings(request, _audited(request, program, backend, limits))
+        findings = _findings(request, _audited(request, program, backend, limits | anchor))
         pages = _reports(request, findings)
     summary = _summary(request, source, findings) | {"warnings": caught}
     written = _write(output, findings, summary)
@@ -250,10 +252,14 @@ def _wanted(context: AuditContext) -> dict[str, Callable[[Path], object]]:
 
 
 def _print(request: AuditCommand, findings: Findings) -> None:
-    """Print the first section of the kind, the judges, the other sections, and what to ask next."""
+    """Print what the audit stands on, the first section of the kind, the judges, the other
+    sections, and what to ask next."""
     out, context = console.Output(), findings.context
     kind, audited, rows = kind_of(context.program.data), context.audit, request.output.rows
     first, others = findings.sections[:1], findings.sections[1:]
+    if audited is not None:
+        out.print(audited.anchor.sentence, style="bold", highlight=False, markup=False)
+        out.print()
     for section in first:
         page.print_section(out, section, context.level, rows)
     if audited is None:

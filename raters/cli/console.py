@@ -13,6 +13,7 @@ from rich.table import Table
 from raters.auditing.verdicts import DIFFERS
 from raters.figures.base import ends
 from raters.judgements.display import display_name, visible
+from raters.reporting import sentences, steps
 
 if TYPE_CHECKING:
     from raters.auditing.audit import Audit
@@ -47,8 +48,8 @@ def shown_name(name: Any) -> str:
 
 
 def print_verdicts(out: Console, audit: Audit, remark: str) -> None:
-    """Number of each verdict, the rule, and what dropping the flagged would cost."""
-    out.print(escape(audit.anchor.sentence), style="bold", highlight=False)
+    """Number of each verdict, the rule, what dropping the flagged would cost, and the known truths
+    that would settle what is open."""
     counts = pd.Series(audit.table["verdict"].values).value_counts()
     out.print(
         " · ".join(f"{verdict}: {counts[verdict]}" for verdict in STYLES if verdict in counts),
@@ -61,6 +62,9 @@ def print_verdicts(out: Console, audit: Audit, remark: str) -> None:
         else "Nobody is dropped."
     )
     out.print(share + remark, highlight=False)
+    if audit.settling is not None:
+        text = f"{sentences.settled_by_truths(audit)}. They are in {steps.WANTED}: fill in the last"
+        out.print(f"{text} column of a copy, and give it as --gold.", highlight=False)
     out.print()
 
 

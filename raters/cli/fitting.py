@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ import xarray as xr
 
 import raters as rt
 from raters.auditing.audit import check_limits
-from raters.auditing.calibration import CROWD
+from raters.auditing.calibration import CROWD, trusted_codes
+from raters.auditing.true_orders import KnownOrders
 from raters.cli import tables
 from raters.cli.generated import (
     GeneratedOption,
@@ -31,7 +32,9 @@ from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingErr
 from raters.inference import Backend
 from raters.inference.defaults import default_backend
 from raters.judgements.base import Judgements
+from raters.judgements.comparisons import Comparisons
 from raters.judgements.display import visible
+from raters.judgements.labels import Labels
 from raters.kinds import Kind, kind_of, registered_kinds
 from raters.model import Model
 from raters.program import Program
@@ -118,6 +121,10 @@ def limits_of(options: AuditOptions, kind: Kind) -> dict[str, Any]:
     return limits
 
 
+# Columns of tables of known truths: of labels, and of comparisons.
+_OF_GOLD = frozenset({"item", "truth", "winner", "loser", "first", "second"})
+
+
 def anchor_of(options: AuditOptions) -> dict[str, Any]:
     """Keyword arguments of the audit that say who is right, read before a fit."""
     if options.trust_crowd and (options.gold or options.reference):
@@ -126,10 +133,30 @@ def anchor_of(options: AuditOptions) -> dict[str, Any]:
             " not; leave one out"
         )
     gold = [tables.read_table(path) for path in options.gold or ()]
+    if len({frozenset(_OF_GOLD & set(map(str, table.columns))) for table in gold}) > 1:
+        raise SettingError("the tables of --gold must have the same columns for the known truths")
     return {
         "gold": pd.concat(gold, ignore_index=True) if gold else None,
         "reference": CROWD if options.trust_crowd else tuple(options.reference or ()),
     }
+
+
+def check_anchor(data: Judgements, anchor: Mapping[str, Any]) -> None:
+    """Raise for known truths and trusted annotators that are not of these data, before a fit."""
+    if not isinstance(anchor["reference"], str):
+        trusted_codes(data, anchor["reference"])
+    gold, holds_none = anchor["gold"], False
+    try:
+        if gold is not None and isinstance(data, Labels):
+            holds_none = data.with_truth(gold).truth is None
+        if gold is not None and isinstance(data, Comparisons):
+            holds_none = not len(KnownOrders.read(gold, data.items).better)
+    except DataError as error:
+        # Its columns are no options.
+        text = error.worded(lambda name: "" if name == "gold" else "the column")
+        raise DataError(f"--gold: {text.strip()}") from error
+    if holds_none:
+        raise DataError("--gold holds no truth: its last column is empty; fill some in")
 
 
 def check_needs(model: Model[Any], kind: Kind, columns: ColumnOptions) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 from rich.markup import escape
 
 import raters as rt
+from raters.auditing.verdicts import DIFFERS
 from raters.cli import console
 from raters.judgements.base import Judgements
 from raters.kinds import Column, Kind, Section, Table
@@ -185,7 +186,9 @@ def _width(column: PrintedColumn) -> int:
 
 
 def _verdict(verdict: str) -> str:
-    return f"[{console.STYLES[verdict]}]{verdict}[/]"
+    """A verdict in its colour; the lines below the table have it in full."""
+    text = "differs" if verdict == DIFFERS else verdict
+    return f"[{console.STYLES[verdict]}]{text}[/]"
 
 
 # ---------------------------------------------------------------- agreement

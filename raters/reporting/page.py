@@ -205,6 +205,7 @@ def _answer(
         "sentence": sentences.answer(numbers, audit, kind.words),
         "not_final": sentences.not_final(fitted),
         "sure": sentences.sure(numbers, audit, kind.words),
+        "would_change": sentences.would_change(audit),
     }
     return text | {"relied_on": fitted["relied_on"]} | numbers
 

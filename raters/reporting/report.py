@@ -45,8 +45,9 @@ class Report:
         - ``kind`` (such as ``"comparisons"``), ``judge`` (axis of those who are audited),
           ``judged`` (quantity that is compared with the threshold), ``words`` (for one and for many
           judgements);
-        - ``answer``: counts of the verdicts, names, expected mistakes and costs, as a ``sentence``
-          and how ``sure`` it is, and the reasons why it is ``not_final``;
+        - ``answer``: what the verdicts stand on (``stands_on``), their counts, names, expected
+          mistakes and costs, as a ``sentence`` and how ``sure`` it is, the known truths that
+          ``would_change`` it, and the reasons why it is ``not_final``;
         - ``columns`` and ``annotators``: the audit's table with reasons, those who should go first;
         - ``worlds``: where two mirrored worlds are possible, their probabilities, and None
           elsewhere; each annotator then has ``worlds`` too;
@@ -134,7 +135,8 @@ class Report:
 
     def __str__(self) -> str:
         answer = self.facts["answer"]
-        return "\n".join([answer["sentence"], *answer["not_final"], *answer["sure"]])
+        lines = [answer["stands_on"], answer["sentence"], *answer["not_final"], *answer["sure"]]
+        return "\n".join(filter(None, [*lines, answer["would_change"]]))
 
     def __repr__(self) -> str:
         return f"Report({self.facts['title']!r}: {self.facts['answer']['sentence']!r})"

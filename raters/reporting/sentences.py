@@ -164,6 +164,28 @@ def sure(numbers: Mapping[str, Any], audit: Audit, words: Words) -> list[str]:
     return lines
 
 
+def would_change(audit: Audit) -> str:
+    """Say what would settle the verdicts that are open; nothing where none is."""
+    return f"{truths}: see “What to do next”." if (truths := settled_by_truths(audit)) else ""
+
+
+def settled_by_truths(audit: Audit) -> str:
+    """Say how many known truths are expected to settle open verdicts, without a full stop."""
+    if (wanted := audit.settling) is None:
+        return ""
+    settled = (
+        f"the one verdict that is open with probability {percent(wanted.settled)}"
+        if wanted.open == 1
+        else f"{about(wanted.settled)} of the {wanted.open:,} verdicts that are open"
+    )
+    some = (
+        f"{counted(wanted.number, 'question')} drawn at random"
+        if wanted.is_enough
+        else f"all {counted(wanted.number, 'question')} where it is not known"
+    )
+    return f"Finding out the truth of {some} is expected to settle {settled}"
+
+
 def _differing(number: int, numbers: Mapping[str, Any], audit: Audit) -> str:
     """Say what disagreement with the crowd tells of being right."""
     if audit.calibration is None:

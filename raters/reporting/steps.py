@@ -100,9 +100,14 @@ def _truths(context: AuditContext, command: str) -> list[Step]:
     more = f", and {wanted.number - len(first):,} more" if wanted.number > len(first) else ""
     listed = ", ".join(map(isolated, first))
     open_verdicts = counted(wanted.open, "open verdict")
+    some = (
+        f"{counted(wanted.number, 'question')} that were drawn at random"
+        if wanted.is_enough
+        else f"all {counted(wanted.number, 'question')} where it is not known"
+    )
     text = (
-        f"Find out the truth of {wanted.number:,} questions that were drawn at random ({listed}"
-        f"{more}): that is expected to settle {about(wanted.settled)} of {open_verdicts}."
+        f"Find out the truth of {some} ({listed}{more}): that is expected to settle"
+        f" {about(wanted.settled)} of {open_verdicts}."
     )
     if command:
         folder = _given(command, "--out") or "raters-audit"

@@ -92,6 +92,15 @@ def test_truths_that_are_wanted_are_of_open_verdicts(misled):
     assert wanted.questions["item"].is_unique
 
 
+def test_truths_that_are_known_are_not_wanted(misled):
+    _, result, truth = misled
+    gold = truth.sample(100, random_state=2)
+    audit = rt.audit(MODEL, result, gold, costs=rt.Costs(review=0.01))
+    assert audit.settling is not None
+    assert audit.settling.number <= 200
+    assert not set(audit.settling.questions["item"]) & set(gold.index)
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [

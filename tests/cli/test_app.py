@@ -90,6 +90,7 @@ def audited(crowd) -> tuple[Path, str]:
             "em",
             "--draws",
             "300",
+            "--trust-crowd",
             "--drop",
             "--out",
             out,
@@ -194,6 +195,29 @@ def test_the_printed_tables_fit_eighty_columns(audited):
         assert heading in printed
     assert "Expected share of wrong drops" in printed
     assert "Verdict: with fewer than 5 votes" in printed
+
+
+def test_known_orders_are_what_annotators_are_measured_against(crowd, tmp_path, capsys):
+    """Pairs of two tables, of which one has the sides and an empty winner."""
+    reward = pd.Series(json.loads((crowd.parent / "votes-truth.json").read_text())["reward"])
+    if not isinstance(reward.index[0], str):
+        reward.index = reward.index.astype(str)
+    names = reward.sort_values(ascending=False).index.tolist()
+    pd.DataFrame({"winner": names[:-1], "loser": names[1:]}).to_csv(tmp_path / "a.csv", index=False)
+    (tmp_path / "b.csv").write_text(
+        f"first,second,winner\n{names[2]},{names[0]},{names[0]}\n{names[3]},{names[0]},\n"
+    )
+    options = ("--backend", "em", "--draws", 300, "--quiet", "--out", tmp_path / "out")
+    for gold, number in (("a.csv", 7), ("b.csv", 1)):
+        code, printed, _ = run(capsys, "audit", crowd, *options, "--gold", tmp_path / gold)
+        assert code == 0
+        assert f"Annotators were measured against {number} known truth" in printed
+    both = ("--gold", tmp_path / "a.csv", "--gold", tmp_path / "b.csv")
+    assert "must have the same columns" in refused(
+        capsys, tmp_path, "audit", crowd, *options, *both
+    )
+    said = refused(capsys, tmp_path, "audit", crowd, *options, "--gold", crowd)
+    assert "known in both orders" in said
 
 
 def test_suggest_reads_a_saved_result(audited, tmp_path, capsys):

@@ -3,7 +3,9 @@ costs one line and no file."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import json
 from pathlib import Path
 
@@ -61,17 +63,19 @@ def crowd(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def audited(crowd) -> Path:
-    """The folder of one audit that the tests share; what it printed is beside it."""
+    """The folder of one audit that the tests share, of the model's own numbers; what it printed is
+    beside it."""
     out = crowd.parent / "audit"
-    import contextlib
-    import io
-
     with (
         contextlib.redirect_stdout(io.StringIO()) as printed,
         contextlib.redirect_stderr(io.StringIO()) as notes,
     ):
         code = cli.main(
-            [str(part) for part in ("audit", crowd, *QUICK, "--drop", "--out", out, "--rows", 8)]
+            [
+                str(part)
+                for part in ("audit", crowd, *QUICK, "--trust-crowd", "--drop", "--out", out)
+            ]
+            + ["--rows", "8"]
         )
     (crowd.parent / "printed.txt").write_text(printed.getvalue())
     (crowd.parent / "notes.txt").write_text(notes.getvalue())
@@ -172,6 +176,7 @@ def test_what_is_printed(audited):
         "Agreement between annotators",
         "Next questions",
     )
+    assert printed.startswith("The crowd was taken to be right")
     for text in (
         *headings,
         "If labelling stops now",
@@ -235,6 +240,108 @@ def test_simulated_labels_read_back(crowd):
     written = json.loads((crowd.parent / "labels-truth.json").read_text())
     assert list(written["true_class"].values()) == truth["true_class"].tolist()
     np.testing.assert_allclose(written["confusion"]["7"], truth["confusion"][7])
+
+
+# ---------------------------------------------------------------- what an audit stands on
+
+
+@pytest.fixture(scope="module")
+def unanchored(crowd) -> Path:
+    """The folder of an audit that stands on the crowd alone; what it printed is beside it."""
+    out = crowd.parent / "unanchored"
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        arguments = ("audit", crowd, *QUICK, "--out", out, "--quiet")
+        assert cli.main([str(part) for part in arguments]) == 0
+    (crowd.parent / "unanchored.txt").write_text(printed.getvalue())
+    return out
+
+
+@pytest.fixture(scope="module")
+def truths(crowd) -> pd.Series:
+    """True classes of the items of the crowd."""
+    truth = json.loads((crowd.parent / "labels-truth.json").read_text())["true_class"]
+    return pd.Series(truth, name="truth").rename_axis("item")
+
+
+def summary_of(folder: Path) -> dict:
+    return json.loads((folder / "summary.json").read_text())["audit"]
+
+
+def test_without_known_truths_nobody_is_dropped_for_disagreement(unanchored):
+    found, printed = summary_of(unanchored), (unanchored.parent / "unanchored.txt").read_text()
+    assert found["flagged"] == []
+    assert found["stands_on"].startswith("Annotators were measured against the crowd alone")
+    assert printed.startswith("Annotators were measured against the crowd alone")
+    assert "truths-wanted.csv" in printed
+
+
+def test_known_truths_move_a_verdict(unanchored, crowd, truths, tmp_path, capsys):
+    """Known classes in two tables, of which the second repeats an item of the first."""
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    truths[:20].to_csv(first)
+    truths[19:30].to_csv(second)
+    gold = ("--gold", first, "--gold", second)
+    out = tmp_path / "out"
+    code, printed, _ = run(capsys, "audit", crowd, *QUICK, *gold, "--out", out, "--quiet")
+    assert code == 0
+    assert printed.startswith("Annotators were measured against 30 known truths.")
+    found = summary_of(out)
+    assert found["stands_on"] == "Annotators were measured against 30 known truths."
+    before, after = (
+        {str(row["annotator"]): row["verdict"] for row in each["annotators"]}
+        for each in (summary_of(unanchored), found)
+    )
+    kinds = json.loads((crowd.parent / "labels-truth.json").read_text())["kind"]
+    spammer = next(name for name, kind in kinds.items() if kind == "spammer")
+    assert before[spammer] in ("differs from the crowd", "review")
+    assert after[spammer] == "drop"
+    assert "differs from the crowd" not in after.values()
+
+
+def test_wanted_truths_are_filled_in_and_given_back(unanchored, crowd, truths, tmp_path, capsys):
+    """Truths that stay empty are left out."""
+    wanted = pd.read_csv(unanchored / "truths-wanted.csv", dtype={"truth": "string"})
+    assert list(wanted) == ["item", "truth"]
+    assert wanted["truth"].isna().all()
+    assert wanted["item"].is_unique
+    known = wanted["item"].astype(str).map(truths).astype("string")
+    wanted.assign(truth=known.where(wanted.index > 1)).to_csv(tmp_path / "truths.csv", index=False)
+    out, gold = tmp_path / "out", tmp_path / "truths.csv"
+    assert run(capsys, "audit", crowd, *QUICK, "--gold", gold, "--out", out, "-q")[0] == 0
+    assert summary_of(out)["stands_on"] == (
+        f"Annotators were measured against {len(wanted) - 2} known truths."
+    )
+
+
+def test_a_trusted_annotator_is_an_anchor(crowd, tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ("audit", crowd, *QUICK, "--reference", 3, "--out", out, "--quiet")
+    code, printed, _ = run(capsys, *arguments)
+    assert code == 0
+    assert "truths, some by 3" in printed.splitlines()[0]
+    found = {str(row["annotator"]): row["verdict"] for row in summary_of(out)["annotators"]}
+    assert found["3"] == "keep"
+    assert "differs from the crowd" not in found.values()
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        ("item,truth\n1,no\n", ("--trust-crowd",), "--trust-crowd takes the crowd to be right"),
+        ("page,truth\n1,no\n", (), "--gold: the column item names no column"),
+        ("item,label\n1,no\n", (), "--gold: the column truth names no column"),
+        ("item,truth\n9,no\n", (), "--gold: the column item holds 1 name(s)"),
+        ("item,truth\n1,maybe\n", (), "none of the classes 'no', 'yes', e.g. 'maybe'"),
+        ("item,truth\n1,no\n1,yes\n", (), "item '1' has two true classes"),
+        ("item,truth\n1,\n2,\n", (), "--gold holds no truth"),
+        ("item,truth\n1,no\n", ("--reference", "eve"), "--reference eve is not among"),
+    ],
+)
+def test_what_cannot_be_stood_on_is_refused(content, arguments, message, labels, tmp_path, capsys):
+    gold = tmp_path / "gold.csv"
+    gold.write_text(content)
+    given = (*NAMED, *QUICK, "--gold", gold, *arguments, "--out", tmp_path / "out")
+    assert message in refused(capsys, tmp_path, "audit", labels, *given)
 
 
 # ---------------------------------------------------------------- reading

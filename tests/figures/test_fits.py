@@ -53,7 +53,7 @@ def judged(annotators: int, seed: int = 0) -> rt.Audit:
         "p_adversarial": p_below**2,
         "p_below": p_below,
         "verdict": np.array(
-            [list(VERDICTS)[::-1][min(4, 5 * row // annotators)] for row in range(annotators)],
+            [list(VERDICTS)[::-1][len(VERDICTS) * row // annotators] for row in range(annotators)],
             dtype=object,
         ),
     }
@@ -165,7 +165,7 @@ def test_competences_show_more_of_the_worst():
 
 
 def test_each_verdict_has_its_colour_and_marker():
-    figure = of(figures.competences(judged(10)))
+    figure = of(figures.competences(judged(12)))
     drawn = {
         (line.get_color(), line.get_marker())
         for line in figure.axes[0].lines

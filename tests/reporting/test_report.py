@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
 import raters as rt
 from raters.auditing.pairwise import pairwise
+from raters.auditing.settling import Settling
 from raters.errors import SettingError
 from raters.fitting.storage import to_json
 from raters.inference import Backend
@@ -117,11 +119,32 @@ def audited(request) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
 # ---------------------------------------------------------------- facts
 
 
+def test_the_first_screen_says_what_it_stands_on_and_what_would_change_it(of_labels):
+    model, result, _ = of_labels
+    audit = rt.audit(model, result)
+    wanted = Settling(2, 7, 1.5, pd.DataFrame({"item": np.arange(7)}))
+    report = rt.report(model, result, dataclasses.replace(audit, settling=wanted))
+    answer = report.facts["answer"]
+    assert answer["stands_on"] == audit.anchor.sentence
+    assert answer["would_change"] == (
+        "Finding out the truth of 7 questions drawn at random is expected to settle 1.5 of the 2"
+        " verdicts that are open: see “What to do next”."
+    )
+    first = report.html().partition('id="verdicts"')[0]
+    assert first.index(answer["stands_on"]) < first.index(answer["sentence"])
+    assert answer["would_change"] in first
+    assert str(report).splitlines()[0] == answer["stands_on"]
+    assert str(report).splitlines()[-1] == answer["would_change"]
+    few = wanted._replace(settled=0.5)
+    report = rt.report(model, result, dataclasses.replace(audit, settling=few))
+    assert "truth of all 7 questions where it is not known" in str(report)
+
+
 @pytest.mark.slow
 def test_the_facts_are_those_of_the_audit(audited):
     facts = rt.report(*audited).facts
     audit = audited[2]
-    assert facts["schema_version"] == 4
+    assert facts["schema_version"] == 5
     rows = {row["annotator"]: row for row in facts["annotators"]}
     assert len(rows) == 4
     for place, name in enumerate(audit.table["annotator"].values):
@@ -832,7 +855,7 @@ def test_six_hundred_annotators_are_all_there_ten_of_them_at_once():
         "review: 200 annotators",
         "keep: 200 annotators",
     ]
-    assert "The first 10 of 600 annotators: those who should go first" in first
+    assert "The first 10 of 600 annotators: those in question first" in first
     assert "the other 190" in short
     assert len(report.facts["agreement"]["annotators"]) == 30
     assert sorted(report.facts["agreement"]["verdicts"]) == ["drop"] * 20 + ["keep"] * 10

@@ -19,7 +19,7 @@ from raters.checking.discrepancies import (
     Layout,
     Measure,
 )
-from raters.models.comparisons import ContextualBTL, ExtendedBTL, MixtureBTL
+from raters.models.comparisons import ContextualBTL, ExtendedBTL, HierarchicalBTL, MixtureBTL
 from raters.program import Program
 
 # Triads that are looked at; of more, so many are drawn at random.
@@ -144,6 +144,7 @@ def _position(layout: Layout) -> Measure | str:
 
 _FEATURES = (ContextualBTL, "rt.ContextualBTL() has features of items, or of the two sides")
 _TYPES = (MixtureBTL, "rt.MixtureBTL() has types of annotators, each with its own rewards")
+_TASTES = (HierarchicalBTL, "rt.HierarchicalBTL() has rewards of each annotator's own")
 _COMPETENCE = (
     ExtendedBTL,
     'rt.ExtendedBTL(competence="signed") has a competence of each annotator',
@@ -154,7 +155,7 @@ MENDS: dict[tuple[str, bool], tuple[tuple[type, str], ...]] = {
     ("agreement", True): (_FEATURES, _TYPES),
     ("agreement", False): (_COMPETENCE, _TYPES),
     ("competence", True): (_COMPETENCE, _TYPES),
-    ("judge_items", True): (_COMPETENCE, _TYPES),
+    ("judge_items", True): (_TASTES, _COMPETENCE, _TYPES),
     ("intransitivity", True): (_FEATURES, _TYPES),
 }
 
