@@ -22,7 +22,7 @@ from raters.auditing.true_orders import SIZE, KnownOrders, draw_true_rewards
 
 # Column of the known value of each crowd, and its sign.
 CROWDS = {"country_population": ("true_rank", -1), "reading_level": ("grade_level", 1)}
-KNOWN, REPEATS, DRAWS, PAIRS = (0, 10, 30), 20, 400, 2000
+KNOWN, REPEATS, DRAWS, PAIRS, MOST = (0, 10, 30), 20, 400, 2000, 5000
 _SIZES = np.exp(np.linspace(np.log(0.05), np.log(5), 60))
 
 
@@ -50,6 +50,9 @@ def fitted(folder: Path, seed: int, quick: bool) -> Crowd:
     reward = result.posterior["reward"].values
     truth = value.reindex(list(data.items)).to_numpy(float)
     better, worse = np.nonzero(truth[:, None] > truth)
+    if len(better) > MOST:
+        some = np.random.default_rng(seed).choice(len(better), MOST, replace=False)
+        better, worse = better[some], worse[some]
     return Crowd(folder.name, data.items, reward.reshape(-1, len(truth)), better, worse)
 
 
