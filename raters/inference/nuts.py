@@ -10,13 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.infer
+from jaxtyping import Array, Int
 from numpyro.distributions.transforms import biject_to
 from numpyro.infer.util import unconstrain_fn
 
 from raters._validation import boolean, share, whole
 from raters.inference import mirror
-from raters.inference.base import NUMPYRO, Backend, Draws, last_draws, progress_bar
-from raters.model import Model, Values
+from raters.inference.base import NUMPYRO, Backend, Draws, last_draws, numpy_seeds, progress_bar
+from raters.model import Mirror, Model, Values
 from raters.program import Program, inside
 
 # Steps between two updates of the progress bar.
@@ -113,11 +114,15 @@ class NUTS(Backend):
             starts = _unconstrained(program, data, start, self.chains)
             states = _begin(self, model, data, jax.random.split(key, self.chains), starts)
             moves, blocks = mirror.images(model, program.data), []
+            own = np.random.default_rng(numpy_seeds(jax.random.fold_in(key, _MIRROR), 1)[0])
+            # What is compiled does not depend on the orders that these data suggest.
+            kinds = tuple((move.symmetry, move.broken) for move in moves)
             # A block is of warm-up or of draws, never of both.
             for begin, end in ((0, self.warmup), (self.warmup, total)):
                 for first in range(begin, end, _BLOCK):
                     steps = min(_BLOCK, end - first)
-                    states, draws = _advance(self, model, moves, data, states, steps)
+                    tried = tuple(move.tried(own, (self.chains, _BLOCK)) for move in moves)
+                    states, draws = _advance(self, model, kinds, data, states, tried, steps)
                     if begin == self.warmup:
                         blocks.append(
                             jax.tree.map(
@@ -154,9 +159,10 @@ def _begin(settings: NUTS, model: Model[Any], data: Any, keys: jax.Array, starts
 def _advance(
     settings: NUTS,
     model: Model[Any],
-    moves: tuple[mirror.Images, ...],
+    kinds: tuple[tuple[Mirror, bool], ...],
     data: Any,
     states: Any,
+    tried: tuple[Int[Array, "chain step true_class"], ...],
     steps: int,
 ) -> tuple[Any, tuple[Values, Values]]:
     """Run at most `_BLOCK` steps of each chain, one chain after the other.
@@ -170,7 +176,8 @@ def _advance(
         The states, and the draws and statistics of each step, shape (chain, `_BLOCK`, ...).
     """
 
-    def chain(state: Any) -> tuple[Any, tuple[Values, Values]]:
+    def chain(entry: tuple[Any, Any]) -> tuple[Any, tuple[Values, Values]]:
+        state, orders = entry
         kernel = _kernel(settings, model)
         # Sets the potential of the kernel, from the model and the data.
         kernel.init(state.rng_key, settings.warmup, state.z, (data,), {})
@@ -188,10 +195,11 @@ def _advance(
         def step(index: int, carry: tuple[Any, Any]) -> tuple[Any, Any]:
             state, fields = carry
             state = kernel.sample(state, (data,), {})
-            for place, move in enumerate(moves):
+            for place, (kind, order) in enumerate(zip(kinds, orders, strict=True)):
                 # Far from the numbers by which NUTS splits its key, whose stream stays as it is.
                 own = jax.random.fold_in(state.rng_key, _MIRROR + place)
-                state = _mirrored(kernel, model, move, data, state, constrained(state.z), own)
+                values = constrained(state.z)
+                state = _mirrored(kernel, model, kind, data, state, values, order[index], own)
             return state, jax.tree.map(
                 lambda field, value: field.at[index].set(value), fields, collect(state)
             )
@@ -205,29 +213,27 @@ def _advance(
         )
         return advanced
 
-    results: tuple[Any, tuple[Values, Values]] = jax.lax.map(chain, states)
+    results: tuple[Any, tuple[Values, Values]] = jax.lax.map(chain, (states, tried))
     return results
 
 
 def _mirrored(
     kernel: numpyro.infer.NUTS,
     model: Model[Any],
-    move: mirror.Images,
+    kind: tuple[Mirror, bool],
     data: Any,
     state: Any,
     values: Values,
+    order: Int[Array, " true_class"],
     key: jax.Array,
 ) -> Any:
     """Take a Metropolis step to a mirror image of the values, which are those of the state."""
-    uniform, which = jax.random.uniform(key), jax.random.fold_in(key, 1)
-    pair = jnp.asarray(move.pairs)[jax.random.randint(which, (), 0, len(move.pairs))]
+    symmetry, broken = kind
     values = {name: values[name] for name in state.z}
-    odds = mirror.log_odds(model, move, data, values, pair)
-    image = unconstrain_fn(
-        model.generate, (data,), {}, mirror.mirrored(move.symmetry, values, pair)
-    )
+    odds = mirror.log_odds(model, symmetry, broken, data, values, order)
+    image = unconstrain_fn(model.generate, (data,), {}, mirror.mirrored(symmetry, values, order))
     energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(image)
-    moves = jnp.log(uniform) < odds
+    moves = jnp.log(jax.random.uniform(key)) < odds
     z, z_grad, energy = jax.tree.map(
         partial(jnp.where, moves),
         (image, slope, energy),

@@ -138,7 +138,7 @@ def _check_mirrored(
             for name, site in program.sites.items()
         }
         values = {name: array.values for name, array in draws.items()}
-        for name, moved in mirrored(move.symmetry, values).items():
+        for name, moved in mirrored(move.symmetry, values, _reversal(move)).items():
             posterior[name] = draws[name].copy(data=np.asarray(moved))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -155,8 +155,14 @@ def _share_of_likelier(program: Program[Any], move: Images, result: xr.DataTree)
     """Share of the draws whose mirror image has the lower density."""
     draws, _ = draws_of(program, result)
     data = jax.tree.map(jnp.asarray, program.data)
-    odds = jax.lax.map(lambda values: log_odds(program.model, move, data, values), draws)
+    kind, order = (move.symmetry, move.broken), _reversal(move)
+    odds = jax.lax.map(lambda values: log_odds(program.model, *kind, data, values, order), draws)
     return float((np.asarray(odds) < 0).mean())
+
+
+def _reversal(move: Images) -> np.ndarray:
+    """The order of the classes that is the reverse of the declared one."""
+    return np.arange(len(move.orders[0]))[::-1]
 
 
 def _check_no_compilation(backend: Backend, model: Model[Any], data: Judgements, seed: int) -> None:

@@ -256,8 +256,11 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
             less = np.linspace(0.5, 0.9, values[factor].size)
             product = (values[common] + values[own]) / less[:, None]
             return moved | {factor: values[factor] * less, own: product - moved[common]}
-        case Sign() | Exchange():
+        case Sign():
             return mirrored(symmetry, values)
+        case Exchange(((site, axis), *_)):
+            # A shift, which from three classes on is not its own inverse.
+            return mirrored(symmetry, values, np.roll(np.arange(np.shape(values[site])[axis]), 1))
         case Permute(both):
             return values | {name: np.roll(values[name], 1, axis=-1) for name in both}
     raise AssertionError(

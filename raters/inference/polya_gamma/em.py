@@ -20,9 +20,11 @@ from raters.inference.base import Backend, Draws, centre, numpy_seeds, progress_
 from raters.inference.polya_gamma import augmentation, latent_classes, sweep, transfers
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
-from raters.model import Model, Permute, Values
+from raters.model import Exchange, Model, Permute, Values
 from raters.program import Program, likelihood_of, prior_of, scattered
 
+# Where so many units have no class of a higher probability, EM may be at a saddle point.
+_EVEN, _EVEN_UNITS = 0.6, 0.05
 # Sweeps of the Gibbs run that estimates the hyper-parameters; the first third is warm-up.
 _GIBBS_SWEEPS = 150
 
@@ -175,6 +177,7 @@ class PGEM(Backend):
                 climbs.append(self._climb(plan, data, values | hyper, bar))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
+            best = self._off_saddle(plan, data, best, seeds[-2].spawn(1)[0], bar)
             facts = self._report(climbs, best)
             draws, stats = laplace(
                 plan, data, best.values, self.draws, np.random.default_rng(seeds[-2])
@@ -238,6 +241,25 @@ class PGEM(Backend):
             if objective[-1] - before < self.tolerance:
                 return Climb(values, np.array(objective), True)
         return Climb(values, np.array(objective), False)
+
+    def _off_saddle(
+        self, plan: sweep.Plan, data: Any, climb: Climb, seed: np.random.SeedSequence, bar: tqdm
+    ) -> Climb:
+        """Climb on from near a point where votes are even, which EM does not leave by itself.
+
+        Of annotators whose labels are each other's image, a shift say, the votes take no side, and
+        the point between the modes has a gradient of 0.
+        """
+        if not any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries):
+            return climb
+        classes, _ = latent_classes.expected(plan.model, data, climb.values)
+        if np.mean(np.max(classes, axis=1) < _EVEN) < _EVEN_UNITS:
+            return climb
+        rng = np.random.default_rng(seed)
+        near = scattered(climb.values, plan.supports, rng, least=0.9)
+        near |= {name: climb.values[name] for name in plan.hyper}
+        again = self._climb(plan, data, near, bar)
+        return again if again.objective[-1] > climb.objective[-1] else climb
 
     def _report(self, climbs: list[Climb], best: Climb) -> dict[str, Any]:
         """Return facts about convergence, and warn when the best run has not converged."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Event
@@ -15,7 +16,8 @@ from tqdm.auto import tqdm
 from raters._validation import whole
 from raters.inference import mirror
 from raters.inference.base import Backend, Draws, last_draws, numpy_seeds, progress_bar
-from raters.inference.polya_gamma import augmentation, latent_classes, sweep, transfers
+from raters.inference.polya_gamma import augmentation, latent_classes, renamed, sweep, transfers
+from raters.inference.polya_gamma.latent_classes import Counts
 from raters.inference.polya_gamma.spreads import stretch
 from raters.model import Values
 from raters.program import Program, scattered
@@ -183,14 +185,26 @@ def gibbs_step(
     own: np.random.Generator,
 ) -> Values:
     """Run one sweep and one step to the mirror image, whose random numbers are its `own`."""
-    values = gibbs_sweep(plan, row, data, values, rng)
-    return mirror.step(plan.model, moves, row, data, values, own)
+    within = tuple(move for move in moves if renamed.is_collapsed(plan, move))
+
+    def rename(values: Values, classes: Any) -> tuple[Values, Any, dict[str, Counts]]:
+        return renamed.step(plan, within, row, data, values, classes, own)
+
+    values = gibbs_sweep(plan, row, data, values, rng, rename)
+    after = tuple(move for move in moves if move not in within)
+    return mirror.step(plan.model, after, row, data, values, own)
 
 
 def gibbs_sweep(
-    plan: sweep.Plan, row: Any, data: Any, values: Values, rng: np.random.Generator
+    plan: sweep.Plan,
+    row: Any,
+    data: Any,
+    values: Values,
+    rng: np.random.Generator,
+    rename: Callable[[Values, Any], tuple[Values, Any, dict[str, Counts]]] | None = None,
 ) -> Values:
-    """Run one sweep, which leaves the posterior invariant."""
+    """Run one sweep, which leaves the posterior invariant, and in it a step that may `rename` the
+    drawn classes."""
     omegas: dict[Any, np.ndarray] = {}
 
     def weights(
@@ -202,8 +216,13 @@ def gibbs_sweep(
         return omegas[which], kappa
 
     classes = latent_classes.drawn(plan.model, data, values, _key(rng)) if plan.classes else None
+    ready: dict[str, Counts] = {}
+    if rename is not None and plan.classes:
+        values, classes, ready = rename(values, classes)
     for block in plan.blocks:
-        conditional = sweep.block_conditional(
+        if block.kind != "counts":  # The priors of counted sites may depend on it.
+            ready = {}
+        conditional = ready.get(block.sites[0]) or sweep.block_conditional(
             plan, data, values, block, weights, classes, draws=True
         )
         values = block.put(values, conditional.draw(rng, block.current(values)))

@@ -84,7 +84,10 @@ def around_classes(
     )
     if counted:
         draws = _moved(plan, data, draws, counted, rng)
-    return draws, {"log_p": (log_p + log_prior)[None], "log_q": log_q[None]}
+    # Draws around no maximum may have infinite densities of both signs: `importance` says so.
+    with np.errstate(invalid="ignore"):
+        log_p = log_p + log_prior
+    return draws, {"log_p": log_p[None], "log_q": log_q[None]}
 
 
 def _unconstrained(

@@ -169,6 +169,18 @@ def parameters(
     return conditional
 
 
+def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> Parameters:
+    """Return the parameters of the Dirichlet or Beta prior of a site, in its shape; may be
+    compiled."""
+    fn = _prior(model, data, values, site)
+    parts = (
+        (fn.concentration,)
+        if isinstance(fn, dist.Dirichlet)
+        else (fn.concentration1, fn.concentration0)
+    )
+    return tuple(jnp.broadcast_to(part, jnp.shape(values[site])) for part in parts)
+
+
 @singledispatch
 def sampled(fn: dist.Distribution, parameters: Parameters, key: jax.Array) -> jax.Array:
     """Draw from a site's full conditional, whose prior is `fn`; may be compiled."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import combinations
 from typing import Any
 
 import jax.numpy as jnp
@@ -19,7 +17,8 @@ from raters._validation import plain_positive
 from raters.distributions import GroupedMixture
 from raters.errors import Reason
 from raters.judgements.labels import Labels
-from raters.model import OPEN_MIRROR, Values, probability_of_mirror
+from raters.model import Values, probability_of_mirror
+from raters.models.labels._names import open_names, shares_of_names
 
 # Cited by more than one model.
 COMPARED = r"""
@@ -237,36 +236,14 @@ CHANCE = (
 )
 
 
-def open_names(
-    signed: Mapping[tuple[int, int], Float[np.ndarray, "chain draw annotator"]], data: Labels
-) -> tuple[str, ...]:
-    """Warn where labels leave open which of two classes is which.
-
-    `signed` has, for each pair of classes, draws that change sign when the two change places.
-    """
-    shares = {pair: probability_of_mirror(draws) for pair, draws in signed.items()}
-    first = max(shares, key=lambda pair: shares[pair], default=(0, 0))
-    if shares.get(first, 0.0) < OPEN_MIRROR:
-        return ()
-    one, other = (data.classes[place] for place in first)
-    more = sum(share >= OPEN_MIRROR for share in shares.values()) - 1
-    further = f", and {more} further pair(s) of classes less probably" if more else ""
-    return (
-        (
-            f"the labels leave open which of the classes {one!r} and {other!r} is which: by this"
-            f" model and its prior they have changed places with probability {shares[first]:.2f}"
-            f"{further}, and adversaries are then experts; true classes of some items, by"
-            " labels.with_truth(...), would decide it"
-        ),
-    )
-
-
 def two_open_names(
     signed: Float[np.ndarray, "chain draw annotator"], data: Labels
 ) -> tuple[str, ...]:
     """Warn where labels leave open which of two classes is which; of more, draws with one number
     for each annotator say nothing."""
-    return open_names({(0, 1): signed}, data) if data.num_classes == 2 else ()
+    if data.num_classes != 2:
+        return ()
+    return open_names({(1, 0): probability_of_mirror(signed)}, data)
 
 
 def worse_than_chance(draws: Values, data: Labels) -> tuple[str, ...]:
@@ -287,22 +264,15 @@ def switched(
     two classes may have changed places."""
     confusion = np.asarray(draws["confusion"])
     each = confusion[:, :, None] if confusion.ndim == 4 else confusion
-    mean = each.mean((0, 1, 2))
-    # Classes that have changed places in some draws are confused on average.
-    confused = mean + mean.T >= OPEN_MIRROR * np.add.outer(np.diag(mean), np.diag(mean))
-    signed = {
-        (k, m): each[..., k, k] + each[..., m, m] - each[..., k, m] - each[..., m, k]
-        for k, m in combinations(range(data.num_classes), 2)
-        if confused[k, m]
-    }
-    if said := open_names(signed, data):
+    prevalence = draws.get("prevalence")
+    if said := open_names(shares_of_names(each, prevalence, data), data):
         return said
     crowd = confusion.mean(1) if confusion.ndim == 4 else _crowd_mean(confusion, data)
     assert responsibility is not None  # These models sum the classes out.
-    prevalence = responsibility.mean(0)
+    frequency = responsibility.mean(0)
     anchored = set() if data.truth is None else set(np.asarray(data.truth).tolist())
     for chain, matrix in enumerate(crowd):
-        weighed = matrix * prevalence[:, None]
+        weighed = matrix * frequency[:, None]
         if not np.isfinite(weighed).all():  # Diagnostics of convergence say so.
             continue
         rows, columns = linear_sum_assignment(-weighed)

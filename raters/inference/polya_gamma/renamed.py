@@ -1,0 +1,246 @@
+"""Step of Gibbs to other names of the classes, with the probabilities that are counted integrated
+out."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.special import gammaln
+
+from raters.inference import mirror
+from raters.inference.polya_gamma import latent_classes, sweep
+from raters.inference.polya_gamma.latent_classes import Counts, Parameters
+from raters.model import Exchange, Mirror, Model, Values
+from raters.program import Program, log_prior
+
+# Row sums of concentrations that differ by less are equal but for rounding.
+_ROUNDING = 1e-9
+
+
+def is_collapsed(plan: sweep.Plan, move: mirror.Images) -> bool:
+    """Return whether classes can be drawn and then renamed: none may be known."""
+    return (
+        plan.classes and not plan.broken and isinstance(move.symmetry, Exchange) and not move.broken
+    )
+
+
+def counted_sites(program: Program[Any], data: Any, values: Values) -> tuple[str, ...] | None:
+    """Return the sites that are counted given classes; None where classes are not drawn, or a site
+    is broken off a stick, whose breaks no order of the classes keeps."""
+    if not program.latent:
+        return None
+    blocks = sweep.blocks_of(program, data, values)
+    sites = tuple(block.sites[0] for block in blocks if block.kind == "counts")
+    stick = any(latent_classes.is_broken(program.model, data, values, site) for site in sites)
+    return None if stick else sites
+
+
+def step(
+    plan: sweep.Plan,
+    moves: tuple[mirror.Images, ...],
+    row: Any,
+    data: Any,
+    values: Values,
+    classes: Float[Array, "unit class"],
+    rng: np.random.Generator,
+) -> tuple[Values, Any, dict[str, Counts]]:
+    r"""Rename the drawn classes z by a Metropolis step, which leaves the posterior invariant.
+
+    With the counted probabilities θ (prevalence, confusion matrices) integrated out, and φ for the
+    other sites, the odds of the image are
+
+    .. math:: \frac{p(g\phi, gz \mid y)}{p(\phi, z \mid y)}, \qquad
+        p(\phi, z, y) = \frac{p(\theta, \phi) \, p(y, z \mid \theta, \phi)}
+        {p(\theta \mid \phi, z, y)},
+
+    at any θ: here that where all probabilities are equal, which is its own image, so that the
+    likelihood drops out. The ratio of priors at a drawn θ, which `raters.inference.mirror.step`
+    uses, also hangs on the smallest of its entries, and is hardly ever accepted where there are
+    many.
+
+    Parameters
+    ----------
+    plan : Plan
+    moves : tuple of Images
+        For which `is_collapsed`.
+    row, data : Judgements
+    values : dict of str to array
+    classes : array, shape (unit, class)
+        Drawn classes as one-hot rows.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    tuple
+        Values, classes, and the conditionals of the counted sites given both. After a step, θ is
+        drawn from these.
+    """
+    counted = tuple(block for block in plan.blocks if block.kind == "counts")
+    sites = tuple(block.sites[0] for block in counted)
+    found: dict[str, Parameters] = {}
+    for move in moves:
+        if not found:
+            found = {
+                site: latent_classes.parameters(plan.model, data, values, classes, site)
+                for site in sites
+            }
+        order = move.tried(rng)
+        change = _change(plan.model, move.symmetry, sites, row, values, order)
+        one = {site: tuple(np.asarray(part)[None] for part in each) for site, each in found.items()}
+        renamed, log_odds = exchanged(
+            move.symmetry, one, jax.tree.map(lambda part: np.asarray(part)[None], change), order
+        )
+        if np.log(rng.random()) < log_odds[0]:
+            classes = jnp.asarray(np.asarray(classes).take(order, axis=1))
+            values = mirror.mirrored(move.symmetry, jax.tree.map(np.asarray, values), order)
+            found = {site: tuple(part[0] for part in each) for site, each in renamed.items()}
+            for block in counted:
+                conditional = Counts(found[block.sites[0]])
+                values = block.put(values, conditional.draw(rng, block.current(values)))
+    conditionals = {site: Counts(each, site in plan.in_logs) for site, each in found.items()}
+    return values, classes, conditionals
+
+
+class Change(NamedTuple):
+    """Change of the prior from points to their images.
+
+    Attributes
+    ----------
+    log_odds : array, shape (draw,)
+        Of the priors where all counted probabilities are equal.
+    before, after : dict of str to tuple of array
+        Parameters of the priors of the counted sites.
+    """
+
+    log_odds: Array
+    before: dict[str, Parameters]
+    after: dict[str, Parameters]
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _change(
+    model: Model[Any],
+    symmetry: Mirror,
+    sites: tuple[str, ...],
+    row: Any,
+    values: Values,
+    order: Array,
+) -> Change:
+    """Return the change from a point to its image."""
+    image = mirror.mirrored(symmetry, values, order)
+    before, after = (
+        {site: latent_classes.concentrations(model, row, point, site) for site in sites}
+        for point in (values, image)
+    )
+    # Without other sites both are the same, which is not worth a compiled density.
+    if set(sites) == set(values):
+        return Change(jnp.zeros(()), before, after)
+    equal = {
+        site: jnp.full_like(
+            values[site], 0.5 if len(before[site]) == 2 else 1 / np.shape(values[site])[-1]
+        )
+        for site in sites
+    }
+    odds = log_prior(model, row, image | equal) - log_prior(model, row, values | equal)
+    return Change(odds, before, after)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def changes(
+    model: Model[Any],
+    symmetry: Mirror,
+    sites: tuple[str, ...],
+    row: Any,
+    draws: Values,
+    order: Array,
+) -> Change:
+    """Return the change from each draw to its image."""
+    found: Change = jax.lax.map(
+        lambda values: _change(model, symmetry, sites, row, values, order), draws
+    )
+    return found
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def counted(
+    model: Model[Any], sites: tuple[str, ...], data: Any, draws: Values, keys: Array
+) -> dict[str, Parameters]:
+    """Draw the classes under each draw, and return the parameters of the conditionals of the
+    counted sites."""
+
+    def of_one(entry: tuple[Values, Array]) -> dict[str, Parameters]:
+        values, key = entry
+        classes = latent_classes.drawn(model, data, values, key)
+        return {
+            site: latent_classes.parameters(model, data, values, classes, site) for site in sites
+        }
+
+    found: dict[str, Parameters] = jax.lax.map(of_one, (draws, keys))
+    return found
+
+
+def exchanged(
+    symmetry: Mirror, conditionals: dict[str, Parameters], change: Change, order: np.ndarray
+) -> tuple[dict[str, Parameters], Float[np.ndarray, " draw"]]:
+    """Conditionals of the counted sites of the images, and the log odds of these.
+
+    Parameters
+    ----------
+    symmetry : Exchange
+    conditionals : dict of str to tuple of array, shape (draw, ...)
+    change : Change
+    order : int array, shape (class,)
+
+    Returns
+    -------
+    tuple
+    """
+    assert isinstance(symmetry, Exchange)
+    found, log_odds = {}, np.array(change.log_odds, np.float64)
+    for site, conditional in conditionals.items():
+        parts = [
+            [np.asarray(part) for part in each]
+            for each in (conditional, change.before[site], change.after[site])
+        ]
+        for name, axis in symmetry.sites:
+            if name == site:
+                parts[:2] = [[part.take(order, axis=axis) for part in each] for each in parts[:2]]
+        if site in symmetry.complemented:  # Right and wrong change places.
+            parts[:2] = [each[::-1] for each in parts[:2]]
+        found[site], more = _with_prior(*parts)
+        log_odds -= more
+    return found, log_odds
+
+
+def _with_prior(
+    conditional: list[np.ndarray], prior: list[np.ndarray], other: list[np.ndarray]
+) -> tuple[Parameters, Float[np.ndarray, " draw"]]:
+    """Put another prior's concentrations in the place of those of the prior, in the parameters of
+    a conditional.
+
+    Returns
+    -------
+    tuple
+        The parameters, and the change of the conditional's log density where all probabilities are
+        equal.
+    """
+    before, old, new = (
+        part[0] if len(part) == 1 else np.stack(part, -1) for part in (conditional, prior, other)
+    )
+    number, by = len(before), new - old
+    after = before + by
+    # Most entries stay as they are.
+    entries, rows = np.nonzero(by), np.nonzero(np.abs(by.sum(-1)) > _ROUNDING)
+    change = -np.log(after.shape[-1]) * by.reshape(number, -1).sum(1)
+    for places, sign, parts in (
+        (entries, -1.0, (after, before)),
+        (rows, 1.0, (after.sum(-1), before.sum(-1))),
+    ):
+        gain = gammaln(parts[0][places]) - gammaln(parts[1][places])
+        change += sign * np.bincount(places[0], gain, number)
+    return (after,) if len(conditional) == 1 else (after[..., 0], after[..., 1]), change

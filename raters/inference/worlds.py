@@ -1,0 +1,223 @@
+"""Shares of mirrored worlds among the draws of an approximation around one mode."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from scipy.special import logsumexp
+
+from raters.inference import mirror
+from raters.inference.base import Draws
+from raters.inference.mirror import Images
+from raters.inference.polya_gamma import renamed
+from raters.inference.polya_gamma.latent_classes import Counts
+from raters.model import Exchange, Model, Values
+from raters.program import Program
+from raters.program.densities import log_joint, log_prior
+
+# Draws at a time. The first of them look at all images; those below these log odds are left out.
+_PIECE, _HOPELESS = 20, -25.0
+
+
+def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Draws:
+    r"""Draws from an approximation around one mode, with each mirrored mode in its share.
+
+    With :math:`q` for the approximation of the mode A, the odds of the mode gA are
+
+    .. math:: Z_g = \frac{\int_{gA} p(\theta \mid y)}{\int_A p(\theta \mid y)}
+        = \operatorname{E}_{\theta \sim q}\left[\frac{p(g\theta)}{p(\theta)}\right].
+
+    Each draw stays with probability :math:`1 / (1 + \sum_g Z_g)`; otherwise, the image of a draw
+    taken with weights in proportion to that ratio takes its place. Where latent classes have the
+    image, the ratio is that of `raters.inference.polya_gamma.renamed`, without the probabilities
+    that are counted, on the smallest of which it would hang. A single draw, which is the mode, and
+    draws that are not finite stay as they are, and so does the mode.
+
+    Parameters
+    ----------
+    program : Program
+    draws : Draws
+        Of one chain.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Draws
+    """
+    for move in mirror.images(program.model, program.data):
+        flat = {
+            name: np.asarray(value).reshape(-1, *np.shape(value)[2:])
+            for name, value in draws.values.items()
+        }
+        number = len(next(iter(flat.values())))
+        if number < 2 or not all(np.isfinite(value).all() for value in flat.values()):
+            return draws
+        sites = None
+        if isinstance(move.symmetry, Exchange) and not move.broken:
+            first = {name: value[0] for name, value in flat.items()}
+            sites = renamed.counted_sites(program, program.data, first)
+        if sites is None:
+            draws = _with_images(_Mirrored(program, move, flat), move, draws, flat, rng)
+        else:
+            with jax.enable_x64(True):
+                own = _Renamed(program, move, sites, flat, rng)
+                draws = _with_images(own, move, draws, flat, rng)
+    return draws
+
+
+class _Worlds(Protocol):
+    """Images of draws."""
+
+    def log_ratios(
+        self, places: Int[np.ndarray, " some"], orders: list[np.ndarray]
+    ) -> Float[np.ndarray, "order some"]:
+        """Log ratio of each image of these draws to the draw."""
+
+    def images(self, places: Int[np.ndarray, " some"], order: np.ndarray) -> Values:
+        """Images of these draws."""
+
+
+def _with_images(
+    worlds: _Worlds, move: Images, draws: Draws, flat: Values, rng: np.random.Generator
+) -> Draws:
+    """Draws with the mirrored modes under one symmetry in their shares."""
+    number = len(next(iter(flat.values())))
+    orders = [np.array(order, int) for order in move.orders]
+    likely = worlds.log_ratios(np.arange(min(number, _PIECE)), orders).max(1)
+    orders = [order for order, most in zip(orders, likely, strict=True) if most > _HOPELESS]
+    if not orders:
+        return draws
+    log_ratio = worlds.log_ratios(np.arange(number), orders)
+    log_odds = np.append(0.0, logsumexp(log_ratio, axis=1) - np.log(number))
+    log_total = float(logsumexp(log_odds))
+    world = rng.choice(len(log_odds), number, p=np.exp(log_odds - log_total))
+    if not world.any():
+        return draws
+    source, own = np.arange(number), np.zeros(number)
+    mixed = {name: value.copy() for name, value in flat.items()}
+    for place in np.unique(world[world > 0]):
+        here, ratio = np.flatnonzero(world == place), log_ratio[place - 1]
+        source[here] = rng.choice(number, len(here), p=np.exp(ratio - logsumexp(ratio)))
+        own[here] = ratio[source[here]]
+        for name, value in worlds.images(source[here], orders[place - 1]).items():
+            mixed[name][here] = value
+    values = {name: value.reshape(draws.values[name].shape) for name, value in mixed.items()}
+    return draws._replace(values=values, stats=_densities(draws.stats, source, own, log_total))
+
+
+def _densities(
+    stats: dict[str, Any],
+    source: Int[np.ndarray, " draw"],
+    own: Float[np.ndarray, " draw"],
+    log_total: float,
+) -> dict[str, Any]:
+    """Log densities of the draws under the posterior and under the mixture of all modes.
+
+    `own` is the log density of each draw less that of its source, of which it is the image.
+    """
+    if "log_q" not in stats:
+        return stats
+    shape = np.shape(stats["log_q"])
+    log_p, log_q = (np.asarray(stats[name]).ravel()[source] + own for name in ("log_p", "log_q"))
+    return stats | {"log_p": log_p.reshape(shape), "log_q": (log_q - log_total).reshape(shape)}
+
+
+class _Mirrored:
+    """Images of points, weighed by the density of the points."""
+
+    def __init__(self, program: Program[Any], move: Images, draws: Values) -> None:
+        part = program.data if move.broken else program.data.first_unit()
+        self.model, self.move, self.draws = program.model, move, draws
+        self.data = jax.tree.map(jnp.asarray, part)
+
+    def log_ratios(
+        self, places: Int[np.ndarray, " some"], orders: list[np.ndarray]
+    ) -> Float[np.ndarray, "order some"]:
+        draws = {name: value[places] for name, value in self.draws.items()}
+        here = self._log_density(draws)
+        there = [
+            self._log_density(mirror.mirrored(self.move.symmetry, draws, order)) for order in orders
+        ]
+        # A probability that is rounded to 0 or 1 has an image without density, or none itself.
+        with np.errstate(invalid="ignore"):
+            ratios = np.array(there) - here
+        return np.where(np.isfinite(ratios), ratios, -np.inf)
+
+    def images(self, places: Int[np.ndarray, " some"], order: np.ndarray) -> Values:
+        draws = {name: value[places] for name, value in self.draws.items()}
+        return mirror.mirrored(self.move.symmetry, draws, order)
+
+    def _log_density(self, draws: Values) -> Float[np.ndarray, " draw"]:
+        each = _log_density_of_draws(self.model, self.move.broken, self.data, draws)
+        return np.asarray(each, np.float64)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _log_density_of_draws(
+    model: Model[Any], broken: bool, data: Any, draws: Values
+) -> Float[Array, " draw"]:
+    density = log_joint if broken else log_prior
+    each: Array = jax.lax.map(lambda values: density(model, data, values), draws)
+    return each
+
+
+class _Renamed:
+    """Images of drawn classes, with the counted probabilities drawn anew."""
+
+    def __init__(
+        self,
+        program: Program[Any],
+        move: Images,
+        sites: tuple[str, ...],
+        draws: Values,
+        rng: np.random.Generator,
+    ) -> None:
+        self.model, self.symmetry, self.draws = program.model, move.symmetry, draws
+        self.data, self.rng = jax.tree.map(jnp.asarray, program.data), rng
+        self.row = self.data.take(slice(0, 1))
+        self.sites = sites
+        key = jax.random.key(rng.integers(2**32, dtype=np.uint64))
+        self.keys = jax.random.split(key, len(next(iter(draws.values()))))
+
+    def log_ratios(
+        self, places: Int[np.ndarray, " some"], orders: list[np.ndarray]
+    ) -> Float[np.ndarray, "order some"]:
+        ratios = np.empty((len(orders), len(places)))
+        for begin in range(0, len(places), _PIECE):
+            piece = slice(begin, begin + _PIECE)
+            draws, counted = self._counted(places[piece])
+            for ratio, order in zip(ratios, orders, strict=True):
+                log_odds = self._exchanged(draws, counted, order)[1]
+                ratio[piece] = log_odds[: len(places[piece])]
+        return np.where(np.isfinite(ratios), ratios, -np.inf)
+
+    def images(self, places: Int[np.ndarray, " some"], order: np.ndarray) -> Values:
+        parts = []
+        for begin in range(0, len(places), _PIECE):
+            draws, counted = self._counted(places[begin : begin + _PIECE])
+            image = mirror.mirrored(self.symmetry, draws, order)
+            for site, parameters in self._exchanged(draws, counted, order)[0].items():
+                drawn = Counts(parameters).draw(self.rng, image[site])
+                image[site] = drawn.reshape(image[site].shape)
+            parts.append(image)
+        return {
+            name: np.concatenate([part[name] for part in parts])[: len(places)]
+            for name in self.draws
+        }
+
+    def _counted(self, places: Int[np.ndarray, " some"]) -> tuple[Values, Any]:
+        """These draws, the last one repeated so that all pieces have one size, and parameters of
+        the conditionals of the counted sites, given classes that are the same each time."""
+        places = np.pad(places, (0, _PIECE - len(places)), mode="edge")
+        draws = {name: np.asarray(value[places], np.float64) for name, value in self.draws.items()}
+        counted = renamed.counted(self.model, self.sites, self.data, draws, self.keys[places])
+        return draws, jax.tree.map(np.asarray, counted)
+
+    def _exchanged(self, draws: Values, counted: Any, order: np.ndarray) -> tuple[Any, np.ndarray]:
+        change = renamed.changes(self.model, self.symmetry, self.sites, self.row, draws, order)
+        return renamed.exchanged(self.symmetry, counted, change, order)

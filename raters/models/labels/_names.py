@@ -1,0 +1,143 @@
+"""Worlds of draws that differ in the names of the classes, and their words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
+
+from raters.judgements.labels import Labels
+from raters.model import OPEN_MIRROR
+
+# Class k of a world is class order[k] of the most probable one.
+Order = tuple[int, ...]
+
+# Draws that are looked at; gain of log-likelihood for each class from which another name counts,
+# since those of classes with hardly an item may be any; least probability of a world that is
+# counted.
+_MOST_DRAWS, _LEAST_GAIN, _LEAST_SHARE = 1000, 1.5, 0.01
+# Classes that a sentence names.
+_MOST_NAMES = 6
+
+
+def shares_of_names(
+    confusion: Float[np.ndarray, "chain draw annotator true_class label"],
+    prevalence: ArrayLike | None,
+    data: Labels,
+) -> dict[Order, float]:
+    """Return the share of the draws in each world other than the most probable one.
+
+    A draw has the names under which the labels that it expects are most probable under the mean of
+    all draws, each with its own names (Stephens 2000, J. R. Stat. Soc. B 62, 795–809).
+
+    Parameters
+    ----------
+    confusion : array, shape (chain, draw, annotator, true class, label)
+        Of one annotator where all have the same.
+    prevalence : array, shape (chain, draw, true class), or None
+        By default all classes count alike.
+    data : Labels
+
+    Returns
+    -------
+    dict of order to float
+    """
+    number = data.num_classes
+    draws = confusion.reshape(-1, *confusion.shape[2:])
+    step = max(1, -(-len(draws) // _MOST_DRAWS))
+    draws = draws[::step]
+    if not len(draws) or not np.isfinite(draws).all():
+        return {}
+    labels = data.judgements_by("annotator") if draws.shape[1] > 1 else [data.num_labels]
+    shares = (
+        np.full((len(draws), number), 1 / number)
+        if prevalence is None
+        else np.reshape(prevalence, (-1, number))[::step]
+    )
+    expected = draws * np.reshape(labels, (-1, 1, 1)) * shares[:, None, :, None]
+    reference = draws[0]
+    for _ in range(2):
+        orders = _orders(expected, reference)
+        reference = np.mean(
+            [draw[:, np.argsort(order)] for draw, order in zip(draws, orders, strict=True)], axis=0
+        )
+    usual = Counter(map(tuple, _orders(expected, reference).tolist())).most_common(1)[0][0]
+    orders = _orders(expected, reference[:, usual])
+    found = Counter(map(tuple, orders.tolist()))
+    del found[tuple(range(number))]
+    return {order: count / len(draws) for order, count in found.most_common()}
+
+
+def _orders(
+    expected: Float[np.ndarray, "draw annotator true_class label"],
+    reference: Float[np.ndarray, "annotator true_class label"],
+) -> Int[np.ndarray, "draw true_class"]:
+    """Return the class of the reference that fits each class of each draw."""
+    log_probability = np.log(np.maximum(reference, 1e-3))
+    fit = np.einsum("dakl,aml->dkm", expected, log_probability, optimize=True)
+    fit += _LEAST_GAIN * np.eye(reference.shape[1])
+    return np.array([linear_sum_assignment(table, maximize=True)[1] for table in fit])
+
+
+def open_names(shares: Mapping[Order, float], data: Labels) -> tuple[str, ...]:
+    """Warn where labels leave open which class is which.
+
+    Parameters
+    ----------
+    shares : mapping of order to float
+        Probability of each world but the most probable one.
+    data : Labels
+
+    Returns
+    -------
+    tuple of str
+    """
+    total = sum(shares.values())
+    if total < OPEN_MIRROR:
+        return ()
+    first = max(shares, key=lambda order: shares[order])
+    moved = [place for place, other in enumerate(first) if place != other]
+    more = sum(share >= _LEAST_SHARE for share in shares.values()) - 1
+    further = f", and in {more} further way(s); in all with {total:.2f}" if more else ""
+    return (
+        (
+            f"the labels leave open which of the classes {_listed(moved, data)} is which: by this"
+            f" model and its prior {_in_words(first, data)}, with probability {shares[first]:.2f}"
+            f"{further}, and adversaries are then experts; true classes of a few items, by"
+            " labels.with_truth(...), would decide it"
+        ),
+    )
+
+
+def _listed(places: list[int], data: Labels) -> str:
+    """Return names of classes, the last one after "and"."""
+    names = [repr(data.classes[place]) for place in places[:_MOST_NAMES]]
+    rest = len(places) - len(names)
+    *most, last = [*names, f"{rest} more"] if rest else names
+    return f"{', '.join(most)} and {last}"
+
+
+def _in_words(order: Order, data: Labels) -> str:
+    """Return what has happened to the names of the classes."""
+    number = len(order)
+    moved = [place for place, other in enumerate(order) if place != other]
+    if number > 2 and order == tuple(reversed(range(number))):
+        pairs = [f"{data.classes[k]}↔{data.classes[number - 1 - k]}" for k in range(number // 2)]
+        return f"the scale is reversed ({_short(pairs)})"
+    if len(moved) == 2:
+        return "they have changed places"
+    arrows = _short([f"{data.classes[place]}→{data.classes[order[place]]}" for place in moved])
+    by = order[0]
+    if by and order == tuple((place + by) % number for place in range(number)):
+        by = by if by <= number // 2 else by - number
+        return f"they are shifted by {by} ({arrows})"
+    return f"they have changed names ({arrows})"
+
+
+def _short(parts: list[str]) -> str:
+    """Return the first parts of a list."""
+    return ", ".join(parts[:_MOST_NAMES]) + (", …" if len(parts) > _MOST_NAMES else "")
