@@ -368,7 +368,8 @@ def audit(
     calibration = _calibrated(program, result, gold, reference, level, seed)
     if calibration is None:
         who = plural(data.judge).replace("_", " ")
-        anchor = Anchor(known_truths(data), crowd=isinstance(reference, str), judges=who)
+        of_crowd, of_model = isinstance(reference, str), kind.calibrate is None
+        anchor = Anchor(known_truths(data), crowd=of_crowd, model=of_model, judges=who)
         quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
     else:
         anchor, quantities = calibration.anchor, calibration.quantities(limits)

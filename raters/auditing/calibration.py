@@ -40,6 +40,9 @@ class Anchor:
         True if an earlier record of annotators is known.
     crowd : bool
         True if the crowd is taken to be right.
+    model : bool
+        True for a kind of judgement without a calibration: what its model judges by may be
+        agreement or truth.
     judges : str
         Word for those who judge.
     """
@@ -48,12 +51,13 @@ class Anchor:
     trusted: tuple[Any, ...] = ()
     recorded: bool = False
     crowd: bool = False
+    model: bool = False
     judges: str = "annotators"
 
     @property
     def is_missing(self) -> bool:
         """True if nothing but the agreement of the crowd tells who is right."""
-        return not (self.known or self.recorded or self.crowd)
+        return not (self.known or self.recorded or self.crowd or self.model)
 
     @property
     def sentence(self) -> str:
@@ -69,6 +73,8 @@ class Anchor:
                 f"The crowd was taken to be right: {self.judges} were measured against what all"
                 " answers together say, and mistakes that the crowd makes together count as truth."
             )
+        if self.model and not self.known:
+            return f"{who} were judged by what their model says, and by nothing beside it."
         parts = [f"{self.known:,} known truth{'s' * (self.known != 1)}"] if self.known else []
         if self.trusted:
             parts[-1:] = [f"{self.known:,} truths, some by {shorten(self.trusted)}"]

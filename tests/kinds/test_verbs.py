@@ -366,3 +366,11 @@ def test_a_campaign_on_the_command_line(case, file, capsys, monkeypatch):
     assert pd.read_csv(table)["count"].sum() >= case.data.num_judgements
     code, printed, _ = run(capsys, "campaign", "status", journal, *kind, "--quick")
     assert (code, "2 questions" in printed) == (0, True)
+
+
+def test_an_audit_of_a_kind_without_a_calibration_rests_on_its_model(case, model, result):
+    audit = rt.audit(model, result, threshold=100.0)
+    assert audit.flagged
+    assert "judged by what their model says" in str(audit)
+    with pytest.raises(SettingError, match="no calibration"):
+        rt.audit(model, result, {"a": 1})
