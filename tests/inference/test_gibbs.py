@@ -14,7 +14,7 @@ def test_an_interrupt_while_chains_are_started_stops_those_that_run(tiny, monkey
     sweeps = []
     submit = ThreadPoolExecutor.submit
 
-    def counted(plan, row, data, values, rng):
+    def counted(plan, row, data, values, *_):
         sweeps.append(1)
         return values
 

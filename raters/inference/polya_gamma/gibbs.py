@@ -190,7 +190,7 @@ def gibbs_step(
     def rename(values: Values, classes: Any) -> tuple[Values, Any, dict[str, Counts]]:
         return renamed.step(plan, within, row, data, values, classes, own)
 
-    values = gibbs_sweep(plan, row, data, values, rng, rename)
+    values = gibbs_sweep(plan, row, data, values, rng, rename if within else None)
     after = tuple(move for move in moves if move not in within)
     return mirror.step(plan.model, after, row, data, values, own)
 
