@@ -14,6 +14,8 @@ from raters.judgements.base import Judgements
 
 # Numbers of known truths that are looked at, and draws of each annotator that are read.
 _NUMBERS, _DRAWS = (10, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000), 200
+# Of more judges than this a random sample stands for all.
+_JUDGES = 60
 # Answers that an annotator has among the known ones are counted up to this.
 _MOST = 300
 
@@ -97,13 +99,15 @@ def settling(
     those = np.flatnonzero(is_open)
     every = np.unique(np.stack([judge[asked], about[asked]]), axis=1)
     answered = np.bincount(every[0], minlength=len(is_open))[those] / len(subjects)
-    step = max(1, len(accuracy) // _DRAWS)
-    draws = [(accuracy[::step, one], is_bad[::step, one]) for one in those]
+    step, rng = max(1, len(accuracy) // _DRAWS), np.random.default_rng(seed)
+    some = np.sort(rng.choice(len(those), min(len(those), _JUDGES), replace=False))
+    draws = [(accuracy[::step, one], is_bad[::step, one]) for one in those[some]]
 
     def settled_by(number: int) -> float:
-        counts = np.minimum(np.round(answered * number), _MOST).astype(int)
+        counts = np.minimum(np.round(answered[some] * number), _MOST).astype(int)
         pairs = zip(counts.tolist(), draws, strict=True)
-        return float(sum(_settled(count, *one, costs) for count, one in pairs))
+        shares = [_settled(count, *one, costs) for count, one in pairs]
+        return float(np.mean(shares)) * len(those)
 
     numbers = [number for number in _NUMBERS if number < len(subjects)] + [len(subjects)]
     number, settled = 0, 0.0
@@ -111,7 +115,7 @@ def settling(
         settled = settled_by(number)
         if settled > len(those) / 2:
             break
-    chosen = np.random.default_rng(seed).permutation(subjects)[:number]
+    chosen = rng.permutation(subjects)[:number]
     return Settling(len(those), number, settled, _questions(data, chosen))
 
 

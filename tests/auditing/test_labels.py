@@ -328,7 +328,7 @@ def test_items_of_a_class_are_averaged_where_difficulty_differs(difficult, monke
 def test_every_model_flags_the_planted(model, crowd, fit_quietly_module):
     """Spammers and adversaries have competence 0 and below, the competent about .6: at 48 labels
     each the two do not meet."""
-    result = fit_quietly_module(model, crowd.labels, rt.PGEM(draws=400))
+    result = fit_quietly_module(model, crowd.labels, rt.PGEM(draws=2000))
     audit = rt.audit(model, result, reference="crowd")
     kind = dict(enumerate(crowd.truth["kind"]))
     flagged = {kind[name] for name in audit.flagged}

@@ -165,7 +165,7 @@ def test_a_kind_of_the_user_is_fitted_and_audited(school, capsys):
     assert "Pupils, least trusted first" in printed
     assert "Next questions" in printed
     lines = printed.splitlines()
-    assert lines[0].startswith("Pupils were measured against the crowd alone")
+    assert lines[0].startswith("Pupils were judged by what their model says")
     assert "Tasks, as they come" in lines
     assert "There are 6 [i]tasks[/i]." in lines
     assert "[b]all[/b]" in printed
