@@ -18,7 +18,7 @@ import pandas as pd
 from _common import options, report, table
 from crowd_calibration import CROWDS
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit, logit, logsumexp
+from scipy.special import log_expit, logit, logsumexp
 
 import raters as rt
 from raters.auditing.annotator_accuracy import LEVEL, SLOPE, SPREAD
@@ -111,8 +111,7 @@ def main() -> None:
         f"Share of 90 % intervals that hold, mean over crowds: by the model {means[0]:.2f}, without"
         f" gold {means[1]:.2f} (lowest {numbers[1].min():.2f}), with {GOLD} gold items"
         f" {means[3]:.2f} (lowest {numbers[3].min():.2f}). Shipped: slope {SLOPE[0]} ± {SLOPE[1]},"
-        f" level ± {LEVEL}, spread at most about {SPREAD} (half-normal); an accuracy of"
-        f" {expit(2):.2f} one spread up is {expit(2 + SPREAD):.2f}."
+        f" level ± {LEVEL}, scale of the half-normal prior of the spread {SPREAD}, in log-odds."
     )
     parts = [table([*header, "slope", "spread"], rows), text]
     report("annotator_intervals", "Accuracies of annotators on public crowds", parts, given.quick)

@@ -18,7 +18,8 @@ from _common import options, report, table
 from scipy.stats import norm
 
 import raters as rt
-from raters.auditing.true_orders import SIZE, KnownOrders, draw_true_rewards
+from raters.auditing.known_orders import KnownOrders
+from raters.auditing.true_orders import SIZE, draw_true_rewards
 
 # Column of the known value of each crowd, and its sign.
 CROWDS = {"country_population": ("true_rank", -1), "reading_level": ("grade_level", 1)}

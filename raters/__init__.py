@@ -4,8 +4,9 @@ next."""
 from raters import acquisition, alignment, checking, datasets, errors, families, testing
 from raters.acquisition import Campaign, Candidates, Policy, suggest
 from raters.auditing.agreement import agreement
-from raters.auditing.audit import Audit, audit, drop
+from raters.auditing.audit import Audit, audit
 from raters.auditing.calibration import Anchor, Calibration, calibrate
+from raters.auditing.dropping import drop
 from raters.auditing.verdicts import Costs
 from raters.checking.predictive import Check, check
 from raters.fitting.describe import describe
@@ -17,7 +18,7 @@ from raters.fitting.scoring import log_likelihood
 from raters.fitting.simulate import simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
 from raters.judgements import Comparisons, Judgements, Labels
-from raters.kinds import AuditLimits, Kind, Quantities, Reader, Words, register
+from raters.kinds import AuditLimits, Kind, Quantities, Reader, Truths, Words, register
 from raters.model import Model
 from raters.models import (
     BTL,
@@ -75,6 +76,7 @@ __all__ = [
     "Raykar",
     "Reader",
     "Report",
+    "Truths",
     "Words",
     "Yan",
     "acquisition",

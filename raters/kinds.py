@@ -280,6 +280,45 @@ class Reader:
 
 
 @dataclass(frozen=True)
+class Truths:
+    """Known truths of one kind of judgement, and statements about the truth that allow for mistakes
+    that a crowd makes together.
+
+    Parameters
+    ----------
+    calibrate : callable
+        For `raters.calibrate` and audits: ``calibrate(program, result, gold, reference, level,
+        seed)`` gives a `raters.Calibration`.
+    number : callable
+        ``number(data, gold)``, how many truths are known by what a user gives as `gold`;
+        `raters.errors.DataError` for truths of other things than the data are about.
+    columns : tuple of str
+        Columns that a table of known truths may have.
+    answer : str
+        The one of them that holds the truth, to be filled in.
+    classes : callable, optional
+        For questions and rules to stop by: ``classes(program, draws, share, chances)`` gives
+        calibrated probabilities of the latent class of each unit under each draw, from the model's,
+        averaged over the draws with their shares. Without it they are the model's own.
+    """
+
+    calibrate: Callable[..., Calibration]
+    number: Callable[[Any, Any], int]
+    columns: tuple[str, ...]
+    answer: str
+    classes: Callable[..., np.ndarray] | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, calibrate=Callable, number=Callable, columns=tuple, classes=_MAYBE)
+        if self.answer not in self.columns:
+            raise SettingError(
+                parameter="answer",
+                value=self.answer,
+                expected=f"it must be one of the columns ({', '.join(map(str, self.columns))})",
+            )
+
+
+@dataclass(frozen=True)
 class Kind:
     """One kind of judgement, as data.
 
@@ -304,15 +343,9 @@ class Kind:
     quantities : callable, optional
         Quantities of an audit: ``quantities(program, result, limits)``. Without it every site that
         has one entry for each judge is a quantity, and the first of them is judged.
-    calibrate : callable, optional
-        Statements about the truth that allow for mistakes that a crowd makes together, for
-        `raters.calibrate` and audits: ``calibrate(program, result, gold, reference, level, seed)``
-        gives a `raters.Calibration`. Without it an audit states the model's own numbers.
-    true_classes : callable, optional
-        The same for questions and rules to stop by: ``true_classes(program, draws, share,
-        chances)`` gives calibrated probabilities of the latent class of each unit under each draw,
-        from the model's, averaged over the draws with their shares. Without it they are the model's
-        own.
+    truths : Truths, optional
+        Known truths, and statements about the truth. Without it an audit states the model's own
+        numbers, and takes no known truths.
     threshold : float, optional
         Value of the judged quantity below which a judge is not worth keeping. Without it an audit
         has to be given one.
@@ -346,8 +379,7 @@ class Kind:
     words: Words = Words("judgement", "judgements")
     questions: Callable[..., Judgements] | None = None
     quantities: Callable[[Program[Any], xr.DataTree, AuditLimits], Quantities] | None = None
-    calibrate: Callable[..., Calibration] | None = None
-    true_classes: Callable[..., np.ndarray] | None = None
+    truths: Truths | None = None
     threshold: float | None = None
     columns: tuple[Column, ...] = ()
     reason: Callable[[Mapping[str, Any]], str] | None = None
@@ -367,8 +399,7 @@ class Kind:
         check_fields(self, readers=tuple, columns=tuple, sections=tuple, needs=Mapping, name=str)
         check_fields(self, discrepancies=tuple)
         check_fields(self, questions=_MAYBE, quantities=_MAYBE, reason=_MAYBE)
-        check_fields(self, calibrate=_MAYBE, true_classes=_MAYBE)
-        check_fields(self, words=Words, threshold=float | None)
+        check_fields(self, truths=Truths | None, words=Words, threshold=float | None)
         if not (len(self.readers) and all(isinstance(one, Reader) for one in self.readers)):
             raise SettingError(
                 parameter="readers",

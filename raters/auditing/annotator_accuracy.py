@@ -10,10 +10,10 @@ good one too little. With x the log-odds of that accuracy,
     z_k \sim \mathrm{Normal}(0, 1),
 
 where the level α, the slope b and the spread s are unknown. Their prior is that of public crowds
-with known classes (``benchmarks/crowd_calibration.py``); each annotator's labels of items of known
-class, right :math:`y_k \sim \mathrm{Binomial}(n_k, a_k)`, update them and :math:`z_k`. Where known
-classes show that agreement with the crowd says little, b becomes small and s large, and the known
-classes decide.
+with known classes (``benchmarks/annotator_intervals.py``); each annotator's labels of items of
+known class, right :math:`y_k \sim \mathrm{Binomial}(n_k, a_k)`, update them and :math:`z_k`. Where
+known classes show that agreement with the crowd says little, b becomes small and s large, and the
+known classes decide.
 
 Labels of one item tend to be right or wrong together, and so known items may be easier or harder
 for everybody than the others. Their labels have :math:`\operatorname{logit} a_k + \eta`, with η
@@ -34,9 +34,9 @@ from raters.auditing import slice_sampling
 from raters.judgements.counts import pad_to
 from raters.model import Values
 
-# Prior, by benchmarks/crowd_calibration.py: mean and spread of the slope; the standard deviation of
-# the level beside that of the classes; the scale of the spread, which is above that of most crowds
-# for the sake of one.
+# Prior, by benchmarks/annotator_intervals.py: mean and spread of the slope; the standard deviation
+# of the level beside that of the classes; the scale of the spread, which is above that of most
+# crowds for the sake of one.
 SLOPE, LEVEL, SPREAD = (1.3, 0.4), 0.2, 0.35
 # Labels of the crowd's accuracy that each annotator starts with.
 _WEIGHT = 2.0
@@ -46,7 +46,7 @@ _GRID = np.linspace(-4, 4, 41)
 
 
 class Marks(NamedTuple):
-    """What annotators' labels are worth, as far as it can be seen.
+    """Right and wrong answers of annotators, known and expected.
 
     Attributes
     ----------

@@ -8,21 +8,19 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool
+from jaxtyping import Bool, Shaped
 
 from raters._validation import checked, finite, positive, share, whole
 from raters.auditing import precision
-from raters.auditing.calibration import Anchor, Calibration, calibrate, check_crowd, known_truths
+from raters.auditing.calibration import Anchor, Calibration, check_crowd, truths_of
 from raters.auditing.settling import Settling, settling
 from raters.auditing.verdicts import DIFFERS, Costs, rule, verdicts
 from raters.errors import SettingError
 from raters.fitting.draws import check_several
-from raters.fitting.fit import fit
 from raters.fitting.identity import identity_of
-from raters.fitting.result import check_data, check_model, draws_of, program_of
-from raters.inference import Backend
+from raters.fitting.result import draws_of, program_of
 from raters.judgements.base import Judgements
-from raters.judgements.names import names_array, plural, shorten
+from raters.judgements.names import names_array, plural
 from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.model import Model
 from raters.program import Program
@@ -367,30 +365,17 @@ def audit(
     limits = AuditLimits(float(threshold), level, float(margin))
     calibration = _calibrated(program, result, gold, reference, level, seed)
     if calibration is None:
-        who = plural(data.judge).replace("_", " ")
-        of_crowd, of_model = isinstance(reference, str), kind.calibrate is None
-        anchor = Anchor(known_truths(data), crowd=of_crowd, model=of_model, judges=who)
+        who, of_crowd = plural(data.judge).replace("_", " "), isinstance(reference, str)
+        anchor = Anchor(data.num_known, crowd=of_crowd, model=kind.truths is None, judges=who)
         quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
     else:
         anchor, quantities = calibration.anchor, calibration.quantities(limits)
-    columns: dict[str, np.ndarray] = {"judgements": data.judgements_by(data.judge)}
-    for name, draws in quantities.values.items():
-        low, high = np.quantile(draws, ((1 - level) / 2, (1 + level) / 2), axis=0)
-        columns |= {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
-    columns |= quantities.columns
-    columns["p_below"] = (quantities.values[quantities.judged] < threshold).mean(0)
+    columns = _columns(data, quantities, limits)
     anchored = np.full(len(data.judges), not anchor.is_missing)
     may_drop = anchored | quantities.columns.get("gives_one_answer", anchored)
     columns["verdict"] = verdicts(columns["p_below"], costs, may_drop)
     columns["verdict"][~precision.enough(program, result)] = "too few draws"
     columns["verdict"][columns["judgements"] < min_judgements] = "too few judgements"
-    wanted = None
-    if calibration is not None:
-        is_open = np.isin(columns["verdict"].astype(str), ("review", DIFFERS))
-        is_bad = quantities.values[quantities.judged] < threshold
-        accuracy = quantities.values["accuracy"]
-        known = calibration.known_questions
-        wanted = settling(data.unpadded(), is_open, accuracy, is_bad, costs, seed, known)
     table = xr.Dataset(
         {name: (data.judge, value) for name, value in columns.items()},
         coords={data.judge: names_array(data.judges)},
@@ -408,9 +393,41 @@ def audit(
         judged=quantities.judged,
         anchor=anchor,
         calibration=calibration,
-        settling=wanted,
+        settling=_settling(data, columns, quantities, limits, calibration, costs, seed),
         fit=identity_of(program),
     )
+
+
+def _columns(
+    data: Judgements, quantities: Quantities, limits: AuditLimits
+) -> dict[str, Shaped[np.ndarray, " judge"]]:
+    """Columns of the table but the verdicts."""
+    columns: dict[str, np.ndarray] = {"judgements": data.judgements_by(data.judge)}
+    tails = ((1 - limits.level) / 2, (1 + limits.level) / 2)
+    for name, draws in quantities.values.items():
+        low, high = np.quantile(draws, tails, axis=0)
+        columns |= {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
+    is_bad = quantities.values[quantities.judged] < limits.threshold
+    return columns | {**quantities.columns, "p_below": is_bad.mean(0)}
+
+
+def _settling(
+    data: Judgements,
+    columns: Mapping[str, Shaped[np.ndarray, " judge"]],
+    quantities: Quantities,
+    limits: AuditLimits,
+    calibration: Calibration | None,
+    costs: Costs,
+    seed: int,
+) -> Settling | None:
+    """Known truths that would settle the open verdicts; None without a calibration, which they
+    would move."""
+    if calibration is None:
+        return None
+    is_open = np.isin(columns["verdict"].astype(str), ("review", DIFFERS))
+    is_bad = quantities.values[quantities.judged] < limits.threshold
+    accuracy, known = quantities.values["accuracy"], calibration.known_questions
+    return settling(data.unpadded(), is_open, accuracy, is_bad, costs, seed, known)
 
 
 def _calibrated(
@@ -426,10 +443,11 @@ def _calibrated(
     if isinstance(reference, str):
         check_crowd(reference, gold)
         return None
-    of_crowd = program.data.known is None or kind_of(program.data).calibrate is None
+    of_crowd = program.data.known is None or kind_of(program.data).truths is None
     if of_crowd and gold is None and not len(reference):
         return None
-    return calibrate(program.model, result, gold, reference=reference, level=level, seed=seed)
+    truths = truths_of(program.data)
+    return truths.calibrate(program, result, gold, tuple(reference), level, seed)
 
 
 def _sites_of_judges(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
@@ -468,68 +486,6 @@ def check_limits(threshold: Any, level: Any, margin: Any, min_judgements: Any, c
             " the kind a threshold",
         )
     finite("threshold", threshold, 0.25)
-
-
-@checked
-def drop(
-    model: Model[Any],
-    data: Judgements,
-    audit: Audit,
-    backend: Backend | None = None,
-    *,
-    seed: int,
-    progress: bool = True,
-) -> xr.DataTree:
-    """Fit again without the annotators that an audit flagged.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-        The judgements that were audited.
-    audit : Audit
-    backend : Backend, optional
-    seed : int
-    progress : bool
-
-    Returns
-    -------
-    xarray.DataTree
-        The new fit; the items are the same, the flagged annotators are gone.
-
-    Raises
-    ------
-    SettingError
-        When the audit flagged annotators who are not in `data`.
-    DataError
-        When nobody would be left.
-    BackendError
-        When the back-end cannot run the model on the judgements that are left.
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
-    >>> model = rt.ExtendedBTL(competence="signed")
-    >>> result = rt.fit(model, votes, seed=0, progress=False)
-    >>> audit = rt.audit(model, result, reference="crowd")
-    >>> without = rt.drop(model, votes, audit, seed=0, progress=False)
-    >>> without.posterior.sizes["annotator"]
-    7
-    """
-    check_audit(audit, "the third argument")
-    check_model(model)
-    check_data(data, "data", model)
-    flagged = set(map(str, audit.flagged))
-    if unknown := sorted(flagged - set(map(str, data.judges))):
-        raise SettingError(
-            parameter="data",
-            value=data,
-            problem=f"has no {plural(data.judge)} {shorten(unknown)}, whom the audit flagged",
-            expected="pass the data that were audited",
-        )
-    names = [name for name in data.judges if str(name) in flagged]
-    return fit(model, data.without_judges(names), backend, seed=seed, progress=progress)
 
 
 def check_audit(audit: Any, what: str) -> None:

@@ -15,17 +15,17 @@ from scipy.special import expit, log_ndtr
 from raters.auditing import comparisons
 from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
 from raters.auditing.calibration import Anchor, Calibration, number_of_draws, summary, trusted_codes
-from raters.auditing.true_orders import KnownOrders, draw_true_rewards
+from raters.auditing.known_orders import KnownOrders
+from raters.auditing.true_orders import draw_true_rewards
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
-from raters.model import OPEN_MIRROR, Sign, in_mirror
 from raters.program import Program
 
-# Random pairs that a competence is read off an accuracy by, and its range.
-_PAIRS, _COMPETENCES = 200, np.linspace(-10, 10, 201)
+# Competences that one is read off an accuracy among.
+_COMPETENCES = np.linspace(-10, 10, 201)
 _AUDIT_DRAWS = 400
 
 
@@ -94,16 +94,12 @@ class ComparisonCalibration(Calibration):
         found = comparisons.quantities(self.program, self.result, limits)
         ability = self.accuracies.ability[:_AUDIT_DRAWS]
         competence = self._competence(ability)
-        right, data = self._right(), self.program.data.unpadded()
-        given = np.asarray(data.weight, float)
-        with np.errstate(invalid="ignore"):
-            agreement = np.bincount(data.annotator, right, data.num_annotators) / np.bincount(
-                data.annotator, given, data.num_annotators
-            )
+        data, mean = self.program.data.unpadded(), self.truth.values.mean(0)
+        same = np.zeros(data.num_annotators, int)
         columns = dict(found.columns) | {
             "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
             "p_adversarial": (competence < 0).mean(0),
-            "agreement": agreement,
+            "agreement": comparisons.agreement(data, mean[:, None], same),
         }
         if "p_guessing" in columns:
             columns["p_guessing"] = (np.abs(ability - 0.5) < limits.margin).mean(0)
@@ -115,22 +111,27 @@ class ComparisonCalibration(Calibration):
         self, ability: Float[np.ndarray, "draw annotator"]
     ) -> Float[np.ndarray, "draw annotator"]:
         """Competence at which the accuracy on random pairs is the ability."""
-        rng = np.random.default_rng(0)
         posterior = self.result["posterior"].dataset
         reward = np.asarray(posterior["reward"].mean(("chain", "draw")).values, float)
-        one = rng.integers(len(reward), size=_PAIRS)
-        other = (one + rng.integers(1, len(reward), size=_PAIRS)) % len(reward)
+        one, other = comparisons.random_pairs(self.program.data)
         gap = np.abs(reward[one] - reward[other])
         accuracy = expit(_COMPETENCES[:, None] * gap).mean(1)
         return np.asarray(np.interp(ability, accuracy, _COMPETENCES))
 
-    def _right(self) -> Float[np.ndarray, " row"]:
-        """Votes of each row for the item of the higher true mean."""
-        data: Comparisons = self.program.data.unpadded()
-        mean = self.truth.values.mean(0)
-        wins, count = np.asarray(data.wins, float), np.asarray(data.weight, float)
-        above = mean[np.asarray(data.first)] > mean[np.asarray(data.second)]
-        return np.where(above, wins, count - wins)
+
+def known_orders(data: Comparisons, gold: Any) -> int:
+    """Number of pairs of known order.
+
+    Parameters
+    ----------
+    data : Comparisons
+    gold : known orders, as `raters.auditing.known_orders.KnownOrders.read` takes them
+
+    Returns
+    -------
+    int
+    """
+    return len(KnownOrders.read(gold, data.items).better)
 
 
 def calibrate_comparisons(
@@ -147,7 +148,7 @@ def calibrate_comparisons(
     ----------
     program : Program
     result : xarray.DataTree
-    gold : known orders, as `raters.auditing.true_orders.KnownOrders.read` takes them, or None
+    gold : known orders, as `raters.auditing.known_orders.KnownOrders.read` takes them, or None
     reference : tuple of names
     level : float
     seed : int
@@ -227,11 +228,10 @@ def _true_rewards(
 ) -> tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]:
     """Draws of the true rewards; of two mirrored worlds, in the shares that known orders leave."""
     reward = np.asarray(draws["reward"], float)
-    mirrored = any(
-        isinstance(one, Sign) and "competence" in one.sites for one in program.model.symmetries
-    )
-    other = in_mirror(draws["competence"]) if mirrored else np.zeros(len(reward), bool)
-    if not len(orders.better) or other.mean() < OPEN_MIRROR:
+    other = np.zeros(len(reward), bool)
+    if "competence" in draws and len(orders.better):
+        other = comparisons.in_other_world(program, draws["competence"])
+    if not other.any():
         return draw_true_rewards(reward, orders, num_draws, rng)
     worlds = [reward[~other], reward[other]]
     # How many of the known orders the means of each world have, at the typical size of errors.

@@ -197,6 +197,21 @@ def _moved(
 # ---------------------------------------------------------------- making one
 
 
+def known_classes(labels: Labels, gold: Any) -> int:
+    """Number of items of known class.
+
+    Parameters
+    ----------
+    labels : Labels
+    gold : known classes, as `raters.Labels.with_truth` takes them
+
+    Returns
+    -------
+    int
+    """
+    return labels.with_truth(gold).num_known
+
+
 def calibrate_labels(
     program: Program[Any],
     result: xr.DataTree,
@@ -237,9 +252,9 @@ def calibrate_labels(
         (fitted >= 0) | (np.bincount(np.asarray(labels.item)[said], minlength=len(truth)) > 0)
     )
     if len(unanchored):
-        draws, _ = draws_of(program, result, _UNKNOWN_DRAWS)
-        equal = np.full(len(next(iter(draws.values()))), 1.0)
-        chances[unanchored] = _as_if_unknown(program, draws, equal, judged, unanchored, fitted)
+        values, _ = draws_of(program, result, _UNKNOWN_DRAWS)
+        equal = np.full(len(next(iter(values.values()))), 1.0)
+        chances[unanchored] = _as_if_unknown(program, values, equal, judged, unanchored, fitted)
     evidence = Evidence.of(chances, judged.votes())
     known, num_draws = np.flatnonzero(truth >= 0), number_of_draws(*chances.shape)
     rng = np.random.default_rng(seed)

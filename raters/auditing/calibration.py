@@ -17,7 +17,7 @@ from raters.fitting.draws import check_several
 from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
-from raters.kinds import AuditLimits, Quantities, kind_of
+from raters.kinds import AuditLimits, Quantities, Truths, kind_of
 from raters.model import Model
 
 # In place of names of those who are right.
@@ -28,7 +28,7 @@ _NUMBERS, _FEWEST, _MOST = 200_000_000, 200, 1000
 
 @dataclass(frozen=True)
 class Anchor:
-    """What tells who is right.
+    """Source of the truth that statements rest on.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Anchor:
 
     @property
     def sentence(self) -> str:
-        """What the statements stand on, in one sentence."""
+        """The source, in one sentence."""
         who = self.judges.capitalize()
         if self.is_missing:
             return (
@@ -157,11 +157,15 @@ def calibrate(
     model : Model
         The model that was fitted.
     result : xarray.DataTree
-    gold : mapping, pandas.Series or pandas.DataFrame, optional
-        True classes of items that were drawn at random, as `raters.Labels.with_truth` takes them.
-        Classes that were known to the fit count too, as if they had not been.
+    gold : mapping, pandas.Series, table or sequence of pairs, optional
+        Known truths of questions that were drawn at random. Of labels, true classes of items, as
+        `raters.Labels.with_truth` takes them; classes that were known to the fit count too, as if
+        they had not been. Of comparisons, pairs (better, worse); or a table with columns winner and
+        loser, or first, second and winner, or item and value; or the known value of each of some
+        items, the higher the better.
     reference : sequence of names, optional
-        Annotators who are taken to be right: what most of them say of an item is its true class.
+        Annotators who are taken to be right: what most of them say of an item is its true class,
+        and what most of them say of a pair is its true order.
     level : float
         Probability of the intervals.
     seed : int
@@ -169,25 +173,28 @@ def calibrate(
     Returns
     -------
     Calibration
-        Of labels with ``items`` (``label``, ``probability`` and
-        ``probability_by_model``), ``class_probability``, ``expected_wrong`` and
-        ``wrong_interval``.
+        Of labels with ``items`` (``label``, ``probability`` and ``probability_by_model``),
+        ``class_probability``, ``expected_wrong`` and ``wrong_interval``. Of comparisons with
+        ``items`` (true ``reward`` and ``rank``, with intervals, and ``reward_by_model``) and
+        ``p_above(one, other)``.
 
     Raises
     ------
     SettingError
-        When the model sums no true class out, takes annotators as alike, or `reference` names
-        somebody else.
+        When the kind of judgement has no calibration; when a model of labels sums no true class
+        out, or takes annotators as alike; when one of comparisons has no one ranking; when
+        `reference` names somebody else.
     DataError
-        When `gold` has other items or classes than the labels, or contradicts what was known.
+        When `gold` has other items or classes than the data, or contradicts itself or what was
+        known.
 
     Notes
     -----
-    The equations are those of `raters.auditing.true_classes` and
-    `raters.auditing.annotator_accuracy`. Gold items must be drawn at random: those that were chosen
-    because they are in doubt make the crowd look worse than it is. Without known truths intervals
-    are wide, about a factor of two either way for the number of wrong labels, because nothing that
-    can be seen of a crowd narrows them.
+    The equations are those of `raters.auditing.true_classes`, `raters.auditing.true_orders` and
+    `raters.auditing.annotator_accuracy`. What is known must be drawn at random: items that were
+    chosen because they are in doubt make the crowd look worse than it is. Without known truths
+    intervals are wide, about a factor of two either way for the number of wrong labels, because
+    nothing that can be seen of a crowd narrows them.
 
     Examples
     --------
@@ -204,20 +211,11 @@ def calibrate(
     share("level", level)
     program = program_of(model, result)
     check_several(result, "a calibration states probabilities")
-    kind = kind_of(program.data)
-    if kind.calibrate is None:
-        raise SettingError(
-            parameter="result",
-            value=result,
-            problem=f"holds {kind.words.many}, which have no calibration",
-            expected="calibrate a fit of labels or comparisons",
-        )
-    found: Calibration = kind.calibrate(program, result, gold, tuple(reference), level, seed)
-    return found
+    return truths_of(program.data).calibrate(program, result, gold, tuple(reference), level, seed)
 
 
-def known_truths(data: Judgements) -> int:
-    """Number of latent classes that the fit knew.
+def truths_of(data: Judgements) -> Truths:
+    """How truths of a kind of judgement are known and stated.
 
     Parameters
     ----------
@@ -225,10 +223,22 @@ def known_truths(data: Judgements) -> int:
 
     Returns
     -------
-    int
+    Truths
+
+    Raises
+    ------
+    SettingError
+        For a kind without.
     """
-    known = None if data.known is None else getattr(data, data.known)
-    return 0 if known is None else int((np.asarray(known) >= 0).sum())
+    kind = kind_of(data)
+    if kind.truths is None:
+        raise SettingError(
+            parameter="result",
+            value=data,
+            problem=f"holds {kind.words.many}, which have no calibration",
+            expected="calibrate a fit of labels or comparisons",
+        )
+    return kind.truths
 
 
 def check_crowd(reference: str, gold: Any) -> None:

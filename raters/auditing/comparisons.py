@@ -72,9 +72,9 @@ def _without_position(
         of_tastes = tastes.quantities(program, result, limits.margin)
         reward = np.asarray(result["posterior"]["reward"].mean(("chain", "draw")))[:, None]
         same = np.zeros(data.num_annotators, int)
-        agreement = {"agreement": _agreement(data, reward, same)}
+        columns = {**of_tastes.columns, "agreement": agreement(data, reward, same)}
         worlds = _worlds(program, of_tastes.values["competence"], limits.level)
-        return replace(of_tastes, columns={**of_tastes.columns, **agreement}, tables=worlds)
+        return replace(of_tastes, columns=columns, tables=worlds)
     if "competence" not in program.sites:
         raise SettingError(
             parameter="model",
@@ -103,7 +103,7 @@ def _without_position(
             "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
             "p_guessing": (np.abs(accuracy - 0.5) < limits.margin).mean(0),
             "p_adversarial": (competence < 0).mean(0),
-            "agreement": _agreement(data, reward.mean(0), of_type),
+            "agreement": agreement(data, reward.mean(0), of_type),
         },
         tables=_worlds(program, competence, limits.level),
     )
@@ -138,18 +138,35 @@ def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
     )
 
 
+def in_other_world(
+    program: Program[Any], competence: Float[np.ndarray, "draw annotator"]
+) -> Bool[np.ndarray, " draw"]:
+    """Draws in the less probable of two mirrored worlds.
+
+    Parameters
+    ----------
+    program : Program
+    competence : array, shape (draw, annotator)
+
+    Returns
+    -------
+    boolean array, shape (draw,)
+        None of them where the model has no such worlds, or one of them is out of the question.
+    """
+    other = in_mirror(competence)
+    mirrored = any(
+        isinstance(one, Sign) and "competence" in one.sites for one in program.model.symmetries
+    )
+    return other & (mirrored and other.mean() >= OPEN_MIRROR)
+
+
 def _worlds(
     program: Program[Any], competence: Float[np.ndarray, "draw annotator"], level: float
 ) -> dict[str, xr.Dataset]:
     """Competences in each of two mirrored worlds, the more probable one first, where both are
     possible: the mean over both is a competence in neither."""
-    mirrored = [
-        one
-        for one in program.model.symmetries
-        if isinstance(one, Sign) and "competence" in one.sites
-    ]
-    other = in_mirror(competence)
-    if not mirrored or other.mean() < OPEN_MIRROR:
+    other = in_other_world(program, competence)
+    if not other.any():
         return {}
     parts = [competence[~other], competence[other]]
     low, high = (
@@ -172,16 +189,9 @@ def _accuracy(
 ) -> Float[np.ndarray, "draw annotator"]:
     """Mean of σ(β |r_i − r_j|) over random pairs of different items, shape (draw, annotator).
 
-    The rewards (draw, item, type) are those of the annotator's type. Where the comparisons fall
-    into components, the pairs are among those that were compared: the others cannot be told apart.
+    The rewards (draw, item, type) are those of the annotator's type.
     """
-    rng, data = np.random.default_rng(0), data.unpadded()
-    if len(data.components()) == 1 or not data.num_comparisons:
-        one = rng.integers(data.num_items, size=_PAIRS)
-        other = (one + rng.integers(1, data.num_items, size=_PAIRS)) % data.num_items
-    else:
-        rows = rng.integers(data.num_comparisons, size=_PAIRS)
-        one, other = np.asarray(data.first)[rows], np.asarray(data.second)[rows]
+    one, other = random_pairs(data)
     gap = np.abs(reward[:, one] - reward[:, other])
     columns = zip(competence.T, of_type, strict=True)
     return np.stack(
@@ -189,13 +199,47 @@ def _accuracy(
     )
 
 
-def _agreement(
+def random_pairs(data: Comparisons) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+    """Random pairs of different items, always the same ones.
+
+    Where the comparisons fall into components they are among those that were compared: the others
+    cannot be told apart.
+
+    Parameters
+    ----------
+    data : Comparisons
+
+    Returns
+    -------
+    one, other : int array, shape (pair,)
+    """
+    rng, data = np.random.default_rng(0), data.unpadded()
+    if len(data.components()) == 1 or not data.num_comparisons:
+        one = rng.integers(data.num_items, size=_PAIRS)
+        return one, (one + rng.integers(1, data.num_items, size=_PAIRS)) % data.num_items
+    rows = rng.integers(data.num_comparisons, size=_PAIRS)
+    return np.asarray(data.first)[rows], np.asarray(data.second)[rows]
+
+
+def agreement(
     data: Comparisons,
     reward: Float[np.ndarray, "item type"],
     of_type: Int[np.ndarray, " annotator"],
 ) -> Float[np.ndarray, " annotator"]:
-    """Share of each annotator's votes that go to the item with the higher mean reward; NaN without
-    votes."""
+    """Share of each annotator's votes that go to the item with the higher reward.
+
+    Parameters
+    ----------
+    data : Comparisons
+    reward : array, shape (item, type)
+    of_type : int array, shape (annotator,)
+        Type whose rewards each annotator is judged by.
+
+    Returns
+    -------
+    array, shape (annotator,)
+        NaN without votes.
+    """
     count = np.ones(data.num_comparisons) if data.count is None else data.count
     kind = of_type[data.annotator]
     for_better = np.where(

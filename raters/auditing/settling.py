@@ -132,7 +132,7 @@ def _settled(
 
 
 def _questions(data: Judgements, subjects: Int[np.ndarray, " question"]) -> pd.DataFrame:
-    """What was asked about, in the order given."""
+    """Names of the questions, in the order given."""
     numbers, rows = np.unique(data.about(), return_index=True)
     rows = rows[np.searchsorted(numbers, subjects)]
     names = {name: one for name, one in data.rows(rows).question_names().items() if name != "by"}

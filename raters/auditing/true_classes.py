@@ -43,7 +43,7 @@ _LEAST = 1e-6
 
 
 class Evidence(NamedTuple):
-    """What a model and the votes say of some items.
+    """Class probabilities and votes of some items.
 
     Attributes
     ----------

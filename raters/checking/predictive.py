@@ -339,7 +339,7 @@ def _sentence(
     program: Program[Any],
     words: Mapping[str, str],
 ) -> str:
-    """What fails, with its numbers, and what would mend it."""
+    """The failure, with its numbers, and the model that would mend it."""
     what = (one.high if is_high else one.low).format(**words)
     numbers = [float(row[name]) for name in ("observed", "replicated_low", "replicated_high")]
     observed, low, high = (f"{number:.3g}" for number in numbers)

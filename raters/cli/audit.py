@@ -116,7 +116,7 @@ def audit(request: AuditCommand) -> None:
     source = source_of(request.file, request.columns)
     model = model_of(request.model, source.kind, source.described)
     backend = backend_of(request.fit, model)
-    limits, anchor = limits_of(request.audit, source.kind), anchor_of(request.audit)
+    limits, anchor = limits_of(request.audit, source.kind), anchor_of(request.audit, source.kind)
     check_needs(model, source.kind, source.options)
     output = request.output
     outputs.check_writable(output.out, folder=True, force=output.force, names=_SURE)
@@ -243,11 +243,10 @@ def _figures(audit: rt.Audit | None) -> dict[str, Callable[[Path], object]]:
 
 def _wanted(context: AuditContext) -> dict[str, Callable[[Path], object]]:
     """Questions whose truth is wanted, with a column to fill in, where verdicts are open."""
-    if context.audit is None or context.audit.settling is None:
+    truths = kind_of(context.program.data).truths
+    if truths is None or context.audit is None or context.audit.settling is None:
         return {}
-    data = context.program.data
-    truth = "winner" if data.pair is not None else str(data.known)
-    table = context.audit.settling.questions.assign(**{truth: ""})
+    table = context.audit.settling.questions.assign(**{truths.answer: ""})
     return {steps.WANTED: lambda path: write_csv(table, path)}
 
 

@@ -16,7 +16,6 @@ import xarray as xr
 import raters as rt
 from raters.auditing.audit import check_limits
 from raters.auditing.calibration import CROWD, trusted_codes
-from raters.auditing.true_orders import KnownOrders
 from raters.cli import tables
 from raters.cli.generated import (
     GeneratedOption,
@@ -32,9 +31,7 @@ from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingErr
 from raters.inference import Backend
 from raters.inference.defaults import default_backend
 from raters.judgements.base import Judgements
-from raters.judgements.comparisons import Comparisons
 from raters.judgements.display import visible
-from raters.judgements.labels import Labels
 from raters.kinds import Kind, kind_of, registered_kinds
 from raters.model import Model
 from raters.program import Program
@@ -121,19 +118,21 @@ def limits_of(options: AuditOptions, kind: Kind) -> dict[str, Any]:
     return limits
 
 
-# Columns of tables of known truths: of labels, and of comparisons.
-_OF_GOLD = frozenset({"item", "truth", "winner", "loser", "first", "second"})
-
-
-def anchor_of(options: AuditOptions) -> dict[str, Any]:
+def anchor_of(options: AuditOptions, kind: Kind) -> dict[str, Any]:
     """Keyword arguments of the audit that say who is right, read before a fit."""
+    if kind.truths is None and (options.gold or options.reference):
+        raise SettingError(
+            f"--gold and --reference need a calibration, and {kind.words.many} have none; leave"
+            " them out"
+        )
     if options.trust_crowd and (options.gold or options.reference):
         raise SettingError(
             "--trust-crowd takes the crowd to be right, and --gold and --reference tell where it is"
             " not; leave one out"
         )
     gold = [tables.read_table(path) for path in options.gold or ()]
-    if len({frozenset(_OF_GOLD & set(map(str, table.columns))) for table in gold}) > 1:
+    columns = set() if kind.truths is None else set(kind.truths.columns)
+    if len({frozenset(columns & set(map(str, table.columns))) for table in gold}) > 1:
         raise SettingError("the tables of --gold must have the same columns for the known truths")
     return {
         "gold": pd.concat(gold, ignore_index=True) if gold else None,
@@ -145,18 +144,17 @@ def check_anchor(data: Judgements, anchor: Mapping[str, Any]) -> None:
     """Raise for known truths and trusted annotators that are not of these data, before a fit."""
     if not isinstance(anchor["reference"], str):
         trusted_codes(data, anchor["reference"])
-    gold, holds_none = anchor["gold"], False
+    gold, truths = anchor["gold"], kind_of(data).truths
+    if gold is None or truths is None:
+        return
     try:
-        if gold is not None and isinstance(data, Labels):
-            holds_none = data.with_truth(gold).truth is None
-        if gold is not None and isinstance(data, Comparisons):
-            holds_none = not len(KnownOrders.read(gold, data.items).better)
+        number = truths.number(data, gold)
     except DataError as error:
         # Its columns are no options.
         text = error.worded(lambda name: "" if name == "gold" else "the column")
         raise DataError(f"--gold: {text.strip()}") from error
-    if holds_none:
-        raise DataError("--gold holds no truth: its last column is empty; fill some in")
+    if not number:
+        raise DataError(f"--gold holds no truth: fill in some of its column {truths.answer!r}")
 
 
 def check_needs(model: Model[Any], kind: Kind, columns: ColumnOptions) -> None:

@@ -92,7 +92,7 @@ class GeneratedOption:
         )
 
     def value(self, parsed: Mapping[str, Any]) -> Any:
-        """What was given for the option; None where it was not.
+        """Value given for the option; None where there is none.
 
         Raises
         ------

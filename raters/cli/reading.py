@@ -149,7 +149,7 @@ def read(source: Source, **names: Sequence[Any]) -> Table:
 
 
 def _without(source: Source) -> str:
-    """What to write so that no column of an optional role is read."""
+    """Option that leaves an optional role without a column."""
     roles = {role: name for role, name in source.columns.items() if role not in source.beside}
     return f"name the columns to read: {described(source.options, roles)}"
 

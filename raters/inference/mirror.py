@@ -77,15 +77,9 @@ def images(model: Model[Any], data: Judgements) -> tuple[Images, ...]:
             if number == 2 or not (symmetry.negated or symmetry.complemented):
                 chances = renaming.orders(data, number)
                 found.append(
-                    Images(symmetry, tuple(chances), tuple(chances.values()), _has_known(data))
+                    Images(symmetry, tuple(chances), tuple(chances.values()), data.num_known > 0)
                 )
     return tuple(found)
-
-
-def _has_known(data: Judgements) -> bool:
-    """True if the class of some unit is known."""
-    known = None if data.known is None else getattr(data, data.known)
-    return known is not None and bool((np.asarray(known) >= 0).any())
 
 
 def mirrored(symmetry: Mirror, values: Values, order: Any = ()) -> Values:

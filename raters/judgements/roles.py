@@ -309,6 +309,12 @@ class Roles(abc.ABC):
         return jnp.ones(self.num_rows) if self.count is None else self.count
 
     @property
+    def num_known(self) -> int:
+        """Number of units whose latent class is known."""
+        known = None if self.known is None else getattr(self, self.known)
+        return 0 if known is None else int((np.asarray(known) >= 0).sum())
+
+    @property
     def num_judgements(self) -> int:
         """Number of judgements, counts included."""
         if self.count is None:

@@ -53,8 +53,7 @@ def data_facts(data: Judgements) -> dict[str, Any]:
     if data.answer in data.axes:
         sizes["classes"] = list(data.coords[data.axes[data.answer]])
     if data.known is not None:
-        classes = getattr(data, data.known)
-        sizes["known_truths"] = 0 if classes is None else int((np.asarray(classes) >= 0).sum())
+        sizes["known_truths"] = data.num_known
     if "feature" in data.names:
         sizes["features"] = [name for name in data.coords["feature"] if name != "intercept"]
     return sizes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from raters.auditing.audit import audit
-from raters.auditing.calibration import CROWD
 from raters.errors import SettingError
 from raters.judgements.display import isolated
 from raters.kinds import AuditContext, Section, kind_of
@@ -66,7 +65,6 @@ def change(context: AuditContext) -> Section | None:
     after = audit(
         context.program.model,
         context.dropped,
-        reference=CROWD,
         threshold=before.threshold,
         level=before.level,
         margin=before.margin,

@@ -101,7 +101,7 @@ def _truths(context: AuditContext, command: str) -> list[Step]:
     listed = ", ".join(map(isolated, first))
     open_verdicts = counted(wanted.open, "open verdict")
     some = (
-        f"{counted(wanted.number, 'question')} that were drawn at random"
+        f"{counted(wanted.number, 'question')}, drawn at random"
         if wanted.is_enough
         else f"all {counted(wanted.number, 'question')} where it is not known"
     )

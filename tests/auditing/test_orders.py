@@ -4,11 +4,13 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.stats import norm
 
 import raters as rt
-from raters.auditing.true_orders import SIZE, KnownOrders, draw_sizes, draw_true_rewards
+from raters.auditing.known_orders import KnownOrders
+from raters.auditing.true_orders import SIZE, draw_sizes, draw_true_rewards
 from raters.errors import ConvergenceWarning, DataError, SettingError
 
 ITEMS = ("a", "b", "c", "d")
@@ -30,6 +32,8 @@ def pairs_of(orders):
         pd.DataFrame(
             {"first": ["b", "c", "a"], "second": ["a", "d", "c"], "winner": ["a", "c", None]}
         ),
+        pl.DataFrame({"winner": ["a", "c", None], "loser": ["b", "d", None]}),
+        {"winner": np.array(["a", "c"]), "loser": np.array(["b", "d"])},
     ],
 )
 def test_pairs_are_read(gold):
@@ -39,6 +43,8 @@ def test_pairs_are_read(gold):
 def test_values_give_all_pairs_that_differ_and_links_that_they_follow_from():
     orders = KnownOrders.read({"a": 1, "b": 3, "c": 1, "d": float("nan")}, ITEMS)
     assert pairs_of(orders) == {(1, 0), (1, 2)}
+    table = pd.DataFrame({"item": ["a", "b", "d"], "value": [1, 3, None]})
+    assert pairs_of(KnownOrders.read(table, ITEMS)) == {(1, 0)}
     ranks = KnownOrders.read(pd.Series([1, 2, 3, 4], ITEMS), ITEMS)
     assert len(ranks.better) == 6
     assert ranks.chain.tolist() == [[1, 0], [2, 1], [3, 2]]
@@ -56,7 +62,15 @@ def test_signs_are_by_pair_in_either_order():
     [
         ([("a", "z")], "none of the items"),
         ({"z": 1.0}, "none of the items"),
-        ([("a", "b"), ("b", "a")], "both orders"),
+        ([("a", "b"), ("b", "a")], "a, b.*contradict"),
+        ([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")], "a, b, c' are known.*contradict"),
+        ([("a", "a")], "contradict"),
+        ({"a": "high", "b": 1}, "must hold numbers; it holds 'high'"),
+        ({"a": float("inf"), "b": 1}, "finite"),
+        (pd.DataFrame({"item": ["a", "a"], "value": [1, 2]}), "a' have several values"),
+        (pd.DataFrame({"winner": ["a", "b"], "loser": ["b", None]}), "only one of winner"),
+        (pd.DataFrame({"first": ["a"], "second": [None], "winner": ["a"]}), "both sides"),
+        (3, "no set of known orders"),
         (pd.DataFrame({"better": ["a"], "worse": ["b"]}), "winner and loser"),
         (pd.DataFrame({"first": ["a"], "second": ["b"], "winner": ["c"]}), "one of the two"),
         ("a>b", "list of pairs"),

@@ -179,8 +179,8 @@ class ExpectedAccuracy(Stop):
     """Stop when the expected share of right labels, by most probable class, is at least this.
 
     Probabilities are those of `raters.calibrate`, which allow for mistakes that the crowd makes
-    together. Without known classes a few in a hundred labels are always expected to be wrong: to
-    stop above that, give classes of items that were drawn at random
+    together. Without known classes some labels are always expected to be wrong, however many agree:
+    to stop above that, give classes of items that were drawn at random
     (`raters.Labels.with_truth`).
 
     Parameters

@@ -266,18 +266,22 @@ class Posterior:
                 problem="sums out no classes",
                 expected="choose a model that does",
             )
-        share: np.ndarray = np.tensordot(self.weight.ravel(), np.asarray(self._responsibilities), 1)
-        return share
+        return self._averaged(self._responsibilities)
+
+    def _averaged(self, probs: Float[Array, "draw unit class"]) -> Float[np.ndarray, "unit class"]:
+        """Mean over the draws, by their weights."""
+        mean: np.ndarray = np.tensordot(self.weight.ravel(), np.asarray(probs), 1)
+        return mean
 
     @cached_property
     def _true_classes(self) -> Float[Array, "draw unit class"] | None:
         """As `_responsibilities`, with an allowance for mistakes that the crowd makes together."""
-        calibrated = kind_of(self.data).true_classes
-        if calibrated is None or not self.has_truth:
+        truths = kind_of(self.data).truths
+        if truths is None or truths.classes is None or not self.has_truth:
             return self._responsibilities
         share = np.asarray(self.weight, float).ravel()
-        given = calibrated(self.program, self._flat, share / share.sum(), self.responsibility())
-        return jnp.asarray(given)
+        share, chances = share / share.sum(), self.responsibility()
+        return jnp.asarray(truths.classes(self.program, self._flat, share, chances))
 
     def true_classes(self) -> Float[np.ndarray, "unit class"]:
         """Probability of each true class of each unit, which allows for mistakes that the crowd
@@ -292,10 +296,8 @@ class Posterior:
         SettingError
             When the model has no classes.
         """
-        if self._true_classes is None:
-            return self.responsibility()
-        share: np.ndarray = np.tensordot(self.weight.ravel(), np.asarray(self._true_classes), 1)
-        return share
+        classes = self._true_classes
+        return self.responsibility() if classes is None else self._averaged(classes)
 
     @property
     def has_truth(self) -> bool:

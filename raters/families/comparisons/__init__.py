@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import comparisons
-from raters.auditing.calibrated_comparisons import calibrate_comparisons
+from raters.auditing.calibrated_comparisons import calibrate_comparisons, known_orders
+from raters.auditing.known_orders import FORMS
 from raters.families.comparisons import position, sections
 from raters.families.comparisons.discrepancies import DISCREPANCIES
 from raters.judgements.comparisons import Comparisons
-from raters.kinds import Kind, Reader, Words, register
+from raters.kinds import Kind, Reader, Truths, Words, register
 from raters.models import comparisons as models
 from raters.models.comparisons import ContextualBTL, ExtendedBTL
 
@@ -57,7 +59,12 @@ COMPARISONS = register(
         words=Words("vote", "votes"),
         questions=Candidates.pairs,
         quantities=comparisons.quantities,
-        calibrate=calibrate_comparisons,
+        truths=Truths(
+            calibrate=calibrate_comparisons,
+            number=known_orders,
+            columns=tuple(dict.fromkeys(chain(*FORMS))),
+            answer="winner",
+        ),
         threshold=0.25,
         columns=sections.COLUMNS,
         reason=sections.reason,

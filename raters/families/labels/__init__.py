@@ -10,13 +10,13 @@ import pandas as pd
 
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import labels
-from raters.auditing.calibrated_labels import calibrate_labels, class_probs_by_draw
+from raters.auditing.calibrated_labels import calibrate_labels, class_probs_by_draw, known_classes
 from raters.errors import DataError
 from raters.families.labels import sections
 from raters.families.labels.discrepancies import DISCREPANCIES
 from raters.judgements.labels import Labels
 from raters.judgements.names import check_once
-from raters.kinds import Kind, Reader, Words, register
+from raters.kinds import Kind, Reader, Truths, Words, register
 from raters.models import labels as models
 from raters.models.labels import DawidSkene, Raykar, Yan
 
@@ -102,8 +102,13 @@ LABELS = register(
         words=Words("label", "labels"),
         questions=Candidates.labels,
         quantities=labels.quantities,
-        calibrate=calibrate_labels,
-        true_classes=class_probs_by_draw,
+        truths=Truths(
+            calibrate=calibrate_labels,
+            number=known_classes,
+            columns=("item", "truth"),
+            answer="truth",
+            classes=class_probs_by_draw,
+        ),
         threshold=0.25,
         columns=sections.COLUMNS,
         reason=sections.reason,

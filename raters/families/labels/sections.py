@@ -157,7 +157,7 @@ def items(context: AuditContext) -> Section | None:
 
 
 def _by(interval: tuple[float, float] | None, level: float) -> str:
-    """What the expected number of wrong labels rests on."""
+    """Basis of the expected number of wrong labels, in words."""
     if interval is None:
         return ", by this model"
     low, high = interval

@@ -73,6 +73,21 @@ def read_columns(table: Any, **roles: str | None) -> dict[str, Column]:
     return columns
 
 
+def column_names(table: Any) -> list[str]:
+    """Names of all columns of a table, as `read_columns` takes it."""
+    return _opened(table, [])[0]
+
+
+def number_of_rows(table: Any, name: str) -> int:
+    """Length of a column of a table, as `read_columns` takes it."""
+    return len(_arrays(table, {name: name})[name])
+
+
+def is_column(value: Any) -> bool:
+    """True for a value that holds several, such as a column of a mapping or a pair."""
+    return hasattr(value, "__len__") and not isinstance(value, (str, bytes))
+
+
 def _is_heading(column: Column) -> Bool[np.ndarray, " row"]:
     """True for each row in which a column holds its own name."""
     there = column.name in column.values

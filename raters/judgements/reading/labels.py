@@ -31,6 +31,7 @@ from raters.judgements.reading.columns import (
     _column,
     _opened,
     column_name,
+    is_column,
     read_columns,
     read_counts,
 )
@@ -280,7 +281,7 @@ def known_truth(
 ) -> Int[np.ndarray, " item"] | None:
     """`truth_by_item` of a table with two columns, or of a mapping of items to classes."""
     if isinstance(table, pd.Series) or (
-        isinstance(table, Mapping) and not any(map(_is_column, table.values()))
+        isinstance(table, Mapping) and not any(map(is_column, table.values()))
     ):
         roles, pairs = (column_name("item", item), column_name("truth", truth)), list(table.items())
         table = {role: [pair[place] for pair in pairs] for place, role in enumerate(roles)}
@@ -299,10 +300,6 @@ def known_truth(
     )
     gold = place(truths, classes, "classes", "Name all classes with classes=[...] in from_frame")
     return truth_by_item(code, gold, items, classes)
-
-
-def _is_column(value: Any) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, (str, bytes))
 
 
 def record(

@@ -1,0 +1,213 @@
+"""Pairs of items whose true order is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from raters.errors import DataError
+from raters.judgements.names import Names, shorten
+from raters.judgements.reading.columns import (
+    column_names,
+    is_column,
+    number_of_rows,
+    read_columns,
+    read_numbers,
+)
+from raters.judgements.reading.labels import incomplete, place
+
+# Columns of tables that are read, those of one form together.
+FORMS = (("winner", "loser"), ("first", "second", "winner"), ("item", "value"))
+_ADVICE = "Give orders of items that were compared"
+
+
+class KnownOrders(NamedTuple):
+    """Pairs of items whose true order is known, as codes.
+
+    Attributes
+    ----------
+    better, worse : int array, shape (pair,)
+        All of them.
+    chain : array, shape (link, 2)
+        Those among them that all the others follow from.
+    """
+
+    better: Int[np.ndarray, " pair"]
+    worse: Int[np.ndarray, " pair"]
+    chain: Int[np.ndarray, "link 2"]
+
+    @classmethod
+    def read(cls, gold: Any, items: Names) -> KnownOrders:
+        """Known orders from what a user has.
+
+        Parameters
+        ----------
+        gold : mapping, pandas.Series, table, sequence of pairs, or None
+            The known value of items, the higher the better; or pairs (better, worse); or a table
+            with columns winner and loser; first, second and winner; or item and value. Rows without
+            a winner and without a value are left out.
+        items : tuple of names
+
+        Returns
+        -------
+        KnownOrders
+
+        Raises
+        ------
+        DataError
+            When there are other items, values that are no numbers, or orders that contradict each
+            other.
+        """
+        table = _table({"winner": [], "loser": []} if gold is None else gold)
+        names = column_names(table)
+        form = next((form for form in FORMS if set(form) <= set(names)), None)
+        if form is None:
+            raise DataError(
+                parameter="gold",
+                value=shorten(names),
+                problem="are its columns",
+                expected="it must have columns winner and loser, or first, second and winner, or"
+                " item and value",
+            )
+        if form == ("item", "value"):
+            return cls._by_value(table, items)
+        codes = {role: _codes(table, role, items) for role in form}
+        pairs = _sided(codes, items) if "first" in codes else _complete(codes)
+        pairs = np.unique(pairs, axis=0)
+        _check_order(pairs, items)
+        return cls(pairs[:, 0], pairs[:, 1], pairs)
+
+    @classmethod
+    def _by_value(cls, table: Any, items: Names) -> KnownOrders:
+        """Orders of all items of known value."""
+        code = place(read_columns(table, item="item")["item"], items, "items", _ADVICE)
+        column = incomplete(table, "value", "value", len(code))
+        given = np.zeros(len(code), bool) if column is None else column.code >= 0
+        code = code[given].astype(int)
+        value: Float[np.ndarray, " item"] = np.zeros(0)
+        if column is not None:
+            value = read_numbers(column)[given]
+        if (twice := np.bincount(code, minlength=len(items)) > 1).any():
+            raise DataError(
+                parameter="gold",
+                value=shorten([items[one] for one in np.flatnonzero(twice)]),
+                problem="have several values",
+                expected="give each item one value",
+            )
+        one, other = np.triu_indices(len(code), 1)
+        swap, apart = value[one] < value[other], value[one] != value[other]
+        better, worse = np.where(swap, other, one)[apart], np.where(swap, one, other)[apart]
+        levels = [code[value == level] for level in np.unique(value)]
+        links = [
+            (above, below)
+            for low, high in pairwise(levels)
+            for place in range(max(len(low), len(high)))
+            for above, below in [(high[place % len(high)], low[place % len(low)])]
+        ]
+        return cls(code[better], code[worse], np.array(links, int).reshape(-1, 2))
+
+    def signs(
+        self, first: Int[np.ndarray, " row"], second: Int[np.ndarray, " row"], num_items: int
+    ) -> Int[np.ndarray, " row"]:
+        """1 where the first item is known to be better, −1 where the second is, and 0 elsewhere."""
+        keys = np.concatenate(
+            [self.better * num_items + self.worse, self.worse * num_items + self.better]
+        )
+        signs = np.repeat([1, -1], len(self.better))
+        order = np.argsort(keys)
+        asked = np.asarray(first, np.int64) * num_items + np.asarray(second)
+        if not len(keys):
+            return np.zeros(len(asked), int)
+        place = np.minimum(np.searchsorted(keys[order], asked), len(keys) - 1)
+        return np.where(keys[order][place] == asked, signs[order][place], 0)
+
+
+def _table(gold: Any) -> Any:
+    """Known orders as a table."""
+    if isinstance(gold, (Mapping, pd.Series)):
+        if isinstance(gold, Mapping) and any(map(is_column, gold.values())):
+            return gold
+        names, values = zip(*gold.items(), strict=True) if len(gold) else ((), ())
+        return {"item": list(names), "value": list(values)}
+    if isinstance(gold, Sequence) and not isinstance(gold, (str, bytes)):
+        pairs = [tuple(one) for one in gold if is_column(one)]
+        if len(pairs) == len(gold) and all(len(pair) == 2 for pair in pairs):
+            return {role: [pair[end] for pair in pairs] for end, role in enumerate(FORMS[0])}
+    elif hasattr(gold, "columns") or hasattr(gold, "column_names"):
+        return gold
+    raise DataError(
+        parameter="gold",
+        value=gold,
+        problem="is no set of known orders",
+        expected="give a list of pairs (better, worse), a table with columns winner and loser, or"
+        " the known value of each of some items",
+        instead='gold=[("tea", "coffee")]',
+    )
+
+
+def _codes(table: Any, role: str, items: Names) -> Int[np.ndarray, " row"]:
+    """Codes of the items in one column, −1 where it is empty."""
+    number = number_of_rows(table, role)
+    column = incomplete(table, role, role, number)
+    if column is None:
+        return np.full(number, -1)
+    return place(column, items, "items", _ADVICE).astype(int)
+
+
+def _complete(codes: Mapping[str, Int[np.ndarray, " row"]]) -> Int[np.ndarray, "pair 2"]:
+    """Pairs of a winner and a loser; rows that have neither are left out."""
+    pairs = np.stack([codes["winner"], codes["loser"]], axis=1)
+    half = np.flatnonzero((pairs < 0).sum(1) == 1)
+    if len(half):
+        raise DataError(
+            parameter="gold",
+            problem=f"has only one of winner and loser in row {half[0]} (counted from 0)",
+            expected="give both, or neither",
+        )
+    return pairs[pairs[:, 0] >= 0]
+
+
+def _sided(codes: Mapping[str, Int[np.ndarray, " row"]], items: Names) -> Int[np.ndarray, "pair 2"]:
+    """Pairs in the order that their winner tells; rows without one are left out."""
+    first, second, winner = (codes[role] for role in ("first", "second", "winner"))
+    other = np.where(winner == first, second, first)
+    wrong = np.flatnonzero((winner >= 0) & (winner != first) & (winner != second))
+    if len(wrong):
+        row = wrong[0]
+        raise DataError(
+            parameter="gold",
+            value=items[winner[row]],
+            problem=f"is the winner in row {row} (counted from 0), of which it is no side",
+            expected="the winner must be one of the two",
+        )
+    pairs = np.stack([winner, other], axis=1)[winner >= 0]
+    if (pairs < 0).any():
+        raise DataError(
+            parameter="gold",
+            problem="has a row with a winner and only one side",
+            expected="give both sides",
+        )
+    return pairs
+
+
+def _check_order(pairs: Int[np.ndarray, "pair 2"], items: Names) -> None:
+    """`DataError` where an item would be above itself."""
+    number = len(items)
+    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), (number, number))
+    _, part = connected_components(graph, directed=True, connection="strong")
+    within = pairs[part[pairs[:, 0]] == part[pairs[:, 1]]]
+    if len(within):
+        those = np.flatnonzero(part == part[within[0, 0]])
+        raise DataError(
+            parameter="gold",
+            value=shorten([items[one] for one in those]),
+            problem="are known in orders that contradict each other",
+            expected="give each pair one order, and leave out those that are equal",
+        )
