@@ -113,19 +113,20 @@ def ranking(context: AuditContext) -> Section | None:
     if "reward" not in context.program.sites:
         return None
     level = context.level
-    reward = context.result["posterior"].dataset["reward"]
+    reward, true = _rewards(context)
     types = _types(context) if context.program.latent is not None else []
     rewards = [reward.sel(type=kind["type"], drop=True) for kind in types] or [reward]
     rankings = [facts.ranking(part, level).to_dict("records") for part in rewards]
     headings = [
         f"Type {kind['type']}: {facts.percent(kind['share'])} of annotators" for kind in types
     ]
-    caption = "Items, highest reward first; a reward of 0 is the average item"
+    what = "true reward" if true else "reward"
+    caption = f"Items, highest {what} first; a reward of 0 is the average item"
     tables = tuple(
         Table("ranking", caption, _RANKING, rows, heading=heading, both_ends=True)
         for rows, heading in zip(rankings, headings or [""], strict=True)
     )
-    sentence = _of_types(types, rankings) if types else _of_all(rankings[0], level)
+    sentence = _of_types(types, rankings) if types else _of_all(rankings[0], level, true)
     if context.audit is not None and "worlds" in context.audit.tables:
         sentence += " In the mirror image, which is possible too, the order is the other way round."
     return Section(
@@ -142,11 +143,17 @@ def _figures(context: AuditContext) -> dict[str, Any]:
     """The figure of the rewards, where there is one reward for each item."""
     if not _one_ranking(context.result):
         return {}
-    return {
-        "rewards.png": lambda path: figures.rewards(context.result, level=context.level).savefig(
-            path
-        )
-    }
+    posterior = xr.Dataset({"reward": _rewards(context)[0]})
+    shown = xr.DataTree.from_dict({"posterior": posterior})
+    return {"rewards.png": lambda path: figures.rewards(shown, level=context.level).savefig(path)}
+
+
+def _rewards(context: AuditContext) -> tuple[xr.DataArray, bool]:
+    """Draws of the rewards, and whether they are the true ones: where known orders or trusted
+    annotators tell of them."""
+    if context.audit is not None and context.audit.calibration is not None:
+        return context.audit.calibration.truth.expand_dims("chain"), True
+    return context.result["posterior"].dataset["reward"], False
 
 
 def _one_ranking(result: xr.DataTree) -> bool:
@@ -175,8 +182,9 @@ def _of_types(types: Sequence[Mapping[str, Any]], rankings: Sequence[Any]) -> st
     )
 
 
-def _of_all(rows: Sequence[Mapping[str, Any]], level: float) -> str:
+def _of_all(rows: Sequence[Mapping[str, Any]], level: float, true: bool) -> str:
     """The first and the last item, and how many neighbours are told apart."""
+    by = "which allows for errors that annotators share" if true else "by this model"
     pairs = len(rows) - 1
     apart = sum(row["p_above_next"] >= level for row in rows[:-1])
     if pairs == 1:
@@ -188,7 +196,7 @@ def _of_all(rows: Sequence[Mapping[str, Any]], level: float) -> str:
         )
     return (
         f"{isolated(rows[0]['item'])} is first (with probability"
-        f" {facts.percent(rows[0]['p_best'])} the best of all, by this model), and"
+        f" {facts.percent(rows[0]['p_best'])} the best of all, {by}), and"
         f" {isolated(rows[-1]['item'])} last. {neighbours} with {facts.percent(level)} probability"
         " or more."
     )
