@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,13 +14,16 @@ from jaxtyping import Bool, Shaped
 from raters._validation import checked, finite, positive, share, whole
 from raters.auditing import precision
 from raters.auditing.calibration import Anchor, Calibration, check_crowd, truths_of
+from raters.auditing.influence import DECIDES
+from raters.auditing.influence import influence as influence_of
 from raters.auditing.settling import Settling, settling
 from raters.auditing.verdicts import DIFFERS, Costs, rule, verdicts
-from raters.errors import SettingError
+from raters.errors import DataWarning, SettingError
 from raters.fitting.draws import check_several
 from raters.fitting.identity import identity_of
 from raters.fitting.result import draws_of, program_of
 from raters.judgements.base import Judgements
+from raters.judgements.display import isolated
 from raters.judgements.names import names_array, plural
 from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.model import Model
@@ -130,6 +134,25 @@ class Audit:
         """
         return float("nan") if self.items is None else float((1 - self.items["probability"]).sum())
 
+    @property
+    def decided(self) -> str:
+        """Sentence on those without whom a tenth of the conclusions or more would change; empty
+        where there is nobody, or `influence` was not asked for."""
+        if "influence" not in self.table:
+            return ""
+        change = self.table["influence"].to_series().dropna().sort_values(ascending=False)
+        those = change[change >= DECIDES]
+        if those.empty:
+            return ""
+        what = "item labels would be others"
+        if self.items is None:
+            what = "pairs of items would be the other way round"
+        more = f" (of {len(those)} such {plural(self.judge)})" if len(those) > 1 else ""
+        return (
+            f"Without {isolated(those.index[0])}{more}, {those.iloc[0]:.0%} of the {what}: one"
+            f" {self.judge} decides."
+        )
+
     def __str__(self) -> str:
         frame = self.table.to_dataframe().sort_values(self.judged)
         ends = {f"{self.judged}_low", f"{self.judged}_high"}
@@ -155,6 +178,7 @@ class Audit:
                 else "Nobody is dropped."
             )
         ]
+        lines += [self.decided] if self.decided else []
         return "\n".join([self.anchor.sentence, frame.round(3).to_string(), *lines])
 
 
@@ -170,6 +194,7 @@ def audit(
     margin: float = _MARGIN,
     min_judgements: int = 5,
     costs: Costs | None = None,
+    influence: bool = False,
     seed: int = 0,
 ) -> Audit:
     r"""Audit every annotator from the posterior of a model, and from what is known of the truth.
@@ -208,6 +233,8 @@ def audit(
         With fewer judgements the verdict is "too few judgements".
     costs : Costs, optional
         Costs of wrong decisions and of reviews.
+    influence : bool
+        Whether to find out what would change without each annotator; some seconds more.
     seed : int
         Seed of the calibration.
 
@@ -236,6 +263,13 @@ def audit(
         - ``relative``: posterior mean of competence over the crowd's mean absolute competence,
           which no choice of scale changes;
         - ``p_guessing``: P(accuracy within `margin` of ½);
+
+        with `influence`
+
+        - ``influence``: share of the conclusions that would change without the annotator, which are
+          the order of each pair of items, or the most probable class of each item; see
+          `raters.auditing.influence`. NaN where it is not known: for a model with neither, and
+          beyond 300 annotators.
 
         and where a position bias of each annotator was fitted, as by
         ``ExtendedBTL(position_bias=True)``,
@@ -371,6 +405,8 @@ def audit(
     else:
         anchor, quantities = calibration.anchor, calibration.quantities(limits)
     columns = _columns(data, quantities, limits)
+    if influence and (found := influence_of(program, result, seed)) is not None:
+        columns["influence"] = found.change
     anchored = np.full(len(data.judges), not anchor.is_missing)
     may_drop = anchored | quantities.columns.get("gives_one_answer", anchored)
     columns["verdict"] = verdicts(columns["p_below"], costs, may_drop)
@@ -381,7 +417,7 @@ def audit(
         coords={data.judge: names_array(data.judges)},
     )
     how = (kind.words.many, quantities.judged, threshold, min_judgements, costs)
-    return Audit(
+    made = Audit(
         table,
         rule(*how, anchored=not anchor.is_missing),
         tables=dict(quantities.tables),
@@ -396,6 +432,9 @@ def audit(
         settling=_settling(data, columns, quantities, limits, calibration, costs, seed),
         fit=identity_of(program),
     )
+    if made.decided:
+        warnings.warn(made.decided, DataWarning, stacklevel=2)
+    return made
 
 
 def _columns(

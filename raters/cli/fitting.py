@@ -115,7 +115,7 @@ def limits_of(options: AuditOptions, kind: Kind) -> dict[str, Any]:
         "costs": costs,
     }
     check_limits(**limits)
-    return limits
+    return limits | {"influence": options.influence}
 
 
 def anchor_of(options: AuditOptions, kind: Kind) -> dict[str, Any]:

@@ -134,6 +134,7 @@ THRESHOLD = (
     "A judge whose competence is below it is bad; 1 is a reliable one, 0 one who guesses. (default:"
     " 0.25)"
 )
+INFLUENCE = "Find out what would change without each judge; some seconds more."
 MARGIN = "How near to knowing nothing is guessing: of an accuracy, or of information in bits."
 
 
@@ -157,6 +158,7 @@ class AuditOptions:
     cost_review: Annotated[
         float, option("Audit", help="Cost of looking into somebody's judgements.")
     ] = 0.2
+    influence: Annotated[bool, option("Audit", "--influence", help=INFLUENCE)] = False
     drop: Annotated[
         bool, option("Audit", "--drop", help="Fit again without the flagged; report what changes.")
     ] = False

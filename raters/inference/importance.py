@@ -83,7 +83,7 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
             f" {FEWEST_DRAWS}, and better 1000"
         )
         return _with_facts(draws, pareto_k=np.nan)
-    log_weight, k = _smoothed(draws.stats["log_p"].ravel() - draws.stats["log_q"].ravel())
+    log_weight, k = smoothed(draws.stats["log_p"].ravel() - draws.stats["log_q"].ravel())
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
     ess = float(1 / (weight**2).sum())
@@ -108,7 +108,7 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
     return _with_facts(_resampled(draws, weight, rng), pareto_k=k, min_ess=ess)
 
 
-def _smoothed(log_ratio: Float[np.ndarray, " draw"]) -> tuple[Float[np.ndarray, " draw"], float]:
+def smoothed(log_ratio: Float[np.ndarray, " draw"]) -> tuple[Float[np.ndarray, " draw"], float]:
     """Pareto-smoothed log weights, and the shape; infinite where a ratio is no number."""
     from arviz_stats.base import array_stats  # type: ignore[attr-defined]
 

@@ -64,6 +64,13 @@ COLUMNS = (
         "percent",
         "Agreement is the share of the votes for the item that the model ranks higher.",
     ),
+    Column(
+        "influence",
+        "influence",
+        "percent",
+        "Influence is the share of the pairs of items that would be the other way round without the"
+        " annotator.",
+    ),
 )
 
 _RANKING = (
@@ -129,6 +136,8 @@ def ranking(context: AuditContext) -> Section | None:
     sentence = _of_types(types, rankings) if types else _of_all(rankings[0], level, true)
     if context.audit is not None and "worlds" in context.audit.tables:
         sentence += " In the mirror image, which is possible too, the order is the other way round."
+    if context.audit is not None and context.audit.decided:
+        sentence += f" {context.audit.decided}"
     return Section(
         key="items",
         title="Ranking",

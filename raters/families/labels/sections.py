@@ -67,6 +67,12 @@ COLUMNS = (
         "percent",
         "Agreement is the share of the labels that are the item's most probable class.",
     ),
+    Column(
+        "influence",
+        "influence",
+        "percent",
+        "Influence is the share of the item labels that would be others without the annotator.",
+    ),
 )
 
 _ITEMS = (
@@ -121,6 +127,7 @@ def items(context: AuditContext) -> Section | None:
     wrong = float((1 - labelled["probability"]).sum())
     share = wrong / num_items
     given = f" The truth of {known:,} was given." if known else ""
+    given += f" {audit.decided}" if audit is not None and audit.decided else ""
     return Section(
         key="items",
         title="Item labels",
