@@ -215,7 +215,7 @@ _NOT_RUN = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if lines(page)], ids=name)
+@pytest.mark.parametrize("page", marked([page for page in PAGES if lines(page)]), ids=name)
 def test_command_lines_run(page: Path, tables, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tables)
     for line in lines(page):

@@ -17,10 +17,10 @@ from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracie
 from raters.auditing.calibration import Anchor, Calibration, number_of_draws, summary, trusted_codes
 from raters.auditing.known_orders import KnownOrders
 from raters.auditing.true_orders import draw_true_rewards
-from raters.errors import SettingError
+from raters.errors import DataError, SettingError
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
-from raters.judgements.names import names_array
+from raters.judgements.names import name_text, names_array, shorten
 from raters.kinds import AuditLimits, Quantities
 from raters.program import Program
 
@@ -72,8 +72,22 @@ class ComparisonCalibration(Calibration):
         Returns
         -------
         float
+
+        Raises
+        ------
+        DataError
+            When one of them is no item.
         """
-        first, second = (self.truth.sel(item=name).values for name in (one, other))
+        codes = {name_text(name): code for code, name in enumerate(self.items["item"].values)}
+        for parameter, name in (("one", one), ("other", other)):
+            if name_text(name) not in codes:
+                raise DataError(
+                    parameter=parameter,
+                    value=name,
+                    problem="is none of the items",
+                    expected=f"name one that was compared ({shorten(codes)})",
+                )
+        first, second = (self.truth.values[:, codes[name_text(name)]] for name in (one, other))
         return float((first > second).mean())
 
     def quantities(self, limits: AuditLimits) -> Quantities:

@@ -319,7 +319,7 @@ def test_items_of_a_class_are_averaged_where_difficulty_differs(difficult, monke
         rt.ItemDifficulty(),
         rt.Raykar(),
         *(
-            pytest.param(model, marks=pytest.mark.slow)
+            pytest.param(model, marks=pytest.mark.exhaustive)
             for model in (rt.HierarchicalDawidSkene(), rt.Yan())
         ),
     ],

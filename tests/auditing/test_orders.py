@@ -174,6 +174,8 @@ def test_known_values_turn_the_order(misled):
     assert found.p_above(0, 5) < 0.05
     assert found.p_above(8, 0) > 0.95
     assert list(found.items["item"].values) == list(votes.items)
+    with pytest.raises(DataError, match="one='nothing' is none of the items"):
+        found.p_above("nothing", 0)
     assert np.median(found.unknowns["shared"]) > np.median(by_crowd.unknowns["shared"])
 
 

@@ -68,7 +68,9 @@ def _pairs(models) -> list:
             sampled = isinstance(backend, rt.PGGibbs) and model in FIRST
             quick = sampled or model in FOR_EVERY_BACKEND
             # NUTS and SVI read nothing of a model but its density, which `check_model` checks.
-            again = isinstance(backend, (rt.NUTS, rt.SVI)) and model != TYPE_MODELS[0]
+            again = isinstance(backend, rt.SVI) or (
+                isinstance(backend, rt.NUTS) and model != TYPE_MODELS[0]
+            )
             slow = pytest.mark.exhaustive if again else pytest.mark.slow
             marks = () if quick else (pytest.mark.slow, slow)
             pairs.append(pytest.param(model, backend, marks=marks))

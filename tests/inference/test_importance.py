@@ -167,7 +167,9 @@ def test_the_integral_does_not_depend_on_the_place_on_the_orbit() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("competence", ["signed", "unit"])
+@pytest.mark.parametrize(
+    "competence", ["signed", pytest.param("unit", marks=pytest.mark.exhaustive)]
+)
 def test_corrected_draws_are_those_of_gibbs(competence, fit_quietly) -> None:
     """Means and spreads of both, in units of their Monte-Carlo error; with competences on [0, 1],
     scale orbits cross the section through the mode outside of the bounds."""

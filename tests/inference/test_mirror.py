@@ -397,7 +397,11 @@ def believed(result) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "error"),
-    [(rt.PGGibbs(draws=1000, warmup=100), 0.15), (rt.PGEM(), 0.08), (rt.SVI(draws=1000), 0.15)],
+    [
+        (rt.PGGibbs(draws=1000, warmup=100), 0.15),
+        (rt.PGEM(), 0.08),
+        pytest.param(rt.SVI(draws=1000), 0.15, marks=pytest.mark.exhaustive),
+    ],
     ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize(

@@ -50,7 +50,13 @@ def on_the_line(name: str, draws: np.ndarray) -> np.ndarray:
     return np.log(draws) if name.endswith(("scale", "spread")) else draws
 
 
-@pytest.mark.parametrize("model", _MODELS)
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive) if name in ("signed", "tastes") else name
+        for name in _MODELS
+    ],
+)
 def test_gibbs_agrees_with_nuts(model: str, votes, reference, fit_quietly) -> None:
     """Means of every parameter, and of its square; false-alarm rate 1e-4 for each (|z| > 4, less
     for the estimated errors)."""

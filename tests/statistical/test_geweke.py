@@ -38,6 +38,7 @@ _EXHAUSTIVE = {
     "ContextualBTL",
     "OneCoin",
     "HierarchicalDawidSkene",
+    "ItemDifficulty",
     "MajorityVote",
     "Pooled",
     "the mean of ω for a draw",
@@ -45,6 +46,7 @@ _EXHAUSTIVE = {
     "classes without the labels",
     "ω three times too large",
     "types without the votes",
+    "breaks of a stick like those of a Dirichlet",
 }
 
 
@@ -262,6 +264,7 @@ def _half(model, row, values, transfer, rng):
 _divide = transfers.divide
 
 
+@pytest.mark.exhaustive
 def test_injected_error_in_the_division_of_tastes_is_caught(singles, monkeypatch) -> None:
     """The bound that the right kernel keeps is broken."""
     monkeypatch.setattr(transfers, "divide", _half)
