@@ -4,6 +4,7 @@ that a crowd makes together."""
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +15,15 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 from scipy.special import expit, logit
+from scipy.stats import chi2_contingency, mannwhitneyu
 
 from raters.auditing import labels as label_audit
 from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
 from raters.auditing.calibration import Anchor, Calibration, number_of_draws, summary, trusted_codes
 from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, draw_unknowns
-from raters.errors import DataError
+from raters.errors import DataError, DataWarning
 from raters.fitting.result import draws_of
+from raters.judgements.display import isolated
 from raters.judgements.labels import Labels
 from raters.judgements.names import names_array, shorten
 from raters.judgements.reading.labels import known_truth
@@ -32,6 +35,9 @@ from raters.program import Program, class_probs
 _UNKNOWN_DRAWS, _AUDIT_DRAWS = 400, 400
 # Items of known class whose probabilities under all draws are in memory at once.
 _AT_ONCE = 20_000
+# Items of known class from which on they are compared with the others, and how seldom random ones
+# would differ so.
+_FEWEST, _CHANCE = 10, 1e-4
 # Labels that each annotator starts with, shared out as the crowd does.
 _WEIGHT = 2.0
 # Draws of matrices are made for parts of the annotators of so many numbers (80 MB).
@@ -242,6 +248,8 @@ def calibrate_labels(
     chances = np.array(chances, float)
     fitted = _codes(labels)
     truth, given = _with_gold(labels, fitted, gold), np.ones(labels.num_rows, bool)
+    if gold is not None:
+        _warn_unless_random(labels, truth >= 0)
     said = np.flatnonzero(np.isin(np.asarray(labels.annotator), trusted))
     if len(said):
         given[said] = False
@@ -351,6 +359,40 @@ def _with_gold(
             expected="give each item one true class",
         )
     return np.where(codes >= 0, codes, fitted)
+
+
+def _warn_unless_random(labels: Labels, known: Bool[np.ndarray, " item"]) -> None:
+    """Warn where the labels of the items of known class are unlike those of the others, as they
+    would be for one random sample in some thousands."""
+    votes = labels.votes()
+    number, most = votes.sum(1), votes.argmax(1)
+    parts = known & (number > 0), ~known & (number > 0)
+    if min(part.sum() for part in parts) < _FEWEST:
+        return
+    counts = np.stack([np.bincount(most[part], minlength=labels.num_classes) for part in parts])
+    counts, text = counts[:, counts.sum(0) > 0], ""
+    agreement = [votes[part].max(1) / number[part] for part in parts]
+    if counts.shape[1] > 1 and chi2_contingency(counts).pvalue < _CHANCE:
+        shares = counts / counts.sum(1, keepdims=True)
+        place = int(np.abs(shares[0] - shares[1]).argmax())
+        name = isolated(labels.classes[np.unique(most[number > 0])[place]])
+        text = (
+            f"{shares[0, place]:.0%} of them are mostly labelled {name}, and"
+            f" {shares[1, place]:.0%} of the others"
+        )
+    elif mannwhitneyu(*agreement).pvalue < _CHANCE:
+        one, other = (float(part.mean()) for part in agreement)
+        text = (
+            f"on average {one:.0%} of the labels of one of them agree, and {other:.0%} of those of"
+            " another item"
+        )
+    if text:
+        warnings.warn(
+            "the items of known class are no random sample, so that accuracies and numbers of wrong"
+            f" labels may be far off: {text}; draw items at random before looking at the labels",
+            DataWarning,
+            stacklevel=5,
+        )
 
 
 def _most_said(labels: Labels) -> Int[np.ndarray, " item"]:

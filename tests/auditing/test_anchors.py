@@ -7,7 +7,7 @@ import pytest
 import raters as rt
 from raters.auditing.settling import settling
 from raters.auditing.verdicts import DIFFERS, gives_one_answer, verdicts
-from raters.errors import SettingError
+from raters.errors import DataWarning, SettingError
 
 MODEL = rt.DawidSkene()
 FIT = rt.PGGibbs(draws=500, chains=2)
@@ -169,3 +169,36 @@ def test_an_annotator_with_few_answers_needs_more_truths(answered):
         settling(answered, one, accuracy, bad, rt.Costs(), 0).number
     )
     assert settling(answered, ~both, accuracy, bad, rt.Costs(), 0) is None
+
+
+# ---------------------------------------------------------------- how truths were chosen
+
+
+@pytest.fixture(scope="module")
+def plain(fit_quietly):
+    """Labels of 120 items of two classes, their fit, and their true classes."""
+    labels, truth = rt.datasets.label_crowd(120, 8, 5, 2, seed=3)
+    result = fit_quietly(rt.DawidSkene(), labels, rt.PGEM(draws=200))
+    return labels, result, pd.Series(truth["true_class"], labels.items)
+
+
+def test_truths_of_one_class_are_no_random_sample(plain):
+    _, result, truth = plain
+    one = truth[truth == truth.iloc[0]].iloc[:40]
+    with pytest.warns(DataWarning, match="no random sample.*mostly labelled"):
+        rt.calibrate(rt.DawidSkene(), result, one)
+
+
+def test_truths_of_doubtful_items_are_no_random_sample(plain):
+    labels, result, truth = plain
+    votes = labels.votes()
+    doubt = np.argsort(votes.max(1) / votes.sum(1), kind="stable")[:40]
+    with pytest.warns(DataWarning, match="no random sample"):
+        rt.calibrate(rt.DawidSkene(), result, truth.iloc[doubt])
+
+
+def test_random_truths_give_no_warning(plain):
+    """Ten samples: a false alarm in one of five hundred runs at most."""
+    _, result, truth = plain
+    for seed in range(10):
+        rt.calibrate(rt.DawidSkene(), result, truth.sample(40, random_state=seed))
