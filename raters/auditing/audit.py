@@ -13,7 +13,7 @@ from jaxtyping import Bool, Shaped
 
 from raters._validation import checked, finite, positive, share, whole
 from raters.auditing import precision
-from raters.auditing.calibration import Anchor, Calibration, check_crowd, truths_of
+from raters.auditing.calibration import Anchor, Calibration, check_crowd, calibrated
 from raters.auditing.influence import DECIDES
 from raters.auditing.influence import influence as influence_of
 from raters.auditing.settling import Settling, settling
@@ -149,8 +149,8 @@ class Audit:
             what = "pairs of items would be the other way round"
         more = f" (of {len(those)} such {plural(self.judge)})" if len(those) > 1 else ""
         return (
-            f"Without {isolated(those.index[0])}{more}, {those.iloc[0]:.0%} of the {what}: one"
-            f" {self.judge} decides."
+            f"Without {isolated(those.index[0])}{more}, {those.iloc[0]:.0%} of the {what}: so much"
+            f" hangs on one {self.judge}."
         )
 
     def __str__(self) -> str:
@@ -410,6 +410,9 @@ def audit(
     anchored = np.full(len(data.judges), not anchor.is_missing)
     may_drop = anchored | quantities.columns.get("gives_one_answer", anchored)
     columns["verdict"] = verdicts(columns["p_below"], costs, may_drop)
+    if not (anchor.known or anchor.recorded or data.tells_judges_apart()):
+        # The prior alone would keep them.
+        columns["verdict"][:] = "review"
     columns["verdict"][~precision.enough(program, result)] = "too few draws"
     columns["verdict"][columns["judgements"] < min_judgements] = "too few judgements"
     table = xr.Dataset(
@@ -485,8 +488,7 @@ def _calibrated(
     of_crowd = program.data.known is None or kind_of(program.data).truths is None
     if of_crowd and gold is None and not len(reference):
         return None
-    truths = truths_of(program.data)
-    return truths.calibrate(program, result, gold, tuple(reference), level, seed)
+    return calibrated(program, result, gold, tuple(reference), level, seed)
 
 
 def _sites_of_judges(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:

@@ -14,7 +14,14 @@ from scipy.special import expit, log_ndtr
 
 from raters.auditing import comparisons
 from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
-from raters.auditing.calibration import Anchor, Calibration, number_of_draws, summary, trusted_codes
+from raters.auditing.calibration import (
+    Anchor,
+    Calibration,
+    number_of_draws,
+    summary,
+    trusted_codes,
+    warn_if_contradicted,
+)
 from raters.auditing.known_orders import KnownOrders
 from raters.auditing.true_orders import draw_true_rewards
 from raters.errors import DataError, SettingError
@@ -186,6 +193,8 @@ def calibrate_comparisons(
         orders = _with_trusted(orders, data, trusted)
     rng = np.random.default_rng(seed)
     draws, _ = draws_of(program, result)
+    if gold is not None:
+        _check_direction(KnownOrders.read(gold, data.items), draws["reward"])
     num_draws = number_of_draws(max(data.num_rows, data.num_items), 1)
     truth, sizes = _true_rewards(program, draws, orders, num_draws, rng)
     accuracies = draw_accuracies(_marks(data, orders, truth), seed)
@@ -210,6 +219,13 @@ def calibrate_comparisons(
         program=program,
         result=result,
     )
+
+
+def _check_direction(orders: KnownOrders, reward: Float[np.ndarray, "draw item"]) -> None:
+    """Warn if most known orders are against the crowd's."""
+    crowd = np.asarray(reward, float).mean(0)
+    wrong = int((crowd[orders.better] < crowd[orders.worse]).sum())
+    warn_if_contradicted(wrong, len(orders.better), "orders")
 
 
 def _with_trusted(

@@ -19,7 +19,14 @@ from scipy.stats import chi2_contingency, mannwhitneyu
 
 from raters.auditing import labels as label_audit
 from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
-from raters.auditing.calibration import Anchor, Calibration, number_of_draws, summary, trusted_codes
+from raters.auditing.calibration import (
+    Anchor,
+    Calibration,
+    number_of_draws,
+    summary,
+    trusted_codes,
+    warn_if_contradicted,
+)
 from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, draw_unknowns
 from raters.errors import DataError, DataWarning
 from raters.fitting.result import draws_of
@@ -248,8 +255,6 @@ def calibrate_labels(
     chances = np.array(chances, float)
     fitted = _codes(labels)
     truth, given = _with_gold(labels, fitted, gold), np.ones(labels.num_rows, bool)
-    if gold is not None:
-        _warn_unless_random(labels, truth >= 0)
     said = np.flatnonzero(np.isin(np.asarray(labels.annotator), trusted))
     if len(said):
         given[said] = False
@@ -263,6 +268,11 @@ def calibrate_labels(
         values, _ = draws_of(program, result, _UNKNOWN_DRAWS)
         equal = np.full(len(next(iter(values.values()))), 1.0)
         chances[unanchored] = _as_if_unknown(program, values, equal, judged, unanchored, fitted)
+    if gold is not None:
+        of_gold = np.flatnonzero(_codes(labels.with_truth(gold)) >= 0)
+        wrong = int((chances[of_gold].argmax(1) != truth[of_gold]).sum())
+        if not warn_if_contradicted(wrong, len(of_gold), "classes"):
+            _warn_unless_random(labels, _with_gold(labels, fitted, gold) >= 0)
     evidence = Evidence.of(chances, judged.votes())
     known, num_draws = np.flatnonzero(truth >= 0), number_of_draws(*chances.shape)
     rng = np.random.default_rng(seed)
@@ -391,7 +401,7 @@ def _warn_unless_random(labels: Labels, known: Bool[np.ndarray, " item"]) -> Non
             "the items of known class are no random sample, so that accuracies and numbers of wrong"
             f" labels may be far off: {text}; draw items at random before looking at the labels",
             DataWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,16 +13,20 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from raters._validation import checked, share
-from raters.errors import SettingError
+from raters.errors import DataError, DataWarning, SettingError
 from raters.fitting.draws import check_several
 from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
 from raters.kinds import AuditLimits, Quantities, Truths, kind_of
 from raters.model import Model
+from raters.program import Program
 
 # In place of names of those who are right.
 CROWD = "crowd"
+# Known truths from which on they tell whether the crowd is right: were it right on each of so many,
+# it would be wrong on less than a fifth of all, with probability .9.
+ENOUGH = 10
 # Draws of the truth, so that all of them together stay below this many numbers.
 _NUMBERS, _FEWEST, _MOST = 200_000_000, 200, 1000
 
@@ -56,14 +61,14 @@ class Anchor:
 
     @property
     def is_missing(self) -> bool:
-        """True if nothing but the agreement of the crowd tells who is right."""
-        return not (self.known or self.recorded or self.crowd or self.model)
+        """True if little but the agreement of the crowd tells who is right."""
+        return self.known < ENOUGH and not (self.recorded or self.crowd or self.model)
 
     @property
     def sentence(self) -> str:
         """The source, in one sentence."""
         who = self.judges.capitalize()
-        if self.is_missing:
+        if self.is_missing and not self.known:
             return (
                 f"{who} were measured against the crowd alone: nothing here tells whether the"
                 " crowd is right. Known truths of a random part of the questions would."
@@ -79,7 +84,13 @@ class Anchor:
         if self.trusted:
             parts[-1:] = [f"{self.known:,} truths, some by {shorten(self.trusted)}"]
         parts += [f"an earlier record of {self.judges}"] if self.recorded else []
-        return f"{who} were measured against {' and '.join(parts)}."
+        against = " and ".join(parts)
+        if self.is_missing:
+            return (
+                f"{who} were measured against {against}, and otherwise against the crowd: fewer"
+                f" than {ENOUGH} known truths do not tell whether the crowd is right."
+            )
+        return f"{who} were measured against {against}."
 
 
 @dataclass(frozen=True)
@@ -211,7 +222,46 @@ def calibrate(
     share("level", level)
     program = program_of(model, result)
     check_several(result, "a calibration states probabilities")
-    return truths_of(program.data).calibrate(program, result, gold, tuple(reference), level, seed)
+    return calibrated(program, result, gold, tuple(reference), level, seed)
+
+
+def calibrated(
+    program: Program[Any],
+    result: xr.DataTree,
+    gold: Any,
+    reference: tuple[Any, ...],
+    level: float,
+    seed: int,
+) -> Calibration:
+    """Calibration of a fit; see `calibrate`.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    gold : known truths, or None
+    reference : tuple of names
+    level : float
+    seed : int
+
+    Returns
+    -------
+    Calibration
+
+    Raises
+    ------
+    DataError
+        When `gold` is given and holds no truth.
+    """
+    truths = truths_of(program.data)
+    if gold is not None and not truths.number(program.data, gold):
+        raise DataError(
+            parameter="gold",
+            problem="holds no known truth",
+            expected="give truths of questions that were answered, and of an order values that"
+            " differ, or leave it out",
+        )
+    return truths.calibrate(program, result, gold, reference, level, seed)
 
 
 def truths_of(data: Judgements) -> Truths:
@@ -311,6 +361,31 @@ def trusted_codes(data: Judgements, reference: Sequence[Any]) -> Int[np.ndarray,
             expected=f"name {plural(data.judge)} of the data that were fitted",
         )
     return np.array([codes[str(name)] for name in reference], int)
+
+
+def warn_if_contradicted(wrong: int, known: int, what: str) -> bool:
+    """Warn if most known truths are not what the crowd's answers point to.
+
+    Parameters
+    ----------
+    wrong, known : int
+        Number of known truths against the crowd, and of all.
+    what : str
+        Such as ``"classes"``.
+
+    Returns
+    -------
+    bool
+    """
+    if wrong < 2 or 2 * wrong <= known:
+        return False
+    warnings.warn(
+        f"{wrong} of {known} known {what} contradict the crowd, and every statement follows them;"
+        f" check that gold names {what} as the answers do, not the other way round",
+        DataWarning,
+        stacklevel=6,
+    )
+    return True
 
 
 def summary(

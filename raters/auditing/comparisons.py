@@ -58,6 +58,14 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
         When the model has no competences, or the margin is not a share.
     """
     share("margin", limits.margin)
+    if getattr(program.model, "competence", "") == "unit" and limits.threshold >= 1:
+        raise SettingError(
+            parameter="threshold",
+            value=limits.threshold,
+            problem="is not below any competence of this model, which are at most 1",
+            expected="it must be below 1",
+            instead="threshold=0.25",
+        )
     return _with_position(
         _without_position(program, result, limits), program, result, limits.margin
     )

@@ -199,6 +199,13 @@ def _sided(codes: Mapping[str, Int[np.ndarray, " row"]], items: Names) -> Int[np
 
 def _check_order(pairs: Int[np.ndarray, "pair 2"], items: Names) -> None:
     """`DataError` where an item would be above itself."""
+    if (own := pairs[:, 0] == pairs[:, 1]).any():
+        raise DataError(
+            parameter="gold",
+            value=items[pairs[np.flatnonzero(own)[0], 0]],
+            problem="is known to be above itself",
+            expected="give pairs of two items",
+        )
     number = len(items)
     graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), (number, number))
     _, part = connected_components(graph, directed=True, connection="strong")

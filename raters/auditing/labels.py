@@ -67,6 +67,26 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     return dataclasses.replace(found, tables=tables)
 
 
+def _check_limits(limits: AuditLimits, num_classes: int) -> None:
+    """Raise unless both limits are within the range of what they bound."""
+    if not -1 < limits.threshold < 1:
+        raise SettingError(
+            parameter="threshold",
+            value=limits.threshold,
+            problem="is beyond every competence, which is 1 for whoever is always right",
+            expected="it must lie between -1 and 1",
+            instead="threshold=0.25",
+        )
+    if num_classes > 1 and limits.margin >= np.log2(num_classes):
+        raise SettingError(
+            parameter="margin",
+            value=limits.margin,
+            problem="is more than the whole information on a class, so that all would be spammers",
+            expected=f"it must be below {np.log2(num_classes):.3g} bits",
+            instead="margin=0.05",
+        )
+
+
 def quantities_of(
     labels: Labels,
     parts: Iterable[Float[np.ndarray, "draw annotator true_class label"]],
@@ -91,6 +111,7 @@ def quantities_of(
     Quantities
         With the table ``confusion``.
     """
+    _check_limits(limits, labels.num_classes)
     tails = ((1 - limits.level) / 2, (1 + limits.level) / 2)
     found, excess, matrices = [], [], []
     for confusion in parts:

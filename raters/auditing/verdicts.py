@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Shaped
 from raters._validation import positive
 from raters.inference.mixing import FEWEST_DRAWS
 
-# In place of ``drop`` where nothing but the agreement of the crowd tells who is right.
+# In place of ``drop`` where little but the agreement of the crowd tells who is right.
 DIFFERS = "differs from the crowd"
 IN_QUESTION = ("drop", DIFFERS, "review")
 VERDICTS = (*IN_QUESTION, "keep", "too few judgements", "too few draws")
@@ -71,7 +71,7 @@ def rule(many: str, judged: str, threshold: float, least: int, costs: Costs, anc
     unanchored = (
         ""
         if anchored
-        else f" As nothing but the crowd tells who is right, '{DIFFERS}' stands in place of drop,"
+        else f" As little but the crowd tells who is right, '{DIFFERS}' stands in place of drop,"
         " but for those whose answers do not depend on the question."
     )
     return (

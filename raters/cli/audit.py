@@ -58,6 +58,11 @@ from raters.reporting.sections import sections_of
 
 # Files that every audit writes into its folder.
 _SURE = ("result.nc", "summary.json")
+# First sentence where the model has no parameters of those who judge.
+_UNJUDGED = (
+    "Nothing here tells whether the crowd is right: what most say is taken as it is, and known truths"
+    " tell of the items that they belong to and of no others."
+)
 
 
 @dataclass(frozen=True)
@@ -256,9 +261,9 @@ def _print(request: AuditCommand, findings: Findings) -> None:
     out, context = console.Output(), findings.context
     kind, audited, rows = kind_of(context.program.data), context.audit, request.output.rows
     first, others = findings.sections[:1], findings.sections[1:]
-    if audited is not None:
-        out.print(audited.anchor.sentence, style="bold", highlight=False, markup=False)
-        out.print()
+    stands = _UNJUDGED if audited is None else audited.anchor.sentence
+    out.print(stands, style="bold", highlight=False, markup=False)
+    out.print()
     for section in first:
         page.print_section(out, section, context.level, rows)
     if audited is None:

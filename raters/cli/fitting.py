@@ -154,7 +154,11 @@ def check_anchor(data: Judgements, anchor: Mapping[str, Any]) -> None:
         text = error.worded(lambda name: "" if name == "gold" else "the column")
         raise DataError(f"--gold: {text.strip()}") from error
     if not number:
-        raise DataError(f"--gold holds no truth: fill in some of its column {truths.answer!r}")
+        raise DataError(
+            "--gold holds no truth: fill in its column"
+            f" {truths.answer if truths.answer in gold else gold.columns[-1]!r}, with values that"
+            " differ"
+        )
 
 
 def check_needs(model: Model[Any], kind: Kind, columns: ColumnOptions) -> None:

@@ -212,8 +212,15 @@ def _json_lines(path: Path) -> pd.DataFrame:
                 row = json.loads(line, object_pairs_hook=_object, parse_float=_as_written)
                 if "\\u" in line:  # Half of a pair of surrogates is no character.
                     json.dumps(row, ensure_ascii=False).encode()
-            except (ValueError, RecursionError) as error:
+            except UnicodeEncodeError as error:
+                raise ValueError(
+                    f"line {number} holds half of a surrogate pair (such as \\ud800), which is no"
+                    " character"
+                ) from error
+            except (json.JSONDecodeError, RecursionError) as error:
                 raise ValueError(f"line {number} is not JSON ({error})") from error
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from error
             if not isinstance(row, dict) or any(
                 isinstance(value, (list, dict)) for value in row.values()
             ):

@@ -44,6 +44,9 @@ from raters.program import Program
 
 # Pointwise log-likelihoods are stored without being asked for up to this many numbers (240 MB).
 _STORE_LIMIT = 60_000_000
+# Equal judgements of a row: the information of more, divided by that of a prior, is beyond the
+# precision of floats.
+_MOST_COUNTED = 2**47
 
 
 def fit(
@@ -176,6 +179,13 @@ def _check_whole(data: Judgements) -> None:
             problem="has no outcomes, so there is nothing to fit",
             expected="give judgements with outcomes, or simulate them",
             instead="rt.simulate(model, data, seed=0)",
+        )
+    if (most := float(np.max(data.weight, initial=0.0))) > _MOST_COUNTED:
+        raise DataError(
+            parameter="count",
+            value=most,
+            problem="is a number of equal judgements beside which a fit cannot hold single ones",
+            expected="a row may stand for at most 2**47 (about 1e14)",
         )
     if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
         raise DataError(

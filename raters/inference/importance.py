@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from raters.errors import ConvergenceWarning
 from raters.inference.base import Draws
-from raters.inference.mixing import FEWEST_DRAWS
+from raters.inference.mixing import FEWEST_DRAWS, beyond
 
 # With fewer effective draws than one in so many, a correction would repeat few draws often.
 _WORST = 10
@@ -88,14 +88,13 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
     weight /= weight.sum()
     ess = float(1 / (weight**2).sum())
     whole = np.floor(ess)
-    shown = f"Pareto k̂ {k:.2f}" if np.isfinite(k) else "Pareto k̂ beyond all bounds"
-    if not k <= largest_k(number) or ess < number / _WORST:
-        held = (
-            f", and they hold as much as {whole:.0f} draws of it" if k <= largest_k(number) else ""
-        )
+    limit = largest_k(number)
+    shown = f"Pareto k̂ {beyond(k, limit, 2)}" if np.isfinite(k) else "Pareto k̂ beyond all bounds"
+    if not k <= limit or ess < number / _WORST:
+        held = f", and they hold as much as {whole:.0f} draws of it" if k <= limit else ""
         _warn(
             f"the draws are far from the posterior ({shown}; should be at most"
-            f" {largest_k(number):.2f}{held}): means and intervals may be off; use exact sampling,"
+            f" {limit:.2f}{held}): means and intervals may be off; use exact sampling,"
             " with PGGibbs or NUTS, for what is acted upon"
         )
         return _with_facts(draws, pareto_k=k)

@@ -139,6 +139,23 @@ def _warn_of_unknown(values: dict[str, np.ndarray]) -> None:
     )
 
 
+def beyond(value: float, limit: float, digits: int) -> str:
+    """A number with so many digits, or with as many as show that it is not the limit.
+
+    Parameters
+    ----------
+    value, limit : float
+    digits : int
+
+    Returns
+    -------
+    str
+    """
+    while digits < 9 and value != limit and float(f"{value:.{digits}f}") == round(limit, digits):
+        digits += 1
+    return f"{value:.{digits}f}"
+
+
 def _warn_of_mixing(
     worst_rhat: tuple[str, float], worst_ess: tuple[str, float], chains: int
 ) -> None:
@@ -146,7 +163,8 @@ def _warn_of_mixing(
     wanted = FEWEST_DRAWS * chains
     if worst_rhat[1] > LARGEST_RHAT or worst_ess[1] < wanted:
         rhat = (
-            f"largest R-hat {worst_rhat[1]:.3f} ({worst_rhat[0]}; should be at most {LARGEST_RHAT})"
+            f"largest R-hat {beyond(worst_rhat[1], LARGEST_RHAT, 3)} ({worst_rhat[0]}; should be at"
+            f" most {LARGEST_RHAT})"
             if worst_rhat[0]
             else "R-hat needs two chains"
         )

@@ -422,6 +422,15 @@ class Comparisons(Pairs):
                 stacklevel=3,
             )
 
+    def tells_judges_apart(self) -> bool:
+        """Whether judges can differ in how well they agree: there are several, and not only ties.
+
+        Returns
+        -------
+        bool
+        """
+        return super().tells_judges_apart() and not is_even(self)
+
     def to_frame(self) -> pd.DataFrame:
         """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and
         ``count``.

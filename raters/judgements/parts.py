@@ -23,6 +23,15 @@ PIECE = 1 << 18
 class Parts(Roles):
     """Judgements in part, as a mixin of `Judgements`."""
 
+    def tells_judges_apart(self) -> bool:
+        """Whether judges can differ in how well they agree: there is more than one.
+
+        Returns
+        -------
+        bool
+        """
+        return int((self.judgements_by(self.judge) > 0).sum()) > 1
+
     def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
         """Number of judgements in which each name of an axis takes part.
 

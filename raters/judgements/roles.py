@@ -319,7 +319,8 @@ class Roles(abc.ABC):
         """Number of judgements, counts included."""
         if self.count is None:
             return self.num_rows
-        return int(np.asarray(self.count).sum(dtype=np.float64))
+        total = float(np.asarray(self.count).sum(dtype=np.float64))
+        return int(total) if total < 2**53 else sum(map(int, np.asarray(self.count).tolist()))
 
     @property
     def judges(self) -> tuple[Any, ...]:

@@ -105,7 +105,7 @@ def _unanchored(numbers: Mapping[str, Any], audit: Audit, words: Words) -> str:
         ),
         _some(counts[DIFFERS], numbers["differing"], "from the crowd", ("differs", "differ")),
         _some(counts["review"], numbers["review"], "should be looked at"),
-        _some(counts["keep"], [], "with it", ("agrees", "agree")),
+        _some(counts["keep"], [], "with the crowd", ("agrees", "agree")),
         _some(
             counts["too few judgements"], [], f"too few {words.many} to be judged", ("has", "have")
         ),
@@ -134,6 +134,12 @@ def one_answer(audit: Audit) -> str:
     )
 
 
+_AGREEING = (
+    "Who agrees with the crowd is right as far as the crowd is, and nothing here tells how far that"
+    " is."
+)
+
+
 def sure(numbers: Mapping[str, Any], audit: Audit, words: Words) -> list[str]:
     """Describe the uncertainty of the verdicts, and their expected cost."""
     counts, lines = numbers["counts"], []
@@ -144,7 +150,7 @@ def sure(numbers: Mapping[str, Any], audit: Audit, words: Words) -> list[str]:
     if counts[DIFFERS]:
         lines.append(_differing(counts[DIFFERS], numbers, audit))
     if audit.anchor.is_missing:
-        return lines
+        return lines if lines or not keep else [_AGREEING]
     if keep == 1:
         lines.append(f"The one who can stay is good enough with probability {percent(1 - bad)}.")
     elif keep:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -350,7 +351,7 @@ def _column(values: Any, name: str, role: str) -> Column:
     if missing.any():
         raise DataError(
             f"column {name!r} (for {role}=) has {missing.sum()} missing value(s), first in row"
-            f" {np.flatnonzero(missing)[0]} (counted from 0); every vote needs one. Leave those"
+            f" {np.flatnonzero(missing)[0]} (counted from 0); every row needs one. Leave those"
             f" rows out first: frame = frame[frame[{name!r}].notna() & (frame[{name!r}] != '')]",
             parameter=role,
             value=name,
@@ -398,7 +399,7 @@ def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
         When a value is not a finite number; the message gives its row.
     """
     try:
-        numbers = np.array([float(value) for value in column.values])
+        numbers = np.array([_number(value) for value in column.values])
     except (TypeError, ValueError, OverflowError) as error:
         wrong = next(value for value in column.values if not _is_number(value))
         raise DataError(
@@ -440,7 +441,9 @@ def read_counts(column: Column) -> Float[np.ndarray, " row"]:
         When a value is another one; the message gives its row.
     """
     numbers = read_numbers(column)
-    wrong = (numbers < 1) | (numbers != np.round(numbers)) | (numbers > 2**53)
+    # The float of 2**53 + 1 is that of 2**53.
+    exactly = np.array([_is_at_most(value, 2**53) for value in column.values])[column.code]
+    wrong = (numbers < 1) | (numbers != np.round(numbers)) | ~exactly
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise DataError(
@@ -506,12 +509,24 @@ def first_row(column: Column, values: Sequence[Any]) -> int:
     return int(np.flatnonzero(np.isin(column.code, codes))[0])
 
 
+def _number(value: Any) -> float:
+    """A float; Python's underscores between digits are no numbers of a table."""
+    if isinstance(value, str) and "_" in value:
+        raise ValueError(value)
+    return float(value)
+
+
 def _is_number(value: Any) -> bool:
     try:
-        float(value)
+        _number(value)
     except (TypeError, ValueError, OverflowError):
         return False
     return True
+
+
+def _is_at_most(value: Any, most: int) -> bool:
+    """Whether a number, or its text, is at most so large, exactly."""
+    return bool((Decimal(value.strip()) if isinstance(value, str) else value) <= most)
 
 
 def _nearest(name: str, names: Iterable[str], role: str) -> str:

@@ -18,6 +18,8 @@ from raters.judgements.reading.labels import place
 _SIDES = "features={'length': ('length_a', 'length_b')}"
 # Features of comparisons are not scaled.
 _LARGE = 1e9
+# Features of items are; their squares are summed.
+_LARGEST = 1e100
 _NUMERIC = {"integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty"}
 
 
@@ -234,6 +236,13 @@ def design(
     dtype = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
     values = values.astype(np.float64)
     check_finite(values, names, items)
+    if (large := np.abs(values).max(0) > _LARGEST).any():
+        raise DataError(
+            parameter="features",
+            value=names[int(np.flatnonzero(large)[0])],
+            problem=f"holds {np.abs(values).max():.3g}, whose square is beyond the range of floats",
+            expected=f"give numbers up to {_LARGEST:.0e} in size",
+        )
     centre, scale = values.mean(0), values.std(0)
     constant = (values.max(0) == values.min(0)) | (scale == 0)
     if constant.any():

@@ -285,6 +285,15 @@ def known_truth(
     ):
         roles, pairs = (column_name("item", item), column_name("truth", truth)), list(table.items())
         table = {role: [pair[place] for pair in pairs] for place, role in enumerate(roles)}
+    elif not (isinstance(table, Mapping) or hasattr(table, "columns") or hasattr(table, "schema")):
+        raise DataError(
+            parameter="gold",
+            value=table,
+            problem="is no set of known classes",
+            expected="give a mapping of items to classes, a pandas.Series, or a table with columns"
+            f" {item} and {truth}",
+            instead='{"page 1": "spam"}',
+        )
     column = read_columns(table, item=column_name("item", item))["item"]
     truths = incomplete(table, "truth", truth, len(column))
     if truths is None:

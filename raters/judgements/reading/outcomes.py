@@ -17,6 +17,8 @@ Ties = Literal["error", "drop", "half"]
 
 _FIRST_WORDS = ("first", "left", "a", "item_a", "model_a", "true", "win")
 _SECOND_WORDS = ("second", "right", "b", "item_b", "model_b", "false", "loss")
+# Words of the two sides that also occur as parts of names of columns.
+_SIDES = (("first", "second"), ("left", "right"), ("a", "b"))
 _TIE = re.compile(r"(tie|tied|draw|equal|both|½)([^a-z].*)?", re.DOTALL)
 _NUMBERS = {1.0: 1.0, 0.0: 0.0, 0.5: 0.5}
 
@@ -108,12 +110,36 @@ def read(
             ),
         )
     wins = as_name if by_name.sum() >= by_word.sum() else as_word
+    if wins is as_word:
+        _refuse_other_sides(outcome, *sides)
     expected = (
         f"the item in {sides[0]!r} or {sides[1]!r} of its row, one of these two column names,"
         " 'first'/'second', 1/0, or 'tie'"
     )
     _refuse_unread(outcome, wins, expected, sides)
     return wins.astype(np.float32)
+
+
+def _refuse_other_sides(outcome: Column, first: str, second: str) -> None:
+    """Raise where a word for a side stands in the name of the column of the other side."""
+    words = {str(value).strip().lower() for value in outcome.values} - {
+        first.lower(),
+        second.lower(),
+    }
+    parts = [set(re.split(r"[^a-z0-9]+", name.lower())) for name in (first, second)]
+    for one, other in _SIDES:
+        ends = (f"_{one}", f"_{other}")
+        said = sorted(word for word in words if word in (one, other) or word.endswith(ends))
+        if said and other in parts[0] and one in parts[1]:
+            raise DataError(
+                parameter="outcome",
+                value=outcome.name,
+                problem=f"holds {said[0]!r}, which would mean the side of {first!r} or {second!r} by"
+                " its place, and the other one by its name",
+                expected=f"name the columns the other way round (first={second!r},"
+                f" second={first!r}), or say which values are which side",
+                instead=f"outcomes={{{one!r}: 0, {other!r}: 1}}",
+            )
 
 
 def _words(values: list[Any], first_column: str, second_column: str) -> Float[np.ndarray, " value"]:

@@ -13,6 +13,7 @@ from raters._validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
 from raters.models.comparisons import _sites
+from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
 
 
@@ -143,9 +144,14 @@ class ExtendedBTL(Model[Comparisons]):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
-        """Warn of votes that leave open whether the crowd or its adversaries are right, and of an
-        annotator who has become the scale by which all others are measured."""
-        mirrored = _sites.open_mirror(draws["competence"]) if self.competence == "signed" else ()
+        """Warn of votes that leave open whether the crowd or those who contradict it are right, and
+        of an annotator who has become the scale by which all others are measured."""
+        if self.competence == "signed":
+            mirrored = _sites.open_mirror(draws["competence"])
+        else:
+            high = _sites.HIGH[self.competence]
+            spread = _sites.fixed_spread(self)
+            mirrored = open_reversal(draws, data, self.reward_scale, spread, high)
         # A mean over two mirrored worlds describes neither of them.
         return mirrored or takeover(draws, data)
 
