@@ -13,7 +13,7 @@ from jaxtyping import Bool, Shaped
 
 from raters._validation import checked, finite, positive, share, whole
 from raters.auditing import precision
-from raters.auditing.calibration import Anchor, Calibration, check_crowd, calibrated
+from raters.auditing.calibration import Anchor, Calibration, calibrated, check_crowd
 from raters.auditing.influence import DECIDES
 from raters.auditing.influence import influence as influence_of
 from raters.auditing.settling import Settling, settling

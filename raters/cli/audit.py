@@ -60,8 +60,8 @@ from raters.reporting.sections import sections_of
 _SURE = ("result.nc", "summary.json")
 # First sentence where the model has no parameters of those who judge.
 _UNJUDGED = (
-    "Nothing here tells whether the crowd is right: what most say is taken as it is, and known truths"
-    " tell of the items that they belong to and of no others."
+    "Nothing here tells whether the crowd is right: what most say is taken as it is, and known"
+    " truths tell of the items that they belong to and of no others."
 )
 
 

@@ -7,7 +7,7 @@ import pytest
 import raters as rt
 from raters.auditing.settling import settling
 from raters.auditing.verdicts import DIFFERS, gives_one_answer, verdicts
-from raters.errors import DataWarning, SettingError
+from raters.errors import DataError, DataWarning, SettingError
 
 MODEL = rt.DawidSkene()
 FIT = rt.PGGibbs(draws=500, chains=2)
@@ -202,3 +202,57 @@ def test_random_truths_give_no_warning(plain):
     _, result, truth = plain
     for seed in range(10):
         rt.calibrate(rt.DawidSkene(), result, truth.sample(40, random_state=seed))
+
+
+# ---------------------------------------------------------------- truths that are few or wrong
+
+
+def test_a_few_truths_do_not_lift_what_the_crowd_alone_tells(misled):
+    _, result, truth = misled
+    alone = rt.audit(MODEL, result)
+    seen = truth[truth.to_numpy() == alone.items["label"].values]
+    few = rt.audit(MODEL, result, seen.iloc[:3])
+    assert few.anchor.is_missing
+    assert "3 known truths, and otherwise against the crowd" in few.anchor.sentence
+    assert alone.flagged == ["mute"]
+    assert set(few.flagged) <= {"mute"}
+    assert "As little but the crowd tells who is right" in few.rule
+    assert not rt.audit(MODEL, result, seen.iloc[:10]).anchor.is_missing
+
+
+def test_classes_the_other_way_round_give_a_warning(plain):
+    _, result, truth = plain
+    with pytest.warns(DataWarning, match=r"of 40 known classes contradict the crowd.*gold names"):
+        rt.calibrate(rt.DawidSkene(), result, 1 - truth.sample(40, random_state=0))
+
+
+@pytest.mark.parametrize("gold", [{0: None}, {0: np.nan}, pd.Series({0: None})])
+def test_gold_that_holds_no_truth_is_refused(plain, gold):
+    _, result, _ = plain
+    for asked in (rt.calibrate, rt.audit):
+        with pytest.raises(DataError, match=r"gold.*holds no known truth"):
+            asked(rt.DawidSkene(), result, gold)
+
+
+@pytest.mark.parametrize("gold", [5, "0", [(0, 1)]])
+def test_gold_that_is_no_set_of_classes_is_refused(plain, gold):
+    labels, result, _ = plain
+    with pytest.raises(DataError, match=r"no set of known classes.*mapping of items to classes"):
+        rt.audit(rt.DawidSkene(), result, gold)
+    with pytest.raises(DataError, match="no set of known classes"):
+        labels.with_truth(gold)
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        ({"threshold": 7}, "between -1 and 1"),
+        ({"threshold": -9}, "between -1 and 1"),
+        ({"margin": 5}, "below 1 bits"),
+    ],
+)
+def test_limits_of_labels_lie_within_what_they_bound(plain, setting, text):
+    _, result, _ = plain
+    for reference in ((), "crowd"):
+        with pytest.raises(SettingError, match=text):
+            rt.audit(rt.DawidSkene(), result, reference=reference, **setting)

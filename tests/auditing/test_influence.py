@@ -113,7 +113,7 @@ def takeover():
 
 def test_one_who_decides_is_named(takeover, fit_quietly):
     result = fit_quietly(SIGNED, takeover, rt.PGGibbs(draws=300, chains=2))
-    with pytest.warns(DataWarning, match="Without judge, .*one annotator decides"):
+    with pytest.warns(DataWarning, match="Without judge, .*so much hangs on one annotator"):
         audit = rt.audit(SIGNED, result, influence=True)
     change = audit.table["influence"].to_series()
     assert change.idxmax() == "judge"

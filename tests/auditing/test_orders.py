@@ -11,7 +11,7 @@ from scipy.stats import norm
 import raters as rt
 from raters.auditing.known_orders import KnownOrders
 from raters.auditing.true_orders import SIZE, draw_sizes, draw_true_rewards
-from raters.errors import ConvergenceWarning, DataError, SettingError
+from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 
 ITEMS = ("a", "b", "c", "d")
 MODEL = rt.ExtendedBTL(competence="signed")
@@ -64,7 +64,7 @@ def test_signs_are_by_pair_in_either_order():
         ({"z": 1.0}, "none of the items"),
         ([("a", "b"), ("b", "a")], "a, b.*contradict"),
         ([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")], "a, b, c' are known.*contradict"),
-        ([("a", "a")], "contradict"),
+        ([("a", "a")], "above itself"),
         ({"a": "high", "b": 1}, "must hold numbers; it holds 'high'"),
         ({"a": float("inf"), "b": 1}, "finite"),
         (pd.DataFrame({"item": ["a", "a"], "value": [1, 2]}), "a' have several values"),
@@ -223,3 +223,16 @@ def test_models_with_several_rankings_have_no_true_one(misled, fit_quietly):
     result = fit_quietly(model, votes, rt.PGGibbs(draws=60, warmup=20, chains=2))
     with pytest.raises(SettingError, match="no one ranking"):
         rt.calibrate(model, result)
+
+
+@pytest.mark.parametrize("gold", [{0: 1, 1: 1}, {0: 1}, [], {"item": [0], "value": [None]}])
+def test_gold_that_holds_no_order_is_refused(misled, gold):
+    _, result, _ = misled
+    with pytest.raises(DataError, match=r"gold.*holds no known truth"):
+        rt.audit(MODEL, result, gold)
+
+
+def test_an_item_is_not_above_itself(misled):
+    _, result, _ = misled
+    with pytest.raises(DataError, match="gold=0 is known to be above itself"):
+        rt.audit(MODEL, result, [(0, 0)])

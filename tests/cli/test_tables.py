@@ -154,7 +154,7 @@ def test_spreadsheets_are_read(name, content, columns, rows, tmp_path):
     [
         ("a.csv", "a,b\né,2\n".encode("latin-1"), "iconv -f WINDOWS-1252"),
         ("a.csv", b"a,b,a\n1,2,3\n", "2 columns are called 'a'"),
-        ("a.jsonl", b'{"a": 1, "a": 2}\n', "2 columns are called 'a'"),
+        ("a.jsonl", b'{"a": 1, "a": 2}\n', "line 1: 2 columns are called 'a'"),
         (
             "a.csv",
             b"a,b\n1,2,3\n",
@@ -162,7 +162,7 @@ def test_spreadsheets_are_read(name, content, columns, rows, tmp_path):
         ),
         ("a.tsv", b"a\tb\n\n1\t2\t3\n", "line 3 has 3 cells, and the header 2; quote"),
         ("a.csv", b"\nsep=;\na;b\n1;2;3\n", "line 4 has 3 cells, and the header 2; quote"),
-        ("a.jsonl", b'{"a": "\\ud800"}\n', "surrogates not allowed"),
+        ("a.jsonl", b'{"a": "\\ud800"}\n', "line 1 holds half of a surrogate pair"),
         ("a.jsonl", b"[" * 100_000, "line 1 is not JSON"),
         ("a.jsonl", b'{"a": {"b": 1}}', "is not one flat object"),
         ("a.csv", b'a,b\n"1,2\n', "a quotation mark in line 2 has no other"),

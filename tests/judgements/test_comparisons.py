@@ -299,12 +299,38 @@ def test_an_unknown_policy_is_refused(ties, reader):
 # ------------------------------------------------------------------ counts
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "said", "instead"),
+    [
+        ("right_item", "left_item", "left", "outcomes={'left': 0, 'right': 1}"),
+        ("model_b", "model_a", "a", "outcomes={'a': 0, 'b': 1}"),
+        ("model_b", "model_a", "item_b", "outcomes={'a': 0, 'b': 1}"),
+        ("Second item", "First item", "first", "outcomes={'first': 0, 'second': 1}"),
+    ],
+)
+def test_words_for_sides_do_not_beat_the_names_of_the_columns(first, second, said, instead):
+    table = {first: ["x"], second: ["y"], "o": [said]}
+    with refuses("the other by their names", instead):
+        rt.Comparisons.from_frame(table, first=first, second=second, outcome="o")
+    turned = rt.Comparisons.from_frame(table, first=second, second=first, outcome="o")
+    assert turned.wins.tolist() == [0.0 if said == "item_b" else 1.0]
+    by_name = rt.Comparisons.from_frame(
+        table | {"o": ["y"]}, first=first, second=second, outcome="o"
+    )
+    assert by_name.wins.tolist() == [0.0]
+
+
 def test_counts_are_exact():
     """Single precision holds whole numbers up to 2**24 only."""
     table = {"w": ["a", "c", "a"], "l": ["b", "a", "b"], "n": [2**24 + 1, 2**52, 2]}
     votes = rt.Comparisons.from_frame(table, winner="w", loser="l", count="n")
     assert sorted(votes.count.tolist()) == [2**24 + 3, 2**52]
     assert votes.aggregate().num_votes == 2**24 + 3 + 2**52
+    most = {"w": ["a", "c", "b"], "l": ["b", "a", "a"], "n": [2**53 - 1, 1, 1]}
+    votes = rt.Comparisons.from_frame(most, winner="w", loser="l", count="n")
+    assert votes.num_votes == 2**53 + 1
+    with refuses("2**47 (about 1e14)"):
+        rt.fit(rt.BTL(), votes, rt.PGEM(draws=0), seed=0, progress=False)
     table["n"][0] = table["n"][2] = 2**53
     with raises_about(DataError, "count"):
         rt.Comparisons.from_frame(table, winner="w", loser="l", count="n")
@@ -315,7 +341,10 @@ def test_counts_are_exact():
     [
         ([1, 0], ("whole numbers from 1 to 2**53; row 1 (counted from 0) holds 0",)),
         ([-2, 1], ("row 0 (counted from 0) holds -2",)),
+        ([2**53 + 1, 1], ("from 1 to 2**53; row 0",)),
         ([2**53 + 2, 1], ("from 1 to 2**53; row 0",)),
+        ([1, f" {2**53 + 1}"], ("from 1 to 2**53; row 1",)),
+        (["1_0", 1], ("must hold numbers; it holds '1_0'",)),
         (["1e300", 1], ("from 1 to 2**53; row 0",)),
         ([1, 1.5], ("row 1 (counted from 0) holds 1.5", "weights are not counts")),
         ([1, np.inf], ("column 'n' (for count=) must hold finite numbers; row 1", "inf")),

@@ -109,8 +109,9 @@ def read(
                 " a word or number for a side"
             ),
         )
-    wins = as_name if by_name.sum() >= by_word.sum() else as_word
-    if wins is as_word:
+    by_words = by_name.sum() < by_word.sum()
+    wins = as_word if by_words else as_name
+    if by_words:
         _refuse_other_sides(outcome, *sides)
     expected = (
         f"the item in {sides[0]!r} or {sides[1]!r} of its row, one of these two column names,"
@@ -134,8 +135,8 @@ def _refuse_other_sides(outcome: Column, first: str, second: str) -> None:
             raise DataError(
                 parameter="outcome",
                 value=outcome.name,
-                problem=f"holds {said[0]!r}, which would mean the side of {first!r} or {second!r} by"
-                " its place, and the other one by its name",
+                problem=f"holds {said[0]!r}, which means one side by the place of {first!r} and"
+                f" {second!r}, and the other by their names",
                 expected=f"name the columns the other way round (first={second!r},"
                 f" second={first!r}), or say which values are which side",
                 instead=f"outcomes={{{one!r}: 0, {other!r}: 1}}",

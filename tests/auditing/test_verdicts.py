@@ -1,0 +1,45 @@
+"""Verdicts where the answers tell nothing of who is good enough."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import raters as rt
+from raters.errors import SettingError
+from tests import hand
+
+MODEL = rt.ExtendedBTL(reward_scale=1.0, competence_spread=0.5)
+DRAWS = {
+    "reward": np.random.default_rng(0).normal(size=(200, 2)),
+    "competence": np.random.default_rng(1).uniform(0.3, 1, size=(200, 2)),
+}
+
+
+def test_nobody_is_kept_by_the_prior_alone() -> None:
+    ties = rt.Comparisons.from_frame(
+        {"a": [0] * 12, "b": [1] * 12, "who": ["x", "y"] * 6, "o": ["tie"] * 12},
+        first="a",
+        second="b",
+        annotator="who",
+        outcome="o",
+        ties="half",
+    )
+    alone = hand.votes(*[(0, 1, "x")] * 8 + [(1, 0, "x")] * 4)
+    told = hand.votes(*[(0, 1, "x")] * 6 + [(1, 0, "y")] * 6)
+    for votes, verdict in ((ties, "review"), (alone, "review"), (told, "keep")):
+        draws = DRAWS | {"competence": DRAWS["competence"][:, : votes.num_annotators]}
+        result = hand.result(votes, **draws)
+        for reference in ((), "crowd"):
+            audit = rt.audit(MODEL, result, reference=reference)
+            assert set(audit.table["verdict"].values) == {verdict}, votes
+
+
+def test_a_threshold_above_every_competence_is_refused() -> None:
+    votes = hand.votes(*[(0, 1, "x")] * 6 + [(1, 0, "y")] * 6)
+    with pytest.raises(SettingError, match=r"threshold=1.5 is not below any competence"):
+        rt.audit(MODEL, hand.result(votes, **DRAWS), threshold=1.5)
+    wide = rt.audit(
+        replace(MODEL, competence="positive"), hand.result(votes, **DRAWS), threshold=1.5
+    )
+    assert set(wide.table["verdict"].values) == {"differs from the crowd"}
