@@ -77,7 +77,10 @@ class _MeanField(autoguide.AutoNormal, _ReadOnce):
 
 
 class _LowRank(autoguide.AutoLowRankMultivariateNormal, _ReadOnce):
-    pass
+    def _get_posterior(self, *args: Any, **kwargs: Any) -> Any:
+        # By default the square root: of 100,000 parameters, 30 million numbers.
+        self.rank = min(round(self.latent_dim**0.5), _LARGEST_RANK)
+        return super()._get_posterior(*args, **kwargs)
 
 
 class _FullRank(autoguide.AutoMultivariateNormal, _ReadOnce):
@@ -85,6 +88,7 @@ class _FullRank(autoguide.AutoMultivariateNormal, _ReadOnce):
 
 
 _GUIDES = {"mean_field": _MeanField, "low_rank": _LowRank, "full_rank": _FullRank}
+_LARGEST_RANK = 64
 # Steps between two updates of the progress bar.
 _BLOCK = 500
 # Default batches are of all rows up to so many, else mini-batches.
@@ -118,7 +122,8 @@ class SVI(Backend):
     Parameters
     ----------
     guide : {"mean_field", "low_rank", "full_rank"}
-        Covariance of the normal: diagonal; diagonal plus a low-rank part; unrestricted.
+        Covariance of the normal: diagonal; diagonal plus a part of low rank (the square root of the
+        number of parameters, 64 at most); unrestricted.
     steps : int
         Number of optimisation steps, rounded up to whole blocks of 500.
     step_size : float
