@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from _common import child, options, peak_megabytes, report, table
 
-LIMIT = 1500.0
+LIMIT = 900.0
 BACKENDS = {
     "PGEM": {},
     "SVI": {},

@@ -8,6 +8,7 @@ from raters.auditing.audit import Audit, audit
 from raters.auditing.calibration import Anchor, Calibration, calibrate
 from raters.auditing.dropping import drop
 from raters.auditing.verdicts import Costs
+from raters.checking.dependence import Dependence, dependence
 from raters.checking.predictive import Check, check
 from raters.fitting.describe import describe
 from raters.fitting.fit import fit
@@ -57,6 +58,7 @@ __all__ = [
     "ContextualBTL",
     "Costs",
     "DawidSkene",
+    "Dependence",
     "ExtendedBTL",
     "HierarchicalBTL",
     "HierarchicalDawidSkene",
@@ -88,6 +90,7 @@ __all__ = [
     "checking",
     "cite",
     "datasets",
+    "dependence",
     "describe",
     "drop",
     "errors",

@@ -13,6 +13,7 @@ from rich.markup import escape
 
 import raters as rt
 from raters import _validation, figures
+from raters.checking.dependence import NothingShared
 from raters.cli import console, outputs, tables
 from raters.cli.fitting import (
     backend_of,
@@ -31,6 +32,7 @@ from raters.model import Model
 from raters.program import Program
 from raters.reporting import facts
 
+_SHARED = ("dependence.csv", "dependence.png")
 _NUMBERS = ("observed", "replicated", "replicated_low", "replicated_high")
 
 
@@ -42,8 +44,17 @@ class CheckOptions:
     level: Annotated[
         float, option("Check", help="Largest probability of a failure if the model is right.")
     ] = 0.05
+    gold: Annotated[
+        list[Path] | None,
+        option(
+            "Check",
+            "--gold",
+            help="Table of true classes (item, truth), for who errs with whom; again for more.",
+            metavar="FILE",
+        ),
+    ] = None
     out: Annotated[
-        Path, option(None, help="Folder for result.nc, a table and a figure.", metavar="DIR")
+        Path, option(None, help="Folder for result.nc, tables and figures.", metavar="DIR")
     ] = Path("raters-check")
     force: Force = False
 
@@ -63,12 +74,14 @@ def check(request: CheckCommand) -> None:
     """Fit unless the file is a result, check; write everything, then print it."""
     options = request.check
     _validation.share("level", options.level)
-    sure = ("result.nc", "summary.json", "checks.csv", "checks.png")
+    sure = ("result.nc", "summary.json", "checks.csv", "checks.png", *_SHARED)
+    gold = [tables.read_table(path) for path in options.gold or ()]
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as cautions:
         model, result = _result(request, sure)
         found = rt.check(
             model, result, replicates=options.replicates, seed=request.fit.seed, level=options.level
         )
+        shared = _shared(model, result, pd.concat(gold) if gold else None, request.fit.seed)
     summary = {
         "settings": {"file": request.file}
         | settings(request.columns, request.model, request.fit, options),
@@ -80,11 +93,15 @@ def check(request: CheckCommand) -> None:
         "failed": found.failed,
         "sentences": list(found.sentences),
         "not_measured": dict(found.not_measured),
+        "dependence": shared if isinstance(shared, str) else _facts(shared),
         "warnings": cautions,
     }
-    written = _write(options, result, found, summary)
+    written = _write(options, result, found, shared, summary)
     with outputs.already(note := f"wrote {', '.join(written)} to {options.out}"):
         _print(found)
+        console.Output().print(
+            escape(shared if isinstance(shared, str) else shared.sentence), highlight=False
+        )
     request.fit.note(note)
 
 
@@ -112,6 +129,28 @@ def _result(request: CheckCommand, sure: tuple[str, ...]) -> tuple[Model[Any], x
     return model, rt.fit(model, table.data, backend, seed=fitting.seed, progress=fitting.bars)
 
 
+def _shared(
+    model: Model[Any], result: xr.DataTree, gold: pd.DataFrame | None, seed: int
+) -> rt.Dependence | str:
+    """Who errs with whom, or the sentence why nothing tells."""
+    data = data_of(result)
+    if gold is not None:
+        return rt.dependence(model, result, gold, seed=seed)
+    who = facts.plural_noun(data.judge)
+    if not data.tells_judges_apart():
+        return f"Who errs with whom is not measured: the answers do not tell {who} apart."
+    try:
+        return rt.dependence(model, result, seed=seed)
+    except NothingShared:
+        return f"Who errs with whom is not measured: no two {who} answered the same question."
+
+
+def _facts(found: rt.Dependence) -> dict[str, Any]:
+    """The numbers of a dependence."""
+    names = ("judges", "effective", "effective_interval", "mean", "mean_interval", "known")
+    return {name: getattr(found, name) for name in names} | {"sentence": found.sentence}
+
+
 def frame(found: rt.Check) -> pd.DataFrame:
     """The table of a check, with one row for each discrepancy.
 
@@ -129,7 +168,11 @@ def frame(found: rt.Check) -> pd.DataFrame:
 
 
 def _write(
-    options: CheckOptions, result: xr.DataTree, found: rt.Check, summary: Mapping[str, Any]
+    options: CheckOptions,
+    result: xr.DataTree,
+    found: rt.Check,
+    shared: rt.Dependence | str,
+    summary: Mapping[str, Any],
 ) -> list[str]:
     """Everything into the folder, or nothing; gives the names of the files."""
 
@@ -138,6 +181,9 @@ def _write(
         tables.write_for_people(frame(found), folder / "checks.csv")
         if found.draws.sizes["discrepancy"]:
             figures.checks(found).savefig(folder / "checks.png")
+        if not isinstance(shared, str):
+            tables.write_for_people(shared.pairs(), folder / _SHARED[0])
+            figures.dependence(shared).savefig(folder / _SHARED[1])
         facts.write_json(summary, folder / "summary.json")
 
     with collected_warnings():

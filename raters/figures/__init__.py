@@ -9,6 +9,7 @@ smaller.
 from raters.figures.audits import auditor, competences, position_bias
 from raters.figures.checks import checks
 from raters.figures.curves import learning_curves, reliability
+from raters.figures.dependence import dependence
 from raters.figures.fits import ranks, rewards
 from raters.figures.labels import certainty, confusions
 from raters.figures.types import profiles, responsibilities, weights
@@ -19,6 +20,7 @@ __all__ = [
     "checks",
     "competences",
     "confusions",
+    "dependence",
     "learning_curves",
     "position_bias",
     "profiles",

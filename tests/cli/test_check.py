@@ -17,7 +17,14 @@ from tests.cli.test_app import refused, run
 from tests.hand import stored, visible
 
 NAMED = ("--winner", "winner", "--loser", "loser", "--annotator", "annotator")
-FILES = {"result.nc", "summary.json", "checks.csv", "checks.png"}
+FILES = {
+    "result.nc",
+    "summary.json",
+    "checks.csv",
+    "checks.png",
+    "dependence.csv",
+    "dependence.png",
+}
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +62,10 @@ def test_it_writes_a_table_a_figure_and_a_result(found):
     assert summary["failed"] == again.failed
     assert summary["sentences"] == list(again.sentences)
     assert set(summary["not_measured"]) == {"position", "drift"}
+    shared = rt.dependence(rt.model_of(result), result)
+    assert summary["dependence"]["effective"] == pytest.approx(shared.effective)
+    assert summary["dependence"]["sentence"] == shared.sentence
+    assert len(pd.read_csv(found / "dependence.csv")) == len(shared.pairs()) == 28
 
 
 def test_it_says_what_fails_and_the_model_that_mends_it(found):
@@ -62,6 +73,7 @@ def test_it_says_what_fails_and_the_model_that_mends_it(found):
     assert "Checks of BTL" in printed
     assert 'rt.ExtendedBTL(competence="signed") has a competence' in printed
     assert "Not measured: position" in printed
+    assert "8 annotators err together as" in printed
 
 
 def test_a_saved_result_is_checked_without_a_fit(found, tmp_path, capsys):
