@@ -410,7 +410,7 @@ def audit(
     anchored = np.full(len(data.judges), not anchor.is_missing)
     may_drop = anchored | quantities.columns.get("gives_one_answer", anchored)
     columns["verdict"] = verdicts(columns["p_below"], costs, may_drop)
-    if not (anchor.known or anchor.recorded or data.tells_judges_apart()):
+    if anchor.is_missing and not (anchor.known or data.tells_judges_apart()):
         # The prior alone would keep them.
         columns["verdict"][:] = "review"
     columns["verdict"][~precision.enough(program, result)] = "too few draws"

@@ -88,7 +88,7 @@ class _FullRank(autoguide.AutoMultivariateNormal, _ReadOnce):
 
 
 _GUIDES = {"mean_field": _MeanField, "low_rank": _LowRank, "full_rank": _FullRank}
-_LARGEST_RANK = 64
+_LARGEST_RANK = 32
 # Steps between two updates of the progress bar.
 _BLOCK = 500
 # Default batches are of all rows up to so many, else mini-batches.
@@ -123,7 +123,7 @@ class SVI(Backend):
     ----------
     guide : {"mean_field", "low_rank", "full_rank"}
         Covariance of the normal: diagonal; diagonal plus a part of low rank (the square root of the
-        number of parameters, 64 at most); unrestricted.
+        number of parameters, 32 at most); unrestricted.
     steps : int
         Number of optimisation steps, rounded up to whole blocks of 500.
     step_size : float

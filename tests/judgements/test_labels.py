@@ -516,7 +516,7 @@ def test_known_truth_in_other_types():
             ("column 'item' (for item=) has 1 missing value(s)",),
         ),
         ({}, ("the table is empty",)),
-        ("truth.csv", ("cannot read columns from a str",)),
+        ("truth.csv", ("'truth.csv' is no set of known classes", "read the file first")),
     ],
 )
 def test_truths_that_cannot_be_read_are_refused(known, parts):

@@ -131,7 +131,7 @@ def test_the_first_screen_says_what_it_stands_on_and_what_would_change_it(of_lab
         " verdicts that are open: see “What to do next”."
     )
     first = report.html().partition('id="verdicts"')[0]
-    assert first.index(answer["stands_on"]) < first.index(answer["sentence"])
+    assert first.index(answer["stands_on"]) < first.index('class="answer')
     assert answer["would_change"] in first
     assert str(report).splitlines()[0] == answer["stands_on"]
     assert str(report).splitlines()[-1] == answer["would_change"]

@@ -291,7 +291,7 @@ def known_truth(
             value=table,
             problem="is no set of known classes",
             expected="give a mapping of items to classes, a pandas.Series, or a table with columns"
-            f" {item} and {truth}",
+            f" {item} and {truth}{'; read the file first' if isinstance(table, str) else ''}",
             instead='{"page 1": "spam"}',
         )
     column = read_columns(table, item=column_name("item", item))["item"]
