@@ -254,7 +254,7 @@ def calibrate_labels(
     chances = result["classes"]["responsibility"].transpose("item", "true_class").values
     chances = np.array(chances, float)
     fitted = _codes(labels)
-    truth, given = _with_gold(labels, fitted, gold), np.ones(labels.num_rows, bool)
+    truth, given = with_gold(labels, gold), np.ones(labels.num_rows, bool)
     said = np.flatnonzero(np.isin(np.asarray(labels.annotator), trusted))
     if len(said):
         given[said] = False
@@ -269,10 +269,11 @@ def calibrate_labels(
         equal = np.full(len(next(iter(values.values()))), 1.0)
         chances[unanchored] = _as_if_unknown(program, values, equal, judged, unanchored, fitted)
     if gold is not None:
-        of_gold = np.flatnonzero(_codes(labels.with_truth(gold)) >= 0)
+        labelled = np.bincount(np.asarray(labels.item), minlength=labels.num_items) > 0
+        of_gold = np.flatnonzero((with_gold(labels, gold) >= 0) & labelled)
         wrong = int((chances[of_gold].argmax(1) != truth[of_gold]).sum())
         if not warn_if_contradicted(wrong, len(of_gold), "classes"):
-            _warn_unless_random(labels, _with_gold(labels, fitted, gold) >= 0)
+            _warn_unless_random(labels, with_gold(labels, gold) >= 0)
     evidence = Evidence.of(chances, judged.votes())
     known, num_draws = np.flatnonzero(truth >= 0), number_of_draws(*chances.shape)
     rng = np.random.default_rng(seed)
@@ -350,10 +351,25 @@ def _codes(labels: Labels) -> Int[np.ndarray, " item"]:
     return np.array(labels.truth, int)
 
 
-def _with_gold(
-    labels: Labels, fitted: Int[np.ndarray, " item"], gold: Any
-) -> Int[np.ndarray, " item"]:
-    """Known classes of the fit and of `gold`, as codes."""
+def with_gold(labels: Labels, gold: Any) -> Int[np.ndarray, " item"]:
+    """Known classes of the fit and of `gold`.
+
+    Parameters
+    ----------
+    labels : Labels
+    gold : known classes, as `raters.Labels.with_truth` takes them, or None
+
+    Returns
+    -------
+    int array, shape (item,)
+        Codes; −1 where none is known.
+
+    Raises
+    ------
+    DataError
+        When `gold` has other items or classes, or contradicts what was known to the fit.
+    """
+    fitted = _codes(labels)
     if gold is None:
         return fitted
     codes = known_truth(gold, "item", "truth", labels.items, labels.classes)

@@ -1,10 +1,10 @@
-"""Who errs with whom, and how many independent judges a crowd is worth."""
+"""Shared mistakes of judges, and the number of independent judges that a crowd is worth."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,51 +13,58 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from raters._validation import checked, share
+from raters.auditing.calibrated_labels import with_gold
+from raters.auditing.calibration import ENOUGH
 from raters.checking.discrepancies import Draw, Layout, sums
 from raters.errors import DataError, SettingError
 from raters.fitting.draws import check_several
 from raters.fitting.replicates import answer_counts, probs_of_draws, single
 from raters.fitting.result import draws_of, program_of
-from raters.judgements.names import names_array, plural, shorten
+from raters.judgements.base import Judgements
+from raters.judgements.labels import Labels
+from raters.judgements.names import names_array, plural
 from raters.kinds import kind_of
 from raters.model import Model
 from raters.program import Program
 
-# Draws that are read, and judges that are looked at in pairs: those with most answers.
+# Draws that are read, and judges that are looked at: those with most answers.
 _DRAWS, _JUDGES = 200, 200
 # Answers of the whole crowd that count beside a judge's own.
 _POOLED = 2.0
-# Pairs with fewer questions in common have no correlation worth a line.
-_FEWEST = 10
+# Pairs with fewer questions in common have no correlation worth a line, and crowds with fewer
+# mistakes none at all.
+_FEWEST, _MISTAKES = 10, 3.0
 
 
 class NothingShared(DataError):
-    """No two judges answered the same question."""
+    """Answers that do not show whether judges err together."""
 
 
 @dataclass(frozen=True)
 class Dependence:
-    """Mistakes that judges share, from `raters.dependence`.
+    """Shared mistakes of judges, from `raters.dependence`.
 
     Attributes
     ----------
     correlation : xarray.Dataset
         For each pair of judges (axes those of the judges and ``other``) the ``correlation`` of
         their mistakes, with ``correlation_low`` and ``correlation_high``, and ``questions``, the
-        number that both answered; NaN where they are none. Of more than 200 judges those with most
-        answers.
+        number that both answered; NaN where there is none, or one of the two never errs. Of more
+        than 200 judges, those with most answers.
     mean : float
         Mean correlation of two judges about a question that both answered.
     effective : float
         Number of independent judges who would err as much together as these do.
     mean_interval, effective_interval : tuple of float
     judges : int
-        Number of judges.
+        Number of judges with an answer to one of the questions.
     judge : str
         What they are called.
     known : int
-        Number of questions of known truth that it stands on; 0 where the crowd's own answer stands
-        for the truth.
+        Number of questions of known truth that it stands on; 0 where the most probable truths by
+        the model stand for them, or there are none.
+    of_truth : bool
+        Whether the judgements have truths. Otherwise mistakes are departures from the model.
     level : float
         Probability of the intervals.
     """
@@ -70,6 +77,7 @@ class Dependence:
     judges: int
     judge: str
     known: int
+    of_truth: bool
     level: float
 
     @property
@@ -77,20 +85,23 @@ class Dependence:
         """The number of independent judges, in one sentence."""
         low, high = self.effective_interval
         who = plural(self.judge).replace("_", " ")
+        what = "err together" if self.of_truth else "depart from the model together"
         text = (
-            f"{self.judges:,} {who} err together as {self.effective:.3g} independent ones would"
-            f" ({self.level:.0%} interval {low:.3g} to {high:.3g}; mean correlation of the mistakes"
-            f" of two {self.mean:.2f})"
+            f"{self.judges:,} {who} {what} as {self.effective:.3g} independent ones would"
+            f" ({self.level:.0%} interval {low:.3g} to {high:.3g}; mean correlation of two"
+            f" {self.mean:.2f})"
         )
         if self.known:
             return f"{text}, by {self.known:,} questions of known truth."
+        if not self.of_truth:
+            return f"{text}."
         return (
-            f"{text}; at most so many, because mistakes that most of them share are not seen"
-            " without known truths."
+            f"{text}, as far as the crowd is right: without known truths, a mistake that most of"
+            " them share counts as truth."
         )
 
     def pairs(self) -> pd.DataFrame:
-        """Pairs of judges who answered at least ten questions in common, the most alike first.
+        """Pairs of judges with at least ten questions in common, the most alike first.
 
         Returns
         -------
@@ -107,10 +118,10 @@ class Dependence:
         return frame.sort_values("correlation", ascending=False, ignore_index=True)
 
     def __str__(self) -> str:
-        found = self.pairs()
-        if found.empty:
+        alike = self.pairs()
+        if alike.empty:
             return self.sentence
-        return f"{found.head(10).round(2).to_string(index=False)}\n{self.sentence}"
+        return f"{alike.head(10).round(2).to_string(index=False)}\n{self.sentence}"
 
 
 @checked
@@ -119,8 +130,8 @@ def dependence(
 ) -> Dependence:
     r"""Measure how far judges make the same mistakes.
 
-    Models take judges as independent given the truth. What they share beyond that is in the
-    residuals of the fit.
+    Models take judges as independent given the truth. What they share beyond that shows in their
+    mistakes.
 
     Parameters
     ----------
@@ -128,9 +139,10 @@ def dependence(
         The model that was fitted.
     result : xarray.DataTree
     gold : mapping, pandas.Series or table, optional
-        True classes of items, as `raters.Labels.with_truth` takes them: the mistakes on those items
-        are then what they are. Without it, and without classes that were known to the fit,
-        mistakes that most judges share count as truth.
+        True classes of ten items or more, as `raters.Labels.with_truth` takes them, beside those
+        that were known to the fit: the mistakes on these items are then what they are. Without any,
+        true classes are drawn from the posterior, so that mistakes that most judges share count as
+        truth.
     level : float
         Probability of the intervals.
     seed : int
@@ -145,27 +157,29 @@ def dependence(
         When `result` was fitted with another model or has a single draw, or `gold` is given for a
         kind of judgement without true classes.
     DataError
-        When no two judges answered the same question; when `gold` has other items or classes.
+        When no two judges answered the same question, or hardly anybody errs; when `gold` has
+        other items or classes, contradicts what was known to the fit, or holds fewer than ten
+        truths of items that two judges answered.
 
     Notes
     -----
     :math:`e_{kq}` is the number of answers of judge k to question q less its expectation, one entry
-    for each answer. With the sums over the questions that both answered, and :math:`s_k` the root
-    mean square of :math:`e_k`,
+    for each answer. With the sums over the questions that both answered,
 
     .. math:: \rho_{kl} = \frac{\sum_q e_{kq}^\top e_{lq}}
         {\sqrt{\sum_q |e_{kq}|^2 \sum_q |e_{lq}|^2}}, \qquad
         \bar\rho = \frac{\sum_{k \ne l} \sum_q e_{kq}^\top e_{lq}}
-        {\sum_{k \ne l} \sum_q s_k s_l}, \qquad
+        {\sum_{k \ne l} \sqrt{\sum_q |e_{kq}|^2 \sum_q |e_{lq}|^2}}, \qquad
         K_\text{eff} = \frac{K}{1 + (K - 1) \max(\bar\rho, 0)}.
 
     The last is the design effect of Kish (1965): the mean of K variables with correlation
-    :math:`\bar\rho` varies as much as that of :math:`K_\text{eff}` independent ones. Expectations
-    are those of the model, given a true class drawn from the posterior; of items of known class,
-    those of the judge's own answers to items of that class, pooled with those of all judges as if
-    these were two answers. Intervals are over the draws, each with its own Bayesian bootstrap of
-    the questions (Rubin 1981); where judges gave few answers to questions of known truth, they are
-    too narrow (``benchmarks/results/shared_mistakes.md``).
+    :math:`\bar\rho` varies as much as that of :math:`K_\text{eff}` independent ones.
+
+    Where there are true classes, known or drawn, the expectation is the share of each answer among
+    the judge's other answers to items of that class and two of the whole crowd's. Otherwise it is
+    that of the model, and so anything that the model lacks counts as shared. Intervals are over
+    draws, each with its own Bayesian bootstrap of the questions (Rubin 1981); of few questions they
+    are too narrow (``benchmarks/results/shared_mistakes.md``).
 
     References
     ----------
@@ -178,35 +192,81 @@ def dependence(
     >>> labels, truth = rt.datasets.label_crowd(100, 10, 5, 2, seed=0)
     >>> result = rt.fit(rt.OneCoin(), labels, seed=0, progress=False)
     >>> gold = dict(zip(labels.items, truth["true_class"]))
-    >>> found = rt.dependence(rt.OneCoin(), result, gold)
-    >>> found.effective > 5
+    >>> shared = rt.dependence(rt.OneCoin(), result, gold)
+    >>> shared.effective > 5
     True
     """
     share("level", level)
     program = program_of(model, result)
     check_several(result, "intervals are over several draws")
-    layout, known = _layout(program, gold)
-    crossed, rng = _Crossed.of(layout), np.random.default_rng(seed)
-    means, tables = [], []
-    residuals = _by_truth if known else _by_model
-    for weight, residual in residuals(layout, result, seed, rng):
-        total, table = crossed.measured(residual, weight)
-        means.append(total)
+    data: Any = program.data.unpadded()
+    truth = known_classes(data, gold)
+    by_truth = truth is not None and bool(gold is not None or (truth >= 0).sum() >= ENOUGH)
+    if truth is not None and by_truth:
+        data = data.rows(np.flatnonzero(truth[np.asarray(data.item)] >= 0))
+    layout, rng = Layout(Program(model, single(data))), np.random.default_rng(seed)
+    crossed = _Crossed.of(layout, by_truth)
+    if truth is None:
+        residuals = _by_model(layout, result, seed)
+    else:
+        chances = result["classes"]["responsibility"].transpose("item", "true_class").values
+        residuals = _by_class(layout, truth if by_truth else None, np.asarray(chances), rng)
+    means, tables, mistakes = [], [], 0.0
+    for residual, weight in residuals:
+        mean, table, total = crossed.measured(residual, weight)
+        means.append(mean)
         tables.append(table)
-    judges = len(np.unique(crossed.judge))
-    effective = judges / (1 + (judges - 1) * np.maximum(means, 0))
+        mistakes += total / _DRAWS
+    if mistakes < _MISTAKES:
+        raise NothingShared(
+            "hardly anybody errs on these questions, so that nothing shows who errs with whom"
+        )
+    effective = crossed.num_judges / (1 + (crossed.num_judges - 1) * np.maximum(means, 0))
     tails = ((1 - level) / 2, (1 + level) / 2)
     return Dependence(
-        _table(program.data.judge, layout, crossed, np.array(tables), tails),
+        crossed.table(layout, np.array(tables), tails),
         mean=float(np.mean(means)),
         mean_interval=_interval(np.array(means), tails),
         effective=float(np.median(effective)),
         effective_interval=_interval(effective, tails),
-        judges=judges,
+        judges=crossed.num_judges,
         judge=program.data.judge,
-        known=known,
+        known=crossed.num_questions if by_truth else 0,
+        of_truth=truth is not None,
         level=level,
     )
+
+
+def known_classes(data: Judgements, gold: Any) -> Int[np.ndarray, " item"] | None:
+    """Known classes of the fit and of `gold`.
+
+    Parameters
+    ----------
+    data : Judgements
+    gold : known classes, or None
+
+    Returns
+    -------
+    int array, shape (item,), or None
+        Codes, −1 where none is known. None for judgements without true classes.
+
+    Raises
+    ------
+    SettingError
+        When `gold` is given and there are no true classes.
+    DataError
+        When `gold` has other items or classes, or contradicts what was known to the fit.
+    """
+    if isinstance(data, Labels):
+        return with_gold(data, gold)
+    if gold is not None:
+        raise SettingError(
+            parameter="gold",
+            value=gold,
+            problem="is for judgements with true classes",
+            expected=f"leave it out for {kind_of(data).words.many}",
+        )
+    return None
 
 
 def _interval(
@@ -216,146 +276,150 @@ def _interval(
     return float(low), float(high)
 
 
-def _layout(program: Program[Any], gold: Any) -> tuple[Layout, int]:
-    """The judgements that are looked at, and the number of units of known class among them."""
-    data: Any = program.data.unpadded()
-    if gold is not None:
-        if data.known is None:
-            raise SettingError(
-                parameter="gold",
-                value=gold,
-                problem="is for judgements with true classes",
-                expected=f"leave it out for {kind_of(data).words.many}",
-            )
-        data = data.with_truth(gold)
-    if data.num_known:
-        code = np.asarray(getattr(data, str(data.known)))
-        data = data.rows(np.flatnonzero(code[np.asarray(data.codes(data.unit))] >= 0))
-    return Layout(Program(program.model, single(data))), int(data.num_known)
-
-
-class _Crossed(NamedTuple):
-    """Cells of one judge and one question, as entries of sparse matrices.
+@dataclass(frozen=True)
+class _Crossed:
+    """Cells of one judge and one question, sorted by judge: entries of sparse matrices.
 
     Attributes
     ----------
+    rows : int array, shape (row,)
+        Rows of judges that are looked at.
     place : int array, shape (row,)
-        Cell of each row.
-    judge, question : int array, shape (cell,)
-    some : int array, shape (some,)
-        Codes of the judges that are looked at in pairs.
+        Cell of each of them.
+    question : int array, shape (cell,)
+    ends : int array
+        Where the cells of each judge end, from 0 on.
+    codes : int array, shape (some,)
+        Judges that are looked at.
+    num_judges, num_questions : int
+        Judges with an answer, and questions that two judges answered.
     """
 
+    rows: Int[np.ndarray, " row"]
     place: Int[np.ndarray, " row"]
-    judge: Int[np.ndarray, " cell"]
     question: Int[np.ndarray, " cell"]
-    some: Int[np.ndarray, " some"]
+    ends: Int[np.ndarray, " end"]
+    codes: Int[np.ndarray, " some"]
+    num_judges: int
+    num_questions: int
 
     @classmethod
-    def of(cls, layout: Layout) -> _Crossed:
+    def of(cls, layout: Layout, by_truth: bool) -> _Crossed:
         """Cells of some judgements."""
-        size = len(layout.data.judges)
-        key, place = np.unique(layout.subject * size + layout.judge, return_inverse=True)
-        judge, question = key % size, key // size
-        if not (np.bincount(question) > 1).any():
-            raise NothingShared(
-                parameter="result",
-                value=shorten(layout.data.judges),
-                problem="are judges of whom no two answered the same question",
-                expected="their mistakes can be compared where two answer one question",
+        number = np.bincount(layout.judge, minlength=len(layout.data.judges))
+        both = np.unique(np.stack([layout.subject, layout.judge]), axis=1)
+        shared = np.bincount(both[0], minlength=1) > 1
+        if by_truth and shared.sum() < ENOUGH:
+            raise DataError(
+                parameter="gold",
+                problem=f"and the fit hold {int(shared.sum())} known truths of items that two"
+                f" {plural(layout.data.judge)} answered",
+                expected=f"give at least {ENOUGH}, drawn at random",
             )
-        number = np.bincount(judge, minlength=size)
+        if not shared.any():
+            raise NothingShared(
+                f"no two {plural(layout.data.judge)} answered the same question, so that nothing"
+                " shows who errs with whom"
+            )
         most = np.argsort(-number, kind="stable")[:_JUDGES]
-        return cls(place, judge, question, np.sort(most[number[most] > 0]))
+        codes = np.sort(most[number[most] > 0])
+        order = np.full(len(number), -1)
+        order[codes] = np.arange(len(codes))
+        rows = np.flatnonzero(order[layout.judge] >= 0)
+        size = len(shared)
+        cells, place = np.unique(
+            order[layout.judge[rows]] * size + layout.subject[rows], return_inverse=True
+        )
+        ends = np.concatenate([[0], np.cumsum(np.bincount(cells // size, minlength=len(codes)))])
+        counts = int((number > 0).sum()), int(shared.sum())
+        return cls(rows, place, cells % size, ends, codes, *counts)
 
     def measured(
         self, residual: Float[np.ndarray, "answer row"], weight: Float[np.ndarray, " question"]
-    ) -> tuple[float, Float[np.ndarray, "some some"]]:
-        """Mean correlation, and that of pairs of judges, with weights of the questions."""
-        cells = sums(self.place, len(self.judge), residual)
+    ) -> tuple[float, Float[np.ndarray, "some some"], float]:
+        """Mean correlation, that of pairs of judges, and the sum of squares of all residuals, with
+        weights of the questions."""
+        cells = sums(self.place, len(self.question), residual[:, self.rows])
         own, square = weight[self.question], (cells**2).sum(0)
-        total = np.maximum(np.bincount(self.judge, own), 1e-300)
-        scale = np.sqrt(np.bincount(self.judge, own * square) / total)[self.judge]
-        below = (np.bincount(self.question, scale) ** 2) @ weight - (own * scale**2).sum()
-        above = sum((np.bincount(self.question, one) ** 2) @ weight for one in cells)
-        above -= (own * square).sum()
         root, here = np.sqrt(own), np.ones(len(own))
-        products = sum(self._products(one * root, one * root) for one in cells)
+        above = np.zeros((len(self.codes),) * 2)
+        for one in cells:
+            above += self._products(one * root, one * root)
         squares = self._products(own * square, here)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return float(above / below), products / np.sqrt(squares * squares.T)
+        below = np.sqrt(squares * squares.T)
+        pairs = np.divide(above, below, where=below > 0, out=np.full(below.shape, np.nan))
+        apart = below.sum() - np.trace(below)
+        mean = (above.sum() - np.trace(above)) / apart if apart > 0 else 0.0
+        return float(mean), pairs, float((own * square).sum())
+
+    def table(
+        self, layout: Layout, draws: Float[np.ndarray, "draw some some"], tails: tuple[float, float]
+    ) -> xr.Dataset:
+        """Correlations of pairs."""
+        here = np.ones(len(self.question))
+        questions = self._products(here, here).astype(int)
+        draws = np.where(np.eye(len(questions), dtype=bool), np.nan, draws)
+        low, high = np.quantile(draws, tails, axis=0)
+        judge = layout.data.judge
+        names = names_array([layout.data.judges[one] for one in self.codes])
+        columns = {
+            "correlation": draws.mean(0),
+            "correlation_low": low,
+            "correlation_high": high,
+            "questions": questions,
+        }
+        return xr.Dataset(
+            {name: ((judge, "other"), value) for name, value in columns.items()},
+            coords={judge: names, "other": names},
+        )
 
     def _products(
         self, one: Float[np.ndarray, " cell"], other: Float[np.ndarray, " cell"]
     ) -> Float[np.ndarray, "some some"]:
         """Sums over common questions of the one's value times the other's."""
-        shape = int(self.judge.max()) + 1, int(self.question.max()) + 1
-        place = (self.judge, self.question)
-        left, right = (scipy.sparse.csr_array((x, place), shape=shape) for x in (one, other))
-        dense: np.ndarray = (left[self.some] @ right[self.some].T).toarray()
+        shape = len(self.codes), int(self.question.max()) + 1
+        left, right = (
+            scipy.sparse.csr_array((values, self.question, self.ends), shape=shape)
+            for values in (one, other)
+        )
+        dense: np.ndarray = (left @ right.T).toarray()
         return dense
 
-    def questions(self) -> Int[np.ndarray, "some some"]:
-        """Number of questions that both judges of each pair answered."""
-        here = np.ones(len(self.judge))
-        return self._products(here, here).astype(int)
+
+# Residuals of each row, and weights of the questions by a Bayesian bootstrap.
+_Residuals = Iterator[tuple[Float[np.ndarray, "answer row"], Float[np.ndarray, " question"]]]
 
 
-def _weights(layout: Layout, rng: np.random.Generator) -> Float[np.ndarray, " question"]:
-    """Weights of a Bayesian bootstrap of the questions."""
-    return rng.standard_exponential(int(layout.subject.max()) + 1)
-
-
-def _by_model(
-    layout: Layout, result: xr.DataTree, seed: int, rng: np.random.Generator
-) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "answer row"]]]:
-    """Weights of the questions, and answers less what the model expects, under each draw."""
+def _by_model(layout: Layout, result: xr.DataTree, seed: int) -> _Residuals:
+    """Answers less what the model expects of them, under each draw."""
     draws, _ = draws_of(layout.program, result, _DRAWS, seed)
-    observed = answer_counts(layout.data)
+    observed, rng = answer_counts(layout.data), np.random.default_rng(seed)
     for probs, classes in probs_of_draws(layout.program, draws, seed):
-        yield _weights(layout, rng), layout.residuals(Draw(observed, probs, classes))
+        weight = rng.standard_exponential(int(layout.subject.max()) + 1)
+        yield layout.residuals(Draw(observed, probs, classes)), weight
 
 
-def _by_truth(
-    layout: Layout, result: xr.DataTree, seed: int, rng: np.random.Generator
-) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "answer row"]]]:
-    """Weights of the questions, and answers less what each judge says of items of that class."""
-    data, observed = layout.data, answer_counts(layout.data)
-    true = np.asarray(getattr(data, str(data.known)))[np.asarray(data.codes(data.unit))]
-    num_classes = len(data.coords[data.axes[str(data.known)]])
-    place = layout.judge * num_classes + true
-    for _ in range(_DRAWS):
-        weight = _weights(layout, rng)
-        own = weight[layout.subject]
-        counts = sums(place, len(data.judges) * num_classes, own * observed)
-        counts = counts.reshape(len(observed), -1, num_classes)
-        pooled = counts.sum(1, keepdims=True) + 1e-9
-        counts = counts + _POOLED * pooled / pooled.sum(0)
-        probs = (counts / counts.sum(0)).reshape(len(observed), -1)[:, place]
-        yield weight, layout.residuals(Draw(observed, probs, None))
-
-
-def _table(
-    judge: str,
+def _by_class(
     layout: Layout,
-    crossed: _Crossed,
-    draws: Float[np.ndarray, "draw some some"],
-    tails: tuple[float, float],
-) -> xr.Dataset:
-    """Correlations of pairs."""
-    questions = crossed.questions()
-    draws = np.where((questions > 0) & ~np.eye(len(questions), dtype=bool), draws, np.nan)
-    with np.errstate(invalid="ignore"):
-        low, high = np.quantile(draws, tails, axis=0)
-    names = names_array([layout.data.judges[one] for one in crossed.some])
-    columns = {
-        "correlation": draws.mean(0),
-        "correlation_low": low,
-        "correlation_high": high,
-        "questions": questions,
-    }
-    axes = (judge, "other")
-    return xr.Dataset(
-        {name: (axes, value) for name, value in columns.items()},
-        coords={judge: names, "other": names},
-    )
+    truth: Int[np.ndarray, " item"] | None,
+    chances: Float[np.ndarray, "item true_class"],
+    rng: np.random.Generator,
+) -> _Residuals:
+    """Answers less the shares of each judge's other answers to items of the same class, which is
+    known or drawn."""
+    observed, judge = answer_counts(layout.data), layout.judge
+    item, number = np.asarray(layout.data.item), chances.shape[1]
+    upper = np.cumsum(chances, axis=1)
+    for _ in range(_DRAWS):
+        true = truth
+        if true is None:
+            at = rng.random((len(chances), 1)) * upper[:, -1:]
+            true = np.minimum((upper < at).sum(1), number - 1)
+        weight = rng.standard_exponential(int(layout.subject.max()) + 1)
+        own = weight[layout.subject] * observed
+        crowd = true[item]
+        pooled = sums(crowd, number, own)[:, crowd] - own + 1e-9
+        mine = judge * number + crowd
+        others = sums(mine, int(judge.max() + 1) * number, own)[:, mine] - own
+        others += _POOLED * pooled / pooled.sum(0)
+        yield layout.residuals(Draw(observed, others / others.sum(0), None)), weight

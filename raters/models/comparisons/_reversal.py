@@ -15,10 +15,11 @@ from raters.model import OPEN_MIRROR, Values
 
 # Points of the integral over a competence, draws, steps to a mode, and rows at a time.
 _POINTS, _DRAWS, _STEPS, _ROWS = 120, 32, 60, 1 << 13
-# Log odds of the rewards with their signs changed, below which no mode is looked for near them. The
-# two modes are not each other's image: on crowds of two halves these odds were above −40, on others
-# they are about minus half the number of votes.
-_HOPELESS = -60.0
+# Rows that are looked at first, and log odds of the other mode by them below which there is none.
+_FIRST, _HOPELESS = 2000, -12.0
+# Rows that the whole takes seconds for, and votes of one annotator beyond which the integral is not
+# exact.
+_MOST_ROWS, _MOST_VOTES = 100_000, 20_000
 
 
 def open_reversal(
@@ -42,7 +43,7 @@ def open_reversal(
         (
             "the votes leave open which way round the order is: another order, in which those who"
             " look incompetent here are competent, has a probability of about"
-            f" {chance:.2f} by this model, and these draws do not go there; one annotator who is"
+            f" {chance:.2f} by this model, and these draws hardly go there; one annotator who is"
             " known to be good, or a few pairs whose order is known, would decide it;"
             ' rt.ExtendedBTL(competence="signed") holds both orders'
         ),
@@ -52,7 +53,7 @@ def open_reversal(
 def reversal(
     draws: Values, data: Comparisons, scale: float | None, spread: float | None, high: float | None
 ) -> float:
-    r"""Probability of an opposite order of the items, where the draws do not go there.
+    r"""Probability of an opposite order of the items that is missing from the draws.
 
     With competences in [0, 1] or [0, ∞), two halves of a crowd that contradict each other leave two
     modes of the rewards r, in each of which one half has competences near 0. With the competences
@@ -61,9 +62,10 @@ def reversal(
     .. math:: \pi(r) = p(r \mid s) \prod_k \int p(\beta \mid \tau) \prod_m p(y_m \mid r, \beta)
         \, d\beta
 
-    where m goes over the votes of annotator k. From the mode A of the draws and the mode B that an
+    where m goes over the votes of annotator k. From the mode A of most draws and the mode B that an
     optimiser reaches from −A, :math:`T r = A + B - r` leaves volumes as they are, and the odds of B
-    are :math:`\operatorname{E}[\pi(T r) / \pi(r)]` over the draws.
+    against A are :math:`\operatorname{E}[\pi(T r) / \pi(r)]` over the draws around A. The other
+    sites stay at their means around A, which makes it an approximation.
 
     Parameters
     ----------
@@ -79,42 +81,80 @@ def reversal(
     Returns
     -------
     float
-        0 where the draws are of both orders about as often as this says.
+        0 where there is no such order, where at least half as many draws as this says are of it,
+        where votes or draws tell nothing, and of data that are too large to look for it.
     """
     flat = {name: np.asarray(value, np.float64) for name, value in draws.items()}
     flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in flat.items()}
     reward = flat["reward"]
-    if data.num_rows == 0 or not all(np.isfinite(value).all() for value in flat.values()):
+    if not _can_tell(data) or not all(np.isfinite(value).all() for value in flat.values()):
         return 0.0
-    # Draws of both orders, by weak votes or by chains in both modes, have a mean that is neither.
-    _, _, axes = np.linalg.svd(reward, full_matrices=False)
-    side = np.sign(reward @ axes[0])
-    sides = float(np.mean(side > 0))
-    most = reward[side == (1 if sides >= 0.5 else -1)]
-    places = np.unique(np.linspace(0, len(reward) - 1, _DRAWS).astype(int))
-    high = 2 * float(flat["competence"].max()) if high is None else high
+    side = _sides(reward)
+    if not side.any():
+        return 0.0
+    here = side == (1 if (side > 0).mean() >= 0.5 else -1)
+    around = {name: value[here] for name, value in flat.items()}
+    bias = around["position_bias"].mean(0) if "position_bias" in flat else np.zeros(1)
 
-    def mean(name: str, fixed: float | None) -> float:
-        return float(np.exp(np.log(flat[name]).mean())) if fixed is None else fixed
+    def typical(name: str, fixed: float | None) -> float:
+        return float(np.exp(np.log(around[name]).mean())) if fixed is None else fixed
 
-    bias = flat["position_bias"].mean(0) if "position_bias" in flat else np.zeros(1)
-    own = _Marginal(
+    density = _Marginal(
         data,
-        mean("reward_scale", scale),
-        mean("competence_spread", spread),
-        high,
+        typical("reward_scale", scale),
+        typical("competence_spread", spread),
+        2 * float(around["competence"].max()) if high is None else high,
         np.broadcast_to(bias, data.num_annotators),
     )
-    start = most.mean(0)
-    if own(-start).value - own(start).value < _HOPELESS:
+    mean = around["reward"].mean(0)
+    if not _is_open(density, mean):
         return 0.0
-    here, there = own.mode(start), own.mode(-start)
-    if here @ there >= 0:
+    # A long first step may lead back.
+    one, others = density.mode(mean), [density.mode(-mean), density.mode(-mean / 2)]
+    other = min(others, key=lambda mode: mode @ one)
+    if one @ other >= 0:
         return 0.0
-    both = here + there
-    odds = [own(both - reward[place]).value - own(reward[place]).value for place in places]
+    places = np.linspace(0, here.sum() - 1, _DRAWS).astype(int)
+    both, some = one + other, around["reward"][np.unique(places)]
+    odds = [density(both - each).value - density(each).value for each in some]
     chance = float(expit(logsumexp(odds) - np.log(len(odds))))
-    return chance if min(sides, 1 - sides) < chance / 2 else 0.0
+    return chance if (~here).mean() < chance / 2 else 0.0
+
+
+def _can_tell(data: Comparisons) -> bool:
+    """Whether several annotators have opinions, in data of a size that can be looked at."""
+    return (
+        0 < data.num_rows <= _MOST_ROWS
+        and data.tells_judges_apart()
+        and bool(data.judgements_by(data.judge).max() <= _MOST_VOTES)
+    )
+
+
+def _sides(reward: Float[np.ndarray, "draw item"]) -> Float[np.ndarray, " draw"]:
+    """Sign of each draw along the direction in which draws are largest: 1, −1, or all 0."""
+    axis = reward[0]
+    for _ in range(20):
+        axis = reward.T @ (reward @ axis)
+        size = np.linalg.norm(axis)
+        if size < 1e-12:
+            return np.zeros(len(reward))
+        axis = axis / size
+    signs: np.ndarray = np.sign(reward @ axis)
+    return signs
+
+
+def _is_open(density: _Marginal, mean: Float[np.ndarray, " item"]) -> bool:
+    """Whether some of the votes leave the opposite order a chance: those of all would leave it a
+    smaller one."""
+    data = density.data
+    if data.num_rows > _FIRST:
+        rows = np.random.default_rng(0).choice(data.num_rows, _FIRST, replace=False)
+        density = _Marginal(
+            data.rows(np.sort(rows)), density.scale, density.spread, density.high, density.bias
+        )
+    few = _POINTS // 4
+    other = density.mode(-mean, few)
+    return other @ mean < 0 and density(other, few).value - density(mean, few).value > _HOPELESS
 
 
 class _Point(NamedTuple):
@@ -134,49 +174,47 @@ class _Marginal:
     high: float
     bias: Float[np.ndarray, " annotator"]
 
-    def __call__(self, reward: Float[np.ndarray, " item"]) -> _Point:
+    def __call__(self, reward: Float[np.ndarray, " item"], points: int = _POINTS) -> _Point:
         # Cubes are dense near 0, where the competences of those are who contradict the rewards.
-        unit = (np.arange(_POINTS) + 0.5) / _POINTS
+        unit = (np.arange(points) + 0.5) / points
         grid = self.high * unit**3
-        prior = np.log(unit**2) - (grid - 1) ** 2 / (2 * self.spread**2)
-        table = np.zeros((_POINTS, self.data.num_annotators))
+        prior = np.log(unit**2 / points) - (grid - 1) ** 2 / (2 * self.spread**2)
+        table = np.zeros((points, self.data.num_annotators))
         for piece in self.data.chunks(_ROWS):
-            wins, losses, logits = self._votes(piece, reward, grid)
+            who, wins, losses, logits = self._votes(piece, reward, grid)
             each = wins * log_expit(logits) + losses * log_expit(-logits)
             for row, values in zip(table, each, strict=True):
-                row += np.bincount(piece.annotator, values, len(row))
+                row += np.bincount(who, values, len(row))
         table += prior[:, None]
         evidence = logsumexp(table, axis=0)
         weight = np.exp(table - evidence)
         slope = -reward / self.scale**2
         for piece in self.data.chunks(_ROWS):
-            wins, losses, logits = self._votes(piece, reward, grid)
+            who, wins, losses, logits = self._votes(piece, reward, grid)
             surprise = wins - (wins + losses) * expit(logits)
-            each = (weight[:, np.asarray(piece.annotator)] * grid[:, None] * surprise).sum(0)
-            slope = slope + np.bincount(piece.first, each, len(slope))
-            slope = slope - np.bincount(piece.second, each, len(slope))
+            each = (weight[:, who] * grid[:, None] * surprise).sum(0)
+            slope = slope + np.bincount(np.asarray(piece.first), each, len(slope))
+            slope = slope - np.bincount(np.asarray(piece.second), each, len(slope))
         return _Point(evidence.sum() - (reward**2).sum() / (2 * self.scale**2), slope)
 
-    def mode(self, start: Float[np.ndarray, " item"]) -> Float[np.ndarray, " item"]:
+    def mode(
+        self, start: Float[np.ndarray, " item"], points: int = _POINTS
+    ) -> Float[np.ndarray, " item"]:
         """A mode, from a start."""
 
         def loss(reward: np.ndarray) -> tuple[float, np.ndarray]:
-            point = self(reward)
+            point = self(reward, points)
             return -point.value, -point.slope
 
-        found: np.ndarray = minimize(
-            loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}
-        ).x
+        options = {"maxiter": _STEPS}
+        found: np.ndarray = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
         return found
 
     def _votes(
         self, piece: Comparisons, reward: np.ndarray, grid: np.ndarray
-    ) -> tuple[
-        Float[np.ndarray, " row"], Float[np.ndarray, " row"], Float[np.ndarray, "point row"]
-    ]:
-        """Wins and losses of each row, and the logits under each competence."""
-        wins = np.asarray(piece.wins, np.float64)
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Float[np.ndarray, "point row"]]:
+        """Annotator, wins and losses of each row, and the logits under each competence."""
+        who, wins = np.asarray(piece.annotator), np.asarray(piece.wins, np.float64)
         count = np.ones(len(wins)) if piece.count is None else np.asarray(piece.count, np.float64)
         gap = reward[np.asarray(piece.first)] - reward[np.asarray(piece.second)]
-        logits = grid[:, None] * gap + self.bias[np.asarray(piece.annotator)]
-        return wins, count - wins, logits
+        return who, wins, count - wins, grid[:, None] * gap + self.bias[who]
