@@ -396,12 +396,16 @@ def _warn_unless_random(labels: Labels, known: Bool[np.ndarray, " item"]) -> Non
     if min(part.sum() for part in parts) < _FEWEST:
         return
     counts = np.stack([np.bincount(most[part], minlength=labels.num_classes) for part in parts])
-    counts, text = counts[:, counts.sum(0) > 0], ""
+    # Rare classes together: the approximation by χ² needs five of each to be expected.
+    share = counts.sum(1).min() / counts.sum()
+    rare = counts.sum(0) * share < 5
+    pooled = np.column_stack([counts[:, ~rare], counts[:, rare].sum(1)])
+    pooled, text = pooled[:, pooled.sum(0) * share >= 5], ""
     agreement = [votes[part].max(1) / number[part] for part in parts]
-    if counts.shape[1] > 1 and chi2_contingency(counts).pvalue < _CHANCE:
+    if pooled.shape[1] > 1 and chi2_contingency(pooled).pvalue < _CHANCE:
         shares = counts / counts.sum(1, keepdims=True)
         place = int(np.abs(shares[0] - shares[1]).argmax())
-        name = isolated(labels.classes[np.unique(most[number > 0])[place]])
+        name = isolated(labels.classes[place])
         text = (
             f"{shares[0, place]:.0%} of them are mostly labelled {name}, and"
             f" {shares[1, place]:.0%} of the others"

@@ -58,12 +58,14 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
         When the model has no competences, or the margin is not a share.
     """
     share("margin", limits.margin)
-    if getattr(program.model, "competence", "") == "unit" and limits.threshold >= 1:
+    kind = getattr(program.model, "competence", "signed")
+    low, high = {"unit": (0, 1), "positive": (0, np.inf)}.get(kind, (-np.inf, np.inf))
+    if not low < limits.threshold < high:
         raise SettingError(
             parameter="threshold",
             value=limits.threshold,
-            problem="is not below any competence of this model, which are at most 1",
-            expected="it must be below 1",
+            problem=f"has every competence of this model on one side, as they are {kind}",
+            expected="it must be above 0" + (" and below 1" if kind == "unit" else ""),
             instead="threshold=0.25",
         )
     return _with_position(

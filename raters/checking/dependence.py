@@ -203,7 +203,10 @@ def dependence(
     truth = known_classes(data, gold)
     by_truth = truth is not None and bool(gold is not None or (truth >= 0).sum() >= ENOUGH)
     if truth is not None and by_truth:
-        data = data.rows(np.flatnonzero(truth[np.asarray(data.item)] >= 0))
+        rows = np.flatnonzero(truth[np.asarray(data.item)] >= 0)
+        if not len(rows):
+            raise _too_few(0, data.judge)
+        data = data.rows(rows)
     layout, rng = Layout(Program(model, single(data))), np.random.default_rng(seed)
     crossed = _Crossed.of(layout, by_truth)
     if truth is None:
@@ -269,6 +272,15 @@ def known_classes(data: Judgements, gold: Any) -> Int[np.ndarray, " item"] | Non
     return None
 
 
+def _too_few(known: int, judge: str) -> DataError:
+    """Error about known truths that are too few."""
+    return DataError(
+        parameter="gold",
+        problem=f"and the fit hold {known} known truths of items that two {plural(judge)} answered",
+        expected=f"give at least {ENOUGH}, drawn at random",
+    )
+
+
 def _interval(
     values: Float[np.ndarray, " draw"], tails: tuple[float, float]
 ) -> tuple[float, float]:
@@ -310,12 +322,7 @@ class _Crossed:
         both = np.unique(np.stack([layout.subject, layout.judge]), axis=1)
         shared = np.bincount(both[0], minlength=1) > 1
         if by_truth and shared.sum() < ENOUGH:
-            raise DataError(
-                parameter="gold",
-                problem=f"and the fit hold {int(shared.sum())} known truths of items that two"
-                f" {plural(layout.data.judge)} answered",
-                expected=f"give at least {ENOUGH}, drawn at random",
-            )
+            raise _too_few(int(shared.sum()), layout.data.judge)
         if not shared.any():
             raise NothingShared(
                 f"no two {plural(layout.data.judge)} answered the same question, so that nothing"

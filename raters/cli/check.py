@@ -13,7 +13,7 @@ from rich.markup import escape
 
 import raters as rt
 from raters import _validation, figures
-from raters.checking.dependence import NothingShared
+from raters.checking.dependence import NothingShared, known_classes
 from raters.cli import console, outputs, tables
 from raters.cli.fitting import (
     backend_of,
@@ -25,9 +25,10 @@ from raters.cli.fitting import (
 )
 from raters.cli.options import ColumnOptions, FitOptions, Force, ModelOptions, option, settings
 from raters.cli.reading import read, source_of
-from raters.errors import SettingError
+from raters.errors import DataError, SettingError
 from raters.fitting.result import data_of
 from raters.fitting.result import model_of as fitted_model
+from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.program import Program
 from raters.reporting import facts
@@ -75,13 +76,14 @@ def check(request: CheckCommand) -> None:
     options = request.check
     _validation.share("level", options.level)
     sure = ("result.nc", "summary.json", "checks.csv", "checks.png", *_SHARED)
-    gold = [tables.read_table(path) for path in options.gold or ()]
+    read_gold = [tables.read_table(path) for path in options.gold or ()]
+    gold = pd.concat(read_gold, ignore_index=True) if read_gold else None
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as cautions:
-        model, result = _result(request, sure)
+        model, result = _result(request, sure, gold)
         found = rt.check(
             model, result, replicates=options.replicates, seed=request.fit.seed, level=options.level
         )
-        shared = _shared(model, result, pd.concat(gold) if gold else None, request.fit.seed)
+        shared = _shared(model, result, gold, request.fit.seed)
     summary = {
         "settings": {"file": request.file}
         | settings(request.columns, request.model, request.fit, options),
@@ -105,8 +107,11 @@ def check(request: CheckCommand) -> None:
     request.fit.note(note)
 
 
-def _result(request: CheckCommand, sure: tuple[str, ...]) -> tuple[Model[Any], xr.DataTree]:
-    """The saved result, or a fit to the table."""
+def _result(
+    request: CheckCommand, sure: tuple[str, ...], gold: pd.DataFrame | None
+) -> tuple[Model[Any], xr.DataTree]:
+    """The saved result, or a fit to the table; known classes that are not of it are refused before
+    the fit."""
     where = request.check
     if request.file.suffix == ".nc":
         if request.columns.given or request.model.model or request.model.given:
@@ -116,6 +121,7 @@ def _result(request: CheckCommand, sure: tuple[str, ...]) -> tuple[Model[Any], x
             )
         outputs.check_writable(where.out, folder=True, force=where.force, names=sure)
         result = read_result(request.file)
+        _check_gold(data_of(result), gold)
         return fitted_model(result), result
     source = source_of(request.file, request.columns)
     model = model_of(request.model, source.kind, source.described)
@@ -124,6 +130,7 @@ def _result(request: CheckCommand, sure: tuple[str, ...]) -> tuple[Model[Any], x
     outputs.check_writable(where.out, folder=True, force=where.force, names=sure)
     table = read(source)
     check_features(Program(model, table.data), source.options)
+    _check_gold(table.data, gold)
     request.fit.note(*table.notes)
     fitting = request.fit
     return model, rt.fit(model, table.data, backend, seed=fitting.seed, progress=fitting.bars)
@@ -133,16 +140,22 @@ def _shared(
     model: Model[Any], result: xr.DataTree, gold: pd.DataFrame | None, seed: int
 ) -> rt.Dependence | str:
     """Who errs with whom, or the sentence why nothing tells."""
-    data = data_of(result)
-    if gold is not None:
-        return rt.dependence(model, result, gold, seed=seed)
-    who = facts.plural_noun(data.judge)
-    if not data.tells_judges_apart():
-        return f"Who errs with whom is not measured: the answers do not tell {who} apart."
     try:
-        return rt.dependence(model, result, seed=seed)
-    except NothingShared:
-        return f"Who errs with whom is not measured: no two {who} answered the same question."
+        return rt.dependence(model, result, gold, seed=seed)
+    except NothingShared as error:
+        return f"Shared mistakes are not measured: {error}."
+
+
+def _check_gold(data: Judgements, gold: pd.DataFrame | None) -> None:
+    """Raise for known classes that are not of these data."""
+    if gold is None:
+        return
+    try:
+        known_classes(data, gold)
+    except DataError as error:
+        # Its columns are no options.
+        text = error.worded(lambda name: "" if name == "gold" else "the column")
+        raise DataError(f"--gold: {text.strip()}") from error
 
 
 def _facts(found: rt.Dependence) -> dict[str, Any]:

@@ -36,8 +36,9 @@ def test_nobody_is_kept_by_the_prior_alone() -> None:
 
 def test_a_threshold_above_every_competence_is_refused() -> None:
     votes = hand.votes(*[(0, 1, "x")] * 6 + [(1, 0, "y")] * 6)
-    with pytest.raises(SettingError, match=r"threshold=1.5 is not below any competence"):
-        rt.audit(MODEL, hand.result(votes, **DRAWS), threshold=1.5)
+    for threshold in (1.5, 0, -1):
+        with pytest.raises(SettingError, match="has every competence of this model on one side"):
+            rt.audit(MODEL, hand.result(votes, **DRAWS), threshold=threshold)
     wide = rt.audit(
         replace(MODEL, competence="positive"), hand.result(votes, **DRAWS), threshold=1.5
     )

@@ -1,4 +1,4 @@
-"""Mistakes that judges share."""
+"""Shared mistakes of judges."""
 
 import numpy as np
 import pandas as pd
@@ -6,108 +6,148 @@ import pytest
 
 import raters as rt
 from raters import figures
+from raters.checking.dependence import NothingShared
 from raters.errors import DataError, SettingError
 
 MODEL = rt.OneCoin()
 FIT = rt.PGEM(draws=200)
+_RNG = np.random.default_rng(1)
+TRUTH = _RNG.integers(2, size=400)
+GOLD = dict(enumerate(TRUTH.tolist()))
 
 
-def table(said: np.ndarray) -> rt.Labels:
-    """Labels of all items by all annotators."""
-    item, annotator = (code.ravel() for code in np.indices(said.shape))
-    frame = pd.DataFrame({"item": item, "annotator": annotator, "label": said.ravel()})
+def table(said: np.ndarray, given: np.ndarray | None = None) -> rt.Labels:
+    """Labels of items by annotators, all or those that are given."""
+    item, annotator = np.nonzero(np.ones(said.shape) if given is None else given)
+    frame = pd.DataFrame({"item": item, "annotator": annotator, "label": said[item, annotator]})
     return rt.Labels.from_frame(frame, item="item", annotator="annotator", label="label")
+
+
+def crowd(name: str) -> np.ndarray:
+    """400 items, ten annotators who are right on 3 of 4: independent ones; five of them the same
+    person; and ten who look at a misleading cue in half of their answers."""
+    rng = np.random.default_rng(2)
+    alone = np.where(rng.random((400, 10)) < 0.75, TRUTH[:, None], 1 - TRUTH[:, None])
+    if name == "copies":
+        alone[:, 1:5] = alone[:, :1]
+    if name == "misled":
+        cue = np.where(rng.random(400) < 0.6, TRUTH, 1 - TRUTH)
+        alone = np.where(rng.random((400, 10)) < 0.5, cue[:, None], alone)
+    return alone
 
 
 @pytest.fixture(scope="module")
 def crowds(fit_quietly):
-    """400 items, ten annotators who are right on 3 of 4: independent ones; five of them the same
-    person; and ten who look at a misleading cue in half of their answers. With truths."""
-    rng = np.random.default_rng(1)
-    truth = rng.integers(2, size=400)
-    alone = np.where(rng.random((400, 10)) < 0.75, truth[:, None], 1 - truth[:, None])
-    copies = alone.copy()
-    copies[:, 1:5] = copies[:, :1]
-    cue = np.where(rng.random(400) < 0.6, truth, 1 - truth)
-    misled = np.where(rng.random((400, 10)) < 0.5, cue[:, None], alone)
-    found = {}
-    for name, said in (("alone", alone), ("copies", copies), ("misled", misled)):
-        labels = table(said)
-        found[name] = labels, fit_quietly(MODEL, labels, FIT)
-    return found, dict(enumerate(truth.tolist()))
+    """A fit of each."""
+    names = ("alone", "copies", "misled")
+    return {name: fit_quietly(MODEL, table(crowd(name)), FIT) for name in names}
 
 
-def exact(labels: rt.Labels, truth: dict) -> float:
-    """Effective number by pandas: from the correlations of who is right, of constant accuracy."""
-    wide = labels.to_frame().pivot(index="item", columns="annotator", values="label")
-    right = wide.eq(pd.Series(truth).loc[wide.index], axis=0).astype(float)
-    rho = right.corr().to_numpy()
-    size = len(rho)
-    return size / (1 + (size - 1) * max((rho.sum() - size) / (size * (size - 1)), 0))
+def correlations(said: np.ndarray) -> np.ndarray:
+    """Correlations of mistakes by pandas, within the two classes."""
+    right = pd.DataFrame(said == TRUTH[:, None]).astype(float)
+    centred = right - right.groupby(TRUTH).transform("mean")
+    return centred.corr().to_numpy()
 
 
 @pytest.mark.parametrize("name", ["alone", "copies", "misled"])
-def test_effective_number_is_that_of_the_correlations(crowds, name):
-    """Of marks by one class and another, so that the two differ a little."""
-    found, truth = crowds
-    labels, result = found[name]
-    measured = rt.dependence(MODEL, result, truth)
-    assert measured.effective == pytest.approx(exact(labels, truth), rel=0.12)
-    low, high = measured.effective_interval
-    assert low <= measured.effective <= high
-    assert measured.known == 400
-    assert measured.judges == 10
+def test_it_is_that_of_the_correlations(crowds, name):
+    shared = rt.dependence(MODEL, crowds[name], GOLD)
+    rho = correlations(crowd(name))
+    apart = ~np.eye(10, dtype=bool)
+    measured = shared.correlation["correlation"].values
+    assert np.allclose(measured[apart], rho[apart], atol=0.03)
+    assert shared.mean == pytest.approx(rho[apart].mean(), abs=0.01)
+    assert shared.effective == pytest.approx(10 / (1 + 9 * max(rho[apart].mean(), 0)), rel=0.08)
+    assert shared.effective_interval[0] <= shared.effective <= shared.effective_interval[1]
+    assert (shared.known, shared.judges) == (400, 10)
+    assert np.isnan(np.diag(measured)).all()
 
 
 def test_copies_are_found_and_a_common_cue_only_by_known_truths(crowds):
-    found, truth = crowds
-    pairs = rt.dependence(MODEL, found["copies"][1]).pairs()
+    pairs = rt.dependence(MODEL, crowds["copies"]).pairs()
     assert (pairs.loc[:9, ["annotator", "other"]].max(axis=1) <= 4).all()
     assert pairs.loc[:9, "correlation"].min() > 0.95
-    blind, told = (rt.dependence(MODEL, found["misled"][1], gold) for gold in (None, truth))
-    assert told.effective_interval[1] < blind.effective_interval[0]
-    assert "at most so many" in blind.sentence
-    assert "by 400 questions of known truth" in told.sentence
-    assert "at most" not in told.sentence
+    blind, informed = (rt.dependence(MODEL, crowds["misled"], gold) for gold in (None, GOLD))
+    assert informed.effective_interval[1] < blind.effective_interval[0]
+    assert "as far as the crowd is right" in blind.sentence
+    assert "by 400 questions of known truth" in informed.sentence
 
 
-def test_intervals_hold_the_truth(crowds):
-    """The mean correlation is 0 for independent annotators: an interval of 99.9 % misses it by
-    chance once in a thousand."""
-    found, truth = crowds
-    for gold in (None, truth):
-        low, high = rt.dependence(MODEL, found["alone"][1], gold, level=0.999).mean_interval
-        assert low <= 0 <= high
+def test_the_interval_by_fifty_truths(crowds):
+    """Of 20 samples of 50 truths, a 90 % interval holds the number by all in 12 at least, with
+    probability .9999 if it were exact; with half its width it does in fewer than ten."""
+    whole = rt.dependence(MODEL, crowds["misled"], GOLD).mean
+    truth, held = pd.Series(GOLD), 0
+    for seed in range(20):
+        some = rt.dependence(MODEL, crowds["misled"], truth.sample(50, random_state=seed))
+        held += some.mean_interval[0] <= whole <= some.mean_interval[1]
+    assert held >= 12
 
 
-def test_names_and_counts_do_not_matter(crowds):
-    found, truth = crowds
-    _, result = found["copies"]
-    some = dict(list(truth.items())[:30])
-    one = rt.dependence(MODEL, result, some)
-    assert one.correlation["questions"].max() == 30
-    values = one.correlation["correlation"].values
-    assert np.allclose(values, values.T, equal_nan=True)
-    assert np.isnan(np.diag(values)).all()
-    again = rt.dependence(MODEL, result, pd.Series(some))
-    assert again.effective == one.effective
+def test_it_stays_between_one_and_all(fit_quietly):
+    """Two who agree on twelve hard items, and have a hundred easy ones each."""
+    truth = np.arange(212) % 2
+    said, given = np.repeat(truth[:, None], 2, axis=1), np.zeros((212, 2), bool)
+    said[:12:2] = 1 - said[:12:2]
+    given[:112, 0], given[:12, 1], given[112:, 1] = True, True, True
+    result = fit_quietly(MODEL, table(said, given), FIT)
+    shared = rt.dependence(MODEL, result, dict(enumerate(truth.tolist())))
+    assert shared.mean == pytest.approx(1, abs=1e-3)
+    assert shared.effective == pytest.approx(1, abs=1e-3)
+    assert shared.known == 12
+    assert shared.correlation["questions"].values[0, 1] == 12
+
+
+def test_three_classes_few_answers_and_truths_of_the_fit(fit_quietly):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=200)
+    said = np.where(rng.random((200, 12)) < 0.7, truth[:, None], rng.integers(3, size=(200, 12)))
+    given = rng.random((200, 12)) < 0.4
+    given[:, :2] = True
+    labels = table(said, given).with_truth(dict(enumerate(truth[:100].tolist())))
+    result = fit_quietly(rt.DawidSkene(), labels, FIT)
+    by_fit = rt.dependence(rt.DawidSkene(), result)
+    more = rt.dependence(rt.DawidSkene(), result, {100: int(truth[100])})
+    assert (by_fit.known, more.known) == (100, 101)
+    assert by_fit.mean == pytest.approx(0, abs=0.06)
+    with pytest.raises(DataError, match="other classes than those that were known"):
+        rt.dependence(rt.DawidSkene(), result, {0: int(1 + truth[0]) % 3})
 
 
 def test_comparisons_and_figures(fit_quietly):
-    votes, _ = rt.datasets.crowd(num_items=6, num_annotators=8, num_votes=600, seed=0)
-    result = fit_quietly(rt.BTL(), votes, FIT)
-    found = rt.dependence(rt.BTL(), result)
-    assert 1 <= found.effective <= 8
-    plots = figures.dependence(found, most=5)
+    """Of 28 pairs of right models none is far from 0; turned pairs are the same question."""
+    votes, _ = rt.datasets.crowd(num_items=4, num_annotators=8, num_votes=2000, seed=0)
+    model = rt.ExtendedBTL(competence="signed")
+    shared = rt.dependence(model, fit_quietly(model, votes, FIT))
+    assert shared.correlation["questions"].values[0, 1] == 6
+    assert "depart from the model together" in shared.sentence
+    plots = figures.dependence(shared, most=5)
     assert plots.data["correlation"].shape == (5, 5)
-    with pytest.raises(SettingError, match="true classes"):
-        rt.dependence(rt.BTL(), result, {0: 1})
     with pytest.raises(SettingError, match="must be a dependence"):
         figures.dependence(votes)
 
 
-def test_without_a_common_question(fit_quietly):
-    labels = table(np.array([[0], [1], [0], [1], [1]]))
-    result = fit_quietly(MODEL, labels, FIT)
-    with pytest.raises(DataError, match="no two answered the same question"):
-        rt.dependence(MODEL, result)
+@pytest.mark.parametrize(
+    ("gold", "error", "text"),
+    [
+        ({0: 0}, DataError, "hold 1 known truths of items that two annotators answered"),
+        ({0: None}, DataError, "hold 0 known truths"),
+        ({900: 0}, DataError, "900"),
+        (5, DataError, "no set of known classes"),
+    ],
+)
+def test_gold_that_is_not_enough_is_refused(crowds, gold, error, text):
+    with pytest.raises(error, match=text):
+        rt.dependence(MODEL, crowds["alone"], gold)
+
+
+def test_what_shows_nothing_is_refused(fit_quietly):
+    alone = table(np.array([[0], [1], [0], [1], [1]]))
+    right = table(np.repeat(TRUTH[:60, None], 4, axis=1))
+    for labels, text in ((alone, "no two annotators answered"), (right, "hardly anybody errs")):
+        with pytest.raises(NothingShared, match=text):
+            rt.dependence(MODEL, fit_quietly(MODEL, labels, FIT))
+    votes, _ = rt.datasets.crowd(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    with pytest.raises(SettingError, match="true classes"):
+        rt.dependence(rt.BTL(), fit_quietly(rt.BTL(), votes, FIT), {0: 1})

@@ -73,7 +73,7 @@ def test_it_says_what_fails_and_the_model_that_mends_it(found):
     assert "Checks of BTL" in printed
     assert 'rt.ExtendedBTL(competence="signed") has a competence' in printed
     assert "Not measured: position" in printed
-    assert "8 annotators err together as" in printed
+    assert "8 annotators depart from the model together as" in printed
 
 
 def test_a_saved_result_is_checked_without_a_fit(found, tmp_path, capsys):

@@ -3,6 +3,7 @@ what the rows say."""
 
 from __future__ import annotations
 
+import ast
 import re
 import warnings
 
@@ -302,10 +303,10 @@ def test_an_unknown_policy_is_refused(ties, reader):
 @pytest.mark.parametrize(
     ("first", "second", "said", "instead"),
     [
-        ("right_item", "left_item", "left", "outcomes={'left': 0, 'right': 1}"),
-        ("model_b", "model_a", "a", "outcomes={'a': 0, 'b': 1}"),
-        ("model_b", "model_a", "item_b", "outcomes={'a': 0, 'b': 1}"),
-        ("Second item", "First item", "first", "outcomes={'first': 0, 'second': 1}"),
+        ("right_item", "left_item", "left", "outcomes={'first': 'right', 'second': 'left'}"),
+        ("model_b", "model_a", "a", "outcomes={'first': 'b', 'second': 'a'}"),
+        ("model_b", "model_a", "item_b", "outcomes={'first': 'item_b', 'second': 'item_a'}"),
+        ("Second item", "First item", "first", "outcomes={'first': 'second', 'second': 'first'}"),
     ],
 )
 def test_words_for_sides_do_not_beat_the_names_of_the_columns(first, second, said, instead):
@@ -314,6 +315,11 @@ def test_words_for_sides_do_not_beat_the_names_of_the_columns(first, second, sai
         rt.Comparisons.from_frame(table, first=first, second=second, outcome="o")
     turned = rt.Comparisons.from_frame(table, first=second, second=first, outcome="o")
     assert turned.wins.tolist() == [0.0 if said == "item_b" else 1.0]
+    spelled = ast.literal_eval(instead.removeprefix("outcomes="))
+    by_hand = rt.Comparisons.from_frame(
+        table, first=first, second=second, outcome="o", outcomes=spelled
+    )
+    assert by_hand.wins.tolist() == [1.0 if said == "item_b" else 0.0]
     by_name = rt.Comparisons.from_frame(
         table | {"o": ["y"]}, first=first, second=second, outcome="o"
     )

@@ -236,11 +236,12 @@ def design(
     dtype = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
     values = values.astype(np.float64)
     check_finite(values, names, items)
-    if (large := np.abs(values).max(0) > _LARGEST).any():
+    if ((most := np.abs(values).max(0)) > _LARGEST).any():
+        column = int(np.argmax(most))
         raise DataError(
             parameter="features",
-            value=names[int(np.flatnonzero(large)[0])],
-            problem=f"holds {np.abs(values).max():.3g}, whose square is beyond the range of floats",
+            value=names[column],
+            problem=f"holds {most[column]:.3g}, and sums of its squares would not be finite",
             expected=f"give numbers up to {_LARGEST:.0e} in size",
         )
     centre, scale = values.mean(0), values.std(0)

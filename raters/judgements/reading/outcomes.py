@@ -132,6 +132,7 @@ def _refuse_other_sides(outcome: Column, first: str, second: str) -> None:
         ends = (f"_{one}", f"_{other}")
         said = sorted(word for word in words if word in (one, other) or word.endswith(ends))
         if said and other in parts[0] and one in parts[1]:
+            stem = said[0].removesuffix(one if said[0].endswith(one) else other)
             raise DataError(
                 parameter="outcome",
                 value=outcome.name,
@@ -139,7 +140,7 @@ def _refuse_other_sides(outcome: Column, first: str, second: str) -> None:
                 f" {second!r}, and the other by their names",
                 expected=f"name the columns the other way round (first={second!r},"
                 f" second={first!r}), or say which values are which side",
-                instead=f"outcomes={{{one!r}: 0, {other!r}: 1}}",
+                instead=f"outcomes={{'first': {stem + other!r}, 'second': {stem + one!r}}}",
             )
 
 
