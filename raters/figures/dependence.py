@@ -1,4 +1,4 @@
-"""Figure of who errs with whom."""
+"""Figure of shared mistakes."""
 
 from __future__ import annotations
 
@@ -79,12 +79,17 @@ def dependence(found: Dependence, *, most: int = 40) -> Plots:
     axes.spines[:].set_visible(False)
     low, high = found.effective_interval
     axes.set_title(
-        f"{found.judges:,} {plural(found.judge)} err as {found.effective:.3g} independent ones"
+        f"{found.judges:,} {plural(found.judge)} as {found.effective:.3g} independent ones"
         f" ({low:.3g} to {high:.3g})",
         fontsize=10,
         loc="left",
     )
-    figure.colorbar(shades, ax=axes, shrink=0.6, label="correlation of mistakes")
+    figure.colorbar(
+        shades,
+        ax=axes,
+        shrink=0.6,
+        label="correlation of mistakes" if found.of_truth else "correlation",
+    )
     return collected(data, figure, axes)
 
 
