@@ -85,7 +85,7 @@ def main() -> None:
     header = [
         "crowd",
         "annotators",
-        "without truths: at most",
+        "without truths",
         "50 truths, median",
         "their 90 % interval of the correlation holds",
         "all truths",

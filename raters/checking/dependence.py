@@ -222,7 +222,7 @@ def dependence(
         mistakes += total / _DRAWS
     if mistakes < _MISTAKES:
         raise NothingShared(
-            "hardly anybody errs on these questions, so that nothing shows who errs with whom"
+            "hardly anybody errs on these questions, so that no mistakes can be compared"
         )
     effective = crossed.num_judges / (1 + (crossed.num_judges - 1) * np.maximum(means, 0))
     tails = ((1 - level) / 2, (1 + level) / 2)
@@ -326,7 +326,7 @@ class _Crossed:
         if not shared.any():
             raise NothingShared(
                 f"no two {plural(layout.data.judge)} answered the same question, so that nothing"
-                " shows who errs with whom"
+                " compares their mistakes"
             )
         most = np.argsort(-number, kind="stable")[:_JUDGES]
         codes = np.sort(most[number[most] > 0])

@@ -50,7 +50,7 @@ class CheckOptions:
         option(
             "Check",
             "--gold",
-            help="Table of true classes (item, truth), for who errs with whom; again for more.",
+            help="Table of true classes (item, truth), for shared mistakes; again for more.",
             metavar="FILE",
         ),
     ] = None

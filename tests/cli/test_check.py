@@ -96,3 +96,7 @@ def test_mistakes_cost_one_line_and_no_file(found, table, tmp_path, capsys):
     for words, options in cases.items():
         assert words in refused(capsys, tmp_path, "check", result, *options, *out)
     assert "annotator" in refused(capsys, tmp_path, "check", table, "--annotator", "nobody", *out)
+    gold = tmp_path / "gold.csv"
+    gold.write_text("item,truth\n0,1\n")
+    said = refused(capsys, tmp_path, "check", table, *NAMED, "--gold", gold, *out)
+    assert "true classes" in said

@@ -56,7 +56,13 @@ COMMANDS = {
     ),
     "check": Command(
         "check votes.csv --out out",
-        ("out/result.nc", "out/checks.csv", "out/checks.png", "out/summary.json"),
+        tuple(
+            f"out/{name}"
+            for name in (
+                *("result.nc", "checks.csv", "checks.png", "dependence.csv", "dependence.png"),
+                "summary.json",
+            )
+        ),
     ),
     "suggest": Command("suggest result.nc --out next.csv", ("next.csv",)),
     "simulate": Command("simulate --votes 50 --out drawn.csv", ("drawn.csv", "drawn-truth.json")),
@@ -123,6 +129,20 @@ def nothing_fails() -> rt.Check:
     return rt.Check(table, draws, ())
 
 
+def nothing_shared() -> rt.Dependence:
+    """Two judges who err apart."""
+    axes, names = ("annotator", "other"), ["ann", "bob"]
+    table = xr.Dataset(
+        {
+            name: (axes, np.zeros((2, 2)))
+            for name in ("correlation", "correlation_low", "correlation_high")
+        }
+        | {"questions": (axes, np.full((2, 2), 20))},
+        dict.fromkeys(axes, names),
+    )
+    return rt.Dependence(table, 0.0, (0.0, 0.0), 2.0, (2.0, 2.0), 2, "annotator", 0, True, 0.9)
+
+
 def compute_nothing(patch: pytest.MonkeyPatch, picture: bytes = b"a picture") -> None:
     """Let fits, figures and choices take no time."""
     fitted = result()
@@ -150,7 +170,9 @@ def compute_nothing(patch: pytest.MonkeyPatch, picture: bytes = b"a picture") ->
     patch.setattr(types, "_print", lambda *_: print("types"))
     figure = SimpleNamespace(savefig=draw)
     patch.setattr(rt, "check", lambda *_, **__: nothing_fails())
-    patch.setattr(check.figures, "checks", lambda *_: figure)
+    patch.setattr(rt, "dependence", lambda *_, **__: nothing_shared())
+    for name in ("checks", "dependence"):
+        patch.setattr(check.figures, name, lambda *_, figure=figure: figure)
     for name in ("profiles", "responsibilities"):
         patch.setattr(types.type_figures, name, lambda *_, figure=figure, **__: figure)
 
