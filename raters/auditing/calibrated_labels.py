@@ -20,6 +20,7 @@ from scipy.stats import chi2_contingency, mannwhitneyu
 from raters.auditing import labels as label_audit
 from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
 from raters.auditing.calibration import (
+    PACKAGE,
     Anchor,
     Calibration,
     number_of_draws,
@@ -421,7 +422,7 @@ def _warn_unless_random(labels: Labels, known: Bool[np.ndarray, " item"]) -> Non
             "the items of known class are no random sample, so that accuracies and numbers of wrong"
             f" labels may be far off: {text}; draw items at random before looking at the labels",
             DataWarning,
-            stacklevel=6,
+            skip_file_prefixes=(PACKAGE,),
         )
 
 

@@ -6,6 +6,7 @@ import abc
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from raters.kinds import AuditLimits, Quantities, Truths, kind_of
 from raters.model import Model
 from raters.program import Program
 
+# Warnings name the first line outside of it.
+PACKAGE = str(Path(__file__).parents[1])
 # In place of names of those who are right.
 CROWD = "crowd"
 # Known truths from which on they tell whether the crowd is right: were it right on each of so many,
@@ -168,7 +171,7 @@ def calibrate(
     model : Model
         The model that was fitted.
     result : xarray.DataTree
-    gold : mapping, pandas.Series, table or sequence of pairs, optional
+    gold : mapping, pandas.Series, pandas.DataFrame or sequence of pairs, optional
         Known truths of questions that were drawn at random. Of labels, true classes of items, as
         `raters.Labels.with_truth` takes them; classes that were known to the fit count too, as if
         they had not been. Of comparisons, pairs (better, worse); or a table with columns winner and
@@ -383,7 +386,7 @@ def warn_if_contradicted(wrong: int, known: int, what: str) -> bool:
         f"{wrong} of {known} known {what} contradict the crowd, and every statement follows them;"
         f" check that gold names {what} as the answers do, not the other way round",
         DataWarning,
-        stacklevel=6,
+        skip_file_prefixes=(PACKAGE,),
     )
     return True
 

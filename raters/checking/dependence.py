@@ -138,7 +138,7 @@ def dependence(
     model : Model
         The model that was fitted.
     result : xarray.DataTree
-    gold : mapping, pandas.Series or table, optional
+    gold : mapping, pandas.Series or pandas.DataFrame, optional
         True classes of ten items or more, as `raters.Labels.with_truth` takes them, beside those
         that were known to the fit: the mistakes on these items are then what they are. Without any,
         true classes are drawn from the posterior, so that mistakes that most judges share count as
