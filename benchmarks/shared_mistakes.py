@@ -1,5 +1,5 @@
-"""How many independent annotators public crowds are worth: without known truths, by 50 random ones,
-and by all.
+"""Number of independent annotators that public crowds are worth: without known truths, by 50 random
+ones, and by all.
 
 The number by all truths is what 50 are compared with. Each crowd is fitted once by `DawidSkene`.
 """

@@ -189,12 +189,11 @@ def calibrate_comparisons(
     data: Comparisons = program.data.unpadded()
     orders = KnownOrders.read(gold, data.items)
     trusted = trusted_codes(data, reference)
-    if len(trusted):
-        orders = _with_trusted(orders, data, trusted)
     rng = np.random.default_rng(seed)
     draws, _ = draws_of(program, result)
-    if gold is not None:
-        _check_direction(KnownOrders.read(gold, data.items), draws["reward"])
+    _check_direction(orders, draws["reward"])
+    if len(trusted):
+        orders = _with_trusted(orders, data, trusted)
     num_draws = number_of_draws(max(data.num_rows, data.num_items), 1)
     truth, sizes = _true_rewards(program, draws, orders, num_draws, rng)
     accuracies = draw_accuracies(_marks(data, orders, truth), seed)

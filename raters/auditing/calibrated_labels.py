@@ -255,7 +255,8 @@ def calibrate_labels(
     chances = result["classes"]["responsibility"].transpose("item", "true_class").values
     chances = np.array(chances, float)
     fitted = _codes(labels)
-    truth, given = with_gold(labels, gold), np.ones(labels.num_rows, bool)
+    by_gold, given = with_gold(labels, gold), np.ones(labels.num_rows, bool)
+    truth = by_gold
     said = np.flatnonzero(np.isin(np.asarray(labels.annotator), trusted))
     if len(said):
         given[said] = False
@@ -271,10 +272,10 @@ def calibrate_labels(
         chances[unanchored] = _as_if_unknown(program, values, equal, judged, unanchored, fitted)
     if gold is not None:
         labelled = np.bincount(np.asarray(labels.item), minlength=labels.num_items) > 0
-        of_gold = np.flatnonzero((with_gold(labels, gold) >= 0) & labelled)
+        of_gold = np.flatnonzero((by_gold >= 0) & labelled)
         wrong = int((chances[of_gold].argmax(1) != truth[of_gold]).sum())
         if not warn_if_contradicted(wrong, len(of_gold), "classes"):
-            _warn_unless_random(labels, with_gold(labels, gold) >= 0)
+            _warn_unless_random(labels, by_gold >= 0)
     evidence = Evidence.of(chances, judged.votes())
     known, num_draws = np.flatnonzero(truth >= 0), number_of_draws(*chances.shape)
     rng = np.random.default_rng(seed)

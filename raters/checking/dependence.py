@@ -61,8 +61,8 @@ class Dependence:
     judge : str
         What they are called.
     known : int
-        Number of questions of known truth that it stands on; 0 where the most probable truths by
-        the model stand for them, or there are none.
+        Number of questions of known truth that it stands on; 0 where truths drawn from the
+        posterior stand for them, or there are none.
     of_truth : bool
         Whether the judgements have truths. Otherwise mistakes are departures from the model.
     level : float
@@ -219,8 +219,8 @@ def dependence(
         mean, table, total = crossed.measured(residual, weight)
         means.append(mean)
         tables.append(table)
-        mistakes += total / _DRAWS
-    if mistakes < _MISTAKES:
+        mistakes += total
+    if mistakes < _MISTAKES * len(means):
         raise NothingShared(
             "hardly anybody errs on these questions, so that no mistakes can be compared"
         )

@@ -139,7 +139,7 @@ def _result(
 def _shared(
     model: Model[Any], result: xr.DataTree, gold: pd.DataFrame | None, seed: int
 ) -> rt.Dependence | str:
-    """Who errs with whom, or the sentence why nothing tells."""
+    """Shared mistakes, or the sentence why they are not measured."""
     try:
         return rt.dependence(model, result, gold, seed=seed)
     except NothingShared as error:

@@ -423,7 +423,7 @@ class Comparisons(Pairs):
             )
 
     def tells_judges_apart(self) -> bool:
-        """Whether judges can differ in how well they agree: there are several, and not only ties.
+        """True if judges can differ in how well they agree: there are several, and not only ties.
 
         Returns
         -------

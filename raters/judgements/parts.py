@@ -24,7 +24,7 @@ class Parts(Roles):
     """Judgements in part, as a mixin of `Judgements`."""
 
     def tells_judges_apart(self) -> bool:
-        """Whether judges can differ in how well they agree: there is more than one.
+        """True if judges can differ in how well they agree: there is more than one.
 
         Returns
         -------

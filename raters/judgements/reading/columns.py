@@ -525,7 +525,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_at_most(value: Any, most: int) -> bool:
-    """Whether a number, or its text, is at most so large, exactly."""
+    """True if a number, or its text, is at most so large, exactly."""
     return bool((Decimal(value.strip()) if isinstance(value, str) else value) <= most)
 
 

@@ -23,6 +23,7 @@ from raters.judgements.names import (
     name_list,
     name_text,
     shorten,
+    shown,
     warn_of_near,
 )
 from raters.judgements.reading.columns import (
@@ -286,13 +287,17 @@ def known_truth(
         roles, pairs = (column_name("item", item), column_name("truth", truth)), list(table.items())
         table = {role: [pair[place] for pair in pairs] for place, role in enumerate(roles)}
     elif not (isinstance(table, Mapping) or hasattr(table, "columns") or hasattr(table, "schema")):
+        expected = (
+            "give a mapping of items to classes, a pandas.Series, or a table with columns"
+            f" {item} and {truth}{'; read the file first' if isinstance(table, str) else ''}"
+        )
+        # The parameter is called otherwise where the truths are those of an audit.
         raise DataError(
-            parameter="gold",
+            f'{shown(table)} is no set of known classes; {expected}, such as {{"page 1": "spam"}}',
+            parameter="known",
             value=table,
             problem="is no set of known classes",
-            expected="give a mapping of items to classes, a pandas.Series, or a table with columns"
-            f" {item} and {truth}{'; read the file first' if isinstance(table, str) else ''}",
-            instead='{"page 1": "spam"}',
+            expected=expected,
         )
     column = read_columns(table, item=column_name("item", item))["item"]
     truths = incomplete(table, "truth", truth, len(column))

@@ -122,7 +122,7 @@ def reversal(
 
 
 def _can_tell(data: Comparisons) -> bool:
-    """Whether several annotators have opinions, in data of a size that can be looked at."""
+    """True if several annotators have opinions, in data of a size that can be looked at."""
     return (
         0 < data.num_rows <= _MOST_ROWS
         and data.tells_judges_apart()
@@ -144,7 +144,7 @@ def _sides(reward: Float[np.ndarray, "draw item"]) -> Float[np.ndarray, " draw"]
 
 
 def _is_open(density: _Marginal, mean: Float[np.ndarray, " item"]) -> bool:
-    """Whether some of the votes leave the opposite order a chance: those of all would leave it a
+    """True if a part of the votes leaves the opposite order a chance; all of them leave it a
     smaller one."""
     data = density.data
     if data.num_rows > _FIRST:
