@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
+from raters.auditing.calibrated_labels import _warn_unless_random
 from raters.auditing.settling import settling
 from raters.auditing.verdicts import DIFFERS, gives_one_answer, verdicts
 from raters.errors import DataError, DataWarning, SettingError
@@ -256,3 +257,16 @@ def test_limits_of_labels_lie_within_what_they_bound(plain, setting, text):
     for reference in ((), "crowd"):
         with pytest.raises(SettingError, match=text):
             rt.audit(rt.DawidSkene(), result, reference=reference, **setting)
+
+
+def test_one_item_of_a_rare_class_is_no_sign_of_a_choice():
+    """Of 1,500 items three are of a third class, and of 20 random ones holds one with probability
+    .04: too often for a warning that should be wrong once in some thousands."""
+    true = np.arange(1500) % 2
+    true[[0, 700, 1400]] = 2
+    items = np.repeat(np.arange(1500), 3)
+    frame = {"item": items, "annotator": np.tile(np.arange(3), 1500), "label": true[items]}
+    labels = rt.Labels.from_frame(frame, item="item", annotator="annotator", label="label")
+    _warn_unless_random(labels, np.arange(1500) < 20)
+    with pytest.warns(DataWarning, match="no random sample.*mostly labelled"):
+        _warn_unless_random(labels, true == 0)

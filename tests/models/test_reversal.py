@@ -68,7 +68,7 @@ def test_halves_that_do_not_mirror_each_other() -> None:
     rows = []
     for who in range(20):
         own = reward if who < 10 else 1.2 * turned
-        for _ in range(60):
+        for _ in range(240):
             one, other = rng.choice(6, 2, replace=False)
             wins = rng.random() < expit(own[one] - own[other])
             rows.append((one, other, who) if wins else (other, one, who))
