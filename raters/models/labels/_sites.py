@@ -91,17 +91,27 @@ def start_prevalence(data: Labels) -> Float[np.ndarray, " true_class"]:
 
 def vote_counts(data: Labels) -> Float[np.ndarray, "annotator true_class label"]:
     """Count each annotator's labels of items of each class by vote, and add any earlier record."""
+    if data.label is None:
+        counts = np.zeros((data.num_annotators, data.num_classes, data.num_classes))
+    else:
+        counts = counts_by_class(data, data.vote_shares())
+    return counts if data.record is None else counts + np.asarray(data.record)
+
+
+def counts_by_class(
+    data: Labels, shares: Float[np.ndarray, "unit true_class"]
+) -> Float[np.ndarray, "annotator true_class label"]:
+    """Count each annotator's labels of items of each class, given the shares of the classes."""
     num_classes = data.num_classes
     counts = np.zeros((data.num_annotators, num_classes, num_classes))
-    if data.label is not None:
-        rows = data.vote_shares()[np.asarray(data.group)]
-        weights = np.ones(data.num_rows) if data.count is None else np.asarray(data.count, float)
-        cell = np.asarray(data.annotator).astype(np.int64) * num_classes + np.asarray(data.label)
-        for true_class in range(num_classes):
-            counts[:, true_class] = np.bincount(
-                cell, weights * rows[:, true_class], data.num_annotators * num_classes
-            ).reshape(data.num_annotators, num_classes)
-    return counts if data.record is None else counts + np.asarray(data.record)
+    rows = shares[np.asarray(data.group)]
+    weights = np.ones(data.num_rows) if data.count is None else np.asarray(data.count, float)
+    cell = np.asarray(data.annotator).astype(np.int64) * num_classes + np.asarray(data.label)
+    for true_class in range(num_classes):
+        counts[:, true_class] = np.bincount(
+            cell, weights * rows[:, true_class], data.num_annotators * num_classes
+        ).reshape(data.num_annotators, num_classes)
+    return counts
 
 
 def start_confusion(

@@ -13,6 +13,7 @@ from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Model, Symmetry, Values
 from raters.models.labels import _sites
+from raters.models.labels._mode import mode_differs
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,11 @@ class DawidSkene(Model[Labels]):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Labels
     ) -> tuple[str, ...]:
-        """Warn of classes that seem to be switched."""
-        return _sites.switched(draws, responsibility, data)
+        """Warn of classes that seem to be switched, or that are others at the mode."""
+        if said := _sites.switched(draws, responsibility, data):
+            return said
+        assert responsibility is not None  # The true classes are summed out.
+        return mode_differs(responsibility, self._concentration(data), self.prevalence, data)
 
     def start(self, data: Labels) -> Values:
         """Start from confusion matrices against the majority vote."""

@@ -1,0 +1,119 @@
+"""Classes at the mode of a Dawid–Skene model, beside those over the draws of a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+
+from raters.judgements.labels import Labels
+from raters.models.labels import _sites
+
+# Share of the items above which a fit says so, and least number of them. On fourteen of fifteen
+# public crowds at most 4 % differ, with accuracies within .007; on `web` 12 %, with .074 less.
+_DIFFERENT, _FEWEST = 0.05, 5
+_ITERATIONS, _CLOSE = 100, 1e-3
+
+
+def mode_differs(
+    responsibility: Float[np.ndarray, "item true_class"],
+    concentration: ArrayLike,
+    prevalence: float,
+    data: Labels,
+) -> tuple[str, ...]:
+    """Warn where the most probable classes at the mode are others than over the draws.
+
+    With few labels in each row of a confusion matrix the bulk of the posterior may lie away from
+    the mode, and the classes of one may be far less accurate than those of the other; the labels do
+    not tell which.
+
+    Parameters
+    ----------
+    responsibility : array, shape (item, true class)
+        Posterior probability of each class, averaged over the draws.
+    concentration : array, shape (true class, label)
+        Of the Dirichlet prior of the rows of each confusion matrix.
+    prevalence : float
+        Concentration of the prior of the class frequencies.
+    data : Labels
+
+    Returns
+    -------
+    tuple of str
+        One sentence, or none where at most 5 % of the items differ, or fewer than five.
+    """
+    if data.label is None or not np.isfinite(responsibility).all():
+        return ()
+    labelled = data.judgements_by("item") > 0
+    chosen = responsibility.argmax(1)
+    number = int((classes_at_mode(concentration, prevalence, data) != chosen)[labelled].sum())
+    share = number / max(int(labelled.sum()), 1)
+    if number < _FEWEST or share <= _DIFFERENT:
+        return ()
+    return (
+        (
+            f"the most probable classes of {number} items ({share:.0%}) are others at the mode, as"
+            " PGEM(draws=0) finds it, than over the draws: these labels say little of each"
+            " annotator, and the classes hang on the model's prior. Compare the classes of"
+            " HierarchicalDawidSkene(), which learns that prior, or find out the true classes of a"
+            " random part of the items"
+        ),
+    )
+
+
+def classes_at_mode(
+    concentration: ArrayLike, prevalence: float, data: Labels
+) -> Int[np.ndarray, " item"]:
+    """Most probable class of each item at the mode that EM climbs to from the vote.
+
+    It is `raters.PGEM` for this one model in NumPy, as a check of a fit must not compile anything.
+
+    Parameters
+    ----------
+    concentration : array, shape (true class, label)
+    prevalence : float
+    data : Labels
+
+    Returns
+    -------
+    int array, shape (item,)
+    """
+    prior = np.asarray(concentration, float)
+    less = 0.0 if prior.min() < 1 else 1.0
+    record = 0.0 if data.record is None else np.asarray(data.record, float)
+    shares = data.vote_shares()
+    for _ in range(_ITERATIONS):
+        of_class = shares.sum(0) + prevalence - 1 + 1e-12
+        rows = prior - less + record + _sites.counts_by_class(data, shares) + 1e-12
+        log_rows = np.log(rows / rows.sum(-1, keepdims=True))
+        log_shares = _log_joint(np.log(of_class / of_class.sum()), log_rows, data)
+        updated = np.exp(log_shares - logsumexp(log_shares, axis=1, keepdims=True))
+        done = np.abs(updated - shares).max() < _CLOSE
+        shares = updated
+        if done:
+            break
+    classes: Int[np.ndarray, " item"] = shares.argmax(1)
+    return classes
+
+
+def _log_joint(
+    log_prevalence: Float[np.ndarray, " true_class"],
+    log_confusion: Float[np.ndarray, "annotator true_class label"],
+    data: Labels,
+) -> Float[np.ndarray, "item true_class"]:
+    """Log-probability of each class of each item together with its labels."""
+    group, annotator, label = (
+        np.asarray(part) for part in (data.group, data.annotator, data.label)
+    )
+    weight = np.asarray(data.weight, float)
+    columns = [
+        np.bincount(group, weight * log_confusion[annotator, true_class, label], data.num_units)
+        for true_class in range(data.num_classes)
+    ]
+    joint = log_prevalence + np.stack(columns, axis=1)
+    if data.truth is not None:
+        truth = np.asarray(data.truth)
+        others = (truth[:, None] >= 0) & (truth[:, None] != np.arange(data.num_classes))
+        joint = np.where(others, -np.inf, joint)
+    return joint
