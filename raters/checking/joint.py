@@ -228,7 +228,7 @@ def _alternating(
     ]
     any_answers = _with(asked, tuple(part[0] for part in outcomes))
     plan = sweep.plan(Program(model, any_answers), starts[0])
-    row, moves = any_answers.take(slice(0, 1)), mirror.images(model, asked)
+    row, moves = any_answers.take(slice(0, 1)), mirror.images(Program(model, asked))
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
     kept, given = [], []
     with progress_bar(chains, "Geweke", progress) as bar:

@@ -3,17 +3,24 @@ the likelihood as it is, so that the prior alone says how probable a point and i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from raters.inference import renaming
-from raters.judgements.base import Judgements
+from raters.judgements.connection import connected
 from raters.model import Exchange, Mirror, Model, Sign, Values
+from raters.program import Program
 from raters.program.densities import log_joint, log_prior
+
+# The largest parts of the judgements that have images of their own, at most so many.
+_MOST_PARTS = 50
+Within = Mapping[str, Bool[np.ndarray, "..."]]
 
 
 class Images(NamedTuple):
@@ -28,13 +35,36 @@ class Images(NamedTuple):
     chances : tuple of float
         Probability with which a sampler tries each of them, the same for an order and its inverse.
     broken : bool
-        True where known classes break the symmetry, so that the likelihood has a say too.
+        True where the likelihood has a say too, as known classes break the symmetry.
+    parts : mapping of str to bool array, shape (part, ...)
+        For each of several parts of the judgements that share neither judges nor items, the entries
+        of each site that have an image while those of the other parts stay; empty for images of
+        all.
     """
 
     symmetry: Mirror
     orders: tuple[tuple[int, ...], ...] = ((),)
     chances: tuple[float, ...] = (1.0,)
     broken: bool = False
+    parts: Within = MappingProxyType({})
+
+    @property
+    def num_parts(self) -> int:
+        """Number of parts; 1 for images of all."""
+        return next((len(entries) for entries in self.parts.values()), 1)
+
+    def within(self, part: Any) -> Within:
+        """Return the entries of a part.
+
+        Parameters
+        ----------
+        part : int
+
+        Returns
+        -------
+        mapping of str to bool array
+        """
+        return {name: entries[part] for name, entries in self.parts.items()}
 
     def tried(
         self, rng: np.random.Generator, size: tuple[int, ...] = ()
@@ -56,19 +86,20 @@ class Images(NamedTuple):
         return orders[rng.choice(len(orders), size, p=self.chances)]
 
 
-def images(model: Model[Any], data: Judgements) -> tuple[Images, ...]:
-    """Mirror images that leave the likelihood of these data as it is, but for known classes.
+def images(program: Program[Any]) -> tuple[Images, ...]:
+    """Mirror images that leave the likelihood of the data as it is, but for known classes and for
+    what several parts of the data share.
 
     Parameters
     ----------
-    model : Model
-    data : Judgements
+    program : Program
 
     Returns
     -------
     tuple of Images
     """
-    found = []
+    found: list[Images] = []
+    model, data = program.model, program.data
     for symmetry in model.symmetries:
         if isinstance(symmetry, Sign):
             found.append(Images(symmetry))
@@ -79,10 +110,47 @@ def images(model: Model[Any], data: Judgements) -> tuple[Images, ...]:
                 found.append(
                     Images(symmetry, tuple(chances), tuple(chances.values()), data.num_known > 0)
                 )
-    return tuple(found)
+    return (*found, *_of_parts(program, found))
 
 
-def mirrored(symmetry: Mirror, values: Values, order: Any = ()) -> Values:
+def _of_parts(program: Program[Any], whole: list[Images]) -> list[Images]:
+    """Images of single parts of the judgements, where these fall into several."""
+    if not whole:
+        return []
+    found = connected(program.data)
+    number = min(found.number, _MOST_PARTS)
+    if number < 2:
+        return []
+    dims = {name: site.dims for name, site in program.sites.items()}
+    images = []
+    for move in whole:
+        parts = {}
+        for name in _moved_sites(move.symmetry):
+            axis = next(
+                (one for one in (program.data.judge, *found.part) if one in dims[name]), None
+            )
+            if axis is not None:
+                shape = [-1 if one == axis else 1 for one in dims[name]]
+                own = found.part[axis] == np.arange(number)[:, None]
+                parts[name] = own.reshape(number, *shape)
+        # What all parts share, as the class frequencies, stays, and then the likelihood changes.
+        alone = isinstance(move.symmetry, Sign) and set(parts) == set(_moved_sites(move.symmetry))
+        if parts:
+            images.append(move._replace(broken=not alone, parts=parts))
+    return images
+
+
+def _moved_sites(symmetry: Mirror) -> tuple[str, ...]:
+    """Sites that a symmetry changes."""
+    if isinstance(symmetry, Sign):
+        return symmetry.sites
+    named = (name for name, _ in symmetry.sites)
+    return tuple(dict.fromkeys((*named, *symmetry.negated, *symmetry.complemented)))
+
+
+def mirrored(
+    symmetry: Mirror, values: Values, order: Any = (), within: Within = MappingProxyType({})
+) -> Values:
     """The mirror image of a point, or of draws.
 
     Parameters
@@ -93,11 +161,24 @@ def mirrored(symmetry: Mirror, values: Values, order: Any = ()) -> Values:
         shape.
     order : int array, shape (class,)
         Class k of the image is class ``order[k]`` of the point, in all sites.
+    within : mapping of str to bool array
+        Entries of each site that have an image, while all else stays; by default all.
 
     Returns
     -------
     dict of str to array
     """
+    image = _image_of_all(symmetry, values, order)
+    if not within:
+        return image
+    # The entries are 0 or 1, so that nothing is rounded.
+    return values | {
+        name: image[name] * entries + values[name] * (1 - entries)
+        for name, entries in ((name, 1 * entries) for name, entries in within.items())
+    }
+
+
+def _image_of_all(symmetry: Mirror, values: Values, order: Any) -> Values:
     if isinstance(symmetry, Sign):
         return values | {name: -values[name] for name in symmetry.sites}
     moved = values | {name: values[name].take(order, axis=axis) for name, axis in symmetry.sites}
@@ -106,7 +187,13 @@ def mirrored(symmetry: Mirror, values: Values, order: Any = ()) -> Values:
 
 
 def log_odds(
-    model: Model[Any], symmetry: Mirror, broken: bool, data: Any, values: Values, order: Any
+    model: Model[Any],
+    symmetry: Mirror,
+    broken: bool,
+    data: Any,
+    values: Values,
+    order: Any,
+    within: Within = MappingProxyType({}),
 ) -> Float[Array, ""]:
     r"""Log odds of the mirror image of a point against the point itself.
 
@@ -123,23 +210,31 @@ def log_odds(
         break the symmetry.
     values : dict of str to array
     order : int array, shape (class,)
+    within : mapping of str to bool array
+        See `mirrored`.
 
     Returns
     -------
     array, shape ()
     """
     density = log_joint if broken else log_prior
-    there = density(model, data, mirrored(symmetry, values, order))
+    there = density(model, data, mirrored(symmetry, values, order, within))
     return there - density(model, data, values)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _image(
-    model: Model[Any], symmetry: Mirror, broken: bool, data: Any, values: Values, order: Array
+    model: Model[Any],
+    symmetry: Mirror,
+    broken: bool,
+    data: Any,
+    values: Values,
+    order: Array,
+    within: Within,
 ) -> tuple[Values, Float[Array, ""]]:
     """The mirror image, and its log odds."""
-    odds = log_odds(model, symmetry, broken, data, values, order)
-    return mirrored(symmetry, values, order), odds
+    odds = log_odds(model, symmetry, broken, data, values, order, within)
+    return mirrored(symmetry, values, order, within), odds
 
 
 def step(
@@ -156,7 +251,7 @@ def step(
     ----------
     model : Model
     moves : tuple of Images
-        Of each, one image is tried, at random.
+        Of each, one image is tried, at random, of a part at random.
     row : Judgements
         Any part of the data, for images that leave the likelihood as it is.
     data : Judgements
@@ -170,7 +265,9 @@ def step(
     """
     for move in moves:
         part = data if move.broken else row
-        image, odds = _image(model, move.symmetry, move.broken, part, values, move.tried(rng))
+        within = move.within(rng.integers(move.num_parts)) if move.parts else {}
+        order = move.tried(rng)
+        image, odds = _image(model, move.symmetry, move.broken, part, values, order, within)
         if np.log(rng.random()) < float(odds):
             values = image
     return values

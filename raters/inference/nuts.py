@@ -113,16 +113,17 @@ class NUTS(Backend):
             data = jax.tree.map(jnp.asarray, program.data)
             starts = _unconstrained(program, data, start, self.chains)
             states = _begin(self, model, data, jax.random.split(key, self.chains), starts)
-            moves, blocks = mirror.images(model, program.data), []
+            moves, blocks = mirror.images(program), []
             own = np.random.default_rng(numpy_seeds(jax.random.fold_in(key, _MIRROR), 1)[0])
             # What is compiled does not depend on the orders that these data suggest.
             kinds = tuple((move.symmetry, move.broken) for move in moves)
+            parts = tuple(dict(move.parts) for move in moves)
             # A block is of warm-up or of draws, never of both.
             for begin, end in ((0, self.warmup), (self.warmup, total)):
                 for first in range(begin, end, _BLOCK):
                     steps = min(_BLOCK, end - first)
-                    tried = tuple(move.tried(own, (self.chains, _BLOCK)) for move in moves)
-                    states, draws = _advance(self, model, kinds, data, states, tried, steps)
+                    tried = tuple(_tried(move, own, (self.chains, _BLOCK)) for move in moves)
+                    states, draws = _advance(self, model, kinds, data, parts, states, tried, steps)
                     if begin == self.warmup:
                         blocks.append(
                             jax.tree.map(
@@ -132,6 +133,14 @@ class NUTS(Backend):
                     bar.update(steps)
         values, stats = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *blocks)
         return Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
+
+
+def _tried(
+    move: mirror.Images, rng: np.random.Generator, size: tuple[int, int]
+) -> tuple[Int[np.ndarray, "chain step true_class"], Int[np.ndarray, "chain step"]]:
+    """Orders and parts to try; of one part, no random number is drawn."""
+    parts = rng.integers(move.num_parts, size=size) if move.parts else np.zeros(size, int)
+    return move.tried(rng, size), parts
 
 
 def _kernel(settings: NUTS, model: Model[Any]) -> numpyro.infer.NUTS:
@@ -161,8 +170,9 @@ def _advance(
     model: Model[Any],
     kinds: tuple[tuple[Mirror, bool], ...],
     data: Any,
+    parts: tuple[mirror.Within, ...],
     states: Any,
-    tried: tuple[Int[Array, "chain step true_class"], ...],
+    tried: tuple[tuple[Int[Array, "chain step true_class"], Int[Array, "chain step"]], ...],
     steps: int,
 ) -> tuple[Any, tuple[Values, Values]]:
     """Run at most `_BLOCK` steps of each chain, one chain after the other.
@@ -195,11 +205,16 @@ def _advance(
         def step(index: int, carry: tuple[Any, Any]) -> tuple[Any, Any]:
             state, fields = carry
             state = kernel.sample(state, (data,), {})
-            for place, (kind, order) in enumerate(zip(kinds, orders, strict=True)):
+            for place, (kind, own_parts, (order, part)) in enumerate(
+                zip(kinds, parts, orders, strict=True)
+            ):
                 # Far from the numbers by which NUTS splits its key, whose stream stays as it is.
                 own = jax.random.fold_in(state.rng_key, _MIRROR + place)
                 values = constrained(state.z)
-                state = _mirrored(kernel, model, kind, data, state, values, order[index], own)
+                within = {name: entries[part[index]] for name, entries in own_parts.items()}
+                state = _mirrored(
+                    kernel, model, kind, data, state, values, order[index], within, own
+                )
             return state, jax.tree.map(
                 lambda field, value: field.at[index].set(value), fields, collect(state)
             )
@@ -225,13 +240,15 @@ def _mirrored(
     state: Any,
     values: Values,
     order: Int[Array, " true_class"],
+    within: mirror.Within,
     key: jax.Array,
 ) -> Any:
     """Take a Metropolis step to a mirror image of the values, which are those of the state."""
     symmetry, broken = kind
     values = {name: values[name] for name in state.z}
-    odds = mirror.log_odds(model, symmetry, broken, data, values, order)
-    image = unconstrain_fn(model.generate, (data,), {}, mirror.mirrored(symmetry, values, order))
+    odds = mirror.log_odds(model, symmetry, broken, data, values, order, within)
+    there = mirror.mirrored(symmetry, values, order, within)
+    image = unconstrain_fn(model.generate, (data,), {}, there)
     energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(image)
     moves = jnp.log(jax.random.uniform(key)) < odds
     z, z_grad, energy = jax.tree.map(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ from scipy.special import logsumexp
 
 from raters.inference import mirror
 from raters.inference.base import Draws
-from raters.inference.mirror import Images
+from raters.inference.mirror import Images, Within
 from raters.inference.polya_gamma import renamed
 from raters.inference.polya_gamma.latent_classes import Counts
 from raters.model import Exchange, Model, Values
@@ -49,7 +50,7 @@ def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Dr
     -------
     Draws
     """
-    for move in mirror.images(program.model, program.data):
+    for move, within in _every_part(mirror.images(program)):
         flat = {
             name: np.asarray(value).reshape(-1, *np.shape(value)[2:])
             for name, value in draws.values.items()
@@ -62,12 +63,19 @@ def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Dr
             first = {name: value[0] for name, value in flat.items()}
             sites = renamed.counted_sites(program, program.data, first)
         if sites is None:
-            draws = _with_images(_Mirrored(program, move, flat), move, draws, flat, rng)
+            draws = _with_images(_Mirrored(program, move, flat, within), move, draws, flat, rng)
         else:
             with jax.enable_x64(True):
                 own = _Renamed(program, move, sites, flat, rng)
                 draws = _with_images(own, move, draws, flat, rng)
     return draws
+
+
+def _every_part(moves: tuple[Images, ...]) -> Iterator[tuple[Images, Within]]:
+    """Images of all, and of each part, with the entries that have an image."""
+    for move in moves:
+        for part in range(move.num_parts):
+            yield move, move.within(part)
 
 
 class _Worlds(Protocol):
@@ -130,7 +138,8 @@ def _densities(
 class _Mirrored:
     """Images of points, weighed by the density of the points."""
 
-    def __init__(self, program: Program[Any], move: Images, draws: Values) -> None:
+    def __init__(self, program: Program[Any], move: Images, draws: Values, within: Within) -> None:
+        self.within = within
         part = program.data if move.broken else program.data.first_unit()
         self.model, self.move, self.draws = program.model, move, draws
         self.data = jax.tree.map(jnp.asarray, part)
@@ -141,7 +150,8 @@ class _Mirrored:
         draws = {name: value[places] for name, value in self.draws.items()}
         here = self._log_density(draws)
         there = [
-            self._log_density(mirror.mirrored(self.move.symmetry, draws, order)) for order in orders
+            self._log_density(mirror.mirrored(self.move.symmetry, draws, order, self.within))
+            for order in orders
         ]
         # A probability that is rounded to 0 or 1 has an image without density, or none itself.
         with np.errstate(invalid="ignore"):
@@ -150,7 +160,7 @@ class _Mirrored:
 
     def images(self, places: Int[np.ndarray, " some"], order: np.ndarray) -> Values:
         draws = {name: value[places] for name, value in self.draws.items()}
-        return mirror.mirrored(self.move.symmetry, draws, order)
+        return mirror.mirrored(self.move.symmetry, draws, order, self.within)
 
     def _log_density(self, draws: Values) -> Float[np.ndarray, " draw"]:
         each = _log_density_of_draws(self.model, self.move.broken, self.data, draws)

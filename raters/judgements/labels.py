@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 
 from raters._validation import boolean
 from raters.errors import DataError, DataWarning
+from raters.judgements.connection import judges_by_part
 from raters.judgements.names import encode_names, shorten
 from raters.judgements.reading import labels as label_reading
 from raters.judgements.reading.columns import read_counts
@@ -312,6 +313,15 @@ class Labels(SideInformation):
             warnings.warn(
                 "no item has labels by two annotators, and no true class is known, so that nothing"
                 " tells right labels from wrong ones: who is right is said by the prior alone",
+                DataWarning,
+                stacklevel=3,
+            )
+
+        elif len(parts := [part for part in judges_by_part(self) if len(part) > 1]) > 1:
+            who = "; ".join(shorten([self.annotators[code] for code in part]) for part in parts[:4])
+            warnings.warn(
+                f"annotators fall into {len(parts)} parts that share no item: {who}. Who is right"
+                " in one of them rests on that part alone; add labels across, or true classes in each",
                 DataWarning,
                 stacklevel=3,
             )

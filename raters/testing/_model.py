@@ -272,7 +272,7 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
 def _check_symmetries(model: Model[Any], data: Any, values: Values, seed: int) -> None:
     here = _log_likelihood(model, data, values)
     # An exchange of classes holds for data without known classes, some for two classes alone.
-    images_there_are = [move.symmetry for move in images(model, data) if not move.broken]
+    images_there_are = [move.symmetry for move in images(Program(model, data)) if not move.broken]
     declared = [
         symmetry
         for symmetry in model.symmetries

@@ -120,6 +120,8 @@ class PGGibbs(Backend):
             begin = program.model.start(program.data)
             cold = {name: np.asarray(value, np.float64) for name, value in begin.items()}
             plan = sweep.plan(program, cold)
+        # Not in the chains: NumPyro reads a program in one thread at a time.
+        moves = mirror.images(program)
         total = self.warmup + self.draws * self.thin
         stop = Event()
         rngs = [np.random.default_rng(seed) for seed in numpy_seeds(key, self.chains)]
@@ -137,10 +139,12 @@ class PGGibbs(Backend):
         ):
             try:
                 futures = [
-                    pool.submit(self._chain, plan, program.data, values, rng, bar, stop)
+                    pool.submit(self._chain, plan, moves, program.data, values, rng, bar, stop)
                     for values, rng in zip(starts, rngs, strict=True)
                 ]
-                wait(futures, return_when=FIRST_EXCEPTION)
+                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                for future in done:  # An error, before those of the chains that it ends.
+                    future.result()
             finally:
                 # After Ctrl-C (while chains are being started, too) or an error the chains end at
                 # their next sweep.
@@ -152,6 +156,7 @@ class PGGibbs(Backend):
     def _chain(
         self,
         plan: sweep.Plan,
+        moves: tuple[mirror.Images, ...],
         data: Any,
         values: Values,
         rng: np.random.Generator,
@@ -163,7 +168,7 @@ class PGGibbs(Backend):
             data = sweep.on_device(data)
             row = data.take(slice(0, 1))
             draws: dict[str, list[np.ndarray]] = {name: [] for name in values}
-            moves, own = mirror.images(plan.model, data), rng.spawn(1)[0]
+            own = rng.spawn(1)[0]
             for index in range(self.warmup + self.draws * self.thin):
                 if stop.is_set():
                     break

@@ -147,7 +147,7 @@ class ExtendedBTL(Model[Comparisons]):
         """Warn of votes that leave open whether the crowd or those who contradict it are right, and
         of an annotator who has become the scale by which all others are measured."""
         if self.competence == "signed":
-            mirrored = _sites.open_mirror(draws["competence"])
+            mirrored = _sites.open_mirror(draws["competence"], data)
         else:
             high = _sites.HIGH[self.competence]
             spread = _sites.fixed_spread(self)

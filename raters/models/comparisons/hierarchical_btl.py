@@ -222,7 +222,9 @@ class HierarchicalBTL(Model[Comparisons]):
     ) -> tuple[str, ...]:
         """Warn of tastes that leave hardly a common order, and of votes that leave open which way
         round the order is."""
-        messages = _sites.open_mirror(draws["competence"]) if self.competence == "signed" else ()
+        messages = (
+            _sites.open_mirror(draws["competence"], data) if self.competence == "signed" else ()
+        )
         spread, scale = (
             float(np.median(draws[name])) if name in draws else fixed
             for name, fixed in (

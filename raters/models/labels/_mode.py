@@ -111,7 +111,7 @@ def _log_joint(
         np.bincount(group, weight * log_confusion[annotator, true_class, label], data.num_units)
         for true_class in range(data.num_classes)
     ]
-    joint = log_prevalence + np.stack(columns, axis=1)
+    joint: np.ndarray = log_prevalence + np.stack(columns, axis=1)
     if data.truth is not None:
         truth = np.asarray(data.truth)
         others = (truth[:, None] >= 0) & (truth[:, None] != np.arange(data.num_classes))

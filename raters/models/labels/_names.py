@@ -27,7 +27,7 @@ _MOST_NAMES = 6
 def shares_of_names(
     confusion: Float[np.ndarray, "chain draw annotator true_class label"],
     prevalence: ArrayLike | None,
-    data: Labels,
+    labels: ArrayLike,
 ) -> dict[Order, float]:
     """Return the share of the draws in each world other than the most probable one.
 
@@ -40,19 +40,19 @@ def shares_of_names(
         Of one annotator where all have the same.
     prevalence : array, shape (chain, draw, true class), or None
         By default all classes count alike.
-    data : Labels
+    labels : array, shape (annotator,)
+        Number of labels by each.
 
     Returns
     -------
     dict of order to float
     """
-    number = data.num_classes
+    number = confusion.shape[-1]
     draws = confusion.reshape(-1, *confusion.shape[2:])
     step = max(1, -(-len(draws) // _MOST_DRAWS))
     draws = draws[::step]
     if not len(draws) or not np.isfinite(draws).all():
         return {}
-    labels = data.judgements_by("annotator") if draws.shape[1] > 1 else [data.num_labels]
     shares = (
         np.full((len(draws), number), 1 / number)
         if prevalence is None
@@ -83,7 +83,7 @@ def _orders(
     return np.array([linear_sum_assignment(table, maximize=True)[1] for table in fit])
 
 
-def open_names(shares: Mapping[Order, float], data: Labels) -> tuple[str, ...]:
+def open_names(shares: Mapping[Order, float], data: Labels, whose: str = "") -> tuple[str, ...]:
     """Warn where labels leave open which class is which.
 
     Parameters
@@ -91,6 +91,8 @@ def open_names(shares: Mapping[Order, float], data: Labels) -> tuple[str, ...]:
     shares : mapping of order to float
         Probability of each world but the most probable one.
     data : Labels
+    whose : str
+        Words for the part of the crowd that it is about.
 
     Returns
     -------
@@ -105,8 +107,9 @@ def open_names(shares: Mapping[Order, float], data: Labels) -> tuple[str, ...]:
     further = f", and in {more} further way(s); in all with {total:.2f}" if more else ""
     return (
         (
-            f"the labels leave open which of the classes {_listed(moved, data)} is which: by this"
-            f" model and its prior {_in_words(first, data)}, with probability {shares[first]:.2f}"
+            f"the labels leave open which of the classes {_listed(moved, data)} is which{whose}: by"
+            f" this model and its prior {_in_words(first, data)}, with probability"
+            f" {shares[first]:.2f}"
             f"{further}, and adversaries are then experts; true classes of a few items, by"
             " labels.with_truth(...), would decide it"
         ),

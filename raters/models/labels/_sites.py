@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 from raters._validation import plain_positive
 from raters.distributions import GroupedMixture
 from raters.errors import Reason
+from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
 from raters.model import Values, probability_of_mirror
 from raters.models.labels._names import open_names, shares_of_names
@@ -253,7 +254,27 @@ def two_open_names(
     for each annotator say nothing."""
     if data.num_classes != 2:
         return ()
-    return open_names({(1, 0): probability_of_mirror(signed)}, data)
+    parts = judges_by_part(data)
+    less = [probability_of_mirror(signed[..., judges]) for judges in parts]
+    place = int(np.argmax(less))
+    return open_names({(1, 0): less[place]}, data, part_of(parts, place, data))
+
+
+def _open_names_of_a_part(
+    confusion: Float[np.ndarray, "chain draw annotator true_class label"],
+    prevalence: ArrayLike | None,
+    data: Labels,
+) -> tuple[str, ...]:
+    """Warn where labels leave open which class is which, in the part of the crowd where they most
+    do; parts share no item."""
+    if confusion.shape[2] < data.num_annotators:  # All have the same.
+        return open_names(shares_of_names(confusion, prevalence, [data.num_labels]), data)
+    parts, labels = judges_by_part(data), data.judgements_by("annotator")
+    shares = [
+        shares_of_names(confusion[:, :, judges], prevalence, labels[judges]) for judges in parts
+    ]
+    place = int(np.argmax([sum(each.values()) for each in shares]))
+    return open_names(shares[place], data, part_of(parts, place, data))
 
 
 def worse_than_chance(draws: Values, data: Labels) -> tuple[str, ...]:
@@ -275,7 +296,7 @@ def switched(
     confusion = np.asarray(draws["confusion"])
     each = confusion[:, :, None] if confusion.ndim == 4 else confusion
     prevalence = draws.get("prevalence")
-    if said := open_names(shares_of_names(each, prevalence, data), data):
+    if said := _open_names_of_a_part(each, prevalence, data):
         return said
     crowd = confusion.mean(1) if confusion.ndim == 4 else _crowd_mean(confusion, data)
     assert responsibility is not None  # These models sum the classes out.

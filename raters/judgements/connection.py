@@ -1,0 +1,121 @@
+"""Parts of judgements that share neither judges nor what is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Int
+from scipy.sparse.csgraph import connected_components
+
+from raters.judgements.base import Judgements
+from raters.judgements.names import shorten
+from raters.judgements.parts import PIECE
+
+# Least number of rows of a part that counts as one.
+_FEWEST = 2
+
+
+class Connected(NamedTuple):
+    """Parts of judgements, the one with most rows first.
+
+    Attributes
+    ----------
+    number : int
+        Number of parts of two rows and more.
+    part : dict of str to int array
+        For each axis the part of each name; `number` for names in none of these.
+    """
+
+    number: int
+    part: dict[str, Int[np.ndarray, " name"]]
+
+
+def connected(data: Judgements) -> Connected:
+    """Find the connected components of the graph of judges and of what they are asked about.
+
+    Parameters
+    ----------
+    data : Judgements
+
+    Returns
+    -------
+    Connected
+    """
+    axes = [axis for axis in data.question_axes() if axis != data.axes.get(str(data.known))]
+    size = [len(data.coords[axis]) for axis in axes]
+    offset = dict(zip(axes, np.cumsum([0, *size]).tolist(), strict=False))
+    label, rows = np.arange(sum(size)), np.zeros(sum(size))
+    for piece in data.chunks(PIECE):
+        real = np.asarray(piece.weight) > 0
+        judges = np.asarray(piece.codes(str(data.judge)))[real] + offset[str(data.judge)]
+        rows += np.bincount(judges, minlength=len(label))
+        ends = [_linked(piece, axis, real, judges, offset[axis]) for axis in axes]
+        one, other = label[np.concatenate(ends, axis=1)]
+        graph = scipy.sparse.coo_array((np.ones(len(one), bool), (one, other)), (len(label),) * 2)
+        label = connected_components(graph, directed=False)[1][label]
+    in_part = np.bincount(label, rows, len(label))
+    number = int((in_part >= _FEWEST).sum())
+    rank = np.empty(len(in_part), int)
+    rank[np.argsort(-in_part, kind="stable")] = np.arange(len(in_part))
+    place = np.minimum(rank[label], number)
+    part = {axis: place[offset[axis] : offset[axis] + len(data.coords[axis])] for axis in axes}
+    return Connected(number, part)
+
+
+def _linked(
+    piece: Judgements, axis: str, real: np.ndarray, judges: Int[np.ndarray, " row"], offset: int
+) -> Int[np.ndarray, "end link"]:
+    """Pairs of nodes: the judge of each row, and each name of an axis in that row."""
+    columns = (
+        [np.asarray(piece.codes(axis))]
+        if axis == piece.unit and axis not in (piece.row, piece.judge)
+        else [np.asarray(getattr(piece, column)) for column in piece.code_columns(axis)]
+    )
+    pairs = []
+    for codes in (column[real].reshape(len(judges), -1) for column in columns):
+        named = codes >= 0
+        pairs.append(np.stack([np.broadcast_to(judges[:, None], codes.shape)[named], codes[named]]))
+        pairs[-1][1] += offset
+    return np.concatenate(pairs, axis=1)
+
+
+def judges_by_part(data: Judgements) -> list[Int[np.ndarray, " judge"]]:
+    """Return the codes of the judges of each part of two rows and more; of one part, of all judges.
+
+    Parameters
+    ----------
+    data : Judgements
+
+    Returns
+    -------
+    list of int array
+    """
+    found = connected(data)
+    part = found.part[str(data.judge)]
+    if found.number < 2:
+        return [np.arange(len(part))]
+    return [np.flatnonzero(part == place) for place in range(found.number)]
+
+
+def part_of(parts: Sequence[Int[np.ndarray, " judge"]], place: int, data: Judgements) -> str:
+    """Return the words that say which part of the crowd a sentence is about.
+
+    Parameters
+    ----------
+    parts : sequence of int array
+        Of `judges_by_part`.
+    place : int
+    data : Judgements
+
+    Returns
+    -------
+    str
+        Empty where there is one part.
+    """
+    if len(parts) < 2:
+        return ""
+    names = [data.judges[code] for code in parts[place]]
+    return f" in the part of {shorten(names)} (who share no item with the others)"
