@@ -128,7 +128,7 @@ def log_weights(draws: Draws) -> Float[np.ndarray, " draw"]:
     if "log_q" in draws.stats and number >= FEWEST_DRAWS:
         log_weight, k = smoothed(draws.stats["log_p"].ravel() - draws.stats["log_q"].ravel())
         if k < 1:
-            return log_weight - logsumexp(log_weight) + np.log(number)
+            return log_weight - float(logsumexp(log_weight)) + float(np.log(number))
     return np.zeros(number)
 
 
