@@ -7,6 +7,7 @@ sweep is what is measured, and what is said when the draws are too few.
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 import warnings
@@ -14,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _common import child, options, peak_megabytes, report, table
+from _common import RESULTS, child, options, peak_megabytes, report, table
 
+NAME = "large_labels"
 LIMIT = 900.0
 BACKENDS = {
     "PGEM": {},
@@ -82,39 +84,54 @@ def measure(design: str, backend: str, seed: int, quick: bool) -> dict[str, Any]
     return found
 
 
+def row(design: str, backend: str, arguments: argparse.Namespace) -> list[Any]:
+    """Row of the table, measured in a process of its own."""
+    extra = ["--quick"] if arguments.quick else []
+    extra += ["--design", design, "--backend", backend, "--seed", str(arguments.seed)]
+    found = child(extra, limit_seconds=LIMIT, limit_gigabytes=20)
+    print(design, backend, found, flush=True)
+    if isinstance(found, str):
+        return [design, written(backend), *[""] * 5, found]
+    numbers = [found[name] for name in ("read", "fit", "audit", "memory", "right")]
+    return [design, written(backend), *numbers, "; ".join(found["warned"]) or "nothing"]
+
+
+def written(backend: str) -> str:
+    """A back-end with its settings, as one writes it."""
+    settings = ", ".join(f"{name}={value}" for name, value in BACKENDS[backend].items())
+    return f"{backend}({settings})"
+
+
+def rows_before() -> dict[tuple[str, str], list[str]]:
+    """Rows of the table as it is stored, by design and back-end."""
+    stored = RESULTS / f"{NAME}.md"
+    lines = stored.read_text().splitlines() if stored.exists() else []
+    rows = [line.strip("| ").split("|") for line in lines if line.startswith("|")]
+    cells = [[cell.strip() for cell in row] for row in rows]
+    return {(row[0], row[1]): row for row in cells}
+
+
 def main() -> None:
     """Run every design on every back-end, or one of them in this process."""
     arguments = options(
         __doc__.splitlines()[0],
         design=("", "one design, in this process"),
-        backend=("", "one back-end, in this process"),
+        backend=("", "one back-end; without a design, its rows anew, and the others as stored"),
     )
     if arguments.design and arguments.backend:
         found = measure(arguments.design, arguments.backend, arguments.seed, arguments.quick)
         print(json.dumps(found))
         return
-    parts, rows = [], []
-    for design in DESIGNS:
-        for backend, settings in BACKENDS.items():
-            extra = ["--quick"] if arguments.quick else []
-            extra += ["--design", design, "--backend", backend, "--seed", str(arguments.seed)]
-            found = child(extra, limit_seconds=LIMIT, limit_gigabytes=20)
-            print(design, backend, found, flush=True)
-            written = f"{backend}({', '.join(f'{k}={v}' for k, v in settings.items())})"
-            if isinstance(found, str):
-                rows.append((design, written, *[""] * 5, found))
-                continue
-            rows.append(
-                (
-                    design,
-                    written,
-                    *(found[name] for name in ("read", "fit", "audit", "memory", "right")),
-                    "; ".join(found["warned"]) or "nothing",
-                )
-            )
+    before = rows_before() if arguments.backend else {}
+    rows = [
+        before[design, written(backend)]
+        if arguments.backend not in ("", backend)
+        else row(design, backend, arguments)
+        for design in DESIGNS
+        for backend in BACKENDS
+    ]
     header = ("labels", "back-end", "read, s", "fit, s", "audit, s", "MB", "right", "warned of")
-    parts.append(table(header, rows))
-    report("large_labels", "Labels at large sizes", parts, arguments.quick)
+    report(NAME, "Labels at large sizes", [table(header, rows)], arguments.quick)
 
 
 if __name__ == "__main__":

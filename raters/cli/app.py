@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from raters.cli import ended_by_interrupt, interrupts_kept
 from raters.errors import RatersError, one_line
 
 ABOUT = (
@@ -102,15 +103,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if flag := _without_path(given):
         return _stop(f"{flag} is empty; name a file or a folder: {flag} NAME", 2)
     try:
-        command = typer.main.get_command(command_line(given))
-        with command.make_context("raters", given) as context:
+        with ended_by_interrupt():
+            command = typer.main.get_command(command_line(given))
+        with interrupts_kept(), command.make_context("raters", given) as context:
             command.invoke(context)
         sys.stdout.flush()
     except typer.Exit as end:
         return end.exit_code
     except (KeyboardInterrupt, typer.Abort) as stop:
         return _stop("; ".join(filter(None, ["interrupted", str(stop)])), 130)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit) as end:
+        # Rich ends the program when it meets a closed pipe.
+        if not isinstance(end if isinstance(end, OSError) else end.__context__, BrokenPipeError):
+            raise
         # Python flushes standard output once more on its way out; let that go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
@@ -183,9 +188,12 @@ def _usage(error: Any) -> str:
 
 
 def _stop(message: str, code: int) -> int:
-    from raters.judgements.display import visible
+    text = " ".join(message.split())
+    if not (text.isascii() and text.isprintable()):
+        from raters.judgements.display import visible
 
-    print(f"raters: {one_line(visible(' '.join(message.split())))}", file=sys.stderr)
+        text = visible(text)
+    print(f"raters: {one_line(text)}", file=sys.stderr)
     return code
 
 

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from raters._validation import whole
 from raters.auditing.verdicts import DIFFERS
 from raters.errors import DataWarning, SettingError
+from raters.fitting.draws import check_finite
 from raters.judgements.display import display_name
 
 GREY, FAINT = "#595959", "#E5E5E5"
@@ -194,7 +195,8 @@ def _boxed(value: Any) -> xr.DataArray:
 
 
 def check_draws(result: Any) -> None:
-    """Check that this is a result, or another tree of draws; not a model, data or an audit."""
+    """Check that this is a result, or another tree of draws, all of them finite; not a model, data
+    or an audit."""
     if (
         not isinstance(result, xr.DataTree)
         or "posterior" not in result
@@ -206,6 +208,7 @@ def check_draws(result: Any) -> None:
             expected="it must be a result, with posterior draws",
             instead="rt.fit(model, votes)",
         )
+    check_finite(result)
 
 
 def plain(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:

@@ -45,6 +45,24 @@ def check_values(
         _check_none(wrong, name, what, parameter)
 
 
+def check_finite(result: xr.DataTree) -> None:
+    """Raise unless all draws in a result are finite, whatever it was fitted with.
+
+    Parameters
+    ----------
+    result : xarray.DataTree
+        With draws of sites.
+
+    Raises
+    ------
+    DataError
+        When they are not; the message gives the site and the number of values.
+    """
+    for name, draws in result["posterior"].data_vars.items():
+        if draws.dtype.kind in "iuf":
+            _check_none(~np.isfinite(draws.values), str(name), "not finite", "result")
+
+
 def check_probabilities(values: Float[np.ndarray, "unit class"], name: str) -> None:
     """Raise unless the probabilities of classes in a result are finite, at least 0, and sum to 1.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import logsumexp
 
 from raters.errors import ConvergenceWarning
 from raters.inference.base import Draws
@@ -105,6 +106,30 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
             " or use exact sampling, with PGGibbs or NUTS"
         )
     return _with_facts(_resampled(draws, weight, rng), pareto_k=k, min_ess=ess)
+
+
+def log_weights(draws: Draws) -> Float[np.ndarray, " draw"]:
+    r"""Log of the smoothed importance weights of draws, of mean 1.
+
+    Also draws that are not resampled by them are weighted, as long as the mean of their ratios
+    exists: a rough mean over the posterior says more than an exact one over draws far from it.
+
+    Parameters
+    ----------
+    draws : Draws
+        Of one chain.
+
+    Returns
+    -------
+    float array, shape (draw,)
+        0 where the densities are not known, and from :math:`\hat k = 1` on.
+    """
+    number = next(iter(draws.values.values())).shape[1]
+    if "log_q" in draws.stats and number >= FEWEST_DRAWS:
+        log_weight, k = smoothed(draws.stats["log_p"].ravel() - draws.stats["log_q"].ravel())
+        if k < 1:
+            return log_weight - float(logsumexp(log_weight)) + float(np.log(number))
+    return np.zeros(number)
 
 
 def smoothed(log_ratio: Float[np.ndarray, " draw"]) -> tuple[Float[np.ndarray, " draw"], float]:

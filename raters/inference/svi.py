@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -78,8 +79,7 @@ class _MeanField(autoguide.AutoNormal, _ReadOnce):
 
 class _LowRank(autoguide.AutoLowRankMultivariateNormal, _ReadOnce):
     def _get_posterior(self, *args: Any, **kwargs: Any) -> Any:
-        # By default the square root: of 100,000 parameters, 30 million numbers.
-        self.rank = min(round(self.latent_dim**0.5), _LARGEST_RANK)
+        self.rank = default_rank(self.latent_dim)
         return super()._get_posterior(*args, **kwargs)
 
 
@@ -88,10 +88,13 @@ class _FullRank(autoguide.AutoMultivariateNormal, _ReadOnce):
 
 
 _GUIDES = {"mean_field": _MeanField, "low_rank": _LowRank, "full_rank": _FullRank}
+# Largest rank, and largest number of entries of the part of low rank: a step takes time in
+# proportion to these.
 _LARGEST_RANK = 32
+_LOW_RANK_NUMBERS = 200_000
 # Steps between two updates of the progress bar.
 _BLOCK = 500
-# Default batches are of all rows up to so many, else mini-batches.
+# Up to so many rows a step reads all of them by default, beyond that about so many.
 _ALL_ROWS = 100_000
 _MINI_BATCH = 20_000
 
@@ -123,13 +126,16 @@ class SVI(Backend):
     ----------
     guide : {"mean_field", "low_rank", "full_rank"}
         Covariance of the normal: diagonal; diagonal plus a part of low rank (the square root of the
-        number of parameters, 32 at most); unrestricted.
+        number of parameters, 32 at most, and less above 6,250 parameters, of which it has 200,000
+        numbers in all); unrestricted.
     steps : int
         Number of optimisation steps, rounded up to whole blocks of 500.
     step_size : float
         Initial step size of Adam.
     batch_size : int, optional
-        Number of rows in a mini-batch; by default all rows up to 100,000, and 20,000 beyond.
+        Number of units in a mini-batch: comparisons, or items with all their labels. By default all
+        up to 100,000 rows (comparisons, or labels), and beyond as many as have 20,000 on average.
+        A mini-batch is a window, at a random place, of the units in random order.
     particles : int
         Number of Monte Carlo draws for each gradient.
     draws : int
@@ -212,6 +218,14 @@ class SVI(Backend):
             )
         return None
 
+    def _batch_size(self, program: Program[Any]) -> int:
+        """Number of units in a mini-batch."""
+        data = program.data
+        number, rows = int(data.num_units), int(data.num_rows)
+        if self.batch_size is None and rows > _ALL_ROWS and program.unit == data.unit:
+            return max(round(number * _MINI_BATCH / rows), 1)
+        return min(self.batch_size or number, number)
+
     def run(
         self,
         program: Program[Any],
@@ -223,19 +237,18 @@ class SVI(Backend):
         """Fit from the model's start or the centre of earlier draws, and draw: see
         `raters.inference.Backend.run`."""
         model, data = program.model, program.data
-        num_rows = data.num_units
-        full = num_rows <= _ALL_ROWS or program.unit != data.unit
-        batch_size = min(self.batch_size or (num_rows if full else _MINI_BATCH), num_rows)
+        batch_size = self._batch_size(program)
         location = {name: jnp.asarray(value) for name, value in model.start(data).items()}
         if start is not None:
             location = {
                 name: jnp.asarray(value, float)
                 for name, value in inside(centre(model, start), program.supports).items()
             }
+        init_key, step_key, draw_key = jax.random.split(key, 3)
+        batch, batched = _batches(data, batch_size, step_key)
         data = jax.tree.map(jnp.asarray, data)
         row = data.take(slice(0, 1))
-        init_key, step_key, draw_key = jax.random.split(key, 3)
-        svi = _svi(self, model, num_rows, batch_size, jax.tree.structure(data))
+        svi = _svi(self, model, data.num_units, batch_size, jax.tree.structure(data))
         # The guide may be that of an earlier run on data of this shape, whose start is replaced.
         svi.guide.init_loc_fn = init_to_value(values=location)
         svi.guide.prototype_trace = None
@@ -244,7 +257,7 @@ class SVI(Backend):
         blocks = -(-self.steps // _BLOCK)
         with progress_bar(blocks * _BLOCK, "SVI", progress) as bar:
             for block_key in jax.random.split(step_key, blocks):
-                state, losses = _steps(svi, batch_size, data, state, block_key)
+                state, losses = _steps(svi, batch, batched, state, block_key)
                 elbo.append(-np.asarray(losses))
                 bar.update(_BLOCK)
                 bar.set_postfix(elbo=f"{elbo[-1].mean():.1f}", refresh=False)
@@ -263,9 +276,26 @@ class SVI(Backend):
         )
 
 
+class _Batch(NamedTuple):
+    """Size of a mini-batch: `rows` is the number of rows of an array that holds `units` of them."""
+
+    units: int
+    rows: int
+
+
+def _batches(data: Any, units: int, key: jax.Array) -> tuple[_Batch, Any]:
+    """Size of a mini-batch, and the data that it is a window of, in random order unless it is
+    all."""
+    number = data.num_units
+    if units < number:
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        data = jax.tree.map(np.asarray, data).take(rng.permutation(number))
+    return _Batch(units, data.window_rows(units)), jax.tree.map(jnp.asarray, data)
+
+
 @lru_cache(maxsize=32)
 def _svi(
-    settings: SVI, model: Model[Any], num_rows: int, batch_size: int, shape: Any
+    settings: SVI, model: Model[Any], num_units: int, batch_size: int, shape: Any
 ) -> numpyro.infer.SVI:
     """Return NumPyro's SVI for a model, settings and shape of data.
 
@@ -277,7 +307,7 @@ def _svi(
         return settings.step_size * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(step / total, 1.0)))
 
     return numpyro.infer.SVI(
-        _ScaleOutcomes(model, num_rows / batch_size),
+        _ScaleOutcomes(model, num_units / batch_size),
         _GUIDES[settings.guide](model.generate, init_scale=0.05),
         numpyro.optim.ClippedAdam(cosine, clip_norm=100.0),
         numpyro.infer.Trace_ELBO(num_particles=settings.particles),
@@ -286,17 +316,14 @@ def _svi(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _steps(
-    svi: numpyro.infer.SVI, batch_size: int, data: Any, state: Any, key: jax.Array
+    svi: numpyro.infer.SVI, size: _Batch, data: Any, state: Any, key: jax.Array
 ) -> tuple[Any, Float[Array, " step"]]:
     """Run a block of optimisation steps, each on a new mini-batch; return the state and losses."""
 
     def step(state: Any, key: jax.Array) -> tuple[Any, jax.Array]:
-        num_rows = data.num_units
-        batch = (
-            data
-            if batch_size == num_rows
-            else data.take(jax.random.randint(key, (batch_size,), 0, num_rows))
-        )
+        number, batch = data.num_units, data
+        if size.units < number:
+            batch = data.window(jax.random.randint(key, (), 0, number), *size)
         updated: tuple[Any, jax.Array] = svi.stable_update(state, batch)
         return updated
 
@@ -326,6 +353,22 @@ def _draw(
 def _log_joint_of_draws(model: Model[Any], data: Any, values: Any) -> jax.Array:
     log_densities: jax.Array = jax.lax.map(lambda draw: log_joint(model, data, draw), values)
     return log_densities
+
+
+def default_rank(size: int) -> int:
+    """Rank of the part of low rank of the covariance of so many parameters.
+
+    NumPyro's default is the square root: of 100,000 parameters, 30 million numbers.
+
+    Parameters
+    ----------
+    size : int
+
+    Returns
+    -------
+    int
+    """
+    return min(round(math.sqrt(size)), _LARGEST_RANK, max(_LOW_RANK_NUMBERS // size, 1))
 
 
 def still_rising(elbo: Float[np.ndarray, " step"]) -> tuple[float, float] | None:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.special import logsumexp
 
-from raters.inference import mirror
+from raters.inference import importance, mirror
 from raters.inference.base import Draws
 from raters.inference.mirror import Images, Within
 from raters.inference.polya_gamma import renamed
@@ -31,13 +31,15 @@ def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Dr
     With :math:`q` for the approximation of the mode A, the odds of the mode gA are
 
     .. math:: Z_g = \frac{\int_{gA} p(\theta \mid y)}{\int_A p(\theta \mid y)}
-        = \operatorname{E}_{\theta \sim q}\left[\frac{p(g\theta)}{p(\theta)}\right].
+        = \operatorname{E}_{\theta \sim q}\left[w(\theta) \frac{p(g\theta)}{p(\theta)}\right]
 
-    Each draw stays with probability :math:`1 / (1 + \sum_g Z_g)`; otherwise, the image of a draw
-    taken with weights in proportion to that ratio takes its place. Where latent classes have the
-    image, the ratio is that of `raters.inference.polya_gamma.renamed`, without the probabilities
-    that are counted, on the smallest of which it would hang. A single draw, which is the mode, and
-    draws that are not finite stay as they are, and so does the mode.
+    with the importance weights w of `raters.inference.importance.log_weights`, which are 1 where
+    the draws have been resampled by them, or cannot be weighted. Each draw stays with probability
+    :math:`1 / (1 + \sum_g Z_g)`; otherwise, the image of a draw that is taken in proportion to
+    what is averaged takes its place. Where latent classes have the image, the ratio is that of
+    `raters.inference.polya_gamma.renamed`, without the probabilities that are counted, on the
+    smallest of which it would hang. A single draw, which is the mode, and draws that are not finite
+    stay as they are, and so does the mode.
 
     Parameters
     ----------
@@ -101,38 +103,43 @@ def _with_images(
     if not orders:
         return draws
     log_ratio = worlds.log_ratios(np.arange(number), orders)
-    log_odds = np.append(0.0, logsumexp(log_ratio, axis=1) - np.log(number))
+    log_weight = importance.log_weights(draws)
+    log_share = log_ratio + log_weight
+    log_odds = np.append(0.0, logsumexp(log_share, axis=1) - np.log(number))
     log_total = float(logsumexp(log_odds))
     world = rng.choice(len(log_odds), number, p=np.exp(log_odds - log_total))
     if not world.any():
         return draws
-    source, own = np.arange(number), np.zeros(number)
+    source, own, more = np.arange(number), np.zeros(number), np.zeros(number)
     mixed = {name: value.copy() for name, value in flat.items()}
     for place in np.unique(world[world > 0]):
-        here, ratio = np.flatnonzero(world == place), log_ratio[place - 1]
-        source[here] = rng.choice(number, len(here), p=np.exp(ratio - logsumexp(ratio)))
-        own[here] = ratio[source[here]]
+        here, share = np.flatnonzero(world == place), log_share[place - 1]
+        source[here] = rng.choice(number, len(here), p=np.exp(share - logsumexp(share)))
+        own[here] = log_ratio[place - 1][source[here]]
+        more[here] = log_weight[source[here]]
         for name, value in worlds.images(source[here], orders[place - 1]).items():
             mixed[name][here] = value
     values = {name: value.reshape(draws.values[name].shape) for name, value in mixed.items()}
-    return draws._replace(values=values, stats=_densities(draws.stats, source, own, log_total))
+    stats = _densities(draws.stats, source, own, more - log_total)
+    return draws._replace(values=values, stats=stats)
 
 
 def _densities(
     stats: dict[str, Any],
     source: Int[np.ndarray, " draw"],
     own: Float[np.ndarray, " draw"],
-    log_total: float,
+    more: Float[np.ndarray, " draw"],
 ) -> dict[str, Any]:
     """Log densities of the draws under the posterior and under the mixture of all modes.
 
-    `own` is the log density of each draw less that of its source, of which it is the image.
+    `own` is the log density of each draw less that of its source, of which it is the image; `more`
+    is added under the mixture.
     """
     if "log_q" not in stats:
         return stats
     shape = np.shape(stats["log_q"])
     log_p, log_q = (np.asarray(stats[name]).ravel()[source] + own for name in ("log_p", "log_q"))
-    return stats | {"log_p": log_p.reshape(shape), "log_q": (log_q - log_total).reshape(shape)}
+    return stats | {"log_p": log_p.reshape(shape), "log_q": (log_q + more).reshape(shape)}
 
 
 class _Mirrored:

@@ -194,28 +194,50 @@ class Grouped(Judgements):
         units = xp.asarray(units)
         begin = xp.searchsorted(group, units)
         number = xp.searchsorted(group, units, side="right") - begin
-        even = traced or self.even
-        place = xp.arange(self.most if even else int(number.max(initial=0)))
-        rows, there = begin[:, None] + place, place < number[:, None]
-        new_group = xp.broadcast_to(xp.arange(len(units), dtype=group.dtype)[:, None], rows.shape)
-        count = self.count
-        if even:
-            rows, new_group = xp.minimum(rows, self.num_rows - 1).ravel(), new_group.ravel()
-            count = xp.where(there.ravel(), 1.0 if count is None else xp.asarray(count)[rows], 0.0)
+        count, new_group = self.count, xp.arange(len(units), dtype=group.dtype)
+        if traced or self.even:
+            place = xp.arange(self.most)
+            rows = xp.minimum(begin[:, None] + place, self.num_rows - 1).ravel()
+            there = (place < number[:, None]).ravel()
+            count = xp.where(there, 1.0 if count is None else xp.asarray(count)[rows], 0.0)
+            new_group = xp.repeat(new_group, self.most)
         else:
-            rows, new_group = rows[there], new_group[there]
+            before = np.cumsum(number) - number
+            rows = np.arange(number.sum()) + np.repeat(begin - before, number)
+            new_group = np.repeat(new_group, number)
             count = None if count is None else np.asarray(count)[rows]
+        return self._at(rows, units, xp, group=new_group, count=count)
 
-        def at(column: Any, index: Any) -> Any:
-            return None if column is None else xp.asarray(column)[index]
+    def window(self, begin: Any, units: int, rows: int) -> Self:
+        """Consecutive groups, counted round, with their rows: see `Judgements.window`. Rows that
+        the groups do not fill have a count of 0."""
+        group = jnp.asarray(self.group)
+        first, end = jnp.searchsorted(group, begin), begin + units
+        last = jnp.searchsorted(group, end) + jnp.searchsorted(group, end - self.num_units)
+        place = (first + jnp.arange(rows)) % self.num_rows
+        there = jnp.arange(rows) < last - first
+        own = jnp.where(there, (group[place] - begin) % self.num_units, units - 1)
+        count = 1.0 if self.count is None else jnp.asarray(self.count)[place]
+        of_units = (begin + jnp.arange(units)) % self.num_units
+        return self._at(
+            place, of_units, jnp, group=own.astype(group.dtype), count=jnp.where(there, count, 0.0)
+        )
 
-        arrays = {name: axes[0] for name, axes in self.arrays().items()}
-        columns = {
-            name: at(getattr(self, name), rows if axis == self.row else units)
-            for name, axis in arrays.items()
-            if axis in (self.row, "unit")
-        }
-        return dataclasses.replace(self, **columns | {"group": new_group, "count": count})
+    def window_rows(self, units: int) -> int:
+        """Number of rows that hold every `window` of so many groups: a multiple of their number,
+        so that it is the same in most orders of the groups."""
+        sizes = np.bincount(np.asarray(self.group), minlength=self.num_units)
+        until = np.append(0, np.cumsum(np.append(sizes, sizes[: units - 1])))
+        return units * -(-int((until[units:] - until[:-units]).max()) // units)
+
+    def _at(self, rows: Any, units: Any, xp: Any, **columns: Any) -> Self:
+        """Rows and groups at these places; `columns` take the place of what is there."""
+        places_of = {self.row: rows, "unit": units}
+        for name, axes in self.arrays().items():
+            if axes[0] in places_of and name not in columns:
+                column = getattr(self, name)
+                columns[name] = None if column is None else xp.asarray(column)[places_of[axes[0]]]
+        return dataclasses.replace(self, **columns)
 
     def unanswered(self) -> Self:
         """The questions without the answers, as `raters.simulate` takes them: a row with a count

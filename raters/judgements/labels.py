@@ -321,7 +321,8 @@ class Labels(SideInformation):
             who = "; ".join(shorten([self.annotators[code] for code in part]) for part in parts[:4])
             warnings.warn(
                 f"annotators fall into {len(parts)} parts that share no item: {who}. Who is right"
-                " in one of them rests on that part alone; add labels across, or true classes in each",
+                " in one of them rests on that part alone; add labels across, or true classes in"
+                " each",
                 DataWarning,
                 stacklevel=3,
             )

@@ -95,6 +95,38 @@ class Parts(Roles):
         """
         return self.rows(places("units", units, self.num_rows))
 
+    def window(self, begin: Any, units: int, rows: int) -> Self:
+        """Consecutive units, counted round, for mini-batches in a compiled function.
+
+        Parameters
+        ----------
+        begin : int
+            Place of the first unit, traced or not.
+        units : int
+            Number of units.
+        rows : int
+            Number of rows of the result, as of `window_rows`.
+
+        Returns
+        -------
+        Judgements
+        """
+        place = (begin + jnp.arange(units)) % self.num_units
+        return dataclasses.replace(self, **self._at_rows(place))
+
+    def window_rows(self, units: int) -> int:
+        """Number of rows that hold every `window` of so many units.
+
+        Parameters
+        ----------
+        units : int
+
+        Returns
+        -------
+        int
+        """
+        return units
+
     def chunks(self, size: int) -> Iterator[Self]:
         """The units in pieces, in order.
 

@@ -515,10 +515,53 @@ def test_control_c_in_a_running_fit(crowd, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_that_goes_away_costs_no_traceback(audited):
+# As the installed program does.
+ENTRY = "import sys; from raters.cli import main; sys.exit(main())"
+
+
+@pytest.mark.parametrize("module", ["typer", "jax._src.core", "xarray.core.variable"])
+def test_control_c_while_modules_are_imported(module, votes):
+    command = [sys.executable, "-X", "importtime", "-c", ENTRY, "audit", votes]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while line := process.stderr.readline():
+            if line.split("|")[-1].strip() == module:
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.communicate(timeout=60)[1]
+    said = [line for line in rest.splitlines() if not line.startswith("import time:")]
+    assert (process.returncode, said) == (130, ["raters: interrupted"])
+
+
+def test_help_needs_neither_jax_nor_the_models():
+    code = "import sys; from raters.cli import main; main(); print('jax' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_an_interrupt_that_python_ignores_is_raised_once_more(votes, tmp_path, monkeypatch, capsys):
+    """As one that meets JAX in its callback of garbage collection."""
+
+    class Ignoring:
+        def __del__(self):
+            raise KeyboardInterrupt
+
+    def fit(*_, **__):
+        Ignoring()
+        for _ in range(500):
+            time.sleep(0.01)
+
+    monkeypatch.setattr(rt, "fit", fit)
+    code, _, err = run(capsys, "fit", votes, "--out", tmp_path / "x.nc", "--quiet")
+    assert (code, err) == (130, "raters: interrupted; nothing was written\n")
+
+
+@pytest.mark.parametrize("arguments", [["suggest"], ["audit", "--help"]])
+def test_a_reader_that_goes_away_costs_no_traceback(arguments, audited):
     read, write = os.pipe()
     os.close(read)
-    command = [*RATERS, "suggest", audited[0] / "result.nc"]
+    command = [*RATERS, *arguments, *([audited[0] / "result.nc"] if len(arguments) == 1 else [])]
     with os.fdopen(write, "wb") as closed:
         done = subprocess.run(
             command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False

@@ -20,7 +20,7 @@ from matplotlib.text import Text
 
 import raters as rt
 from raters import figures
-from raters.errors import DataWarning, SettingError
+from raters.errors import DataError, DataWarning, SettingError
 from raters.figures.base import VERDICTS, cell, ends, short
 from tests.refusals import raises_about
 
@@ -518,3 +518,11 @@ def test_what_is_no_audit_is_refused(draw, wrong):
 )
 def test_cells_do_not_call_rare_impossible(share, text):
     assert cell(share) == text
+
+
+@pytest.mark.parametrize("draw", [rt.figures.rewards, rt.figures.ranks])
+def test_draws_that_are_not_finite_are_refused(draw, tiny, fit_quietly):
+    result = fit_quietly(rt.BTL(), tiny, rt.PGEM(draws=20)).copy(deep=True)
+    result["posterior"]["reward"][0, 3, 1] = np.nan
+    with pytest.raises(DataError, match=r"1 of .* values of 'reward' that are not finite"):
+        draw(result)

@@ -61,3 +61,36 @@ def test_a_guide_that_has_read_another_table_starts_anew(guide, tiny, fit_quietl
     fit_quietly(rt.BTL(), tiny, backend)
     after = fit_quietly(rt.BTL(), tiny, backend, start=start)["posterior"]["reward"].values
     np.testing.assert_array_equal(alone, after)
+
+
+@pytest.fixture
+def of_five(monkeypatch):
+    """60 items of 5 labels each, of which a default batch is to hold 50; 9 in 10 are right."""
+    rng = np.random.default_rng(0)
+    truth, item, who = rng.integers(2, size=60), np.repeat(np.arange(60), 5), np.tile(range(5), 60)
+    said = np.where(rng.random(300) < 0.9, truth[item], 1 - truth[item])
+    table = {"item": item, "annotator": who, "label": said}
+    monkeypatch.setattr(svi, "_ALL_ROWS", 200)
+    monkeypatch.setattr(svi, "_MINI_BATCH", 50)
+    return rt.Labels.from_frame(table, item="item", annotator="annotator", label="label")
+
+
+@pytest.mark.parametrize(("settings", "size"), [({}, 10), ({"batch_size": 70}, 60)])
+def test_default_batches_are_of_bounded_rows_and_not_items(settings, size, of_five):
+    assert rt.SVI(**settings)._batch_size(rt.Program(rt.OneCoin(), of_five)) == size
+
+
+@pytest.mark.slow
+def test_windows_of_items_find_the_classes_of_all(of_five, fit_quietly):
+    """The posterior of no class is near one half, so that noise cannot turn one: both fits are of
+    one table and key."""
+    found, known = (
+        fit_quietly(rt.OneCoin(), of_five, backend)["classes"]["responsibility"].values.argmax(-1)
+        for backend in (rt.SVI(steps=1000, draws=50), rt.PGEM(draws=50))
+    )
+    np.testing.assert_array_equal(found, known)
+
+
+def test_the_part_of_low_rank_has_a_bounded_number_of_entries():
+    sizes = (9, 1000, 6250, 25_000, 100_000, 10**6)
+    assert [svi.default_rank(size) for size in sizes] == [3, 32, 32, 8, 2, 1]

@@ -884,6 +884,35 @@ def test_items_taken_under_jit_are_padded_to_one_shape(outside):
     assert shapes == {(4 * labels.most,)}
 
 
+@pytest.mark.parametrize("begin", [0, 3, 38])
+def test_windows_hold_consecutive_items_counted_round(begin):
+    labels = many()
+    size = labels.window_rows(5)
+    part = jax.jit(lambda labels, begin: labels.window(begin, 5, size))(labels, begin)
+    units = [(begin + place) % 40 for place in range(5)]
+    assert part.unit_code.tolist() == units
+    np.testing.assert_array_equal(votes_of_units(part), labels.votes()[units])
+    assert part.truth.tolist() == labels.truth[units].tolist()
+    np.testing.assert_allclose(part.features, labels.features[units], rtol=1e-6)
+    assert part.group.shape == (size,)
+
+
+def test_one_item_of_many_labels_makes_no_other_window_larger():
+    """Parts of a traced index have as many rows for each item as the largest has."""
+    sizes = np.full(1000, 2)
+    sizes[7] = 500
+    labels = Labels.of_all(
+        np.repeat(np.arange(1000), sizes),
+        {"annotator": np.zeros(2498, np.int32), "label": np.zeros(2498, np.int32), "count": None},
+        **dict.fromkeys(("truth", "features", "centre", "scale", "record")),
+        items=tuple(range(1000)),
+        annotators=("ann",),
+        classes=("no", "yes"),
+    )
+    assert labels.window_rows(10) == 520  # 500 and 2 · 9, as a multiple of 10
+    assert labels.take(np.arange(1000)[::-1]).num_rows == 2498
+
+
 def test_labels_are_a_pytree():
     labels = many()
     again = jax.tree.map(lambda column: column, labels)

@@ -1,0 +1,105 @@
+"""Everything that `import raters` gives."""
+
+from raters import acquisition, alignment, checking, datasets, errors, families, testing
+from raters.acquisition import Campaign, Candidates, Policy, suggest
+from raters.auditing.agreement import agreement
+from raters.auditing.audit import Audit, audit
+from raters.auditing.calibration import Anchor, Calibration, calibrate
+from raters.auditing.dropping import drop
+from raters.auditing.verdicts import Costs
+from raters.checking.dependence import Dependence, dependence
+from raters.checking.predictive import Check, check
+from raters.fitting.describe import describe
+from raters.fitting.fit import fit
+from raters.fitting.groups import with_groups
+from raters.fitting.predict import predict
+from raters.fitting.result import model_of
+from raters.fitting.scoring import log_likelihood
+from raters.fitting.simulate import simulate
+from raters.inference import NUTS, PGEM, SVI, PGGibbs
+from raters.judgements import Comparisons, Judgements, Labels
+from raters.kinds import AuditLimits, Kind, Quantities, Reader, Truths, Words, register
+from raters.model import Model
+from raters.models import (
+    BTL,
+    ContextualBTL,
+    DawidSkene,
+    ExtendedBTL,
+    HierarchicalBTL,
+    HierarchicalDawidSkene,
+    ItemDifficulty,
+    MajorityVote,
+    MixtureBTL,
+    OneCoin,
+    Pooled,
+    Raykar,
+    Yan,
+)
+from raters.program import Program
+from raters.reporting.cite import cite
+from raters.reporting.report import Report, report
+
+__all__ = [
+    "BTL",
+    "NUTS",
+    "PGEM",
+    "SVI",
+    "Anchor",
+    "Audit",
+    "AuditLimits",
+    "Calibration",
+    "Campaign",
+    "Candidates",
+    "Check",
+    "Comparisons",
+    "ContextualBTL",
+    "Costs",
+    "DawidSkene",
+    "Dependence",
+    "ExtendedBTL",
+    "HierarchicalBTL",
+    "HierarchicalDawidSkene",
+    "ItemDifficulty",
+    "Judgements",
+    "Kind",
+    "Labels",
+    "MajorityVote",
+    "MixtureBTL",
+    "Model",
+    "OneCoin",
+    "PGGibbs",
+    "Policy",
+    "Pooled",
+    "Program",
+    "Quantities",
+    "Raykar",
+    "Reader",
+    "Report",
+    "Truths",
+    "Words",
+    "Yan",
+    "acquisition",
+    "agreement",
+    "alignment",
+    "audit",
+    "calibrate",
+    "check",
+    "checking",
+    "cite",
+    "datasets",
+    "dependence",
+    "describe",
+    "drop",
+    "errors",
+    "families",
+    "fit",
+    "log_likelihood",
+    "model_of",
+    "predict",
+    "register",
+    "report",
+    "simulate",
+    "suggest",
+    "testing",
+    "with_groups",
+]
