@@ -34,6 +34,7 @@ from raters.models import (
     OneCoin,
     Pooled,
     Raykar,
+    SharedMistakes,
     Yan,
 )
 from raters.program import Program
@@ -78,6 +79,7 @@ __all__ = [
     "Raykar",
     "Reader",
     "Report",
+    "SharedMistakes",
     "Truths",
     "Words",
     "Yan",
