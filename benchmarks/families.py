@@ -1,9 +1,10 @@
 """Families of annotators that make the same mistakes: what models expect to be wrong, and what is.
 
-Simulated: 12 annotators label 300 items of two classes, each right with a probability between .6
-and .9. In the crowds with a family, each item deceives the first 5 with probability .2; they then
-say the wrong class nine times in ten. *Worth*: evidence of the five labels of the family on an
-item, all equal, in units of one of them. Numbers are means over crowds.
+Simulated: 200 items of two classes, and 12 annotators who are each right with a probability
+between .6 and .9. The first 5, the family, label every item, the others two items in five. In the
+crowds with shared mistakes each item deceives the family with probability .2; its members then say
+the wrong class nine times in ten. *Worth*: evidence of the five labels of the family on an item,
+all equal, in units of one of them. Numbers are means over three crowds.
 
 llmbar_judges, from the folder named by --data: 65 LLM judges on 838 pairs in an order; the family
 of a judge is its base model.
@@ -23,7 +24,7 @@ from scipy.special import expit
 
 import raters as rt
 
-ITEMS, CROWD, FAMILY = 300, 12, 5
+ITEMS, CROWD, FAMILY = 200, 12, 5
 MODELS = (rt.OneCoin(), rt.DawidSkene(), rt.SharedMistakes(), rt.SharedMistakes(item_effects=True))
 HEADER = ["model", "accuracy", "expected wrong", "wrong", "log-loss", "worth", "seconds"]
 
@@ -36,13 +37,14 @@ def simulated(deceived: float, seed: int) -> tuple[rt.Labels, dict[Any, Any]]:
     chance[rng.random(ITEMS) < deceived, :FAMILY] = 0.1
     item, who = np.divmod(np.arange(ITEMS * CROWD), CROWD)
     right = rng.random(ITEMS * CROWD) < chance[item, who]
+    there = (who < FAMILY) | (rng.random(ITEMS * CROWD) < 0.4)
     said = {
         "item": item,
         "annotator": who,
         "label": np.where(right, truth[item], 1 - truth[item]),
         "vendor": np.where(who < FAMILY, "A", ""),
     }
-    return _read(said), dict(enumerate(truth.tolist()))
+    return _read(pd.DataFrame(said)[there]), dict(enumerate(truth.tolist()))
 
 
 def judges(folder: Path) -> tuple[rt.Labels, dict[Any, Any]]:
@@ -101,11 +103,9 @@ def measured(model: Any, labels: rt.Labels, known: dict[Any, Any], backend: Any)
 def main() -> None:
     """Fit, measure, and report."""
     given = options(__doc__ or "", data=("../shared/data", "folder with llmbar_judges"))
-    backend = rt.PGGibbs(
-        draws=60 if given.quick else 300, warmup=60 if given.quick else 100, chains=2
-    )
+    backend = rt.PGGibbs(draws=60 if given.quick else 200, warmup=100, chains=2)
     parts = [(__doc__ or "").split("\n\n", 1)[1]]
-    for title, deceived in (("A family of 5", 0.2), ("Independent annotators", 0.0)):
+    for title, deceived in (("Shared mistakes", 0.2), ("Independent annotators", 0.0)):
         crowds = [simulated(deceived, given.seed + one) for one in range(1 if given.quick else 3)]
         rows = []
         for model, run in (

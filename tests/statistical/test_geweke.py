@@ -17,6 +17,7 @@ from raters.inference.polya_gamma import (
     augmentation,
     conditionals,
     latent_classes,
+    local,
     sweep,
     transfers,
 )
@@ -39,6 +40,7 @@ _EXHAUSTIVE = {
     "OneCoin",
     "HierarchicalDawidSkene",
     "ItemDifficulty",
+    "SharedMistakes",
     "MajorityVote",
     "Pooled",
     "the mean of ω for a draw",
@@ -141,6 +143,8 @@ _LABEL_KERNELS = {
     "ItemDifficulty": rt.ItemDifficulty(),
     "Raykar": rt.Raykar(diagonal=2.0, off_diagonal=1.0),
     "Yan": rt.Yan(),
+    "SharedMistakes": rt.SharedMistakes(),
+    "SharedMistakes, effects of items": rt.SharedMistakes(item_effects=True),
 }
 
 
@@ -166,6 +170,12 @@ def _without_labels(model, data, values, key):
     return jax.nn.one_hot(jax.random.categorical(key, weights), weights.shape[-1])
 
 
+def _unmoved(model, data, values, site, key):
+    """Classes drawn with the effects summed out, which then stay as they were."""
+    return values[site], _drawn_together(model, data, values, site, key)[1]
+
+
+_drawn_together = local.drawn
 _read_counts = latent_classes.parameters
 
 _LABEL_ERRORS = {
@@ -185,6 +195,10 @@ _LABEL_ERRORS = {
     "ω three times too large": (
         "Raykar",
         (augmentation, "draw", lambda *given: 3 * _exact_draw(*given)),
+    ),
+    "classes without the effects that they are drawn with": (
+        "SharedMistakes",
+        (local, "drawn", _unmoved),
     ),
 }
 
