@@ -1,10 +1,10 @@
 """Families of annotators that make the same mistakes: what models expect to be wrong, and what is.
 
 Simulated: 200 items of two classes, and 12 annotators who are each right with a probability
-between .6 and .9. The first 5, the family, label every item, the others two items in five. In the
-crowds with shared mistakes each item deceives the family with probability .2; its members then say
-the wrong class nine times in ten. *Worth*: evidence of the five labels of the family on an item,
-all equal, in units of one of them. Numbers are means over three crowds.
+between .6 and .9. The first 5, the family, label every item, the others three items in seven. In
+the crowds with shared mistakes each item deceives the family with probability .2; its members then
+say the wrong class nine times in ten. *Worth*: evidence of the five labels of the family on an
+item, all equal, in units of one of them. Numbers are means over three crowds.
 
 llmbar_judges, from the folder named by --data: 65 LLM judges on 838 pairs in an order; the family
 of a judge is its base model.
@@ -25,7 +25,7 @@ from scipy.special import expit
 import raters as rt
 
 ITEMS, CROWD, FAMILY = 200, 12, 5
-MODELS = (rt.OneCoin(), rt.DawidSkene(), rt.SharedMistakes(), rt.SharedMistakes(item_effects=True))
+MODELS = (rt.OneCoin(), rt.DawidSkene(), rt.SharedMistakes())
 HEADER = ["model", "accuracy", "expected wrong", "wrong", "log-loss", "worth", "seconds"]
 
 
@@ -37,7 +37,7 @@ def simulated(deceived: float, seed: int) -> tuple[rt.Labels, dict[Any, Any]]:
     chance[rng.random(ITEMS) < deceived, :FAMILY] = 0.1
     item, who = np.divmod(np.arange(ITEMS * CROWD), CROWD)
     right = rng.random(ITEMS * CROWD) < chance[item, who]
-    there = (who < FAMILY) | (rng.random(ITEMS * CROWD) < 0.4)
+    there = (who < FAMILY) | ((who - item) % (CROWD - FAMILY) < 3)
     said = {
         "item": item,
         "annotator": who,
@@ -119,7 +119,7 @@ def main() -> None:
     if not given.quick:
         crowd = judges(Path(given.data) / "llmbar_judges")
         rows = []
-        for model in MODELS[:3]:
+        for model in MODELS:
             rows.append([f"{model!r}, PGGibbs", *measured(model, *crowd, backend)])
             print(rows[-1], flush=True)
         parts += ["## llmbar_judges", table(HEADER, rows)]

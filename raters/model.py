@@ -166,7 +166,7 @@ class Spread:
             Broadcasts with the site; 1 before the `first` entry.
         """
         ratio = np.asarray(ratio)
-        along = ratio.reshape(*ratio.shape, *(1,) * (np.ndim(site) - ratio.ndim))
+        along: np.ndarray = ratio.reshape(*ratio.shape, *(1,) * (np.ndim(site) - ratio.ndim))
         if not self.first:
             return along
         governed = np.arange(len(site)) >= self.first
