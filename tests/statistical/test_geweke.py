@@ -17,7 +17,6 @@ from raters.inference.polya_gamma import (
     augmentation,
     conditionals,
     latent_classes,
-    local,
     sweep,
     transfers,
 )
@@ -170,12 +169,6 @@ def _without_labels(model, data, values, key):
     return jax.nn.one_hot(jax.random.categorical(key, weights), weights.shape[-1])
 
 
-def _unmoved(model, data, values, site, key):
-    """Classes drawn with the effects summed out, which then stay as they were."""
-    return values[site], _drawn_together(model, data, values, site, key)[1]
-
-
-_drawn_together = local.drawn
 _read_counts = latent_classes.parameters
 
 _LABEL_ERRORS = {
@@ -195,10 +188,6 @@ _LABEL_ERRORS = {
     "ω three times too large": (
         "Raykar",
         (augmentation, "draw", lambda *given: 3 * _exact_draw(*given)),
-    ),
-    "classes without the effects that they are drawn with": (
-        "SharedMistakes",
-        (local, "drawn", _unmoved),
     ),
 }
 
