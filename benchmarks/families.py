@@ -55,7 +55,7 @@ def judges(folder: Path) -> tuple[rt.Labels, dict[Any, Any]]:
     said["vendor"] = said["annotator"].str.split("/").str[0]
     best = pd.read_csv(folder / "pairs.csv", dtype=str).set_index("pair")["gold_winner"]
     labels = _read(said)
-    return labels, {item: int(best[str(item).split("/")[0]]) for item in labels.items}
+    return labels, {item: best[str(item).split("/")[0]] for item in labels.items}
 
 
 def _read(table: Any) -> rt.Labels:
