@@ -33,6 +33,7 @@ from raters.models import (
     OneCoin,
     Pooled,
     Raykar,
+    SharedMistakes,
     Yan,
 )
 from raters.program import Program
@@ -75,6 +76,7 @@ __all__ = [
     "Raykar",
     "Reader",
     "Report",
+    "SharedMistakes",
     "Truths",
     "Words",
     "Yan",

@@ -141,10 +141,36 @@ class Spread:
     site, scale : str
         Names of sites; the scale is one number, or has one for each place on the first axis of the
         site, which is an axis of the rows.
+    first : int
+        Place along the first axis of the site from which on the scale governs it; entries before
+        it, such as an intercept, stay as they are. Such a scale is one number.
     """
 
     site: str
     scale: str
+    first: int = 0
+
+    def factors(self, ratio: Any, site: Any) -> np.ndarray:
+        """Factor of each entry of the site when the scale is multiplied.
+
+        Parameters
+        ----------
+        ratio : array
+            Factor of each entry of the scale.
+        site : array
+            Value of the site.
+
+        Returns
+        -------
+        array
+            Broadcasts with the site; 1 before the `first` entry.
+        """
+        ratio = np.asarray(ratio)
+        along: np.ndarray = ratio.reshape(*ratio.shape, *(1,) * (np.ndim(site) - ratio.ndim))
+        if not self.first:
+            return along
+        governed = np.arange(len(site)) >= self.first
+        return np.where(governed.reshape(-1, *(1,) * (np.ndim(site) - 1)), along, 1.0)
 
 
 # Of each, the prior says how probable a point and its image are.
@@ -200,6 +226,16 @@ class Model[Data: Judgements](abc.ABC):
     @property
     def spreads(self) -> tuple[Spread, ...]:
         """Learned scales that move together with the sites that they govern."""
+        return ()
+
+    @property
+    def local(self) -> tuple[str, ...]:
+        """Sites of a mixture over units of which each entry has a prior of its own, given the other
+        sites, and reaches the rows of one unit only, such as effects of items.
+
+        Gibbs draws them together with the classes of the units, which alone would hardly change
+        beside the effects that explain the rows under the class drawn last.
+        """
         return ()
 
     @abc.abstractmethod

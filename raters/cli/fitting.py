@@ -173,16 +173,18 @@ def check_needs(model: Model[Any], kind: Kind, columns: ColumnOptions) -> None:
 
 
 def check_features(program: Program[Any], columns: ColumnOptions) -> None:
-    """`SettingError` when features are given that the model does not read."""
-    if "features" in columns.given and "feature" not in program.axes:
+    """`SettingError` when features or families are given that the model does not read."""
+    for role, axis in (("features", "feature"), ("family", "family")):
+        if role not in columns.given or axis in program.axes:
+            continue
         needs = kind_of(program.data).needs
         users = [
             model_flag(one)
             for one, roles in needs.items()
-            if isinstance(one, type) and "features" in roles
+            if isinstance(one, type) and role in roles
         ]
         raise SettingError(
-            f"{columns.flag('features')} is of no use to {model_flag(type(program.model))}; leave"
+            f"{columns.flag(role)} is of no use to {model_flag(type(program.model))}; leave"
             f" it out, or write {' or '.join(users)}"
         )
 

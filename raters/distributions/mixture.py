@@ -100,7 +100,17 @@ class GroupedMixture(dist.Distribution):
         )
         return jnp.broadcast_to(log_probs, (self.num_groups, log_probs.shape[-1]))
 
-    def _log_rows(self, value: Array) -> Float[Array, "row class"]:
+    def log_rows(self, value: Array) -> Float[Array, "row class"]:
+        """Return the log-probability of each row under each class, times its count.
+
+        Parameters
+        ----------
+        value : array, shape (row,)
+
+        Returns
+        -------
+        array, shape (row, class)
+        """
         log_probs: Array = self.component_distribution.log_prob(value[:, None])
         return log_probs if self.count is None else self.count[:, None] * log_probs
 
@@ -122,9 +132,24 @@ class GroupedMixture(dist.Distribution):
         array, shape (group, class)
             −∞ for classes other than a known one.
         """
+        return self.weighed(jax.ops.segment_sum(self.log_rows(value), self.group, self.num_groups))
+
+    def weighed(self, log_likelihood: Float[Array, "group class"]) -> Float[Array, "group class"]:
+        """Return the log-probability of each class together with what was seen.
+
+        Parameters
+        ----------
+        log_likelihood : array, shape (group, class)
+            Of what was seen of each group, under each class.
+
+        Returns
+        -------
+        array, shape (group, class)
+            −∞ for classes other than a known one.
+        """
         weights = self.log_weights()
-        rows = jax.ops.segment_sum(self._log_rows(value), self.group, self.num_groups)
-        return jnp.where(self._allowed(weights.shape[-1]), weights + rows, -jnp.inf)
+        allowed = self._allowed(weights.shape[-1])
+        return jnp.where(allowed, weights + log_likelihood, -jnp.inf)
 
     def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, " group"]:
         """Return the log-probability of each group's rows.
@@ -171,7 +196,7 @@ class GroupedMixture(dist.Distribution):
         """
         row_probs = class_probs[self.group]
         return _weighted_sum(class_probs, self.log_weights()) + _weighted_sum(
-            row_probs, self._log_rows(value)
+            row_probs, self.log_rows(value)
         )
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:

@@ -320,6 +320,8 @@ class Judgements(Parts, Storing):
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
         """In the codes of `like` along the given axes; the other axes keep their own names.
 
+        What is known of each judge, such as their family, is then that of `like`.
+
         Parameters
         ----------
         like : Judgements
@@ -335,16 +337,27 @@ class Judgements(Parts, Storing):
             When a name is not among those of `like`.
         """
         changes: dict[str, Any] = {}
+        axes = tuple(axes)
         for axis in axes:
             one_of("axes", axis, {*self.names, *self.axes.values()})
             if axis not in self.names:
                 continue
             known, own = tuple(like.coords[axis]), tuple(self.coords[axis])
             for column in self.code_columns(axis):
+                if self.of_judges(column):
+                    continue
                 if (codes := getattr(self, column)) is not None:
                     changes[column] = matched_codes(np.asarray(codes), own, known, axis)
             changes[self.names[axis]] = known
+        if self.judge in axes:
+            changes |= like.facts_of_judges()
         return dataclasses.replace(self, **changes)
+
+    def facts_of_judges(self) -> dict[str, Any]:
+        """Arrays with an entry for each judge by field, and the names behind their codes."""
+        columns = [name for name in self.arrays() if self.of_judges(name)]
+        names = [self.names[self.axes[name]] for name in columns if name in self.axes]
+        return {name: getattr(self, name) for name in (*columns, *names)}
 
     @classmethod
     def question_axes(cls) -> tuple[str, ...]:
@@ -396,8 +409,8 @@ class Judgements(Parts, Storing):
             self._check_column(name, own[name])
         for column, axis in self.axes.items():
             if (codes := getattr(self, column)) is not None:
-                # Only sets and known classes have places for none.
-                none = column == self.known or np.ndim(codes) > 1
+                # Only sets, known classes and what is known of judges have places for none.
+                none = column == self.known or np.ndim(codes) > 1 or self.of_judges(column)
                 values, size = np.asarray(codes), len(self.coords[axis])
                 wrong = ~((values >= (-1 if none else 0)) & (values < size))
                 if values.dtype.kind not in "iu":
@@ -420,7 +433,8 @@ class Judgements(Parts, Storing):
     def _check_column(self, name: str, axes: tuple[str, ...]) -> None:
         """Raise unless a column is an array of numbers with its axes, as long as there are rows."""
         column = getattr(self, name)
-        if column is None and (name not in self.axes or name in (self.answer, self.known)):
+        optional = name not in self.axes or name in (self.answer, self.known)
+        if column is None and (optional or self.of_judges(name)):
             return
         shape = f"an array of numbers with the axes ({', '.join(axes)})"
         values = np.asarray(column if hasattr(column, "ndim") else None)
@@ -437,6 +451,13 @@ class Judgements(Parts, Storing):
                 parameter=name,
                 problem=f"has {len(values)} rows, and {self.judge!r} has {self.num_rows}",
                 expected="every column must have one entry for each row",
+            )
+        if self.of_judges(name) and len(values) != len(self.judges):
+            raise DataError(
+                parameter=name,
+                problem=f"has {len(values)} entries, and there are {len(self.judges)}"
+                f" {plural(self.judge)}",
+                expected=f"it must have one entry for each {self.judge}",
             )
         if values.dtype.kind == "f" and name not in (self.answer, "count"):
             self._refuse(name, ~np.isfinite(values), "it must be a finite number")

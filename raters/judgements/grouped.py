@@ -124,10 +124,10 @@ class Grouped(Judgements):
             Counts included; in the order of the names.
         """
         one_of("axis", axis, self.coords)
-        weights = None if self.count is None else np.asarray(self.count)
-        return np.bincount(np.asarray(self.codes(axis)), weights, len(self.coords[axis])).astype(
-            np.int64
-        )
+        codes = np.asarray(self.codes(axis))
+        named = codes >= 0
+        weights = None if self.count is None else np.asarray(self.count)[named]
+        return np.bincount(codes[named], weights, len(self.coords[axis])).astype(np.int64)
 
     def rows(self, index: Any) -> Self:
         """The given rows in their order; all groups stay.

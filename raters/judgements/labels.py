@@ -49,13 +49,16 @@ class Labels(SideInformation):
         What the features were centred and scaled by.
     record : float array, shape (annotator, true class, label), or None
         An earlier record: how often each annotator gave each label to items of each true class.
-    items, annotators, classes, feature_names : tuple
+    items, annotators, classes, feature_names, families : tuple
         The names, in code order.
     most : int
         The largest number of rows of an item, or more.
     even : bool
         Whether each item of a part of the data has `most` rows, those that it lacks with a count of
         0, as `padded` makes it.
+    family : int array, shape (annotator,), or None
+        Code of each annotator's family, −1 for none: annotators that share a base model, an
+        instruction or a desk, and so may make the same mistakes.
 
     Examples
     --------
@@ -84,12 +87,15 @@ class Labels(SideInformation):
     feature_names: tuple[Any, ...] = static(())
     most: int = static(1, derived=True)
     even: bool = static(False)
+    family: Any = of_axes("annotator", default=None)
+    families: tuple[Any, ...] = static(())
 
     axes: ClassVar[Mapping[str, str]] = {
         "unit_code": "item",
         "annotator": "annotator",
         "label": "label",
         "truth": "true_class",
+        "family": "family",
     }
     names: ClassVar[Mapping[str, str]] = {
         "item": "items",
@@ -97,6 +103,7 @@ class Labels(SideInformation):
         "true_class": "classes",
         "label": "classes",
         "feature": "feature_names",
+        "family": "families",
     }
     answer: ClassVar[str] = "label"
     known: ClassVar[str | None] = "truth"
@@ -115,6 +122,7 @@ class Labels(SideInformation):
         label: str,
         count: str | None = None,
         truth: str | None = None,
+        family: str | None = None,
         classes: Iterable[Any] | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
@@ -133,6 +141,9 @@ class Labels(SideInformation):
         truth : str, optional
             Column with the true class of the row's item, empty where it is unknown. One row of an
             item is enough.
+        family : str, optional
+            Column with the family of the row's annotator, such as the base model of an LLM judge,
+            empty for an annotator without one. One row of an annotator is enough.
         classes : iterable, optional
             All classes in the order wanted, also those that nobody said. Without it, all labels and
             truths, sorted.
@@ -151,9 +162,10 @@ class Labels(SideInformation):
         Raises
         ------
         DataError
-            When a column is missing, empty or has missing values (other than `truth`); a label is
-            none of `classes`, or there is one class only; an item has two true classes; a count is
-            not a whole number; an annotator repeats a label under ``repeats="error"``.
+            When a column is missing, empty or has missing values (other than `truth` and
+            `family`); a label is none of `classes`, or there is one class only; an item has two
+            true classes, or an annotator two families; a count is not a whole number; an annotator
+            repeats a label under ``repeats="error"``.
 
         Notes
         -----
@@ -175,11 +187,13 @@ class Labels(SideInformation):
         label_reading.check_repeats(repeats)
         boolean("aggregate", aggregate)
         columns = label_reading.columns(frame, count, item=item, annotator=annotator, label=label)
+        kin = label_reading.incomplete(frame, "family", family, len(columns["item"]))
         gold = label_reading.incomplete(frame, "truth", truth, len(columns["item"]))
         (of,), item_names = encode_names([columns["item"]], items, "item")
         who, annotator_names = label_reading.annotators(columns["annotator"], annotators)
         given, true, class_names = label_reading.classes(columns["label"], gold, classes)
         known = label_reading.truth_by_item(of, true, item_names, class_names)
+        of_annotator, family_names = label_reading.families(who, kin, annotator_names)
         number = read_counts(columns["count"]) if count is not None else None
         names = item_names, annotator_names, class_names
         keep, number = label_reading.settle_repeats((of, who, given), names, number, repeats)
@@ -191,6 +205,8 @@ class Labels(SideInformation):
             items=item_names,
             annotators=annotator_names,
             classes=class_names,
+            family=of_annotator,
+            families=family_names,
         )
         return labels.aggregate() if aggregate else labels
 
@@ -215,6 +231,11 @@ class Labels(SideInformation):
     def num_features(self) -> int:
         """Number of features, the intercept among them; 0 without features."""
         return len(self.feature_names)
+
+    @property
+    def num_families(self) -> int:
+        """Number of families of annotators; 0 where none are known."""
+        return len(self.families)
 
     @property
     def num_labels(self) -> int:
@@ -273,8 +294,9 @@ class Labels(SideInformation):
     def to_frame(self) -> pd.DataFrame:
         """The labels as a table: ``item``, ``annotator`` and ``label`` by name, and ``count``.
 
-        Where true classes are known, they are its last column, ``truth``, which is empty for the
-        other items.
+        Where families of annotators are known, the column ``family`` follows, which is empty for
+        annotators without one; where true classes are known, they are the last column, ``truth``,
+        which is empty for the other items.
         """
         codes = {"item": (self.items, self.item), "annotator": (self.annotators, self.annotator)}
         if self.label is not None:
@@ -283,13 +305,12 @@ class Labels(SideInformation):
             role: pd.Index(names).take(np.asarray(code)) for role, (names, code) in codes.items()
         }
         count = np.asarray(self.weight).astype(np.int64)
-        gold = {}
+        more = {}
+        if self.family is not None:
+            more["family"] = _named(self.families, np.asarray(self.codes("family")))
         if self.truth is not None:
-            known = np.asarray(self.truth)[np.asarray(self.group)]
-            # Of objects: beside an empty cell pandas would make floats of whole numbers.
-            names = [self.classes[code] if code >= 0 else None for code in known]
-            gold = {"truth": pd.Series(names, dtype=object)}
-        return pd.DataFrame(table | {"count": count} | gold)[count > 0].reset_index(drop=True)
+            more["truth"] = _named(self.classes, np.asarray(self.truth)[np.asarray(self.group)])
+        return pd.DataFrame(table | {"count": count} | more)[count > 0].reset_index(drop=True)
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: items without labels, annotators without labels,
@@ -344,3 +365,9 @@ class Labels(SideInformation):
     def answers(self) -> Int[np.ndarray, " answer"]:
         """Codes of the classes."""
         return np.arange(self.num_classes)
+
+
+def _named(names: tuple[Any, ...], codes: Int[np.ndarray, " row"]) -> pd.Series:
+    """Names behind codes, None for −1."""
+    # Of objects: beside an empty cell pandas would make floats of whole numbers.
+    return pd.Series([names[code] if code >= 0 else None for code in codes], dtype=object)

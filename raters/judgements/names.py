@@ -501,4 +501,6 @@ def plural(word: str) -> str:
     str
         Such as ``"items"``, or ``"true_classes"``.
     """
+    if word.endswith("y") and word[-2:-1] not in tuple("aeiou"):
+        return f"{word[:-1]}ies"
     return f"{word}es" if word.endswith("s") else f"{word}s"

@@ -252,11 +252,7 @@ class Parts(Roles):
 
     def _of_judges(self, stays: Bool[np.ndarray, " judge"]) -> dict[str, Any]:
         """Arrays with an axis of judges, for those who stay."""
-        arrays = {
-            name: getattr(self, name)
-            for name, axes in self.arrays().items()
-            if axes[0] == self.judge
-        }
+        arrays = {name: getattr(self, name) for name in self.arrays() if self.of_judges(name)}
         return {
             name: None if array is None else np.asarray(array)[stays]
             for name, array in arrays.items()

@@ -281,6 +281,12 @@ class Roles(abc.ABC):
         """
         return cls.axes.get(column)
 
+    @classmethod
+    def of_judges(cls, column: str) -> bool:
+        """True for an array with an entry for each judge, such as a code of their family, −1 for
+        none."""
+        return cls.arrays()[column][0] == cls.judge
+
     @property
     def has_answers(self) -> bool:
         """True if the outcomes are there."""
@@ -345,10 +351,16 @@ class Roles(abc.ABC):
         Returns
         -------
         int array, shape (row,)
-            Of several columns the first.
+            Of several columns the first; along an axis of the judges, such as their family, that
+            of each row's judge.
         """
         one_of("axis", axis, self.axes.values())
-        return getattr(self, self.code_columns(axis)[0])
+        column = self.code_columns(axis)[0]
+        if not self.of_judges(column):
+            return getattr(self, column)
+        each = getattr(self, column)
+        judge = self.codes(self.judge)
+        return np.full(np.shape(judge), -1, np.int32) if each is None else each[judge]
 
     def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
         """Give the names and the numbers that each row asks about, and the judge who is asked.

@@ -9,6 +9,7 @@ from raters.models.labels import (
     OneCoin,
     Pooled,
     Raykar,
+    SharedMistakes,
     Yan,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "OneCoin",
     "Pooled",
     "Raykar",
+    "SharedMistakes",
     "Yan",
 ]

@@ -302,9 +302,11 @@ def _check_spreads(model: Model[Any], data: Any, values: Values) -> None:
     for spread in model.spreads:
         priors = []
         for factor in (1.0, 1.7):
-            moved = values | {name: values[name] * factor for name in (spread.site, spread.scale)}
+            scale, site = values[spread.scale], values[spread.site]
+            factors = spread.factors(np.full(np.shape(scale), factor), site)
+            moved = values | {spread.scale: scale * factor, spread.site: site * factors}
             of_scale = trace(model, data, moved)[spread.scale]["fn"].log_prob(moved[spread.scale])
-            volume = np.size(values[spread.site]) * np.log(factor)
+            volume = np.log(np.broadcast_to(factors, np.shape(site))).sum()
             priors.append(float(densities(model, data, moved).prior - of_scale.sum() + volume))
         assert _close(*priors), (
             f"{spread!r} does not hold: when both are multiplied, the prior changes by"

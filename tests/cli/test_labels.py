@@ -267,6 +267,29 @@ def summary_of(folder: Path) -> dict:
     return json.loads((folder / "summary.json").read_text())["audit"]
 
 
+def test_families_are_a_column_of_the_command_line(crowd, tmp_path, capsys):
+    """They reach the model that reads them, and are refused by one that does not."""
+    table = pd.read_csv(crowd)
+    table["vendor"] = np.where(
+        table["annotator"].isin(sorted(set(table["annotator"]))[:4]), "A", ""
+    )
+    file, model = tmp_path / "kin.csv", ("--model", "shared-mistakes")
+    table.to_csv(file, index=False)
+    error = refused(capsys, tmp_path, "audit", file, *ROLES, "--family", "vendor", *QUICK)
+    assert "--family is of no use to --model dawid-skene; leave it out" in error
+    assert "write --model shared-mistakes" in error
+    error = refused(capsys, tmp_path, "audit", file, *ROLES, *model)
+    assert "--model shared-mistakes needs --family as well" in error
+    out = tmp_path / "result.nc"
+    code, printed, _ = run(
+        capsys, "fit", file, *ROLES, "--family", "vendor", *model, *QUICK, "--out", out
+    )
+    assert (code, printed) == (0, "")
+    result = stored(out)
+    assert rt.model_of(result) == rt.SharedMistakes()
+    assert rt.Labels.from_result(result).families == ("A",)
+
+
 def test_without_known_truths_nobody_is_dropped_for_disagreement(unanchored):
     found, printed = summary_of(unanchored), (unanchored.parent / "unanchored.txt").read_text()
     assert found["flagged"] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 import raters as rt
@@ -38,6 +39,8 @@ LABEL_MODELS = (
     rt.ItemDifficulty(),
     rt.Raykar(),
     rt.Yan(),
+    rt.SharedMistakes(),
+    rt.SharedMistakes(item_effects=True),
 )
 BACKENDS = (
     rt.NUTS(draws=40, warmup=60, chains=2),
@@ -51,6 +54,13 @@ FIRST = tuple(
     {type(model): model for model in reversed(MODELS + TYPE_MODELS + LABEL_MODELS)}.values()
 )
 FOR_EVERY_BACKEND = (rt.BTL(), rt.DawidSkene())
+
+
+@pytest.fixture(scope="session")
+def labelled(labelled) -> rt.Labels:
+    """With a family of two annotators, one alone in another, and one without."""
+    family = np.array([0, 1, -1, 0], np.int32)
+    return dataclasses.replace(labelled, family=family, families=("A", "B"))
 
 
 def _models(models) -> list:

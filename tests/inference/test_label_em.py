@@ -358,3 +358,21 @@ def test_draws_of_sparse_counts_are_those_of_their_dirichlet(fit_quietly) -> Non
     exact = posterior / total
     error = np.sqrt(exact * (1 - exact) / (total + 1) / number)
     assert np.abs((draws.mean(0) - exact) / error).max() < 6.5
+
+
+def test_the_scale_of_coefficients_follows_the_features(fit_quietly) -> None:
+    """The mode of coefficients and scale together is at a scale of 0, whatever the data, so EM
+    holds the scale at its average over a Gibbs run: about that of a long one."""
+    labels, truth = rt.datasets.label_crowd(80, 6, 4, 2, accuracy=0.85, seed=0)
+    noise = np.random.default_rng(0).normal(size=(80, 3))
+    telling = noise + 2 * truth["true_class"][:, None]
+    scale = {}
+    for name, features in (("noise", noise), ("telling", telling)):
+        data = labels.with_features(features)
+        scale[name] = float(
+            mode(fit_quietly(rt.Raykar(), data, rt.PGEM(draws=0)))["coefficient_scale"]
+        )
+    long = fit_quietly(rt.Raykar(), data, rt.PGGibbs(draws=1000, chains=2))
+    average = np.exp(np.log(long["posterior"]["coefficient_scale"].values).mean())
+    assert 0.1 < scale["noise"] < 0.7 < scale["telling"], scale
+    assert abs(np.log(scale["telling"] / average)) < 0.3, (scale, average)

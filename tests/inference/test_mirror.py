@@ -301,6 +301,14 @@ def test_images_leave_the_likelihood_of_four_classes(model):
     check_image(model, rt.datasets.label_crowd(20, 4, 3, 4, num_features=2, seed=0).labels)
 
 
+@pytest.mark.parametrize("items", [False, True])
+def test_images_leave_the_likelihood_of_families(items):
+    crowd = rt.datasets.label_crowd(20, 4, 3, 2, seed=0).labels
+    family = np.array([0, 0, -1, 0], np.int32)
+    kin = dataclasses.replace(crowd, family=family, families=("A",))
+    check_image(rt.SharedMistakes(item_effects=items), kin)
+
+
 def check_image(model: rt.Model, data: rt.Labels) -> None:
     """Assert that the images of a point of the prior have its likelihood."""
     program = rt.Program(model, data)

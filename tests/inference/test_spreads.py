@@ -16,6 +16,11 @@ from raters.program import Program, log_joint
 SPREAD = Spread("taste", "taste_spread")
 
 
+@pytest.fixture
+def label_crowd_of_three() -> rt.Labels:
+    return rt.datasets.label_crowd(30, 4, 3, 3, num_features=2, seed=0).labels
+
+
 def start(model, votes):
     rng = np.random.default_rng(0)
     values = {name: np.asarray(value, float) for name, value in model.start(votes).items()}
@@ -60,6 +65,20 @@ def test_draws_keep_the_conditional_along_the_orbit(own: bool, tiny) -> None:
     grown = chain[-1]["taste"] / values["taste"]
     of_scale = chain[-1]["taste_spread"] / values["taste_spread"]
     assert np.allclose(grown, of_scale[:, None] if own else of_scale)
+
+
+def test_entries_before_the_first_stay(label_crowd_of_three) -> None:
+    """The coefficients of the features grow with their scale, and the intercept does not."""
+    labels = label_crowd_of_three
+    model, (spread,) = rt.Raykar(), rt.Raykar().spreads
+    rng, row = np.random.default_rng(2), labels.take(slice(0, 1))
+    with jax.enable_x64(True):
+        values = {name: np.asarray(value, float) for name, value in model.start(labels).items()}
+        moved = stretch(model, row, labels, values, spread, None, rng)
+    grown = moved["coefficient_scale"] / values["coefficient_scale"]
+    assert grown != 1
+    assert np.array_equal(moved["coefficient"][0], values["coefficient"][0])
+    assert np.allclose(moved["coefficient"][1:], grown * values["coefficient"][1:])
 
 
 def test_a_spread_that_is_none_breaks_the_contract() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import pytest
 
 import raters as rt
@@ -9,6 +12,7 @@ import raters as rt
 
 @pytest.fixture(scope="package")
 def asked() -> rt.Labels:
-    """Two labels for each of 4 items by 3 annotators, in 3 classes; a feature, and one item whose
-    class is known."""
-    return rt.datasets.label_crowd(4, 3, 2, 3, num_features=1, seed=1).labels.with_truth({0: 1})
+    """Two labels for each of 4 items by 3 annotators, in 3 classes; a feature, one item whose class
+    is known, and two annotators of one family."""
+    labels = rt.datasets.label_crowd(4, 3, 2, 3, num_features=1, seed=1).labels.with_truth({0: 1})
+    return dataclasses.replace(labels, family=np.array([0, 0, -1], np.int32), families=("A",))

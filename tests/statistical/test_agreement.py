@@ -3,6 +3,8 @@ ones within a tolerance."""
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
@@ -155,6 +157,7 @@ _LABEL_MODELS = {
     "ItemDifficulty": rt.ItemDifficulty(),
     "Raykar": rt.Raykar(diagonal=3.0, off_diagonal=1.0),
     "Yan": rt.Yan(),
+    "SharedMistakes": rt.SharedMistakes(item_effects=True),
 }
 
 
@@ -164,7 +167,7 @@ _LABEL_MODELS = {
         "DawidSkene",
         *(
             pytest.param(name, marks=pytest.mark.exhaustive)
-            for name in ("ItemDifficulty", "Raykar", "Yan")
+            for name in ("ItemDifficulty", "Raykar", "Yan", "SharedMistakes")
         ),
     ],
 )
@@ -174,6 +177,7 @@ def test_gibbs_agrees_with_nuts_on_labels(model: str, fit_quietly) -> None:
     labels = rt.datasets.label_crowd(30, 4, 3, 3, num_features=1, seed=2).labels.with_truth(
         {3: 0, 17: 2}
     )
+    labels = dataclasses.replace(labels, family=np.array([0, 0, 0, -1], np.int32), families=("A",))
     backends = rt.PGGibbs(draws=800, warmup=150, chains=2), rt.NUTS(draws=500, warmup=300, chains=2)
     gibbs, nuts = (fit_quietly(_LABEL_MODELS[model], labels, backend) for backend in backends)
     for name in gibbs["posterior"].data_vars:

@@ -39,6 +39,7 @@ _EXHAUSTIVE = {
     "OneCoin",
     "HierarchicalDawidSkene",
     "ItemDifficulty",
+    "SharedMistakes",
     "MajorityVote",
     "Pooled",
     "the mean of ω for a draw",
@@ -141,6 +142,8 @@ _LABEL_KERNELS = {
     "ItemDifficulty": rt.ItemDifficulty(),
     "Raykar": rt.Raykar(diagonal=2.0, off_diagonal=1.0),
     "Yan": rt.Yan(),
+    "SharedMistakes": rt.SharedMistakes(),
+    "SharedMistakes, effects of items": rt.SharedMistakes(item_effects=True),
 }
 
 

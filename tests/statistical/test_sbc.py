@@ -36,6 +36,7 @@ _LABEL_CASES = {
     "ItemDifficulty by Gibbs": (rt.ItemDifficulty(), _FEW_GIBBS),
     "Raykar by Gibbs": (rt.Raykar(diagonal=2.0, off_diagonal=1.0), _FEW_GIBBS),
     "Yan by Gibbs": (rt.Yan(), _FEW_GIBBS),
+    "SharedMistakes by Gibbs": (rt.SharedMistakes(item_effects=True), _FEW_GIBBS),
     "DawidSkene by NUTS": (
         rt.DawidSkene(diagonal=2.0, off_diagonal=1.0),
         rt.NUTS(draws=200, warmup=200, chains=1),
@@ -65,6 +66,7 @@ _EXHAUSTIVE = {
     "ItemDifficulty by Gibbs",
     "Raykar by Gibbs",
     "Yan by Gibbs",
+    "SharedMistakes by Gibbs",
     "MixtureBTL with competence by Gibbs",
     "ContextualBTL by Gibbs",
     "MixtureBTL by NUTS",

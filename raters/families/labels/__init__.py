@@ -18,7 +18,7 @@ from raters.judgements.labels import Labels
 from raters.judgements.names import check_once
 from raters.kinds import Kind, Reader, Truths, Words, register
 from raters.models import labels as models
-from raters.models.labels import DawidSkene, Raykar, Yan
+from raters.models.labels import DawidSkene, Raykar, SharedMistakes, Yan
 
 
 def with_feature_columns(
@@ -94,9 +94,11 @@ LABELS = register(
     Kind(
         data=Labels,
         readers=(
-            Reader(Labels.from_frame, steps=(with_feature_columns,), may_be_empty=("truth",)),
+            Reader(
+                Labels.from_frame, steps=(with_feature_columns,), may_be_empty=("truth", "family")
+            ),
         ),
-        needs={Raykar: ("features",), Yan: ("features",)},
+        needs={Raykar: ("features",), Yan: ("features",), SharedMistakes: ("family",)},
         models=tuple(vars(models)[name] for name in models.__all__),
         default=DawidSkene(),
         words=Words("label", "labels"),

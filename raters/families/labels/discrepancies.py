@@ -14,6 +14,7 @@ from raters.models.labels import (
     MajorityVote,
     OneCoin,
     Pooled,
+    SharedMistakes,
 )
 from raters.program import Program
 
@@ -25,11 +26,12 @@ _GOLD = (
     " class of some items (labels.with_truth), which every model of labels uses"
 )
 _COPIES = (
-    "look for annotators who copy, share an account or answer by one rule; every model of labels"
-    " takes them as independent and is too sure of what they agree on"
+    "look for annotators who copy, share an account or answer by one rule; models of labels take"
+    " them as independent and are too sure of what they agree on, but for rt.SharedMistakes(),"
+    " to which family= names those who belong together"
 )
 _ALIKE = (MajorityVote, Pooled)
-_ACCURACY = (OneCoin, ItemDifficulty)
+_ACCURACY = (OneCoin, ItemDifficulty, SharedMistakes)
 
 
 def _mend(name: str, program: Program[Any], is_high: bool) -> str:
@@ -38,7 +40,8 @@ def _mend(name: str, program: Program[Any], is_high: bool) -> str:
     if name == "agreement":
         if not is_high:
             return _MATRIX if isinstance(model, (*_ALIKE, *_ACCURACY)) else ""
-        return _GOLD if isinstance(model, ItemDifficulty) else f"{_DIFFICULTY}; {_GOLD}"
+        has_items = isinstance(model, (ItemDifficulty, SharedMistakes))
+        return _GOLD if has_items else f"{_DIFFICULTY}; {_GOLD}"
     if isinstance(model, (*_ALIKE, *_ACCURACY)):
         return _MATRIX
     if name == "judge_pairs":

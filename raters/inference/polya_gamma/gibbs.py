@@ -16,7 +16,14 @@ from tqdm.auto import tqdm
 from raters._validation import whole
 from raters.inference import mirror
 from raters.inference.base import Backend, Draws, last_draws, numpy_seeds, progress_bar
-from raters.inference.polya_gamma import augmentation, latent_classes, renamed, sweep, transfers
+from raters.inference.polya_gamma import (
+    augmentation,
+    latent_classes,
+    local,
+    renamed,
+    sweep,
+    transfers,
+)
 from raters.inference.polya_gamma.latent_classes import Counts
 from raters.inference.polya_gamma.spreads import stretch
 from raters.model import Values
@@ -220,7 +227,12 @@ def gibbs_sweep(
             omegas[which] = augmentation.draw(rng, count, logits)
         return omegas[which], kappa
 
-    classes = latent_classes.drawn(plan.model, data, values, _key(rng)) if plan.classes else None
+    classes = None
+    if plan.classes and not plan.model.local:
+        classes = latent_classes.drawn(plan.model, data, values, _key(rng))
+    for site in plan.model.local:
+        entries, classes = local.drawn(plan.model, data, values, site, _key(rng))
+        values = values | {site: np.asarray(entries)}
     ready: dict[str, Counts] = {}
     if rename is not None and plan.classes:
         values, classes, ready = rename(values, classes)

@@ -258,6 +258,14 @@ def _type_rows(model: Model[Any], data: Any, values: Values, block: Block, class
     return Rows(entry, weight, offset, logits, kappa, votes, prior)
 
 
+def indices(model: Model[Any], data: Any, values: Values, site: str) -> list[Array]:
+    """Return the entries of a site that rows touch, an array for each index that the model asks
+    for."""
+    stand_in = _StandIn(jnp.asarray(values[site]))
+    trace(model, data, values | {site: stand_in})
+    return stand_in.entries
+
+
 def _derivative(
     function: Callable[[Values], Array], scalars: Values, name: str
 ) -> Float[Array, " row"]:

@@ -62,7 +62,7 @@ def stretch(
     density = _density(model, row, data, values, spread, column)
     for width in _WIDTHS:
         ratio = np.exp(width * rng.standard_normal(scale.shape))
-        by_entry = ratio.reshape(*scale.shape, *(1,) * (values[spread.site].ndim - scale.ndim))
+        by_entry = spread.factors(ratio, values[spread.site])
         tried = values | {
             spread.scale: values[spread.scale] * ratio,
             spread.site: values[spread.site] * by_entry,
@@ -70,10 +70,10 @@ def stretch(
         of_tried = _density(model, row, data, tried, spread, column)
         gain = of_tried - density + np.log(ratio)
         moves = np.log(rng.uniform(size=scale.shape)) < gain
-        by_entry = moves.reshape(by_entry.shape)
+        moved = moves.reshape(*scale.shape, *(1,) * (values[spread.site].ndim - scale.ndim))
         values = values | {
             spread.scale: np.where(moves, tried[spread.scale], values[spread.scale]),
-            spread.site: np.where(by_entry, tried[spread.site], values[spread.site]),
+            spread.site: np.where(moved, tried[spread.site], values[spread.site]),
         }
         density = np.where(moves, of_tried, density)
     return values

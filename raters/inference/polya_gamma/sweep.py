@@ -20,7 +20,7 @@ from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import latent_classes, line
+from raters.inference.polya_gamma import latent_classes, line, local
 from raters.inference.polya_gamma.conditionals import Conditional, Gaussian, Weighted, conditional
 from raters.inference.polya_gamma.parts import Parts
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
@@ -188,6 +188,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
     blocks = blocks_of(program, data.take(slice(0, 1)), values)
     for block in blocks:
         check_conjugate(program, values, block)
+    local.check(program, values)
     steep = steep_sites(program)
     free = tuple(name for name in program.sites if name not in in_blocks and name not in steep)
     scales = tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Scale))

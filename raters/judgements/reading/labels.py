@@ -277,6 +277,33 @@ def truth_by_item(
     return np.where(first >= 0, truth[first], -1).astype(np.int32)
 
 
+def families(
+    who: Int[np.ndarray, " row"], family: Column | None, annotators: Names
+) -> tuple[Int[np.ndarray, " annotator"] | None, Names]:
+    """The code of the family of each annotator, −1 where no row tells it, and the names."""
+    if family is None:
+        return None, ()
+    (code,), names = encode_names([family], None, "family")
+    code = np.where(family.code >= 0, code, -1)
+    rows = np.flatnonzero(code >= 0)
+    first = np.full(len(annotators), -1)
+    first[who[rows[::-1]]] = rows[::-1]  # of several assignments to one place the last stays
+    wrong = rows[code[rows] != code[first[who[rows]]]]
+    if len(wrong):
+        row, before = int(wrong[0]), int(first[who[wrong[0]]])
+        raise DataError(
+            parameter="family",
+            value=family.name,
+            problem=(
+                f"is not one for each annotator: {annotators[who[row]]!r} has two families,"
+                f" {names[code[before]]!r} in row {before} and {names[code[row]]!r} in row {row}"
+                f" (counted from 0; {len(np.unique(who[wrong]))} such annotator(s))"
+            ),
+            expected="keep one for each annotator, or leave it empty",
+        )
+    return np.where(first >= 0, code[first], -1).astype(np.int32), names
+
+
 def known_truth(
     table: Any, item: str, truth: str, items: Names, classes: Names
 ) -> Int[np.ndarray, " item"] | None:

@@ -7,6 +7,7 @@ from raters.models.labels.majority_vote import MajorityVote
 from raters.models.labels.one_coin import OneCoin
 from raters.models.labels.pooled import Pooled
 from raters.models.labels.raykar import Raykar
+from raters.models.labels.shared_mistakes import SharedMistakes
 from raters.models.labels.yan import Yan
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "OneCoin",
     "Pooled",
     "Raykar",
+    "SharedMistakes",
     "Yan",
 ]

@@ -18,7 +18,7 @@ from raters.distributions import GroupedMixture
 from raters.errors import Reason
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
-from raters.model import Values, probability_of_mirror
+from raters.model import Spread, Values, probability_of_mirror
 from raters.models.labels._names import open_names, shares_of_names
 
 # Cited by more than one model.
@@ -133,7 +133,18 @@ def start_accuracy(data: Labels) -> Float[np.ndarray, " annotator"]:
     return np.asarray((np.einsum("akk->a", counts) + 0.7) / (counts.sum((1, 2)) + 1))
 
 
-def start_coefficient(data: Labels, scale: float | None) -> Float[np.ndarray, "feature true_class"]:
+def start_classifier(data: Labels, scale: float | None) -> Values:
+    """Return coefficients trained on the votes, and their scale unless it is given."""
+    learned = usual_scale(data)
+    if scale is not None:
+        return {"coefficient": start_coefficient(data, scale)}
+    return {
+        "coefficient": start_coefficient(data, learned),
+        "coefficient_scale": np.asarray(learned),
+    }
+
+
+def start_coefficient(data: Labels, scale: float) -> Float[np.ndarray, "feature true_class"]:
     """Train the classifier on the votes: its posterior mode with vote shares as the truth.
 
     Without this start, EM would first converge to the truth that the labels alone suggest, and the
@@ -169,21 +180,37 @@ def start_coefficient(data: Labels, scale: float | None) -> Float[np.ndarray, "f
 
 
 def sample_coefficient(scale: float | None, data: Labels) -> Float[Array, "feature true_class"]:
-    """Sample the coefficients of a classifier, with a wide prior for the intercept."""
+    """Sample the coefficients of a classifier, with a wide prior for the intercept, and their
+    scale unless it is given."""
+    learned = scale
+    if scale is None:
+        prior = dist.LogNormal(jnp.log(usual_scale(data)), 1.0)
+        learned = numpyro.sample("coefficient_scale", prior)
     with (
         numpyro.plate("feature", data.num_features, dim=-2),
         numpyro.plate("true_class", data.num_classes, dim=-1),
     ):
         coefficient: Array = numpyro.sample(
-            "coefficient", dist.Normal(0.0, coefficient_scales(scale, data))
+            "coefficient", dist.Normal(0.0, coefficient_scales(learned, data))
         )
         return coefficient
 
 
-def coefficient_scales(scale: float | None, data: Labels) -> Float[Array, "feature 1"]:
+def coefficient_scales(scale: Any, data: Labels) -> Float[Array, "feature 1"]:
     """Return the prior standard deviations of a classifier's coefficients."""
-    scale = 1.5 / np.sqrt(max(data.num_features - 1, 1)) if scale is None else scale
     return jnp.full((data.num_features, 1), scale).at[0].set(2.5)
+
+
+def usual_scale(data: Labels) -> float:
+    """Return the scale of coefficients at which the features' sum has a standard deviation of
+    1.5."""
+    return float(1.5 / np.sqrt(max(data.num_features - 1, 1)))
+
+
+def coefficient_spreads(scale: float | None) -> tuple[Spread, ...]:
+    """Return the joint move of a learned scale and its coefficients; it leaves the intercept
+    alone."""
+    return () if scale is not None else (Spread("coefficient", "coefficient_scale", first=1),)
 
 
 def beta_record(data: Labels) -> tuple[Float[Array, " annotator"], Float[Array, " annotator"]]:

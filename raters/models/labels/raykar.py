@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from raters._validation import plain_positive, whole
 from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Model, Symmetry, Values
+from raters.model import Exchange, Model, Spread, Symmetry, Values
 from raters.models.labels import _sites
 
 
@@ -27,7 +27,8 @@ class Raykar(Model[Labels]):
         t_i \mid x_i \sim \mathrm{Categorical}(\mathrm{softmax}(W^\top x_i)), \qquad
         y_{ia} \mid t_i = k \sim \mathrm{Categorical}(\pi_{ak}), \\
         w_{fk} \sim \mathrm{Normal}(0, s), \quad
-        w_{\mathrm{intercept}, k} \sim \mathrm{Normal}(0, 2.5), \qquad
+        s \sim \mathrm{LogNormal}(\log(1.5/\sqrt D), 1), \quad
+        w_{\mathrm{intercept}, k} \sim \mathrm{Normal}(0, 2.5), \\
         \pi_{ak} \sim \mathrm{Dirichlet}(d \text{ at } k, o \text{ elsewhere})
 
     `raters.Labels.with_features` standardises the features. Items without labels may be included:
@@ -48,8 +49,8 @@ class Raykar(Model[Labels]):
     Parameters
     ----------
     coefficient_scale : float, optional
-        Standard deviation s of the coefficients of the D standardised features; :math:`1.5 /
-        \sqrt{D}` by default, so that the features' sum has a prior standard deviation of about 1.5.
+        Standard deviation s of the coefficients of the D standardised features; learned unless
+        given. At the median of its prior the features' sum has a standard deviation of 1.5.
     hidden : int
         Number of units of a hidden layer beside the linear classifier; none by default.
     diagonal : float
@@ -105,6 +106,11 @@ class Raykar(Model[Labels]):
         layer = (("output_weight", -1),) if self.hidden else ()
         return (Exchange((("coefficient", -1), *layer, ("confusion", -2))),)
 
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        """Scale of the coefficients."""
+        return _sites.coefficient_spreads(self.coefficient_scale)
+
     def generate(self, data: Labels) -> None:
         """Define the NumPyro program."""
         coefficient = _sites.sample_coefficient(self.coefficient_scale, data)
@@ -135,10 +141,8 @@ class Raykar(Model[Labels]):
         """Start from confusion matrices against the majority vote, and a classifier trained on the
         votes."""
         prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
-        start: Values = {
-            "coefficient": _sites.start_coefficient(data, self.coefficient_scale),
-            "confusion": _sites.start_confusion(data, prior),
-        }
+        start = _sites.start_classifier(data, self.coefficient_scale)
+        start["confusion"] = _sites.start_confusion(data, prior)
         if self.hidden:
             # Random, since hidden units that start equal stay equal.
             rng = np.random.default_rng(0)

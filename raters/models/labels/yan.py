@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from raters._validation import plain_positive
 from raters.distributions import RightOrWrongLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Model, Symmetry, Values
+from raters.model import Exchange, Model, Spread, Symmetry, Values
 from raters.models.labels import _sites
 
 
@@ -40,8 +40,8 @@ class Yan(Model[Labels]):
     Parameters
     ----------
     coefficient_scale : float, optional
-        Standard deviation of the classifier's coefficients; :math:`1.5 / \sqrt{D}` for D features
-        by default.
+        Standard deviation of the classifier's coefficients, with the prior of `Raykar`; learned
+        unless given.
 
     References
     ----------
@@ -89,6 +89,11 @@ class Yan(Model[Labels]):
         sites = ("coefficient", -1), ("sensitivity", -1)
         return (Exchange(sites, negated=("sensitivity", "sensitivity_mean", "tilt")),)
 
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        """Scales of the classifier's coefficients and of the annotators' slopes."""
+        return (*_sites.coefficient_spreads(self.coefficient_scale), Spread("tilt", "tilt_spread"))
+
     def generate(self, data: Labels) -> None:
         """Define the NumPyro program."""
         coefficient = _sites.sample_coefficient(self.coefficient_scale, data)
@@ -122,8 +127,7 @@ class Yan(Model[Labels]):
         confusion = _sites.start_confusion(data, np.ones((data.num_classes, data.num_classes)))
         right = np.clip(np.einsum("akk->ak", confusion), 0.1, 0.9)
         shape = (data.num_annotators, data.num_classes, data.num_classes - 1)
-        return {
-            "coefficient": _sites.start_coefficient(data, self.coefficient_scale),
+        return _sites.start_classifier(data, self.coefficient_scale) | {
             "sensitivity_mean": np.asarray(1.0),
             "sensitivity_spread": np.asarray(1.0),
             "tilt_spread": np.asarray(0.3),

@@ -1,0 +1,118 @@
+"""Draws of latent classes together with effects on single units."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from raters.errors import NotConjugateError
+from raters.inference.polya_gamma.rows import indices
+from raters.model import Model, Values
+from raters.program import Program, trace
+
+# Values of each entry to choose among, the current one among them.
+_POOL = 16
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def drawn(
+    model: Model[Any], data: Any, values: Values, site: str, key: jax.Array
+) -> tuple[Array, Float[Array, "unit class"]]:
+    r"""Draw the entries of a local site and the classes of the units together.
+
+    Each entry :math:`u_e` gets a pool of its current value and M − 1 draws from its prior. Class
+    and entries of a unit are then drawn jointly among what the pools hold, with the probabilities
+
+    .. math::
+
+        p(t = k) \propto w_k \prod_e \frac1M \sum_m L_{ek}(u_{em}), \qquad
+        p(u_e = u_{em} \mid t = k) \propto L_{ek}(u_{em})
+
+    where :math:`L_{ek}` is the likelihood under class k of the rows that entry e reaches. It leaves
+    the posterior unchanged (Neal 2003, Markov chain sampling for non-linear state space models
+    using embedded hidden Markov models, with pools of independent states), since the density of a
+    value in proportion to that of the pools is its likelihood.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+    site : str
+        One of `Model.local`.
+    key : jax.Array
+
+    Returns
+    -------
+    entries : array
+        New value of the site.
+    classes : array, shape (unit, class)
+        The classes drawn, as one-hot rows.
+    """
+    pool_key, class_key, place_key = jax.random.split(key, 3)
+    traced = trace(model, data, values)
+    current, mixture = jnp.asarray(values[site]), traced[model.observed]["fn"]
+    fresh = traced[site]["fn"].sample(pool_key, (_POOL - 1,))
+    pool = jnp.concatenate([current[None], fresh.astype(current.dtype)])
+
+    def rows_at(value: Array) -> Float[Array, "row class"]:
+        observed = trace(model, data, values | {site: value})[model.observed]
+        rows: Array = observed["fn"].log_rows(observed["value"])
+        return rows
+
+    log_rows = jax.lax.map(rows_at, pool)
+    entry = _entries(model, data, values, site, log_rows.shape[1:])
+    each = jnp.zeros((_POOL, current.size, log_rows.shape[-1]), log_rows.dtype)
+    each = each.at[:, entry, jnp.arange(log_rows.shape[-1])].add(log_rows)
+    # An entry that no row reaches has a mean likelihood of 1, wherever it is counted.
+    unit = jnp.zeros(current.size, int).at[entry].set(mixture.group[:, None])
+    mean = jax.nn.logsumexp(each, axis=0) - jnp.log(_POOL)
+    joint = mixture.weighed(jax.ops.segment_sum(mean, unit, mixture.num_groups))
+    classes = jax.random.categorical(class_key, joint)
+    of_class = jnp.take_along_axis(each, classes[unit][None, :, None], axis=2)[..., 0]
+    place = jax.random.categorical(place_key, of_class, axis=0)
+    entries = jnp.take_along_axis(pool.reshape(_POOL, -1), place[None], axis=0)
+    one_hot = jax.nn.one_hot(classes, joint.shape[-1], dtype=joint.dtype)
+    return entries.reshape(current.shape), one_hot
+
+
+def _entries(
+    model: Model[Any], data: Any, values: Values, site: str, shape: tuple[int, ...]
+) -> Int[Array, "row class"]:
+    """Return the entry of the site that each row reaches under each class."""
+    (entry,) = indices(model, data, values, site)
+    return jnp.broadcast_to(entry.reshape(len(entry), -1), shape)
+
+
+def check(program: Program[Any], values: Values) -> None:
+    """Check that each entry of a local site reaches the rows of one unit only, by one index.
+
+    Raises
+    ------
+    NotConjugateError
+        When it does not.
+    """
+    model, data = program.model, program.data
+    for site in model.local:
+        name = f"{site!r} of {type(model).__name__} is declared local"
+        found = indices(model, data, values, site)
+        if len(found) != 1:
+            raise NotConjugateError(f"{name}, and enters the logits by {len(found)} indices, not 1")
+        entry = np.asarray(found[0]).reshape(data.num_rows, -1)
+        unit = np.broadcast_to(np.asarray(data.group)[:, None], entry.shape)
+        low, high = (
+            np.full(np.size(values[site]), data.num_units),
+            np.full(np.size(values[site]), -1),
+        )
+        np.minimum.at(low, entry, unit)
+        np.maximum.at(high, entry, unit)
+        if (wrong := np.flatnonzero(high > low)).size:
+            raise NotConjugateError(
+                f"{name}, and entry {int(wrong[0])} reaches the rows of several units"
+                f" ({wrong.size} such entries)"
+            )

@@ -1,0 +1,206 @@
+"""Model of families of annotators that make the same mistakes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Bool, Float
+
+from raters._validation import boolean, plain_positive
+from raters.distributions import RightOrWrongLabel
+from raters.errors import Reason
+from raters.judgements.labels import Labels
+from raters.model import Exchange, Model, Spread, Symmetry, Values
+from raters.models.labels import _sites
+
+
+@dataclass(frozen=True)
+class SharedMistakes(Model[Labels]):
+    r"""Model of families of annotators, such as LLM judges with one base model, that are right and
+    wrong together.
+
+    .. math::
+
+        P(y_{ia} = j \mid t_i = k) = \begin{cases} \sigma(\psi_{iak}) & j = k \\
+        (1 - \sigma(\psi_{iak})) / (K - 1) & j \ne k \end{cases}, \qquad
+        \psi_{iak} = \alpha_a + u_{f(a), i} + v_{ik} - \log(K - 1), \\
+        t_i \sim \mathrm{Categorical}(p), \quad p \sim \mathrm{Dirichlet}(c, \dots, c), \\
+        \alpha_a \sim \mathrm{Normal}(\bar\alpha, \phi), \quad
+        u_{fi} \sim \mathrm{Normal}(0, \tau), \quad v_{ik} \sim \mathrm{Normal}(0, \omega), \\
+        \bar\alpha \sim \mathrm{Normal}(2, 1), \quad \phi \sim \mathrm{LogNormal}(0, ½), \quad
+        \tau, \omega \sim \mathrm{LogNormal}(\log ½, 1)
+
+    :math:`u_{fi}` is the effect of family f on item i: below :math:`-\alpha` most of the family is
+    wrong. v, present only with ``item_effects=True``, is by how much easier item i is if its class
+    is k: an item may look like another class to everybody. At τ = 0, and without v, this is
+    `OneCoin` with another prior.
+
+    An annotator without a family, or alone in one, has no effect u: the effect of a single label
+    cannot be told from chance. With two classes a family that is wrong together says the same wrong
+    class. With more, the wrong labels of a family are independent of each other, so labels that
+    agree on a wrong class still count as more evidence than they are.
+
+    Known truths (`raters.Labels.with_truth`) inform τ and ω; without them the crowd outside the
+    family does. What all families get wrong together no label shows.
+
+    Parameters
+    ----------
+    item_effects : bool
+        Learn the effects v of items.
+    prevalence : float
+        Concentration c of the class frequencies; 1 is flat.
+
+    References
+    ----------
+    Paun, S. et al. (2018). Comparing Bayesian models of annotation. TACL 6, 571–585, for effects of
+    items in log-odds.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels, _ = rt.datasets.label_crowd(60, 4, 2, 3, seed=0)
+    >>> table = labels.to_frame()
+    >>> table["vendor"] = ["A" if who < 2 else "B" for who in table["annotator"]]
+    >>> labels = rt.Labels.from_frame(
+    ...     table, item="item", annotator="annotator", label="label", count="count",
+    ...     family="vendor")
+    >>> result = rt.fit(rt.SharedMistakes(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["family_effect"].dims
+    ('family', 'item')
+    """
+
+    item_effects: bool = False
+    prevalence: float = 1.0
+
+    reference: ClassVar[str] = _sites.COMPARED
+
+    def __post_init__(self) -> None:
+        boolean("item_effects", self.item_effects)
+        plain_positive(self, "prevalence")
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Class frequencies, abilities, effects of families, then those of items."""
+        items = (("item_effect",),) if self.item_effects else ()
+        return (("prevalence",), ("ability",), ("family_effect",), *items)
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Names of two classes."""
+        items = ("item_effect",) if self.item_effects else ()
+        sites = (("prevalence", -1), *((name, -1) for name in items))
+        return (Exchange(sites, negated=("ability", "ability_mean", "family_effect", *items)),)
+
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        """Sizes of the effects, of which each label tells little."""
+        items = (Spread("item_effect", "item_spread"),) if self.item_effects else ()
+        return (Spread("family_effect", "family_spread"), *items)
+
+    @property
+    def local(self) -> tuple[str, ...]:
+        """Effects on an item, which are drawn together with its class."""
+        return ("family_effect", *(("item_effect",) if self.item_effects else ()))
+
+    def generate(self, data: Labels) -> None:
+        """Define the NumPyro program."""
+        prevalence = _sites.sample_prevalence(self.prevalence, data)
+        mean = numpyro.sample("ability_mean", dist.Normal(2.0, 1.0))
+        spread = numpyro.sample("ability_spread", dist.LogNormal(0.0, 0.5))
+        with numpyro.plate("annotator", data.num_annotators):
+            ability = numpyro.sample("ability", dist.Normal(mean, spread))
+        chance = jnp.log(data.num_classes - 1.0)
+        logits = ability[data.annotator] + _family_effects(data) - chance
+        label_logits = self._with_item_effects(logits, data)
+        _sites.observe(
+            dist.Categorical(probs=prevalence),
+            RightOrWrongLabel(label_logits, data.num_classes),
+            data,
+        )
+
+    def _with_item_effects(
+        self, logits: Float[Array, " row"], data: Labels
+    ) -> Float[Array, "row 1"] | Float[Array, "row true_class"]:
+        """Log-odds of a right label, for each class where they depend on it."""
+        if not self.item_effects:
+            return logits[:, None]
+        effect = _effects("item", data.num_items, "true_class", data.num_classes)
+        return logits[:, None] + effect[data.item[:, None], jnp.arange(data.num_classes)]
+
+    def start(self, data: Labels) -> Values:
+        """Start from the log-odds of agreement with the majority, without effects."""
+        accuracy = np.clip(_sites.start_accuracy(data), 0.05, 0.95)
+        start: Values = {
+            "prevalence": _sites.start_prevalence(data),
+            "ability_mean": np.asarray(2.0),
+            "ability_spread": np.asarray(1.0),
+            "ability": np.log(accuracy / (1 - accuracy)) + np.log(data.num_classes - 1),
+            "family_spread": np.asarray(0.5),
+            "family_effect": np.zeros((data.num_families, data.num_items)),
+        }
+        if self.item_effects:
+            start["item_spread"] = np.asarray(0.5)
+            start["item_effect"] = np.zeros((data.num_items, data.num_classes))
+        return start
+
+    def why_not(self, data: Labels) -> str | None:
+        """Refuse labels without families of two annotators or more, and an earlier record."""
+        if data.family is None:
+            return Reason(
+                "SharedMistakes learns what annotators of one family get wrong together, and these"
+                " labels name no families; name their column in"
+                ' rt.Labels.from_frame(..., family="vendor")',
+                parameter="family",
+                problem="is not given, and SharedMistakes learns what a family gets wrong together",
+                expected="name the column of the annotators' families",
+            )
+        family = np.asarray(data.family)
+        if np.bincount(family[family >= 0], minlength=1).max() < 2:
+            return Reason(
+                "SharedMistakes learns what annotators of one family get wrong together, and each"
+                " family has one annotator only; fit rt.OneCoin()",
+                parameter="family",
+                problem="puts each annotator into a family of one",
+                expected="annotators of one family must have the same name in it",
+            )
+        return _sites.why_not_record(data, type(self).__name__)
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Labels
+    ) -> tuple[str, ...]:
+        """Warn of a crowd that is right less often than by chance."""
+        ability = np.asarray(draws["ability"])
+        if said := _sites.two_open_names(ability, data):
+            return said
+        low = np.flatnonzero(ability.mean((1, 2)) < 0).tolist()
+        return (_sites.CHANCE.format(chains=low),) if low else ()
+
+
+def _effects(axis: str, size: int, event: str, width: int) -> Float[Array, "group event"]:
+    """Sample effects about 0 and their size: one axis of a plate and one of the event."""
+    spread = numpyro.sample(f"{axis}_spread", dist.LogNormal(jnp.log(0.5), 1.0))
+    with numpyro.plate(axis, size):
+        effects = dist.Normal(0.0, spread).expand([size, width]).to_event(1)
+        effect: Array = numpyro.sample(f"{axis}_effect", effects, infer={"event_dims": [event]})
+        return effect
+
+
+def _family_effects(data: Labels) -> Float[Array, " row"]:
+    """Effect of each row's family on its item, 0 for an annotator without kin."""
+    effect = _effects("family", data.num_families, "item", data.num_items)
+    kin = _kin(data)[data.annotator]
+    family = jnp.where(kin, data.codes("family"), 0)
+    return jnp.where(kin, effect[family, data.item], 0.0)
+
+
+def _kin(data: Labels) -> Bool[Array, " annotator"]:
+    """True for annotators with another one in their family."""
+    family = jnp.asarray(data.family)
+    place = jnp.where(family >= 0, family, 0)
+    number = jnp.zeros(data.num_families, int).at[place].add(family >= 0)
+    return (family >= 0) & (number[place] > 1)
