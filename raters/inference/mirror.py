@@ -99,7 +99,9 @@ def mirrored(symmetry: Mirror, values: Values, order: Any = ()) -> Values:
     dict of str to array
     """
     if isinstance(symmetry, Sign):
-        return values | {name: -values[name] for name in symmetry.sites}
+        moved = values | {name: -values[name] for name in symmetry.sites}
+        places = {name: np.array(places) for name, places in symmetry.exchanged}
+        return moved | {name: moved[name].take(to, axis=-1) for name, to in places.items()}
     moved = values | {name: values[name].take(order, axis=axis) for name, axis in symmetry.sites}
     moved |= {name: -moved[name] for name in symmetry.negated}
     return moved | {name: 1 - moved[name] for name in symmetry.complemented}

@@ -1,0 +1,47 @@
+"""Types of annotators by the direction of their votes: with the rewards, by chance, and against
+them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from raters.judgements.comparisons import Comparisons
+from raters.model import Model, Values
+from raters.program.densities import class_probs
+
+# Sign of the competence of each type.
+DIRECTIONS = {"competent": 1.0, "guesser": 0.0, "adversary": -1.0}
+
+
+def directed(
+    model: Model[Any], data: Comparisons, draws: Values, names: tuple[str, ...]
+) -> Float[np.ndarray, "draw annotator"]:
+    """Draw the competence of each annotator with the sign of a type.
+
+    The type is drawn from its probabilities under the draw; the competence of a guesser is 0.
+
+    Parameters
+    ----------
+    model : Model
+        Of which these are the types.
+    data : Comparisons
+    draws : dict of str to array, shape (draw, ...)
+    names : tuple of str
+        Names of the types, of `DIRECTIONS`.
+
+    Returns
+    -------
+    array, shape (draw, annotator)
+    """
+    table = class_probs(model, jax.tree.map(jnp.asarray, data), draws)
+    probs = np.asarray(table, np.float64)
+    # The same numbers each time, so that an audit says the same.
+    uniform = np.random.default_rng(0).random((*probs.shape[:2], 1))
+    below = (probs.cumsum(-1)[..., :-1] <= uniform).sum(-1)
+    signs: np.ndarray = np.array([DIRECTIONS[name] for name in names])[below]
+    return signs * np.asarray(draws["competence"], np.float64)
