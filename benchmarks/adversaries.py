@@ -38,7 +38,8 @@ the probabilities are right. A guesser has a competence of exactly 0; from the p
 where nobody has, one within {limit} of it. ExtendedBTL calls a guess an accuracy within .05 of ½,
 and its normal prior smooths the three lumps of the crowd. GuesserBTL
 learns the spread of the competences, and both scales, where votes are not from its own prior.
-Dropped: P(competence < {limit}) above .8. *Bad found*: share of those below {limit} that were dropped.
+Dropped: P(competence < {limit}) above .8. *Bad found*: share of those below {limit} that were
+dropped.
 
 **The limit.** An annotator casts 30 votes here on average; a guesser (competence 0) and one at
 {limit} differ by a few points of accuracy, so the middle bins cannot be emptied by any method, only

@@ -21,7 +21,7 @@ from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.model import OPEN_MIRROR, Sign, Values, in_mirror
-from raters.models.comparisons._directions import DIRECTIONS, directed
+from raters.models.comparisons._directions import directed, has_directions
 from raters.program import Program
 
 # An accuracy averages over so many random pairs, under so many draws at most; that is finer than an
@@ -142,23 +142,7 @@ def competences(program: Program[Any], draws: Values) -> Float[np.ndarray, "draw
     """
     if not has_directions(program):
         return np.asarray(draws["competence"])
-    assert program.latent is not None
-    return directed(program.model, program.data, draws, program.latent.names)
-
-
-def has_directions(program: Program[Any]) -> bool:
-    """Return whether annotators are of types that vote with the rewards, by chance, or against
-    them.
-
-    Parameters
-    ----------
-    program : Program
-
-    Returns
-    -------
-    bool
-    """
-    return program.latent is not None and set(program.latent.names) <= set(DIRECTIONS)
+    return directed(program.model, program.data, draws)
 
 
 def _type_probabilities(

@@ -12,14 +12,20 @@ from jaxtyping import Float
 
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Values
+from raters.program import Program
 from raters.program.densities import class_probs
 
 # Sign of the competence of each type.
 DIRECTIONS = {"competent": 1.0, "guesser": 0.0, "adversary": -1.0}
 
 
+def has_directions(program: Program[Any]) -> bool:
+    """Return whether the annotators are of these types."""
+    return program.latent is not None and program.latent.names == tuple(DIRECTIONS)
+
+
 def directed(
-    model: Model[Any], data: Comparisons, draws: Values, names: tuple[str, ...]
+    model: Model[Any], data: Comparisons, draws: Values
 ) -> Float[np.ndarray, "draw annotator"]:
     """Draw the competence of each annotator with the sign of a type.
 
@@ -28,20 +34,17 @@ def directed(
     Parameters
     ----------
     model : Model
-        Of which these are the types.
+        A model of annotators of these types.
     data : Comparisons
     draws : dict of str to array, shape (draw, ...)
-    names : tuple of str
-        Names of the types, of `DIRECTIONS`.
 
     Returns
     -------
     array, shape (draw, annotator)
     """
     table = class_probs(model, jax.tree.map(jnp.asarray, data), draws)
-    probs = np.asarray(table, np.float64)
+    below = np.asarray(table, np.float64).cumsum(-1)[..., :-1]
     # The same numbers each time, so that an audit says the same.
-    uniform = np.random.default_rng(0).random((*probs.shape[:2], 1))
-    below = (probs.cumsum(-1)[..., :-1] <= uniform).sum(-1)
-    signs: np.ndarray = np.array([DIRECTIONS[name] for name in names])[below]
+    uniform = np.random.default_rng(0).random((*below.shape[:2], 1))
+    signs: np.ndarray = np.array(list(DIRECTIONS.values()))[(below <= uniform).sum(-1)]
     return signs * np.asarray(draws["competence"], np.float64)

@@ -174,7 +174,7 @@ class GuesserBTL(Model[Comparisons]):
         of an annotator who has become the scale by which all others are measured."""
         flat = {name: np.asarray(value) for name, value in draws.items()}
         flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in flat.items()}
-        competence = directed(self, data, flat, _TYPES)[None]
+        competence = directed(self, data, flat)[None]
         # A mean over two mirrored worlds describes neither of them.
         mirrored = _sites.open_mirror(competence)
         return mirrored or takeover(draws | {"competence": competence}, data)
