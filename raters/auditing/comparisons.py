@@ -153,7 +153,7 @@ def _type_probabilities(
     if not has_directions(program):
         return {}
     assert program.latent is not None
-    probs = result[program.latent.group]["responsibility"]
+    probs: Any = result[program.latent.group]["responsibility"]
     columns = {"p_guessing": "guesser", "p_adversarial": "adversary"}
     return {name: probs.sel({program.latent.name: of}).values for name, of in columns.items()}
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from raters.judgements.comparisons import Comparisons
+from raters.judgements.base import Judgements
 from raters.model import Model, Values
 from raters.program import Program
 from raters.program.densities import class_probs
@@ -25,7 +25,7 @@ def has_directions(program: Program[Any]) -> bool:
 
 
 def directed(
-    model: Model[Any], data: Comparisons, draws: Values
+    model: Model[Any], data: Judgements, draws: Values
 ) -> Float[np.ndarray, "draw annotator"]:
     """Draw the competence of each annotator with the sign of a type.
 
@@ -35,7 +35,7 @@ def directed(
     ----------
     model : Model
         A model of annotators of these types.
-    data : Comparisons
+    data : Judgements
     draws : dict of str to array, shape (draw, ...)
 
     Returns
@@ -47,4 +47,4 @@ def directed(
     # The same numbers each time, so that an audit says the same.
     uniform = np.random.default_rng(0).random((*below.shape[:2], 1))
     signs: np.ndarray = np.array(list(DIRECTIONS.values()))[(below <= uniform).sum(-1)]
-    return signs * np.asarray(draws["competence"], np.float64)
+    return np.asarray(signs * np.asarray(draws["competence"], np.float64))

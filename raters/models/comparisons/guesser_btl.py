@@ -165,6 +165,8 @@ class GuesserBTL(Model[Comparisons]):
         start: Values = {"type_weight": jnp.asarray(shares / shares.sum())}
         start |= _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
         start |= _sites.competence_start(data, self.competence_spread)
+        if self.competence_spread is None:
+            start["competence_spread"] = jnp.asarray(_SPREAD)
         return start | (_sites.position_bias_start(data) if self.position_bias else {})
 
     def fit_warnings(
