@@ -36,8 +36,8 @@ NOTE = """\
 share true less mean stated, in standard errors that the stated probabilities imply; within ±3 where
 the probabilities are right. A guesser has a competence of exactly 0; from the prior of ExtendedBTL,
 where nobody has, one within {limit} of it. ExtendedBTL calls a guess an accuracy within .05 of ½,
-and its normal prior smooths the three lumps of the crowd. GuesserBTL
-learns the spread of the competences, and both scales, where votes are not from its own prior.
+and its normal prior smooths the three lumps of the crowd. GuesserBTL learns the spread of the
+competences, and both scales, where votes are not from its own prior.
 Dropped: P(competence < {limit}) above .8. *Bad found*: share of those below {limit} that were
 dropped.
 
