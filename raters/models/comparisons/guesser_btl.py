@@ -91,7 +91,7 @@ class GuesserBTL(Model[Comparisons]):
     >>> result = rt.fit(rt.GuesserBTL(), votes, rt.PGEM(), seed=0, progress=False)
     >>> guess = result["types"]["responsibility"].sel(type="guesser")
     >>> [name for name in guess["annotator"].values.tolist() if guess.sel(annotator=name) > 0.5]
-    []
+    [9]
     """
 
     concentration: float = 6.0
