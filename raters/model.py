@@ -82,14 +82,19 @@ class Transfer:
 @dataclass(frozen=True)
 class Sign:
     """The likelihood is unchanged when all `sites`, which lie on the real line, change sign
-    together; the prior says how probable each of the two is.
+    together, and the entries of those `exchanged` change places with them; the prior says how
+    probable each of the two is.
 
     Parameters
     ----------
     sites : tuple of str
+    exchanged : tuple of (str, tuple of int)
+        Names of sites, each with an order of the entries along its last axis that is its own
+        inverse.
     """
 
     sites: tuple[str, ...]
+    exchanged: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -193,7 +198,7 @@ class Model[Data: Judgements](abc.ABC):
     The observed site has the name that the data declare (``data.observed``). What the likelihood is
     a product over is the innermost plate of that site, or ``infer={"unit": axis}`` of it; a class
     that it sums out for each unit is named by ``infer={"unit": axis, "latent_class": axis of the
-    classes}``.
+    classes}``, and its classes, where the data have no names for them, by ``"class_names"``.
 
     `reference` holds what to cite, as one or more BibTeX entries, which `raters.cite` prints.
     """

@@ -259,7 +259,7 @@ def _true_rewards(
     reward = np.asarray(draws["reward"], float)
     other = np.zeros(len(reward), bool)
     if "competence" in draws and len(orders.better):
-        other = comparisons.in_other_world(program, draws["competence"])
+        other = comparisons.in_other_world(program, comparisons.competences(program, draws))
     if not other.any():
         return draw_true_rewards(reward, orders, num_draws, rng)
     worlds = [reward[~other], reward[other]]

@@ -20,7 +20,8 @@ from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
-from raters.model import OPEN_MIRROR, Sign, in_mirror
+from raters.model import OPEN_MIRROR, Sign, Values, in_mirror
+from raters.models.comparisons._directions import directed, has_directions
 from raters.program import Program
 
 # An accuracy averages over so many random pairs, under so many draws at most; that is finer than an
@@ -32,7 +33,9 @@ _DRAWS = 1000
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
     r"""Competence and accuracy of each annotator, and their position bias where it is fitted.
 
-    Competence is the site of that name. Accuracy is the probability of choosing the better of two
+    Competence is the site of that name; of a model with types of guessers and adversaries, 0 for a
+    guesser and its negative for an adversary, whose probabilities are those of the types. Accuracy
+    is the probability of choosing the better of two
     random items (of two that were compared, where the comparisons fall into components), the mean
     over pairs of :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes. Position
     bias :math:`\gamma_k` is the site ``position_bias``; ``first_share``,
@@ -97,26 +100,69 @@ def _without_position(
             instead="rt.ExtendedBTL(competence='signed')",
         )
     draws, _ = draws_of(program, result)
-    competence, reward = draws["competence"], draws["reward"]
+    competence, reward = competences(program, draws), draws["reward"]
     few, _ = draws_of(program, result, _DRAWS)
     # Annotators of a mixture are judged by the rewards of their likeliest type; otherwise there is
     # one.
     of_type = np.zeros(data.num_annotators, int)
-    if program.latent is not None:
+    if reward.ndim > 2:
+        assert program.latent is not None
         of_type = result[program.latent.group]["responsibility"].argmax(program.latent.name).values
     reward, some = (part.reshape(*part.shape[:2], -1) for part in (reward, few["reward"]))
-    accuracy = _accuracy(few["competence"], some, of_type, data)
+    accuracy = _accuracy(competences(program, few), some, of_type, data)
+    chances = {
+        "p_guessing": (np.abs(accuracy - 0.5) < limits.margin).mean(0),
+        "p_adversarial": (competence < 0).mean(0),
+    }
     return Quantities(
         values={"competence": competence, "accuracy": accuracy},
         judged="competence",
         columns={
-            "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
-            "p_guessing": (np.abs(accuracy - 0.5) < limits.margin).mean(0),
-            "p_adversarial": (competence < 0).mean(0),
+            "relative": _relative(competence),
+            **(chances | _type_probabilities(program, result)),
             "agreement": agreement(data, reward.mean(0), of_type),
         },
         tables=_worlds(program, competence, limits.level),
     )
+
+
+def competences(program: Program[Any], draws: Values) -> Float[np.ndarray, "draw annotator"]:
+    """Competence of each annotator under each draw; with types of guessers and adversaries, that of
+    a drawn type: 0 of a guesser, below 0 of an adversary.
+
+    Parameters
+    ----------
+    program : Program
+        Of a model with competences.
+    draws : dict of str to array, shape (draw, ...)
+
+    Returns
+    -------
+    array, shape (draw, annotator)
+    """
+    if not has_directions(program):
+        return np.asarray(draws["competence"])
+    return directed(program.model, program.data, draws)
+
+
+def _type_probabilities(
+    program: Program[Any], result: xr.DataTree
+) -> dict[str, Float[np.ndarray, " annotator"]]:
+    """Posterior probability that each annotator is a guesser, and an adversary, where these are
+    types of the model."""
+    if not has_directions(program):
+        return {}
+    assert program.latent is not None
+    probs: Any = result[program.latent.group]["responsibility"]
+    columns = {"p_guessing": "guesser", "p_adversarial": "adversary"}
+    return {name: probs.sel({program.latent.name: of}).values for name, of in columns.items()}
+
+
+def _relative(competence: Float[np.ndarray, "draw annotator"]) -> Float[np.ndarray, " annotator"]:
+    """Mean of each competence over the crowd's mean absolute one; of a draw in which all are
+    guessers, 0."""
+    scale = np.abs(competence).mean(1, keepdims=True)
+    return np.asarray((competence / np.where(scale > 0, scale, 1.0)).mean(0))
 
 
 def _with_position(
@@ -165,7 +211,7 @@ def in_other_world(
     """
     other = in_mirror(competence)
     mirrored = any(
-        isinstance(one, Sign) and "competence" in one.sites for one in program.model.symmetries
+        isinstance(one, Sign) and "reward" in one.sites for one in program.model.symmetries
     )
     return other & (mirrored and other.mean() >= OPEN_MIRROR)
 

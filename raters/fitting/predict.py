@@ -136,7 +136,7 @@ def _class_table(
             f" result['{latent.group}']['responsibility']"
         )
     table = np.asarray(class_probs(program.model, jax.tree.map(jnp.asarray, asked), values))
-    names = {latent.name: range(latent.size)} | asked.coords
+    names = {latent.name: latent.names} | asked.coords
     return xr.DataArray(
         table.reshape(*sizes, *table.shape[1:]),
         dims=("chain", "draw", *latent.axes),

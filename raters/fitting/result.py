@@ -101,7 +101,7 @@ def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.Da
         Groups as of `raters.fit`, without those computed from the draws.
     """
     sites, data = program.sites, program.data
-    names = {axis: names_array(values) for axis, values in data.coords.items()}
+    names = _names_of(program)
 
     def dataset(variables: dict[str, tuple[tuple[str, ...], Any]]) -> xr.Dataset:
         sizes = {
@@ -264,7 +264,7 @@ def check_posterior(
             f" {program.model!r}",
             expected="pass the model that it was fitted with",
         )
-    names = _names_of(program.data)
+    names = _names_of(program)
     lead = () if group == "mode" else ("chain", "draw")
     for name, site in program.sites.items():
         if wrong := _alteration(tree[name], lead, site, names):
@@ -286,8 +286,7 @@ def _check_responsibility(program: Program[Any], latent: LatentClass, result: xr
     if table is None or dict(table.sizes) != shape or table.dtype.kind != "f":
         wrong = "are not there, or of another shape"
     else:
-        numbered = {latent.name: names_array(range(latent.size))}
-        wrong = _renamed(table, numbered | _names_of(program.data))
+        wrong = _renamed(table, _names_of(program))
     if wrong:
         raise SettingError(
             parameter="result",
@@ -312,9 +311,9 @@ def _alteration(
     return f"they {wrong}" if (wrong := _renamed(draws, names)) else ""
 
 
-def _names_of(data: Judgements) -> dict[str, np.ndarray]:
+def _names_of(program: Program[Any]) -> dict[str, np.ndarray]:
     """Names along each axis, as a result has them for coordinates."""
-    return {axis: names_array(values) for axis, values in data.coords.items()}
+    return {axis: names_array(values) for axis, values in program.coords.items()}
 
 
 def _renamed(values: xr.DataArray, names: dict[str, np.ndarray]) -> str:
@@ -459,6 +458,5 @@ def responsibilities(program: Program[Any], result: xr.DataTree) -> xr.DataArray
         mean = np.asarray(
             _mean_responsibility(program.model, jax.tree.map(jnp.asarray, data), draws)
         )
-    names = {latent.name: range(latent.size)} | data.coords
-    coords = {axis: names_array(names[axis]) for axis in latent.axes}
+    coords = {axis: names_array(program.coords[axis]) for axis in latent.axes}
     return xr.DataArray(mean, dims=latent.axes, coords=coords, name="responsibility")

@@ -134,7 +134,8 @@ def _of_parts(program: Program[Any], whole: list[Images]) -> list[Images]:
                 own = found.part[axis] == np.arange(number)[:, None]
                 parts[name] = own.reshape(number, *shape)
         # What all parts share, as the class frequencies, stays, and then the likelihood changes.
-        alone = isinstance(move.symmetry, Sign) and set(parts) == set(_moved_sites(move.symmetry))
+        shared = set(_moved_sites(move.symmetry)) - set(parts)
+        alone = isinstance(move.symmetry, Sign) and not (shared or move.symmetry.exchanged)
         if parts:
             images.append(move._replace(broken=not alone, parts=parts))
     return images
@@ -180,7 +181,9 @@ def mirrored(
 
 def _image_of_all(symmetry: Mirror, values: Values, order: Any) -> Values:
     if isinstance(symmetry, Sign):
-        return values | {name: -values[name] for name in symmetry.sites}
+        moved = values | {name: -values[name] for name in symmetry.sites}
+        places = {name: np.array(places) for name, places in symmetry.exchanged}
+        return moved | {name: moved[name].take(to, axis=-1) for name, to in places.items()}
     moved = values | {name: values[name].take(order, axis=axis) for name, axis in symmetry.sites}
     moved |= {name: -moved[name] for name in symmetry.negated}
     return moved | {name: 1 - moved[name] for name in symmetry.complemented}

@@ -1,6 +1,13 @@
 """Models of judgements, one per file."""
 
-from raters.models.comparisons import BTL, ContextualBTL, ExtendedBTL, HierarchicalBTL, MixtureBTL
+from raters.models.comparisons import (
+    BTL,
+    ContextualBTL,
+    ExtendedBTL,
+    GuesserBTL,
+    HierarchicalBTL,
+    MixtureBTL,
+)
 from raters.models.labels import (
     DawidSkene,
     HierarchicalDawidSkene,
@@ -18,6 +25,7 @@ __all__ = [
     "ContextualBTL",
     "DawidSkene",
     "ExtendedBTL",
+    "GuesserBTL",
     "HierarchicalBTL",
     "HierarchicalDawidSkene",
     "ItemDifficulty",

@@ -59,11 +59,14 @@ class LatentClass(NamedTuple):
         Axis of the units, and axis of the classes.
     size : int
         Number of classes.
+    names : tuple
+        Names of the classes: numbers, unless the program names them.
     """
 
     unit: str
     name: str
     size: int
+    names: tuple[Any, ...]
 
     @property
     def group(self) -> str:
@@ -157,7 +160,8 @@ class Program[Data: Judgements]:
         Raises
         ------
         SettingError
-            When the distribution sums out a class that is not declared.
+            When the distribution sums out a class that is not declared, or another number of
+            classes is named.
         """
         if (name := self._read.latent_class) is None:
             if self._read.num_classes is not None:
@@ -168,7 +172,20 @@ class Program[Data: Judgements]:
                 )
             return None
         assert self._read.num_classes is not None
-        return LatentClass(self.unit, name, self._read.num_classes)
+        number, names = self._read.num_classes, self._read.class_names
+        if names and len(names) != number:
+            raise SettingError(
+                f"{type(self.model).__name__} names {len(names)} classes {names} of {name!r}, and"
+                f" sums {number} out; name each of them"
+            )
+        return LatentClass(self.unit, name, number, names or tuple(range(number)))
+
+    @property
+    def coords(self) -> dict[str, Any]:
+        """Names along each axis that has any: those of the data, and of the classes that the
+        likelihood sums out."""
+        own = {} if self.latent is None else {self.latent.name: self.latent.names}
+        return own | dict(self.data.coords)
 
     @property
     def has_truth(self) -> bool:
@@ -193,6 +210,8 @@ class _Reading(NamedTuple):
         Axis of the units, and name of the class, of the observed site.
     num_classes : int or None
         Number of classes of a mixture.
+    class_names : tuple of str
+        Names that the program gives them.
     """
 
     sites: dict[str, Site]
@@ -200,6 +219,7 @@ class _Reading(NamedTuple):
     unit: str | None
     latent_class: str | None
     num_classes: int | None
+    class_names: tuple[str, ...]
 
 
 def _reading(model: Model[Any], data: Any) -> _Reading:
@@ -223,6 +243,7 @@ def _reading(model: Model[Any], data: Any) -> _Reading:
         None if unit is None else str(unit),
         None if named is None else str(named),
         num_classes,
+        tuple(site["infer"].get("class_names", ())),
     )
 
 

@@ -322,7 +322,9 @@ def _sites(symmetry: Symmetry) -> tuple[str, ...]:
             return up + down
         case Transfer(common, own):
             return (common, own)
-        case Sign(both) | Permute(both):
+        case Sign(both, exchanged):
+            return both + tuple(name for name, _ in exchanged)
+        case Permute(both):
             return both
         case Exchange(both):
             return tuple(name for name, _ in both)

@@ -19,6 +19,8 @@ MODELS = (
     rt.ExtendedBTL(competence="signed", competence_spread="learned"),
     rt.ExtendedBTL(competence="signed", position_bias=True),
     rt.ExtendedBTL(reward_scale=1.0, competence_spread=0.5),
+    rt.GuesserBTL(),
+    rt.GuesserBTL(reward_scale=1.0, competence_spread=0.5, position_bias=True),
     rt.HierarchicalBTL(),
     rt.HierarchicalBTL(competence="signed", position_bias=True),
     rt.HierarchicalBTL(competence="unit", own_spread=True),

@@ -104,7 +104,11 @@ def test_approximations_are_within_their_tolerance(
         assert spread.min() > 1 / ratio, (name, spread)
 
 
-_TYPE_MODELS = {"MixtureBTL": rt.MixtureBTL(), "ContextualBTL": rt.ContextualBTL(num_types=2)}
+_TYPE_MODELS = {
+    "MixtureBTL": rt.MixtureBTL(),
+    "ContextualBTL": rt.ContextualBTL(num_types=2),
+    "GuesserBTL": rt.GuesserBTL(),
+}
 
 
 @pytest.fixture(scope="module")

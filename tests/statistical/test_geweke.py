@@ -114,6 +114,7 @@ _TYPE_KERNELS = {
     ),
     "MixtureBTL, competence": rt.MixtureBTL(competence="unit"),
     "ContextualBTL": rt.ContextualBTL(num_types=2),
+    "GuesserBTL": rt.GuesserBTL(),
 }
 
 

@@ -48,6 +48,7 @@ _TYPE_CASES = {
     "MixtureBTL by Gibbs": (rt.MixtureBTL(), _FEW_GIBBS),
     "MixtureBTL with competence by Gibbs": (rt.MixtureBTL(competence="unit"), _FEW_GIBBS),
     "ContextualBTL by Gibbs": (rt.ContextualBTL(num_types=2), _FEW_GIBBS),
+    "GuesserBTL by Gibbs": (rt.GuesserBTL(), _FEW_GIBBS),
     "MixtureBTL by NUTS": (rt.MixtureBTL(), rt.NUTS(draws=200, warmup=200, chains=1)),
 }
 

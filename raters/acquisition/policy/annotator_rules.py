@@ -15,6 +15,7 @@ from raters.acquisition.scoring.criteria import competence_site
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import SettingError
 from raters.judgements.names import check_once, match_names, shorten
+from raters.models.comparisons._directions import directed, has_directions
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,12 @@ def by_annotator(
 
 def _competence(posterior: Posterior) -> Float[np.ndarray, "draw annotator"]:
     """Competence under each draw, shape (draw, annotator); of a confusion matrix its mean
-    diagonal."""
+    diagonal, and of guessers who are a type 0."""
+    if has_directions(posterior.program):
+        flat = {
+            name: value.reshape(-1, *value.shape[2:]) for name, value in posterior.draws.items()
+        }
+        return directed(posterior.model, posterior.data, flat)
     name = competence_site(posterior)
     value = np.asarray(posterior.site(name, "so nobody can be preferred"))
     value = value.reshape(-1, *value.shape[2:])

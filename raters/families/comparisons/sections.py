@@ -12,6 +12,7 @@ from raters import figures
 from raters.fitting.result import program_of
 from raters.judgements.display import isolated
 from raters.kinds import AuditContext, Column, Section, Table
+from raters.models.comparisons._directions import has_directions
 from raters.reporting import facts
 from raters.reporting.sentences import CLEAR, counted, joined, reason_of
 
@@ -28,7 +29,9 @@ COLUMNS = (
         "p_guessing",
         "P(guess)",
         "percent",
-        "P(guess) is the probability that the accuracy is within {margin} of one half.",
+        "P(guess) is the probability that the accuracy is within {margin} of one half; under a"
+        " model with guessers as a type, and by the crowd alone, the posterior probability of the"
+        " type.",
     ),
     Column(
         "p_careless",
@@ -48,9 +51,10 @@ COLUMNS = (
         "p_adversarial",
         "P(adversary)",
         "percent",
-        "P(adversary) is the probability that competence is below 0; of annotators with rewards of"
-        " their own, that these are consistent and correlate with the crowd's by less than minus"
-        " one half.",
+        "P(adversary) is the probability that competence is below 0, which is the posterior"
+        " probability of the type under a model that has it; of annotators with rewards of their"
+        " own, that these are consistent and correlate with the crowd's by less than minus one"
+        " half.",
     ),
     Column(
         "accuracy",
@@ -121,7 +125,7 @@ def ranking(context: AuditContext) -> Section | None:
         return None
     level = context.level
     reward, true = _rewards(context)
-    types = _types(context) if context.program.latent is not None else []
+    types = _types(context) if "type" in reward.dims else []
     rewards = [reward.sel(type=kind["type"], drop=True) for kind in types] or [reward]
     rankings = [facts.ranking(part, level).to_dict("records") for part in rewards]
     headings = [
@@ -134,6 +138,7 @@ def ranking(context: AuditContext) -> Section | None:
         for rows, heading in zip(rankings, headings or [""], strict=True)
     )
     sentence = _of_types(types, rankings) if types else _of_all(rankings[0], level, true)
+    sentence += _of_directions(context) if has_directions(context.program) else ""
     if context.audit is not None and "worlds" in context.audit.tables:
         sentence += " In the mirror image, which is possible too, the order is the other way round."
     if context.audit is not None and context.audit.decided:
@@ -188,6 +193,18 @@ def _of_types(types: Sequence[Mapping[str, Any]], rankings: Sequence[Any]) -> st
     return (
         f"Annotators are of {len(types)} types, and each is judged by the ranking of theirs."
         f" First is {joined(first)}."
+    )
+
+
+def _of_directions(context: AuditContext) -> str:
+    """Shares of guessers and adversaries, which are types of annotators."""
+    share = context.result["posterior"].dataset["type_weight"].mean(("chain", "draw"))
+    guessers, adversaries = (
+        facts.percent(float(share.sel(type=kind))) for kind in ("guesser", "adversary")
+    )
+    return (
+        f" Of annotators, {guessers} are guessers and {adversaries} adversaries, by this model and"
+        " on average; of each, the posterior probability of the type is given."
     )
 
 

@@ -67,11 +67,12 @@ def fixed_spread(model: WithCompetences) -> float | None:
     return spread
 
 
-def competence_spread_site(fixed: float | None) -> Any:
-    """Sample the spread of the competences from LogNormal(log ½, 1), unless it is fixed."""
+def competence_spread_site(fixed: float | None, median: float = 0.5, scale: float = 1.0) -> Any:
+    """Sample the spread of the competences, by default from LogNormal(log ½, 1), unless it is
+    fixed."""
     if fixed is not None:
         return fixed
-    return numpyro.sample("competence_spread", dist.LogNormal(jnp.log(0.5), 1.0))
+    return numpyro.sample("competence_spread", dist.LogNormal(jnp.log(median), scale))
 
 
 def competence_site(kind: str, spread: Any, num_annotators: int) -> Float[Array, " annotator"]:
@@ -122,6 +123,19 @@ def open_mirror(competence: np.ndarray, data: Comparisons) -> tuple[str, ...]:
             f" it is, with probability {less[place]:.2f}, the mirror image, in which adversaries"
             " are experts and experts adversaries; one annotator who is known to be good, or a few"
             " pairs whose order is known, would decide it"
+        ),
+    )
+
+
+def of_one_annotator(data: Comparisons) -> tuple[str, ...]:
+    """Warn of a single annotator, whose competence is confounded with the reward scale."""
+    if len(set(data.annotator.tolist())) > 1:
+        return ()
+    return (
+        (
+            "all votes are by one annotator, whose competence cannot be told from the scale of"
+            " the rewards; name the column that says who voted, or fit a model without"
+            " competences"
         ),
     )
 

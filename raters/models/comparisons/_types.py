@@ -65,9 +65,13 @@ def sample_weight(model: Any) -> Float[Array, " type"]:
 
 
 def observe(
-    weight: Float[Array, " type"], logits: Float[Array, "comparison type"], data: Comparisons
+    weight: Float[Array, " type"],
+    logits: Float[Array, "comparison type"],
+    data: Comparisons,
+    names: tuple[str, ...] = (),
 ) -> None:
-    """Sample the observed site: votes, with the type of each annotator summed out."""
+    """Sample the observed site: votes, with the type of each annotator summed out; types may have
+    names."""
     votes = (
         dist.Bernoulli(logits=logits) if data.count is None else Votes(logits, data.count[:, None])
     )
@@ -75,9 +79,8 @@ def observe(
         mixture = GroupedMixture(
             dist.Categorical(probs=weight), votes, data.annotator, data.num_annotators
         )
-        numpyro.sample(
-            "outcome", mixture, obs=data.wins, infer={"unit": "annotator", "latent_class": "type"}
-        )
+        facts = {"unit": "annotator", "latent_class": "type", "class_names": names}
+        numpyro.sample("outcome", mixture, obs=data.wins, infer=facts)
 
 
 # ---------------------------------------------------------------------- start

@@ -161,12 +161,4 @@ class ExtendedBTL(Model[Comparisons]):
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of a single annotator, whose competence is confounded with the reward scale."""
-        if len(set(data.annotator.tolist())) > 1:
-            return ()
-        return (
-            (
-                "all votes are by one annotator, whose competence cannot be told from the scale of"
-                " the rewards; name the column that says who voted, or fit a model without"
-                " competences"
-            ),
-        )
+        return _sites.of_one_annotator(data)

@@ -1,0 +1,50 @@
+"""Types of annotators by the direction of their votes: with the rewards, by chance, and against
+them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from raters.judgements.base import Judgements
+from raters.model import Model, Values
+from raters.program import Program
+from raters.program.densities import class_probs
+
+# Sign of the competence of each type.
+DIRECTIONS = {"competent": 1.0, "guesser": 0.0, "adversary": -1.0}
+
+
+def has_directions(program: Program[Any]) -> bool:
+    """Return whether the annotators are of these types."""
+    return program.latent is not None and program.latent.names == tuple(DIRECTIONS)
+
+
+def directed(
+    model: Model[Any], data: Judgements, draws: Values
+) -> Float[np.ndarray, "draw annotator"]:
+    """Draw the competence of each annotator with the sign of a type.
+
+    The type is drawn from its probabilities under the draw; the competence of a guesser is 0.
+
+    Parameters
+    ----------
+    model : Model
+        A model of annotators of these types.
+    data : Judgements
+    draws : dict of str to array, shape (draw, ...)
+
+    Returns
+    -------
+    array, shape (draw, annotator)
+    """
+    table = class_probs(model, jax.tree.map(jnp.asarray, data), draws)
+    below = np.asarray(table, np.float64).cumsum(-1)[..., :-1]
+    # The same numbers each time, so that an audit says the same.
+    uniform = np.random.default_rng(0).random((*below.shape[:2], 1))
+    signs: np.ndarray = np.array(list(DIRECTIONS.values()))[(below <= uniform).sum(-1)]
+    return np.asarray(signs * np.asarray(draws["competence"], np.float64))

@@ -1,0 +1,190 @@
+"""Extended-BTL with guessers and adversaries as types of annotators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from raters._validation import boolean, plain_positive
+from raters.judgements.comparisons import Comparisons
+from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
+from raters.models.comparisons import _sites, _types
+from raters.models.comparisons._directions import DIRECTIONS, directed
+from raters.models.comparisons._takeover import takeover
+
+_TYPES = tuple(DIRECTIONS)
+# Prior of the spread of the competences: median, and standard deviation of its logarithm. A spread
+# of 1 puts many competent annotators near 0, where the guessers are, and the types would not differ
+# in what they say of votes.
+_SPREAD, _SPREAD_SCALE = 0.3, 0.5
+
+
+@dataclass(frozen=True)
+class GuesserBTL(Model[Comparisons]):
+    r"""Extended-BTL with guessers and adversaries as types of annotators of their own.
+
+    .. math::
+
+        z_k \sim \mathrm{Categorical}(\eta), \qquad
+        P(i \succ j \mid k, z_k) = \sigma(d_{z_k} \beta_k (r_i - r_j) + \gamma_k), \qquad
+        d = (1, 0, -1), \\
+        \eta \sim \mathrm{Dirichlet}(c, 1, 1), \qquad
+        \beta_k \sim \mathrm{Normal}(1, \tau) \text{ on } [0, \infty), \quad
+        \tau \sim \mathrm{LogNormal}(\log 0.3, ½), \\
+        r_i \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1)
+
+    with the types competent, guesser and adversary, and position biases γ as in `ExtendedBTL`, only
+    with ``position_bias=True``: a guesser may favour a side.
+
+    In `ExtendedBTL` the competence of a guesser is a number near 0, below which it is as often as
+    above, and a few guessers and adversaries widen the spread by which all are shrunk. Here a
+    guesser has competence 0, an adversary the negative of a competence, and the share of each type
+    is learned. The posterior probability that an annotator is a guesser or an adversary is that of
+    the type, in ``result["types"]["responsibility"]``; no margin around 0 is involved. The type is
+    summed out, so the likelihood is a product over annotators, the unit that
+    `raters.log_likelihood` and ``arviz.loo`` leave out.
+
+    The prior of the spread τ keeps competent annotators away from 0: 95 % of it are between .11 and
+    .8. The price is that an annotator who knows little, with a competence near 0, is hardly in the
+    model. With few votes one looks like a guesser, and is called one.
+
+    Identification: the likelihood is invariant to
+
+    - a shift of the rewards: draws are centred, Σr = 0;
+    - the scale, (r, β) → (c·r, β/c): the prior, with competences about 1, determines it;
+    - the mirror, r → −r with competent annotators and adversaries exchanged in η: the prior's c > 1
+      encodes that more annotators are competent than adversarial. The odds of the mirror image are
+      :math:`(\eta_3 / \eta_1)^{c - 1}`. Before any votes, adversaries outnumber the competent with
+      probability :math:`2^{-c}`.
+
+    The site ``competence`` is β, without the sign. `raters.audit` gives d·β.
+
+    Parameters
+    ----------
+    concentration : float
+        Concentration c of competent annotators in the prior of the shares; those of guessers and of
+        adversaries are 1.
+    reward_scale : float, optional
+        Standard deviation s of the rewards, in logits; learned unless given.
+    competence_spread : float, optional
+        Standard deviation τ of the competences about 1, before truncation; learned unless given.
+    position_bias : bool
+        Learn by how many logits γ_k each annotator favours the item shown first. Needs an order of
+        presentation.
+
+    References
+    ----------
+    Raykar, V. C. and Yu, S. (2012). Eliminating spammers and ranking annotators for crowdsourced
+    labeling tasks. Journal of Machine Learning Research, 13, 491–518, for spammers as a component
+    of the prior. Shejole, K. and Kush. Learning human expertise in RLHF using Extended-BTL model.
+    IIT Bombay.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, truth = rt.datasets.crowd(8, 10, 1500, seed=0)
+    >>> result = rt.fit(rt.GuesserBTL(), votes, rt.PGEM(), seed=0, progress=False)
+    >>> guess = result["types"]["responsibility"].sel(type="guesser")
+    >>> [name for name in guess["annotator"].values.tolist() if guess.sel(annotator=name) > 0.5]
+    [9]
+    """
+
+    concentration: float = 6.0
+    reward_scale: float | None = None
+    competence_spread: float | None = None
+    position_bias: bool = False
+
+    reference: ClassVar[str] = r"""
+    @article{raykar2012eliminating,
+      author  = {Raykar, Vikas C. and Yu, Shipeng},
+      title   = {Eliminating Spammers and Ranking Annotators for Crowdsourced Labeling Tasks},
+      journal = {Journal of Machine Learning Research},
+      year    = {2012},
+      volume  = {13},
+      pages   = {491--518},
+    }
+    @unpublished{shejole_learning,
+      author = {Shejole, Kaustubh and {Kush}},
+      title  = {Learning Human Expertise in {RLHF} Using {Extended-BTL} Model},
+      note   = {Department of Computer Science, IIT Bombay, under the guidance of Arpit Agarwal},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        plain_positive(self, "concentration")
+        plain_positive(self, "reward_scale", "competence_spread", optional=True)
+        boolean("position_bias", self.position_bias)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Shares of the types, rewards, competences, and position biases where there are any."""
+        bias = (("position_bias",),) if self.position_bias else ()
+        return (("type_weight",), ("reward",), ("competence",), *bias)
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Shift of the rewards, their scale against the competences, and their sign, with which
+        competent annotators and adversaries change places."""
+        up = ("reward", "reward_scale") if self.reward_scale is None else ("reward",)
+        mirror = Sign(("reward",), exchanged=(("type_weight", (2, 1, 0)),))
+        return (Shift("reward"), Scale(up=up, down=("competence",)), mirror)
+
+    def generate(self, data: Comparisons) -> None:
+        """Define the NumPyro program."""
+        prior = dist.Dirichlet(jnp.array([self.concentration, 1.0, 1.0]))
+        weight = numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
+        reward_scale = _sites.reward_scale_site(self.reward_scale)
+        spread = _sites.competence_spread_site(self.competence_spread, _SPREAD, _SPREAD_SCALE)
+        with numpyro.plate("item", data.num_items):
+            reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
+        competence = _sites.competence_site("positive", spread, data.num_annotators)
+        # Each log-odds needs its own index, as the conjugate updates read it row by row.
+        first, second, annotator = (
+            jnp.broadcast_to(jnp.asarray(code)[:, None], (data.num_comparisons, len(_TYPES)))
+            for code in (data.first, data.second, data.annotator)
+        )
+        sign = jnp.array(list(DIRECTIONS.values()))
+        logits = sign * competence[annotator] * (reward[first] - reward[second])
+        if self.position_bias:
+            logits = logits + _sites.position_bias_site(data.num_annotators)[annotator]
+        _types.observe(weight, logits, data, _TYPES)
+
+    def start(self, data: Comparisons) -> Values:
+        """Start from the log-odds of the win rates and the prior's mean shares, with competences
+        near 1.
+
+        Most annotators are competent under it, which chooses the sign under which the crowd is
+        right.
+        """
+        shares = np.array([self.concentration, 1.0, 1.0])
+        start: Values = {"type_weight": jnp.asarray(shares / shares.sum())}
+        start |= _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
+        start |= _sites.competence_start(data, self.competence_spread)
+        if self.competence_spread is None:
+            start["competence_spread"] = jnp.asarray(_SPREAD)
+        return start | (_sites.position_bias_start(data) if self.position_bias else {})
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
+    ) -> tuple[str, ...]:
+        """Warn of votes that leave open whether the crowd or those who contradict it are right, and
+        of an annotator who has become the scale by which all others are measured."""
+        flat = {name: np.asarray(value) for name, value in draws.items()}
+        flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in flat.items()}
+        competence = directed(self, data, flat)[None]
+        # A mean over two mirrored worlds describes neither of them.
+        mirrored = _sites.open_mirror(competence, data)
+        return mirrored or takeover(draws | {"competence": competence}, data)
+
+    def why_not(self, data: Comparisons) -> str | None:
+        """Refuse a position bias for votes without an order of presentation."""
+        return _sites.why_not_ordered(data) if self.position_bias else None
+
+    def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
+        """Warn of a single annotator, whose competence is confounded with the reward scale."""
+        return _sites.of_one_annotator(data)

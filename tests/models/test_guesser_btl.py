@@ -1,0 +1,200 @@
+"""Guessers and adversaries as types: their probabilities against quadrature, and what an audit says
+of them."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy.special import expit, gammaln
+from scipy.stats import norm
+
+import raters as rt
+from raters.acquisition.policy.annotator_rules import BestMean
+from raters.acquisition.scoring.posterior import Posterior
+from raters.auditing.comparisons import competences
+from raters.errors import BackendError, ConvergenceWarning, SettingError
+from raters.fitting.result import draws_of
+from raters.model import Shift, Sign
+from raters.program import class_probs
+from raters.testing import check_model
+
+SPREAD, CONCENTRATION = 0.4, 3.0
+MODEL = rt.GuesserBTL(concentration=CONCENTRATION, reward_scale=1.5, competence_spread=SPREAD)
+TYPES = ("competent", "guesser", "adversary")
+
+
+def votes(*wins: int, of: int) -> rt.Comparisons:
+    """Two items, and how often each annotator takes the first."""
+    number = len(wins)
+    columns = (np.full(number, place, np.int32) for place in (0, 1))
+    count = np.full(number, float(of), np.float32)
+    who = np.arange(number, dtype=np.int32)
+    names = ("x", "y"), tuple(range(number))
+    return rt.Comparisons(*columns, who, np.array(wins, np.float32), count, *names)
+
+
+def exact(*wins: int, of: int) -> np.ndarray:
+    """P(type) of each annotator, by quadrature over the difference of the rewards and the
+    competences, and by enumeration of the types with their shares integrated out."""
+    gap, beta = np.linspace(-12, 12, 1201), np.linspace(0, 4, 401)
+    prior = norm.pdf(beta, 1.0, SPREAD)
+    chance = expit(gap[:, None] * beta)
+    parts = np.empty((len(wins), 3, len(gap)))
+    for place, number in enumerate(wins):
+        competent = (chance**number * (1 - chance) ** (of - number) * prior).sum(1) / prior.sum()
+        parts[place] = competent, np.full(len(gap), 0.5**of), competent[::-1]
+    found = np.zeros((len(wins), 3))
+    concentration = np.array([CONCENTRATION, 1.0, 1.0])
+    for types in product(range(3), repeat=len(wins)):
+        share = gammaln(concentration + np.bincount(types, minlength=3)).sum()
+        each = np.prod([parts[place, kind] for place, kind in enumerate(types)], axis=0)
+        weight = np.exp(share) * (each @ norm.pdf(gap, 0, 1.5 * np.sqrt(2)))
+        for place, kind in enumerate(types):
+            found[place, kind] += weight
+    return found / found.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("backend", "error"),
+    [
+        (rt.PGGibbs(draws=3000, warmup=300, chains=2), 0.03),
+        pytest.param(rt.NUTS(draws=3000, warmup=500, chains=2), 0.03, marks=pytest.mark.slow),
+        pytest.param(rt.PGEM(draws=4000), 0.15, marks=pytest.mark.slow),
+        pytest.param(rt.SVI(draws=4000, steps=4000), 0.15, marks=pytest.mark.slow),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("wins", [(13, 3, 8), (14, 2)])
+def test_probabilities_of_types_against_quadrature(backend, error, wins, fit_quietly) -> None:
+    """Exact back-ends within 5 standard errors of at least 1,000 effective draws, of probabilities
+    that are averaged: a false alarm in a thousand runs or fewer. In the second crowd each is the
+    other's mirror image, which without the step has no chance."""
+    result = fit_quietly(MODEL, votes(*wins, of=16), backend)
+    found = result["types"]["responsibility"].transpose("annotator", "type").values
+    np.testing.assert_allclose(found, exact(*wins, of=16), atol=error)
+
+
+@pytest.fixture(scope="module")
+def crowd() -> tuple[rt.Comparisons, dict[str, np.ndarray]]:
+    """Six competent annotators, a guesser and an adversary, with 60 votes each."""
+    return rt.datasets.crowd(8, 8, 480, seed=2, guessers=0.125, adversaries=0.125)
+
+
+@pytest.fixture(scope="module")
+def fitted(crowd):
+    """A fit of them by Gibbs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        backend = rt.PGGibbs(draws=400, warmup=150, chains=2)
+        return rt.fit(rt.GuesserBTL(), crowd.votes, backend, seed=0, progress=False)
+
+
+def test_types_have_names_along_the_axis(fitted) -> None:
+    for table in (fitted["types"]["responsibility"], fitted["posterior"]["type_weight"]):
+        assert table["type"].values.tolist() == list(TYPES)
+
+
+def test_types_are_found(crowd, fitted) -> None:
+    likeliest = fitted["types"]["responsibility"].argmax("type").values
+    assert [TYPES[kind] for kind in likeliest] == crowd.truth["kind"].tolist()
+
+
+def test_audit_by_hand(fitted) -> None:
+    """Probabilities of types are those of the result, and P(competence < τ) is their sum over what
+    is below τ, within 5 standard errors of drawn types: a false alarm in a million."""
+    model, threshold = rt.GuesserBTL(), 0.8
+    table = rt.audit(model, fitted, reference="crowd", threshold=threshold).table
+    probs = fitted["types"]["responsibility"].transpose("annotator", "type").values
+    np.testing.assert_allclose(table["p_guessing"], probs[:, 1])
+    np.testing.assert_allclose(table["p_adversarial"], probs[:, 2])
+    program = rt.Program(model, rt.judgements.Comparisons.from_result(fitted))
+    draws, _ = draws_of(program, fitted)
+    each = np.asarray(class_probs(model, program.data, draws), float)
+    below = each[..., 1:].sum(-1) + each[..., 0] * (draws["competence"] < threshold)
+    error = np.sqrt((below * (1 - below)).sum(0)) / len(below)
+    assert (np.abs(table["p_below"] - below.mean(0)) <= 5 * error + 1e-9).all()
+    mean = ((each[..., 0] - each[..., 2]) * draws["competence"]).mean(0)
+    np.testing.assert_allclose(table["competence"], mean, atol=0.1)
+
+
+def test_competences_have_the_sign_of_the_type(fitted) -> None:
+    program = rt.Program(rt.GuesserBTL(), rt.judgements.Comparisons.from_result(fitted))
+    draws, _ = draws_of(program, fitted)
+    signed = competences(program, draws)
+    guesser, adversary = (signed == 0).mean(0), (signed < 0).mean(0)
+    probs = fitted["types"]["responsibility"].transpose("annotator", "type").values
+    np.testing.assert_allclose(np.stack([guesser, adversary], 1), probs[:, 1:], atol=0.1)
+    same = np.where(signed == 0, 0.0, draws["competence"])
+    np.testing.assert_allclose(np.abs(signed), same, rtol=1e-6)
+
+
+def test_nobody_prefers_a_guesser(crowd, fitted) -> None:
+    """The competence of a guesser is that of the prior, about 1, without the type."""
+    preference = BestMean().preference(
+        Posterior.of(rt.GuesserBTL(), fitted), np.random.default_rng(0)
+    )
+    assert np.argmin(preference) == crowd.truth["kind"].tolist().index("guesser")
+
+
+@pytest.mark.slow
+def test_report_says_what_the_types_are(fitted) -> None:
+    model = rt.GuesserBTL()
+    page = rt.report(model, fitted, rt.audit(model, fitted, reference="crowd"))
+    assert "are guessers and" in page.html()
+    assert "the posterior probability of the type" in page.html()
+    assert "Annotators are of 3 types" not in page.html()
+
+
+@pytest.mark.slow
+def test_a_fit_says_that_the_order_is_open() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rt.fit(MODEL, votes(14, 2, of=16), rt.PGEM(draws=300), seed=0, progress=False)
+    assert any("which way round the order is" in str(one.message) for one in caught)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("concentration", 0.0),
+        ("concentration", "many"),
+        ("reward_scale", -1.0),
+        ("competence_spread", float("nan")),
+        ("position_bias", "yes"),
+    ],
+)
+def test_impossible_settings_are_refused(setting: str, value) -> None:
+    with pytest.raises(SettingError, match=setting):
+        rt.GuesserBTL(**{setting: value})
+
+
+def test_a_position_bias_needs_an_order() -> None:
+    with pytest.raises(BackendError, match="order of presentation"):
+        rt.fit(rt.GuesserBTL(position_bias=True), votes(5, 2, of=6), seed=0, progress=False)
+
+
+def test_one_annotator_is_warned_of() -> None:
+    assert "all votes are by one annotator" in MODEL.data_warnings(votes(5, of=6))[0]
+
+
+@pytest.mark.slow
+def test_a_wrong_exchange_is_refused(crowd) -> None:
+    class Wrong(rt.GuesserBTL):
+        symmetries: ClassVar = (
+            Shift("reward"),
+            Sign(("reward",), exchanged=(("type_weight", (1, 0, 2)),)),
+        )
+
+    with pytest.raises(AssertionError, match="does not hold"):
+        check_model(Wrong(), crowd.votes)
+
+
+def test_each_class_needs_a_name(crowd) -> None:
+    program = rt.Program(rt.GuesserBTL(), crowd.votes)
+    program.__dict__["_read"] = program._read._replace(class_names=("one", "other"))
+    with pytest.raises(SettingError, match="names 2 classes"):
+        _ = program.latent
