@@ -108,11 +108,19 @@ FILES = {
 
 def test_rows_that_quotation_marks_make_one_are_told(folder, capsys):
     Path("cups.csv").write_text(
-        'item,annotator,label\n"tea,ann,x\nmilk,bob,y\nbeer",carl,x\ntea,ann,y\n'
+        'item,annotator,label\n"tea,ann,x\nmilk,bob,y\nbeer",carl,x\nbeer,ann,y\nbeer,bob,x\n'
     )
     assert main(["agreement", "cups.csv", "--out", "a.csv"]) == 0
     line = capsys.readouterr().err.splitlines()[0]
     assert line.startswith("raters: warning: 'cups.csv': lines 2 to 4 are read as one row")
+
+
+@pytest.mark.parametrize(("flag", "name"), [("backend", "PGEM"), ("model", "Extended_BTL")])
+def test_names_as_in_python_are_choices(folder, capsys, flag, name):
+    refused(capsys, *FIT, f"--{flag}", name + "?")
+    line = refused(capsys, *FIT, f"--{flag}", name, "--cluster-scale", "1")
+    assert "--cluster-scale belongs to" in line or "No such option" in line
+    assert "is not one of" not in line
 
 
 @pytest.mark.parametrize(("name", "content"), FILES.items(), ids=FILES)
@@ -157,6 +165,10 @@ OPTIONS = [
     ((*FIT, "--model", "dawid-skene"), "--model"),
     ((*FIT, "--backend", "é" * 2000), "--backend"),
     ((*FIT, "--backend", "em", "--chains", "2"), "--chains belongs to"),
+    (
+        ("simulate", "--design", "label-crowd", "--classes", "100000", "--out", "s.csv"),
+        "--classes 100000 makes 200,000,000,000 values",
+    ),
     ((*FIT, "--count", "nope"), "--count nope names no column"),
     ((*FIT, "--feature", "f"), "--feature"),
     ((*FIT, "--feature", "f=winner,loser"), "must hold numbers"),
