@@ -330,6 +330,11 @@ def test_a_trusted_annotator_is_an_anchor(crowd, tmp_path, capsys):
         ("item,truth\n1,no\n", ("--trust-crowd",), "--trust-crowd takes the crowd to be right"),
         ("page,truth\n1,no\n", (), "--gold: the column item names no column"),
         ("item,label\n1,no\n", (), "--gold: the column truth names no column"),
+        (
+            "item,truth\n1,no\n1,yes\n",
+            (),
+            "--gold: the column must tell one class for each item: item 1 has two true classes",
+        ),
         ("item,truth\n9,no\n", (), "--gold: the column item holds 1 name(s)"),
         ("item,truth\n1,maybe\n", (), "none of the classes 'no', 'yes', e.g. 'maybe'"),
         ("item,truth\n1,no\n1,yes\n", (), "item '1' has two true classes"),

@@ -271,8 +271,9 @@ def truth_by_item(
             parameter="truth",
             problem=(
                 f"must tell one class for each item: item {items[item[row]]!r} has two true"
-                f" classes, {classes[truth[before]]!r} in row {before} and {classes[truth[row]]!r} in row"
-                f" {row} (counted from 0; {len(np.unique(item[wrong]))} such item(s))"
+                f" classes, {classes[truth[before]]!r} in row {before} and"
+                f" {classes[truth[row]]!r} in row {row} (counted from"
+                f" 0; {len(np.unique(item[wrong]))} such item(s))"
             ),
             expected="keep one for each item, or leave it empty where it is in doubt",
         )
