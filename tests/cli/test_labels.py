@@ -333,11 +333,10 @@ def test_a_trusted_annotator_is_an_anchor(crowd, tmp_path, capsys):
         (
             "item,truth\n1,no\n1,yes\n",
             (),
-            "--gold: the column must tell one class for each item: item 1 has two true classes",
+            "--gold: the column must tell one class for each item: item '1' has two true classes",
         ),
         ("item,truth\n9,no\n", (), "--gold: the column item holds 1 name(s)"),
         ("item,truth\n1,maybe\n", (), "none of the classes 'no', 'yes', e.g. 'maybe'"),
-        ("item,truth\n1,no\n1,yes\n", (), "item '1' has two true classes"),
         ("item,truth\n1,\n2,\n", (), "--gold holds no truth"),
         ("item,truth\n1,no\n", ("--reference", "eve"), "--reference eve is not among"),
     ],
