@@ -156,12 +156,13 @@ def public_name(thing: Any) -> str:
 
 
 def typed(value: Any) -> str:
-    """A value as it would be typed: nothing for none and for a flag, names by commas."""
+    """A value as it would be typed: nothing for none and for a flag, names by commas, quotation
+    marks for no text."""
     if value is None or isinstance(value, bool):
         return ""
     if isinstance(value, (list, tuple)):
-        return _shortened(",".join(map(str, value)), value)
-    return _written(value) if isinstance(value, type) else _shortened(str(value), value)
+        return _shortened(",".join(str(one) or "''" for one in value), value)
+    return _written(value) if isinstance(value, type) else _shortened(str(value) or "''", value)
 
 
 def _shortened(text: str, value: Any) -> str:

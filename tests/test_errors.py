@@ -113,6 +113,8 @@ def test_a_front_end_has_its_own_names_and_no_lines_of_python():
         (None, "None", ""),
         (True, "True", ""),
         (["a", "b"], "['a', 'b']", "a,b"),
+        ("", "''", "''"),
+        (["", "b"], "['', 'b']", "'',b"),
         (0.5, "0.5", "0.5"),
         (rt.BTL, "BTL", "BTL"),
         ("x" * 500, "str(...)", "str(...)"),

@@ -64,8 +64,8 @@ def agreement(file: Path, columns: ColumnOptions, options: AgreementOptions) -> 
     if options.out is not None:
         tables.table_format(options.out)
         outputs.check_writable(options.out, folder=False, force=options.force, inputs=[file])
-    source = source_of(file, columns)
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings():
+        source = source_of(file, columns)
         data, notes = read(source)
         note(*notes, quiet=options.quiet)
         table = rt.agreement(

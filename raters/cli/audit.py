@@ -118,14 +118,15 @@ class Findings:
 def audit(request: AuditCommand) -> None:
     """Fit, judge, suggest; write everything, then print it."""
     check_reports(request.output, request.file)
-    source = source_of(request.file, request.columns)
-    model = model_of(request.model, source.kind, source.described)
-    backend = backend_of(request.fit, model)
-    limits, anchor = limits_of(request.audit, source.kind), anchor_of(request.audit, source.kind)
-    check_needs(model, source.kind, source.options)
     output = request.output
-    outputs.check_writable(output.out, folder=True, force=output.force, names=_SURE)
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as caught:
+        source = source_of(request.file, request.columns)
+        model = model_of(request.model, source.kind, source.described)
+        backend = backend_of(request.fit, model)
+        limits = limits_of(request.audit, source.kind)
+        anchor = anchor_of(request.audit, source.kind)
+        check_needs(model, source.kind, source.options)
+        outputs.check_writable(output.out, folder=True, force=output.force, names=_SURE)
         table = read(source)
         program = Program(model, table.data)
         check_features(program, source.options)
@@ -344,12 +345,12 @@ def fit(
     force: bool,
 ) -> None:
     """Fit and save."""
-    source = source_of(file, columns)
-    fitted = model_of(model, source.kind, source.described)
-    backend = backend_of(fitting, fitted)
-    check_needs(fitted, source.kind, columns)
-    outputs.check_writable(out, folder=False, force=force, inputs=[file])
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings():
+        source = source_of(file, columns)
+        fitted = model_of(model, source.kind, source.described)
+        backend = backend_of(fitting, fitted)
+        check_needs(fitted, source.kind, columns)
+        outputs.check_writable(out, folder=False, force=force, inputs=[file])
         table = read(source)
         check_features(Program(fitted, table.data), columns)
         fitting.note(*table.notes)

@@ -73,7 +73,8 @@ def _on_journal(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(options: JournalOptions, *arguments: Any) -> None:
-        with outputs.if_interrupted(f"{options.command('status')} says what was written"):
+        where = f"{options.command('status')} says what was written"
+        with outputs.if_interrupted(where), collected_warnings():
             command(options, *arguments)
 
     return run
@@ -339,8 +340,7 @@ def import_(
         for user, name in pairs(people, "people", "USER=NAME")
     }
     read = formats.from_label_studio if source == "label-studio" else formats.from_argilla
-    with collected_warnings():
-        content = read(files.read_json(file), users or None)
+    content = read(files.read_json(file), users or None)
     _report(options, campaign.tell(content.answers, correct=correct))
     if content.open:
         options.note(f"{len(content.open)} question(s) have no answer yet")

@@ -76,9 +76,9 @@ def check(request: CheckCommand) -> None:
     options = request.check
     _validation.share("level", options.level)
     sure = ("result.nc", "summary.json", "checks.csv", "checks.png", *_SHARED)
-    read_gold = [tables.read_table(path) for path in options.gold or ()]
-    gold = pd.concat(read_gold, ignore_index=True) if read_gold else None
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as cautions:
+        read_gold = [tables.read_table(path) for path in options.gold or ()]
+        gold = pd.concat(read_gold, ignore_index=True) if read_gold else None
         model, result = _result(request, sure, gold)
         found = rt.check(
             model, result, replicates=options.replicates, seed=request.fit.seed, level=options.level

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -269,15 +271,32 @@ class GeneratedOptions:
 def _choice(
     name: str, choices: tuple[str, ...], default: str | None, panel: str, text: str
 ) -> inspect.Parameter:
-    wanted: Any = Literal[choices]
+    wanted: Any = str
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
         default=default,
         annotation=Annotated[
-            wanted | None if default is None else wanted, option(panel, f"--{name}", help=text)
+            wanted | None if default is None else wanted,
+            option(
+                panel,
+                f"--{name}",
+                help=text,
+                parser=partial(_chosen, choices=choices),
+                metavar=f"[{'|'.join(choices)}]",
+            ),
         ],
     )
+
+
+def _chosen(text: str, choices: tuple[str, ...]) -> str:
+    """A name among some, also as that of a class in Python: PGEM and DawidSkene."""
+    named = {name.replace("-", ""): name for name in choices}
+    loose = re.sub("[-_ ]", "", text).lower()
+    for spelling in (loose, loose.removeprefix("pg")):
+        if spelling in named:
+            return named[spelling]
+    raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, choices))}.")
 
 
 # ---------------------------------------------------------------- commands

@@ -10,9 +10,9 @@ import json
 import os
 import re
 import shlex
+import warnings
 import zlib
-from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, cast
 import pandas as pd
 from pyarrow import parquet
 
-from raters.errors import DataError
+from raters.errors import DataError, DataWarning
 from raters.reporting.cells import for_people, quoting_of
 from raters.reporting.facts import plain
 
@@ -123,6 +123,18 @@ def _encoding(path: Path) -> str:
     return "utf-8-sig"
 
 
+def _lines(path: Path, newline: str) -> Iterator[str]:
+    """The lines of a text, each with its end; `ValueError` at the character NUL."""
+    with io.TextIOWrapper(_opened(path), _encoding(path), newline=newline) as file:
+        for number, line in enumerate(file, 1):
+            if "\0" in line:
+                raise ValueError(
+                    f"line {number} holds the character NUL, so it is binary or damaged, not"
+                    " UTF-8 text"
+                )
+            yield line
+
+
 def _undecoded(path: Path, error: UnicodeDecodeError) -> str:
     """Describe bytes that are no text, with a line that mends the file."""
     packed = path.suffix.lower() == ".gz"
@@ -148,11 +160,6 @@ def _unseparated(text: str) -> str:
             " separator, remove lines above the header, or name the separator in a first line such"
             " as sep=;"
         )
-    if quoted := re.search(r"EOF inside string starting at row (\d+)", text):
-        return (
-            f"a quotation mark in line {int(quoted[1]) + 1} has no other at its end; close it, or"
-            ' quote the cell and double the mark, such as "5"" disk"'
-        )
     return text
 
 
@@ -168,15 +175,18 @@ def _separated(path: Path, usual: str) -> pd.DataFrame:
         # Excel writes the mark into a line before the header.
         told = re.fullmatch(r'"?sep=(.)"?', first.rstrip("\r\n"))
         header = line() if told else first
+    mark = told[1] if told else _mark(header, usual)
+    skipped += int(told is not None)
+    _check_quotes(path, mark, skipped)
     # With the header among the rows, a row that is longer is an error. Blank lines are left out
     # here: pandas would also lose the space that a row begins with, where it reads in parts.
     table: pd.DataFrame = pd.read_csv(
         path,
-        sep=told[1] if told else _mark(header, usual),
+        sep=mark,
         header=None,
         dtype=str,
         na_filter=False,
-        skiprows=skipped + int(told is not None),
+        skiprows=skipped,
         skip_blank_lines=False,
         encoding=encoding,
     )
@@ -187,6 +197,101 @@ def _separated(path: Path, usual: str) -> pd.DataFrame:
     names = [name or f"column {place}" for place, name in enumerate(table.iloc[0], 1)]
     check_distinct(names)
     return table.iloc[1:].set_axis(names, axis=1).reset_index(drop=True)
+
+
+class _Quotes:
+    """The quotation marks of a table of text, line by line.
+
+    pandas takes text behind a closing mark as a part of the cell, so that a mark that lacks its
+    other would make one cell of all lines up to the next mark.
+    """
+
+    def __init__(self, mark: str) -> None:
+        sign = re.escape(mark)
+        quoted, bare = r'"[^"]*(?:""[^"]*)*"', rf'(?!")[^{sign}]*'
+        self._whole = re.compile(rf"(?:{quoted}|{bare})(?:{sign}(?:{quoted}|{bare}))*")
+        self._closing = re.compile(r'[^"]*(?:""[^"]*)*"(?!")')
+        self._mark = mark
+        self._opened = 0
+        self._lines: list[int] = []
+        self._marks: int | None = None
+        self.alone: list[tuple[int, int]] = []
+
+    def read(self, number: int, line: str) -> None:
+        """Read one line; `ValueError` at text behind a closing mark."""
+        text = line.rstrip("\r\n")
+        if self._opened or ('"' in text and not self._whole.fullmatch(text)):
+            self._read_cells(number, text)
+        self._lines.append(text.count(self._mark))
+        if self._opened:
+            return
+        if self._marks is None:
+            self._marks = sum(self._lines)
+        elif len(self._lines) > 1 and self._marks and set(self._lines) == {self._marks}:
+            self.alone.append((number - len(self._lines) + 1, number))
+        self._lines = []
+
+    def end(self) -> None:
+        """`ValueError` where the last mark is without its other."""
+        if self._opened:
+            raise ValueError(
+                f"a quotation mark in line {self._opened} has no other at its end; close it, or"
+                ' quote the cell and double the mark, such as "5"" disk"'
+            )
+
+    def _read_cells(self, number: int, text: str) -> None:
+        """Cells from the beginning of a line, up to one that goes on in the next."""
+        place = 0
+        while place <= len(text):
+            if not self._opened:
+                if not text.startswith('"', place):
+                    place = text.find(self._mark, place) + 1 or len(text) + 1
+                    continue
+                self._opened, place = number, place + 1
+            closing = self._closing.match(text, place)
+            if closing is None:
+                return
+            self._check_behind(number, text, closing.end())
+            self._opened, place = 0, closing.end() + 1
+
+    def _check_behind(self, number: int, text: str, place: int) -> None:
+        """`ValueError` unless the cell ends with its closing mark."""
+        behind = text[place:]
+        if not behind or behind.startswith(self._mark):
+            return
+        where = "" if self._opened == number else f", closed in line {number}"
+        remedy = (
+            "a mark inside of a cell is doubled, not written with \\"
+            if text[:place].endswith('\\"')
+            else "close the cell where it ends, and double a mark inside of it"
+        )
+        raise ValueError(
+            f"the quoted cell that begins in line {self._opened}{where} has text behind its closing"
+            f' quotation mark, {behind[:20]!r}; {remedy}, such as "5"" disk"'
+        )
+
+
+def _check_quotes(path: Path, mark: str, skipped: int) -> None:
+    """Raise `ValueError` where quotation marks are not in pairs; warn where rows may be one cell.
+
+    A row of several lines, each of which would be a row by its number of marks, is what a lost
+    quotation mark leaves; a text of several lines rarely has that number in each of them.
+    """
+    quotes = _Quotes(mark)
+    for number, line in enumerate(_lines(path, ""), 1):
+        if number > skipped:
+            quotes.read(number, line)
+    quotes.end()
+    if quotes.alone:
+        listed = ", ".join(f"{first} to {last}" for first, last in quotes.alone[:5])
+        more = f" ({len(quotes.alone)} such places)" if len(quotes.alone) > 5 else ""
+        warnings.warn(
+            f"{str(path)!r}: lines {listed}{more} are read as one row, because a quoted cell goes"
+            " over their ends, and each of them alone would be a row, too; if they are rows, a"
+            " quotation mark is missing or too many there",
+            DataWarning,
+            stacklevel=2,
+        )
 
 
 def _mark(header: str, usual: str) -> str:
@@ -204,30 +309,29 @@ def check_distinct(names: Sequence[str]) -> None:
 def _json_lines(path: Path) -> pd.DataFrame:
     """One flat object a line. Read here, because pandas turns columns into dates by their names."""
     rows = []
-    with io.TextIOWrapper(_opened(path), _encoding(path), newline="\n") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line, object_pairs_hook=_object, parse_float=_as_written)
-                if "\\u" in line:  # Half of a pair of surrogates is no character.
-                    json.dumps(row, ensure_ascii=False).encode()
-            except UnicodeEncodeError as error:
-                raise ValueError(
-                    f"line {number} holds half of a surrogate pair (such as \\ud800), which is no"
-                    " character"
-                ) from error
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise ValueError(f"line {number} is not JSON ({error})") from error
-            except ValueError as error:
-                raise ValueError(f"line {number}: {error}") from error
-            if not isinstance(row, dict) or any(
-                isinstance(value, (list, dict)) for value in row.values()
-            ):
-                raise ValueError(
-                    f'line {number} is not one flat object such as {{"winner": "a", "loser": "b"}}'
-                )
-            rows.append(row)
+    for number, line in enumerate(_lines(path, "\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line, object_pairs_hook=_object, parse_float=str, parse_int=_whole)
+            if "\\u" in line:  # Half of a pair of surrogates is no character.
+                json.dumps(row, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"line {number} holds half of a surrogate pair (such as \\ud800), which is no"
+                " character"
+            ) from error
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(f"line {number} is not JSON ({error})") from error
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+        if not isinstance(row, dict) or any(
+            isinstance(value, (list, dict)) for value in row.values()
+        ):
+            raise ValueError(
+                f'line {number} is not one flat object such as {{"winner": "a", "loser": "b"}}'
+            )
+        rows.append(row)
     return pd.DataFrame(rows, dtype=object)
 
 
@@ -236,13 +340,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _as_written(text: str) -> float | str:
-    """A number with a point or an exponent; its text where a float would lose digits."""
-    number = float(text)
-    try:
-        return number if Decimal(repr(number)) == Decimal(text) else text
-    except InvalidOperation:  # an exponent of twenty digits
-        return text
+def _whole(text: str) -> int | str:
+    """A whole number, or its text where a number has another, such as -0."""
+    number = int(text)
+    return number if str(number) == text else text
 
 
 def names_in(text: str) -> list[str]:
@@ -264,8 +365,7 @@ def names_in(text: str) -> list[str]:
             f" {companion(path, '.txt').name!r}, and give that"
         )
     try:
-        with io.TextIOWrapper(_opened(path), _encoding(path), newline="\n") as file:
-            lines = [line.removesuffix("\n").removesuffix("\r") for line in file]
+        lines = [line.removesuffix("\n").removesuffix("\r") for line in _lines(path, "\n")]
     except (ValueError, EOFError, OSError, zlib.error) as error:
         raise DataError(f"{text!r} is not UTF-8 text; give a file with one name a line") from error
     return [line for line in lines if line.strip()]

@@ -63,10 +63,10 @@ def types(request: TypesCommand) -> None:
     _validation.share("level", options.level)
     model: rt.MixtureBTL = built(rt.MixtureBTL, MODEL, request.model, "--model mixture-btl")
     backend, numbers = backend_of(request.fit, model), compared(options.compare, model.num_types)
-    source = _source(request)
     sure = ("result.nc", "summary.json")
-    outputs.check_writable(options.out, folder=True, force=options.force, names=sure)
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as cautions:
+        source = _source(request)
+        outputs.check_writable(options.out, folder=True, force=options.force, names=sure)
         votes = _read(request, source)
         result = rt.fit(model, votes, backend, seed=request.fit.seed, progress=request.fit.bars)
         comparison = _compare(request.fit, votes, backend, model, numbers, result)

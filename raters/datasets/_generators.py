@@ -221,15 +221,16 @@ def position_biased(
     )
 
 
-def check_amount(**factors: int) -> None:
-    """Check that as many values as the product of some numbers fit into memory."""
-    amount = math.prod(factors.values())
+def check_amount(square: str = "", **factors: int) -> None:
+    """Check that as many values as the product of some numbers fit into memory; one of them may
+    count twice."""
+    amount = math.prod(factors.values()) * factors.get(square, 1)
     if amount > _MOST:
         name = max(factors, key=lambda one: factors[one])
         raise SettingError(
             parameter=name,
             value=factors[name],
-            problem=f"makes {amount:,} values" if len(factors) > 1 else "is too large",
+            problem="is too large" if amount == factors[name] else f"makes {amount:,} values",
             expected=f"there may be {_MOST:,} at most",
         )
 

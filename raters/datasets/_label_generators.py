@@ -90,7 +90,7 @@ def label_crowd(
     at_most("labels_per_item", labels_per_item, num_annotators, "annotators")
     check_amount(num_items=num_items, labels_per_item=labels_per_item)
     check_amount(num_items=num_items, num_features=num_features)
-    check_amount(num_annotators=num_annotators, num_classes=num_classes * num_classes)
+    check_amount("num_classes", num_annotators=num_annotators, num_classes=num_classes)
     check_shares(spammers=spammers, adversaries=adversaries)
     rng = np.random.default_rng(seed)
     prevalence = rng.dirichlet(np.full(num_classes, 5.0))

@@ -82,7 +82,8 @@ def display_name(name: Any, most: int = SHORT) -> str:
             return "".join(letters)
     room = 2 * (most - 1) // 3
     head = _fitting(_letters(text[:most], right=False), room)
-    tail = _fitting(_letters(text[-most:], left=False)[::-1], most - 1 - len("".join(head)))[::-1]
+    ending = _letters(text[-most - 1 :], left=False)[1:]
+    tail = _fitting(ending[::-1], most - 1 - len("".join(head)))[::-1]
     while tail and unicodedata.combining(tail[0][0]):  # has lost its letter
         tail = tail[1:]
     return f"{''.join(head)}…{''.join(tail)}"
@@ -144,11 +145,14 @@ def _seen(text: str) -> list[str]:
     """Each character, or its code point where it cannot be seen; line feed and return are one."""
     letters: list[str] = _LETTERS.findall(text)
     around = ["", *letters, ""]
-    seen, marks = [], 0
+    seen, marks, based = [], 0, False
     for place, letter in enumerate(letters):
         marks = marks + 1 if unicodedata.combining(letter[0]) else 0
+        mark = unicodedata.category(letter[0]).startswith("M")
         clear = marks <= _MARKS and _can_be_seen(*around[place : place + 3])
+        clear = clear and (based or not mark)  # Without a letter it would be drawn on another text.
         seen.append(letter if clear else _code_point(letter))
+        based = (clear and letter not in _SIGNS) or (based and mark)
     return seen
 
 

@@ -55,6 +55,7 @@ def encode_names(
         When `known` is no list of names, has a name twice, or lacks one of the columns'.
     """
     many = plural(role)
+    check_ordered(known, many)
     given = None if known is None else name_list(known, many)
     lists = alike([column.values for column in columns] + ([] if given is None else [given]))
     names = in_order(lists) if given is None else tuple(lists.pop())
@@ -116,6 +117,31 @@ def name_list(names: Iterable[Any], parameter: str, such: str | None = None) -> 
             expected="leave out what has no name",
         )
     return listed
+
+
+def check_ordered(names: Any, parameter: str) -> None:
+    """Raise when names whose order counts are given as a set.
+
+    Parameters
+    ----------
+    names : object
+    parameter : str
+        Parameter that they are given for, for errors.
+
+    Raises
+    ------
+    DataError
+        When they are: codes would be another at each run, since text is hashed with a random key.
+    """
+    if isinstance(names, (set, frozenset)):
+        written = f"[{', '.join(sorted(map(repr, names)))}]"
+        raise DataError(
+            parameter=parameter,
+            value=names,
+            problem="is a set, which has no order of its own",
+            expected="give the names as a list, in the order wanted",
+            instead=f"{parameter}={written if len(written) <= 60 else 'sorted(...)'}",
+        )
 
 
 def check_once(names: Iterable[Any], parameter: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -87,10 +88,11 @@ def test_numbers_keep_their_digits(ending, tmp_path):
 def test_numbers_of_json_lines_are_names_with_all_their_digits(tmp_path):
     names = ["1.00000000000000000001", "1.00000000000000000002", "1e400", "1e500", "-1e400"]
     names += ["1e99999999999999999999", "1e-99999999999999999999"]
-    lines = [f'{{"winner": {name}, "loser": {one}}}' for name in names for one in ("1.0", "1.50")]
+    others = ("1", "1.0", "1.50", "0", "-0")
+    lines = [f'{{"winner": {name}, "loser": {one}}}' for name in names for one in others]
     (tmp_path / "votes.jsonl").write_text("\n".join(lines))
     votes, _ = read(source_of(tmp_path / "votes.jsonl", columns(winner="winner", loser="loser")))
-    assert set(votes.items) == {*names, "1", "1.5"}
+    assert set(votes.items) == {*names, *others}
 
 
 def test_numbers_of_json_lines_with_more_digits_than_floats_are_numbers(tmp_path):
@@ -167,12 +169,49 @@ def test_spreadsheets_are_read(name, content, columns, rows, tmp_path):
         ("a.jsonl", b'{"a": {"b": 1}}', "is not one flat object"),
         ("a.csv", b'a,b\n"1,2\n', "a quotation mark in line 2 has no other"),
         ("a.csv", b"a\0b\n", "it is binary"),
+        (
+            "a.csv",
+            b'a,b,c\n"tea,ann,x\nmilk,bob,y\n"beer,carl,x\n',
+            "the quoted cell that begins in line 2, closed in line 4 has text behind its closing"
+            " quotation mark, 'beer,carl,x'",
+        ),
+        ("a.tsv", b'a\tb\n"5" disk"\t1\n', "begins in line 2 has text behind its closing"),
+        ("a.csv", b'sep=;\na;b\n"1" ;2\n', "begins in line 3 has text behind its closing"),
+        ("a.csv", b'a,b\n1,"x\n2,"y\n3,"z"\n', "begins in line 2, closed in line 3 has text"),
+        ("a.csv", b'a,b\n"a\\"b",1\n', "a mark inside of a cell is doubled, not written with"),
+        ("a.csv", b"a,b\n" + b"1,2\n" * 20_000 + b"1,2\0\n", "line 20002 holds the character NUL"),
     ],
 )
 def test_what_is_no_table_is_refused(name, content, words, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(rt.errors.DataError, match=re.escape(words)):
         tables.read_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (['"tea,ann,x', "milk,bob,y", 'beer",carl,x', "a,b,c"], "lines 2 to 4 are read as one row"),
+        (['milk,bob,"y', 'beer,carl,x"'], "lines 2 to 3 are read as one row"),
+        (['"tea, hot', 'and, with, milk",ann,x'], None),
+        (['"tea', "", '""milk"", cold",ann,x', '"a","b","c"'], None),
+    ],
+)
+def test_rows_that_quotation_marks_make_one_are_told(lines, said, end, tmp_path):
+    """Where each line would be a row; other texts of several lines are cells as they are."""
+    file = tmp_path / "a.csv"
+    file.write_bytes(end.join(["item,annotator,label", *lines, ""]).encode())
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        table = tables.read_table(file)
+    assert [said in str(one.message) for one in found] == ([] if said is None else [True])
+    assert end in "".join(table.iloc[0])
+
+
+def test_lines_of_one_column_are_text(tmp_path):
+    (tmp_path / "a.csv").write_text('item\n"tea\nmilk"\n')
+    assert tables.read_table(tmp_path / "a.csv")["item"].tolist() == ["tea\nmilk"]
 
 
 def test_rows_that_hold_no_vote_are_left_out_on_request(tmp_path):

@@ -67,6 +67,9 @@ FILES = {
     "mark.csv": (b"\xef\xbb\xbf", "readable"),
     "ragged.csv": (HEAD + "a,b,x\na,b\na,b,c,d,e\n", "line 4 has 5 cells, and the header 3; quote"),
     "quote.csv": (HEAD + '"a,b,x\nb,c,y\n', "quot|readable|missing|row"),
+    "swallowed.csv": (HEAD + '"a,b,x\nb,c,y\n"c,a,x\n', "line 2, closed in line 4 has text behind"),
+    "escaped.csv": (HEAD + '"a\\"b",c,x\n', "a mark inside of a cell is doubled"),
+    "late-nul.csv": (HEAD + "a,b,x\n" * 20_000 + "a\0,b,x\n", "line 20002 holds the character NUL"),
     "joined.csv": (
         VOTES + VOTES,
         r"--winner winner holds its own name in row 3 \(counted from 0\)",
@@ -101,6 +104,23 @@ FILES = {
     "latin.csv": ((HEAD + "é,b,x\n").encode("latin-1"), "UTF-8"),
     "utf-32.csv": ((HEAD + "a,,x\n").encode("utf-32"), "--drop-bad-rows"),
 }
+
+
+def test_rows_that_quotation_marks_make_one_are_told(folder, capsys):
+    Path("cups.csv").write_text(
+        'item,annotator,label\n"tea,ann,x\nmilk,bob,y\nbeer",carl,x\nbeer,ann,y\nbeer,bob,x\n'
+    )
+    assert main(["agreement", "cups.csv", "--out", "a.csv"]) == 0
+    line = capsys.readouterr().err.splitlines()[0]
+    assert line.startswith("raters: warning: 'cups.csv': lines 2 to 4 are read as one row")
+
+
+@pytest.mark.parametrize(("flag", "name"), [("backend", "PGEM"), ("model", "Extended_BTL")])
+def test_names_as_in_python_are_choices(folder, capsys, flag, name):
+    refused(capsys, *FIT, f"--{flag}", name + "?")
+    line = refused(capsys, *FIT, f"--{flag}", name, "--cluster-scale", "1")
+    assert "--cluster-scale belongs to" in line or "No such option" in line
+    assert "is not one of" not in line
 
 
 @pytest.mark.parametrize(("name", "content"), FILES.items(), ids=FILES)
@@ -145,6 +165,10 @@ OPTIONS = [
     ((*FIT, "--model", "dawid-skene"), "--model"),
     ((*FIT, "--backend", "é" * 2000), "--backend"),
     ((*FIT, "--backend", "em", "--chains", "2"), "--chains belongs to"),
+    (
+        ("simulate", "--design", "label-crowd", "--classes", "100000", "--out", "s.csv"),
+        "--classes 100000 makes 200,000,000,000 values",
+    ),
     ((*FIT, "--count", "nope"), "--count nope names no column"),
     ((*FIT, "--feature", "f"), "--feature"),
     ((*FIT, "--feature", "f=winner,loser"), "must hold numbers"),

@@ -190,6 +190,23 @@ LABEL_READERS = [
         classes=(*NAMES, ["p"], []),
     ),
     *rows(
+        rt.Labels.from_frame,
+        LABELLED,
+        DataError,
+        r"write \w+=\['\w', ",
+        classes=({"p", "q"}, frozenset("pq")),
+        items=({"a", "b"},),
+        annotators=({"x", "y"},),
+    ),
+    *rows(
+        rt.Candidates.pairs,
+        {"items": ["a", "b"], "annotators": ["x"]},
+        DataError,
+        r"write \w+=\['\w', ",
+        items=({"a", "b"},),
+        annotators=({"x", "y"},),
+    ),
+    *rows(
         rt.Labels.from_frame, LABELLED, DataError, "repeats='keep'", repeats=(None, "all", [], 3)
     ),
     *rows(rt.Labels.from_frame, LABELLED, SettingError, "aggregate=True", aggregate=NO_FLAG),

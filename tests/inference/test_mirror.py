@@ -536,6 +536,18 @@ def test_words_of_a_world(shares, sentence):
     assert _names.open_names(dict.fromkeys(shares, 0.01), data) == ()
 
 
+@pytest.mark.parametrize("number", [2, 3])
+def test_worlds_that_alternate_are_counted_in_all_draws(number):
+    """Also where every second draw, of more than a thousand, lies in one world."""
+    rng = np.random.default_rng(0)
+    data = rt.datasets.label_crowd(50, 4, 3, number, seed=0).labels
+    rows = [rng.dirichlet(1 + 30 * row, (2, 600, 4)) for row in np.eye(number)]
+    confusion = np.stack(rows, axis=-2)
+    order = [1, 0, *range(2, number)]
+    confusion[:, ::2] = confusion[:, ::2][..., order, :]
+    assert _names.shares_of_names(confusion, None, data) == {tuple(order): 0.5}
+
+
 def test_worlds_are_shares_of_draws():
     """Also where one chain alone has another one; two classes without an item have any names."""
     rng = np.random.default_rng(0)

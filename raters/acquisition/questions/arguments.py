@@ -11,7 +11,14 @@ from jaxtyping import Bool, Int, Shaped
 from raters._validation import is_list
 from raters.acquisition.questions.numbered import Abilities
 from raters.errors import DataError
-from raters.judgements.names import check_once, encode_names, match_names, name_list, plural
+from raters.judgements.names import (
+    check_once,
+    check_ordered,
+    encode_names,
+    match_names,
+    name_list,
+    plural,
+)
 
 Mask = (
     Shaped[np.ndarray, "item item"]
@@ -42,6 +49,7 @@ def names_given(names: Iterable[Any] | None, role: str, verb: str) -> tuple[Any,
 
 def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
     """Return a list of names, at least one."""
+    check_ordered(names, plural(role))
     names = tuple(name_list(names, plural(role)))
     if not names:
         raise DataError(

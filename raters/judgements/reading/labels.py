@@ -17,6 +17,7 @@ from raters.judgements.names import (
     Names,
     alike,
     ascii_shown,
+    check_ordered,
     encode_names,
     in_order,
     meaning,
@@ -151,6 +152,7 @@ def _class_names(label: Column, truth: Column | None, known: Iterable[Any] | Non
                 expected="give a column of classes, or name all classes",
             )
     else:
+        check_ordered(known, "classes")
         listed = name_list(known, "classes", "classes=['no', 'yes']")
         names = tuple(alike([*groups, listed])[-1])
     if len(names) < 2:
@@ -268,9 +270,10 @@ def truth_by_item(
             " empty where it is in doubt",
             parameter="truth",
             problem=(
-                f"is not one for each item: item {items[item[row]]!r} has two true classes,"
-                f" {classes[truth[before]]!r} in row {before} and {classes[truth[row]]!r} in row"
-                f" {row} (counted from 0; {len(np.unique(item[wrong]))} such item(s))"
+                f"must tell one class for each item: item {items[item[row]]!r} has two true"
+                f" classes, {classes[truth[before]]!r} in row {before} and"
+                f" {classes[truth[row]]!r} in row {row} (counted from"
+                f" 0; {len(np.unique(item[wrong]))} such item(s))"
             ),
             expected="keep one for each item, or leave it empty where it is in doubt",
         )

@@ -16,9 +16,9 @@ from raters.model import OPEN_MIRROR
 # Class k of a world is class order[k] of the most probable one.
 Order = tuple[int, ...]
 
-# Draws that are looked at; gain of log-likelihood for each class from which another name counts,
-# since those of classes with hardly an item may be any; least probability of a world that is
-# counted.
+# Draws that are looked at together; gain of log-likelihood for each class from which another name
+# counts, since those of classes with hardly an item may be any; least probability of a world that
+# is counted.
 _MOST_DRAWS, _LEAST_GAIN, _LEAST_SHARE = 1000, 1.5, 0.01
 # Classes that a sentence names.
 _MOST_NAMES = 6
@@ -49,27 +49,53 @@ def shares_of_names(
     """
     number = confusion.shape[-1]
     draws = confusion.reshape(-1, *confusion.shape[2:])
-    step = max(1, -(-len(draws) // _MOST_DRAWS))
-    draws = draws[::step]
     if not len(draws) or not np.isfinite(draws).all():
         return {}
     shares = (
         np.full((len(draws), number), 1 / number)
         if prevalence is None
-        else np.reshape(prevalence, (-1, number))[::step]
+        else np.reshape(prevalence, (-1, number))
     )
-    expected = draws * np.reshape(labels, (-1, 1, 1)) * shares[:, None, :, None]
-    reference = draws[0]
+    weight = np.reshape(labels, (-1, 1, 1)) * shares[:, None, :, None]
+    reference = _mean_of_one_world(draws, weight)
+    usual = _worlds(draws, weight, reference).most_common(1)[0][0]
+    found = _worlds(draws, weight, reference[:, usual])
+    del found[tuple(range(number))]
+    return {order: count / len(draws) for order, count in found.most_common()}
+
+
+def _mean_of_one_world(
+    draws: Float[np.ndarray, "draw annotator true_class label"],
+    weight: Float[np.ndarray, "draw annotator true_class 1"],
+) -> Float[np.ndarray, "annotator true_class label"]:
+    """Return the mean of the draws, each with its own names.
+
+    Of many draws, some at random: those at equal distances can lie in one world all, since a
+    sampler that changes worlds at each sweep alternates between them.
+    """
+    number = min(len(draws), _MOST_DRAWS)
+    some = np.sort(np.random.default_rng(0).choice(len(draws), number, replace=False))
+    draws, expected = draws[some], draws[some] * weight[some]
+    reference: Float[np.ndarray, "annotator true_class label"] = draws[0]
     for _ in range(2):
         orders = _orders(expected, reference)
         reference = np.mean(
             [draw[:, np.argsort(order)] for draw, order in zip(draws, orders, strict=True)], axis=0
         )
-    usual = Counter(map(tuple, _orders(expected, reference).tolist())).most_common(1)[0][0]
-    orders = _orders(expected, reference[:, usual])
-    found = Counter(map(tuple, orders.tolist()))
-    del found[tuple(range(number))]
-    return {order: count / len(draws) for order, count in found.most_common()}
+    return reference
+
+
+def _worlds(
+    draws: Float[np.ndarray, "draw annotator true_class label"],
+    weight: Float[np.ndarray, "draw annotator true_class 1"],
+    reference: Float[np.ndarray, "annotator true_class label"],
+) -> Counter[Order]:
+    """Count the draws of each world, a part of the draws at a time."""
+    found: Counter[Order] = Counter()
+    for first in range(0, len(draws), _MOST_DRAWS):
+        part = slice(first, first + _MOST_DRAWS)
+        found.update(map(tuple, _orders(draws[part] * weight[part], reference).tolist()))
+    return found
 
 
 def _orders(
