@@ -3,6 +3,8 @@
 from raters.models.comparisons import BTL, ContextualBTL, ExtendedBTL, HierarchicalBTL, MixtureBTL
 from raters.models.labels import (
     DawidSkene,
+    GuesserDawidSkene,
+    GuesserOneCoin,
     HierarchicalDawidSkene,
     ItemDifficulty,
     MajorityVote,
@@ -17,6 +19,8 @@ __all__ = [
     "ContextualBTL",
     "DawidSkene",
     "ExtendedBTL",
+    "GuesserDawidSkene",
+    "GuesserOneCoin",
     "HierarchicalBTL",
     "HierarchicalDawidSkene",
     "ItemDifficulty",
