@@ -129,42 +129,43 @@ SOURCES: dict[str, tuple[Callable[[int], Table], tuple[str, ...]]] = {
 }
 
 
-def audit_all(draw: Callable[[int], Table], model: Any, seeds: range, backend: Any) -> Audited:
-    """Draw labels, fit and audit once for each seed."""
+def audit_one(draw: Callable[[int], Table], model: Any, seed: int, backend: Any) -> Audited:
+    """Draw labels, fit and audit."""
+    given = draw(seed)
+    with warnings.catch_warnings():
+        # Short chains, and crowds that leave classes open: calibration shows what they cost.
+        for kind in (ConvergenceWarning, DataWarning):
+            warnings.simplefilter("ignore", kind)
+        result = rt.fit(
+            model, given.labels, backend, seed=seed, progress=False, log_likelihood=False
+        )
+        judged = rt.audit(
+            model, result, reference="crowd", threshold=THRESHOLD, min_judgements=0
+        ).table
+    return Audited(
+        *(judged[name].values for name in ("p_spammer", "p_adversarial", "p_below")),
+        dropped=judged["verdict"].values == "drop",
+        competence=given.competence,
+        kind=np.full(ANNOTATORS, -1) if given.kind is None else given.kind,
+    )
+
+
+def audit_all(
+    draw: Callable[[int], Table], model: Any, seeds: range, backend: Any, folder: Path | None
+) -> Audited:
+    """Draw labels, fit and audit once for each seed; what is in the folder is not done again."""
     parts = []
     for seed in seeds:
-        given = draw(seed)
-        with warnings.catch_warnings():
-            # Short chains, and crowds that leave classes open: calibration shows what they cost.
-            for kind in (ConvergenceWarning, DataWarning):
-                warnings.simplefilter("ignore", kind)
-            result = rt.fit(
-                model, given.labels, backend, seed=seed, progress=False, log_likelihood=False
-            )
-            judged = rt.audit(
-                model, result, reference="crowd", threshold=THRESHOLD, min_judgements=0
-            ).table
-        none = np.full(ANNOTATORS, -1)
-        parts.append(
-            (
-                *(judged[name].values for name in ("p_spammer", "p_adversarial", "p_below")),
-                judged["verdict"].values == "drop",
-                given.competence,
-                none if given.kind is None else given.kind,
-            )
-        )
+        path = None if folder is None else folder / f"{seed}.npz"
+        if path is not None and path.exists():
+            with np.load(path) as stored:
+                parts.append(Audited(*(stored[name] for name in Audited._fields)))
+            continue
+        parts.append(audit_one(draw, model, seed, backend))
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.savez(path, **parts[-1]._asdict())
     return Audited(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def cached(path: Path | None, make: Callable[[], Audited]) -> Audited:
-    """What is stored at this path, or made and stored there."""
-    if path is None:
-        return make()
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(path, **make()._asdict())
-    with np.load(path) as stored:
-        return Audited(*(stored[name] for name in Audited._fields))
 
 
 def log_loss(stated: np.ndarray, true: np.ndarray) -> float:
@@ -240,9 +241,8 @@ def main() -> None:
             key = f"{name} by {type(model).__name__}"
             if arguments.only and arguments.only not in key:
                 continue
-            file = f"{key.replace(' ', '_')}-{number}.npz"
-            path = Path(arguments.cache, file) if arguments.cache else None
-            audited = cached(path, lambda: audit_all(draw, model, seeds, backend))  # noqa: B023
+            folder = Path(arguments.cache, key.replace(" ", "_")) if arguments.cache else None
+            audited = audit_all(draw, model, seeds, backend, folder)
             found.append((name, model, audited))
             print(f"  {key}: done", flush=True)
     if arguments.only:
@@ -260,15 +260,16 @@ def main() -> None:
                 f"## P({what}) by {type(model).__name__}, labels from {name}",
                 table(header, calibration(stated, true)),
             ]
+    edges = ", ".join(f"{edge:g}" for edge in EDGES)
     note = f"""\
-{number} tables of {ITEMS * EACH} labels by {ANNOTATORS} annotators of {ITEMS} items from each source; {backend!r}.
-*z*: share true less mean stated, in standard errors that the stated probabilities imply, in bins
-with the edges {", ".join(f"{edge:g}" for edge in EDGES)}; within ±3 where the probabilities are right. *Log-loss*: of the
-statement, for all annotators. In models without types P(guesser) is P(information < .05 bits), and
-P(adversary) P(competence < 0 and no guesser). *Coins*: one accuracy for each annotator, as the
-one-coin models say. In *label_crowd*, guessers prefer some classes at random and adversaries
-give one wrong label of each class, neither of which a one-coin model can say. *Bad found*: share of
-those below {THRESHOLD} that were dropped."""
+{number} tables of {ITEMS * EACH} labels by {ANNOTATORS} annotators of {ITEMS} items from each
+source; {backend!r}. *z*: share true less mean stated, in standard errors that the stated
+probabilities imply, in bins with the edges {edges}; within ±3 where the probabilities are right.
+*Log-loss*: of the statement, for all annotators. In models without types P(guesser) is
+P(information < .05 bits), and P(adversary) P(competence < 0 and no guesser). *Coins*: one accuracy
+for each annotator, as the one-coin models say. In *label_crowd*, guessers prefer some classes at
+random and adversaries give one wrong label of each class, neither of which a one-coin model can
+say. *Bad found*: share of those below {THRESHOLD} that were dropped."""
     title = "Guessers and adversaries among labels: do the probabilities come true?"
     report("label_adversaries", title, [*parts, note], arguments.quick)
 
