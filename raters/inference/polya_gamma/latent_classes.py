@@ -336,7 +336,7 @@ class Mixed(Counts):
         size = (len(count), log_weight.shape[-1], logs.shape[-1])
         flat = np.broadcast_to(concentration.reshape(*concentration.shape[:-ndim], -1), size)
         density = np.einsum("je,jce->jc", logs, flat - 1)
-        log_probs = log_weight + density - np.asarray(log_beta(concentration, ndim))
+        log_probs = log_weight + density - np.asarray(log_beta(jnp.asarray(concentration), ndim))
         mean = np.einsum("jc,jce->je", softmax(log_probs, axis=-1), flat)
         total = mean.reshape(count.shape) + count
         return Counts((total,) if ndim > 1 else (total[..., 0], total[..., 1]), self.less == 0.0)

@@ -209,7 +209,7 @@ def exchanged(
             for each in (conditional, change.before[site], change.after[site])
         ]
         if len(conditional) == latent_classes.OF_MIXTURE:
-            found[site], more = _mixed(symmetry, site, *parts, order)
+            found[site], more = _mixed(symmetry, site, parts[0], parts[1], parts[2], order)
             log_odds -= more
             continue
         for name, axis in symmetry.sites:
