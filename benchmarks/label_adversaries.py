@@ -229,23 +229,24 @@ def main() -> None:
         __doc__ or "",
         tables=(30, "tables of labels from each source"),
         cache=(None, "folder for what was computed"),
-        only=("", "sources and models whose names hold this, computed into the cache"),
+        sources=("", "sources of labels whose names hold this; several parts are separated by ;"),
+        fill=(0, "1 to compute into the cache without a report"),
     )
     number = 3 if arguments.quick else arguments.tables
     draws = (100, 50) if arguments.quick else (250, 100)
     backend = rt.PGGibbs(draws=draws[0], warmup=draws[1], chains=2)
     seeds = range(1000 * arguments.seed, 1000 * arguments.seed + number)
     found: list[tuple[str, Any, Audited]] = []
-    for name, (draw, forms) in SOURCES.items():
+    parts = arguments.sources.split(";")
+    chosen = {name: source for name, source in SOURCES.items() if any(p in name for p in parts)}
+    for name, (draw, forms) in chosen.items():
         for model in [models[form] for form in forms for models in (PLAIN, TYPED)]:
             key = f"{name} by {type(model).__name__}"
-            if arguments.only and arguments.only not in key:
-                continue
             folder = Path(arguments.cache, key.replace(" ", "_")) if arguments.cache else None
             audited = audit_all(draw, model, seeds, backend, folder)
             found.append((name, model, audited))
             print(f"  {key}: done", flush=True)
-    if arguments.only:
+    if arguments.fill:
         return
     header = ["labels from", "model", "statement", "log-loss", "worst bin", "its z", "beyond ±3"]
     rows = [row for each in found for row in summary_rows(*each)]

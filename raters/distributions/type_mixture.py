@@ -9,6 +9,8 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 
+from raters._validation import checked
+
 
 class TypeMixture(dist.MixtureSameFamily):
     r"""Probabilities of a judge, drawn from one of several components, each of a type of judge.
@@ -51,6 +53,7 @@ class TypeMixture(dist.MixtureSameFamily):
     pytree_data_fields = ("_mixing_distribution", "_component_distribution", "log_normaliser")
     pytree_aux_fields = ("_mixture_size", "names", "type_of")
 
+    @checked
     def __init__(
         self,
         type_weight: Float[Array, " type"],
@@ -58,7 +61,7 @@ class TypeMixture(dist.MixtureSameFamily):
         names: tuple[str, ...],
         type_of: tuple[int, ...] | None = None,
         log_share: Float[Array, "*judge component"] | None = None,
-        log_normaliser: Float[Array, "*judge component"] | None = None,
+        log_normaliser: Float[Array, "*own component"] | None = None,
         *,
         validate_args: bool | None = None,
     ) -> None:

@@ -176,6 +176,7 @@ def test_an_earlier_record_counts_as_labels_of_known_items(model, polarised) -> 
     np.testing.assert_allclose(list(parts.values()), list(whole.values()), rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", _MODELS, ids=("coin", "matrix"))
 def test_em_never_goes_down(model) -> None:
     """The density after each sweep, beyond rounding."""
@@ -188,6 +189,7 @@ def test_em_never_goes_down(model) -> None:
     assert trace[-1] > trace[0] + 0.1
 
 
+@pytest.mark.slow
 def test_guessers_are_told_from_the_careless(fit_quietly) -> None:
     """A guesser who prefers one class, one who is often wrong, and adversaries, by their labels of
     items that many others label well."""

@@ -38,6 +38,7 @@ _EXHAUSTIVE = {
     "ContextualBTL",
     "OneCoin",
     "HierarchicalDawidSkene",
+    "GuesserDawidSkene",
     "ItemDifficulty",
     "MajorityVote",
     "Pooled",
