@@ -125,7 +125,7 @@ SOURCES: dict[str, tuple[Callable[[int], Table], tuple[str, ...]]] = {
     "coins, 2 classes": (lambda seed: from_coins(2, seed), ("one coin",)),
     "coins, 4 classes": (lambda seed: from_coins(4, seed), ("one coin",)),
     "label_crowd, 2 classes": (lambda seed: from_crowd(2, seed), ("confusion", "one coin")),
-    "label_crowd, 4 classes": (lambda seed: from_crowd(4, seed), ("confusion", "one coin")),
+    "label_crowd, 4 classes": (lambda seed: from_crowd(4, seed), ("confusion",)),
 }
 
 
@@ -229,7 +229,7 @@ def main() -> None:
         __doc__ or "",
         tables=(30, "tables of labels from each source"),
         cache=(None, "folder for what was computed"),
-        sources=("", "sources of labels whose names hold this; several parts are separated by ;"),
+        sources=("", "sources of labels, by how their names begin, separated by ;"),
         fill=(0, "1 to compute into the cache without a report"),
     )
     number = 3 if arguments.quick else arguments.tables
@@ -238,7 +238,7 @@ def main() -> None:
     seeds = range(1000 * arguments.seed, 1000 * arguments.seed + number)
     found: list[tuple[str, Any, Audited]] = []
     parts = arguments.sources.split(";")
-    chosen = {name: source for name, source in SOURCES.items() if any(p in name for p in parts)}
+    chosen = {name: SOURCES[name] for name in SOURCES if name.startswith(tuple(parts))}
     for name, (draw, forms) in chosen.items():
         for model in [models[form] for form in forms for models in (PLAIN, TYPED)]:
             key = f"{name} by {type(model).__name__}"
