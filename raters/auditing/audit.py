@@ -299,7 +299,8 @@ def audit(
 
         and
 
-        - ``p_spammer``: P(information < `margin`);
+        - ``p_spammer``: P(information < `margin`), or of a model with types of annotators, such as
+          `GuesserDawidSkene`, P(guesser), as then ``p_adversarial`` is P(adversary);
         - ``bias_class``, ``bias``: the class whose label the annotator gives most in excess of its
           frequency, and that excess.
 
@@ -364,6 +365,11 @@ def audit(
     up to 400 draws. From n labels, the uncertainty of the draws alone looks like about
     :math:`(K - 1)^2 / (2 n \ln 2)` bits, so with few labels ``p_spammer`` is low for spammers too;
     competence has no such bias.
+
+    **Labels, by a model with types of annotators.** ``p_spammer`` and ``p_adversarial`` are
+    posterior probabilities of a type. Where the crowd is taken to be right they are those of the
+    model; otherwise those under the calibrated true classes, with the annotator's probabilities
+    integrated out and the shares of the types those of the model.
 
     **Other kinds.** The table has the quantities of the kind, each with ``_low`` and ``_high``, and
     its further columns; the quantity in `Audit.judged` is compared with `threshold`.

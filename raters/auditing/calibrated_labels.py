@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -19,6 +19,7 @@ from scipy.stats import chi2_contingency, mannwhitneyu
 
 from raters.auditing import labels as label_audit
 from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
+from raters.auditing.annotator_types import type_columns, type_probs_given
 from raters.auditing.calibration import (
     PACKAGE,
     Anchor,
@@ -67,11 +68,15 @@ class LabelCalibration(Calibration):
     labels : Labels
         Those that were fitted, with all known classes.
     accuracies : Accuracies
+    types : dict of str to array, shape (annotator,)
+        Probability of each type of each annotator, under the calibrated classes; empty for models
+        without types.
     """
 
     class_probability: xr.DataArray
     labels: Labels
     accuracies: Accuracies
+    types: dict[str, Float[np.ndarray, " annotator"]] = field(default_factory=dict)
 
     @property
     def expected_wrong(self) -> float:
@@ -116,7 +121,8 @@ class LabelCalibration(Calibration):
         own = self.accuracies.own[: len(next(iter(made.values.values())))]
         tables = dict(made.tables) | {"items": self.items}
         values = dict(made.values) | {"accuracy": own}
-        return dataclasses.replace(made, values=values, tables=tables)
+        columns = dict(made.columns) | type_columns(self.types)
+        return dataclasses.replace(made, values=values, columns=columns, tables=tables)
 
     def _prevalence(self) -> Float[np.ndarray, "draw true_class"]:
         """Frequency of each class among the items, under each draw."""
@@ -308,7 +314,19 @@ def calibrate_labels(
         level=level,
         labels=dataclasses.replace(labels, truth=truth if len(known) else None),
         accuracies=accuracies,
+        types=_types(program, result, labels, drawn),
     )
+
+
+def _types(
+    program: Program[Any], result: xr.DataTree, labels: Labels, drawn: Int[np.ndarray, "draw item"]
+) -> dict[str, Float[np.ndarray, " annotator"]]:
+    """Probability of each type of each annotator, under drawn true classes."""
+    values, _ = draws_of(program, result, _AUDIT_DRAWS)
+    number = min(len(drawn), len(next(iter(values.values()))))
+    values = {name: value[:number] for name, value in values.items()}
+    classes = drawn[:number, np.asarray(labels.unit_code)]
+    return type_probs_given(dataclasses.replace(program, data=labels), values, classes)
 
 
 def class_probs_by_draw(

@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Bool, Float, Int
 
+from raters.auditing.annotator_types import type_columns, type_probs
 from raters.auditing.verdicts import gives_one_answer
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
@@ -64,7 +65,8 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     parts = confusion_draws(program.model, labels, draws, responsibility)
     found = quantities_of(labels, parts, prevalence, most_probable(responsibility), limits)
     tables = dict(found.tables) | {"items": item_labels(result, labels)}
-    return dataclasses.replace(found, tables=tables)
+    columns = dict(found.columns) | type_columns(type_probs(program, draws))
+    return dataclasses.replace(found, columns=columns, tables=tables)
 
 
 def _check_limits(limits: AuditLimits, num_classes: int) -> None:

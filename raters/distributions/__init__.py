@@ -4,6 +4,7 @@ from raters.distributions.labels import ConfusedLabel, RightOrWrongLabel
 from raters.distributions.mixture import GroupedMixture
 from raters.distributions.repeated import Repeated
 from raters.distributions.stick_breaking import StickBreaking
+from raters.distributions.type_mixture import TypeMixture
 from raters.distributions.votes import Votes
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "Repeated",
     "RightOrWrongLabel",
     "StickBreaking",
+    "TypeMixture",
     "Votes",
 ]

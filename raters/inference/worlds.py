@@ -16,7 +16,7 @@ from raters.inference import importance, mirror
 from raters.inference.base import Draws
 from raters.inference.mirror import Images, Within
 from raters.inference.polya_gamma import renamed
-from raters.inference.polya_gamma.latent_classes import Counts
+from raters.inference.polya_gamma.latent_classes import conditional
 from raters.model import Exchange, Model, Values
 from raters.program import Program
 from raters.program.densities import log_joint, log_prior
@@ -219,8 +219,11 @@ class _Renamed:
             draws, counted = self._counted(places[begin : begin + _PIECE])
             image = mirror.mirrored(self.symmetry, draws, order)
             for site, parameters in self._exchanged(draws, counted, order)[0].items():
-                drawn = Counts(parameters).draw(self.rng, image[site])
-                image[site] = drawn.reshape(image[site].shape)
+                drawn = [
+                    conditional(own).draw(self.rng, point.ravel())
+                    for own, point in zip(zip(*parameters, strict=True), image[site], strict=True)
+                ]
+                image[site] = np.reshape(drawn, image[site].shape)
             parts.append(image)
         return {
             name: np.concatenate([part[name] for part in parts])[: len(places)]

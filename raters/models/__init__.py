@@ -10,6 +10,8 @@ from raters.models.comparisons import (
 )
 from raters.models.labels import (
     DawidSkene,
+    GuesserDawidSkene,
+    GuesserOneCoin,
     HierarchicalDawidSkene,
     ItemDifficulty,
     MajorityVote,
@@ -26,6 +28,8 @@ __all__ = [
     "DawidSkene",
     "ExtendedBTL",
     "GuesserBTL",
+    "GuesserDawidSkene",
+    "GuesserOneCoin",
     "HierarchicalBTL",
     "HierarchicalDawidSkene",
     "ItemDifficulty",

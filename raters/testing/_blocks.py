@@ -84,6 +84,8 @@ def _check_slope(
 
     given = sweep.block_conditional(plan, data, values, block, weights, classes, draws=False)
     current, expected = block.current(values), block.current(slope)
+    if isinstance(given, latent_classes.Mixed):
+        given = given.averaged(current)
     if isinstance(given, latent_classes.Counts):
         slopes, expected = _slopes_in_logs(given, current, expected)
     else:

@@ -38,6 +38,8 @@ LABEL_MODELS = (
     rt.OneCoin(),
     rt.DawidSkene(),
     rt.HierarchicalDawidSkene(),
+    rt.GuesserOneCoin(),
+    rt.GuesserDawidSkene(),
     rt.ItemDifficulty(),
     rt.Raykar(),
     rt.Yan(),

@@ -280,7 +280,15 @@ def test_orders_of_classes():
 
 @pytest.mark.parametrize(
     "model",
-    [rt.OneCoin(), rt.ItemDifficulty(), rt.DawidSkene(), rt.HierarchicalDawidSkene(), rt.Pooled()],
+    [
+        rt.OneCoin(),
+        rt.ItemDifficulty(),
+        rt.DawidSkene(),
+        rt.HierarchicalDawidSkene(),
+        rt.GuesserOneCoin(),
+        rt.GuesserDawidSkene(),
+        rt.Pooled(),
+    ],
     ids=lambda model: type(model).__name__,
 )
 def test_images_leave_the_likelihood_of_two_classes(model):

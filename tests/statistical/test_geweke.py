@@ -38,6 +38,7 @@ _EXHAUSTIVE = {
     "ContextualBTL",
     "OneCoin",
     "HierarchicalDawidSkene",
+    "GuesserDawidSkene",
     "ItemDifficulty",
     "SharedMistakes",
     "MajorityVote",
@@ -140,6 +141,8 @@ _LABEL_KERNELS = {
     "OneCoin": rt.OneCoin(),
     "DawidSkene": rt.DawidSkene(diagonal=2.0, off_diagonal=1.0),
     "HierarchicalDawidSkene": rt.HierarchicalDawidSkene(),
+    "GuesserOneCoin": rt.GuesserOneCoin(),
+    "GuesserDawidSkene": rt.GuesserDawidSkene(),
     "ItemDifficulty": rt.ItemDifficulty(),
     "Raykar": rt.Raykar(diagonal=2.0, off_diagonal=1.0),
     "Yan": rt.Yan(),
@@ -185,6 +188,14 @@ _LABEL_ERRORS = {
     "classes expected, not drawn": (
         "OneCoin",
         (latent_classes, "drawn", lambda *given: latent_classes.expected(*given[:3])[0]),
+    ),
+    "components without the labels": (
+        "GuesserOneCoin",
+        (
+            latent_classes,
+            "_component_log_probs",
+            lambda given: np.broadcast_to(given[0], (len(given[2]), given[0].shape[-1])),
+        ),
     ),
     "ω three times too large": (
         "Raykar",

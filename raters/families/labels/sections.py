@@ -45,13 +45,14 @@ COLUMNS = (
         "P(spam)",
         "percent",
         "P(spam) is the probability that a label carries less than {margin} bits about the true"
-        " class.",
+        " class, or, of a model with types of annotators, that the annotator guesses.",
     ),
     Column(
         "p_adversarial",
         "P(adversary)",
         "percent",
-        "An adversary gives labels that are wrong so reliably that they carry information.",
+        "An adversary gives labels that are wrong so reliably that they carry information; of a"
+        " model with types of annotators, it is one of these.",
     ),
     Column("accuracy", "accuracy", "percent", "Accuracy is the probability that a label is right."),
     Column(

@@ -16,14 +16,18 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
+from scipy.special import softmax
 
-from raters.distributions import StickBreaking
+from raters.distributions import StickBreaking, TypeMixture
+from raters.distributions.type_mixture import log_beta
 from raters.model import Model, Values
 from raters.program import trace
 
 LogLikelihood = Callable[[Array], Array]
-# Of a Dirichlet its concentration, of a Beta or of breaks of a stick both concentrations.
+# Of a Dirichlet its concentration, of a Beta or of breaks of a stick both concentrations; of a
+# mixture over types the log-weight and the concentrations of each component, and the counts.
 Parameters = tuple[Any, ...]
+OF_MIXTURE = 3
 # Smallest probability of a mode, so that its logarithm is finite.
 LEAST = 1e-12
 
@@ -68,7 +72,7 @@ def conjugate(fn: dist.Distribution, log_likelihood: LogLikelihood, at: float) -
     differentiated at a point that depends on `at`, from 0 to 1.
     """
     raise NotImplementedError(
-        f"its prior {type(fn).__name__} is neither Dirichlet, StickBreaking nor Beta"
+        f"its prior {type(fn).__name__} is neither Dirichlet, StickBreaking, Beta nor TypeMixture"
     )
 
 
@@ -77,7 +81,7 @@ def _counts(fn: dist.Distribution, log_likelihood: LogLikelihood, at: float) -> 
     # They are the same at every point; logarithms are finite in the middle of the simplex.
     size = fn.event_shape[-1]
     tilt = 1 + at * jnp.arange(size) / size
-    point = jnp.broadcast_to(tilt / tilt.sum(), (*fn.batch_shape, size))
+    point = jnp.broadcast_to(tilt / tilt.sum(), fn.shape())
     counts: Array = point * jax.grad(log_likelihood)(point)
     return counts
 
@@ -94,8 +98,11 @@ def _(fn: StickBreaking, log_likelihood: LogLikelihood, at: float) -> Parameters
     return fn.concentration1 + count[:-1], fn.concentration0 + after
 
 
-@conjugate.register
-def _(fn: dist.Beta, log_likelihood: LogLikelihood, at: float) -> Parameters:
+def _right_and_wrong(
+    fn: dist.Distribution, log_likelihood: LogLikelihood, at: float
+) -> tuple[Array, Array]:
+    """Return the expected numbers of right and wrong answers of a site of accuracies."""
+
     # With a right and b wrong the derivative along the logit is a − (a + b)p: two points give both.
     def slope(p: float) -> Any:
         # Not weakly typed, so that float32 counts do not reduce the precision.
@@ -105,7 +112,45 @@ def _(fn: dist.Beta, log_likelihood: LogLikelihood, at: float) -> Parameters:
     low, high = (1 - at / 2) / 3, (2 + at / 2) / 3
     total = (slope(low) - slope(high)) / (high - low)
     right = slope(low) + total * low
-    return fn.concentration1 + right, fn.concentration0 + total - right
+    return right, total - right
+
+
+@conjugate.register
+def _(fn: dist.Beta, log_likelihood: LogLikelihood, at: float) -> Parameters:
+    right, wrong = _right_and_wrong(fn, log_likelihood, at)
+    return fn.concentration1 + right, fn.concentration0 + wrong
+
+
+@conjugate.register
+def _(fn: TypeMixture, log_likelihood: LogLikelihood, at: float) -> Parameters:
+    count = (
+        _counts(fn, log_likelihood, at)
+        if fn.event_shape
+        else jnp.stack(_right_and_wrong(fn, log_likelihood, at), -1)
+    )
+    return fn.log_weight, fn.concentration, count
+
+
+def component_log_probs(parameters: Parameters) -> Float[Array, "judge component"]:
+    r"""Return the log-probability of each component of a mixture together with the counts.
+
+    The probabilities are integrated out, row by row:
+
+    .. math:: \log w_c + \sum_k \log \frac{B(\alpha_{ck} + n_k)}{B(\alpha_{ck})}
+    """
+    log_weight, concentration, count = parameters
+    ndim = count.ndim - 1
+    gain = log_beta(concentration + count[:, None], ndim) - log_beta(concentration, ndim)
+    probs: Array = log_weight + gain
+    return probs
+
+
+def _given(parameters: Parameters, component: Any) -> Any:
+    """Return the concentrations, given the counts, of one component for each judge."""
+    _, concentration, count = parameters
+    shared = concentration.ndim == count.ndim
+    which = component if shared else (np.arange(len(component)), component)
+    return concentration[which] + count
 
 
 def _prior(model: Model[Any], data: Any, values: Values, site: str) -> dist.Distribution:
@@ -127,10 +172,11 @@ def _prior(model: Model[Any], data: Any, values: Values, site: str) -> dist.Dist
 
 
 def is_counted(model: Model[Any], data: Any, values: Values, site: str) -> bool:
-    """Return whether a site's prior is Dirichlet, stick-breaking or Beta."""
+    """Return whether a site's prior is Dirichlet, stick-breaking, Beta or a mixture of these over
+    types."""
     return isinstance(
         _prior(model, data.take(slice(0, 1)), values, site),
-        (dist.Dirichlet, StickBreaking, dist.Beta),
+        (dist.Dirichlet, StickBreaking, dist.Beta, TypeMixture),
     )
 
 
@@ -142,11 +188,11 @@ def is_broken(model: Model[Any], data: Any, values: Values, site: str) -> bool:
 def is_unbounded(model: Model[Any], data: Any, values: Values, site: str) -> bool:
     """Return whether the density of a site of probabilities may be unbounded at an edge.
 
-    It may where a concentration is below 1, and under stick-breaking, where the rest of the stick
-    may vanish.
+    It may where a concentration is below 1, under stick-breaking, where the rest of the stick
+    may vanish, and of a mixture over types, whose concentrations may be learned.
     """
     fn = _prior(model, data.take(slice(0, 1)), values, site)
-    if isinstance(fn, StickBreaking):
+    if isinstance(fn, (StickBreaking, TypeMixture)):
         return True
     low = (
         fn.concentration
@@ -170,9 +216,13 @@ def parameters(
 
 
 def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> Parameters:
-    """Return the parameters of the Dirichlet or Beta prior of a site, in its shape; may be
-    compiled."""
+    """Return the parameters of the prior of a site, in its shape; may be compiled.
+
+    Of a mixture over types they are those of its conditional without counts.
+    """
     fn = _prior(model, data, values, site)
+    if isinstance(fn, TypeMixture):
+        return fn.log_weight, fn.concentration, jnp.zeros_like(fn.rows(values[site]))
     parts = (
         (fn.concentration,)
         if isinstance(fn, dist.Dirichlet)
@@ -185,7 +235,7 @@ def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> P
 def sampled(fn: dist.Distribution, parameters: Parameters, key: jax.Array) -> jax.Array:
     """Draw from a site's full conditional, whose prior is `fn`; may be compiled."""
     raise NotImplementedError(
-        f"its prior {type(fn).__name__} is neither Dirichlet, StickBreaking nor Beta"
+        f"its prior {type(fn).__name__} is neither Dirichlet, StickBreaking, Beta nor TypeMixture"
     )
 
 
@@ -204,6 +254,15 @@ def _(fn: StickBreaking, parameters: Parameters, key: jax.Array) -> jax.Array:
 @sampled.register
 def _(fn: dist.Beta, parameters: Parameters, key: jax.Array) -> jax.Array:
     return jnp.clip(jax.random.beta(key, *parameters), 1e-300, 1 - 1e-16)
+
+
+@sampled.register
+def _(fn: TypeMixture, parameters: Parameters, key: jax.Array) -> jax.Array:
+    component_key, key = jax.random.split(key)
+    component = jax.random.categorical(component_key, component_log_probs(parameters))
+    probs = jnp.maximum(jax.random.dirichlet(key, _given(parameters, component)), 1e-300)
+    probs /= probs.sum(-1, keepdims=True)
+    return probs if fn.event_shape else jnp.minimum(probs[..., 0], 1 - 1e-16)
 
 
 def moved(
@@ -259,6 +318,51 @@ class Counts:
         return np.asarray(np.minimum(probs, 1 - 1e-16))
 
     coordinate = mode
+
+
+class Mixed(Counts):
+    """Full conditional of probabilities whose prior is a mixture over types.
+
+    Gibbs draws the component given the counts, with the probabilities integrated out, and then the
+    probabilities. EM averages the concentrations over the components given the probabilities.
+    """
+
+    def averaged(self, current: np.ndarray) -> Counts:
+        """Return the Dirichlet conditional that has the slope of this one at `current`."""
+        log_weight, concentration, count = self.parameters
+        ndim = count.ndim - 1
+        probs = current.reshape(count.shape) if ndim > 1 else np.stack([current, 1 - current], -1)
+        logs = np.log(np.maximum(probs, 1e-300)).reshape(len(count), -1)
+        size = (len(count), log_weight.shape[-1], logs.shape[-1])
+        flat = np.broadcast_to(concentration.reshape(*concentration.shape[:-ndim], -1), size)
+        density = np.einsum("je,jce->jc", logs, flat - 1)
+        log_probs = log_weight + density - np.asarray(log_beta(jnp.asarray(concentration), ndim))
+        mean = np.einsum("jc,jce->je", softmax(log_probs, axis=-1), flat)
+        total = mean.reshape(count.shape) + count
+        return Counts((total,) if ndim > 1 else (total[..., 0], total[..., 1]), self.less == 0.0)
+
+    def mode(self, current: np.ndarray) -> np.ndarray:
+        """Return the mode, given the components at `current`."""
+        return self.averaged(current).mode(current)
+
+    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+        """Return a draw."""
+        log_probs = np.asarray(_component_log_probs(self.parameters))
+        component = np.argmax(log_probs + rng.gumbel(size=log_probs.shape), axis=-1)
+        given = _given(self.parameters, component)
+        plain = (given,) if given.ndim > 2 else (given[..., 0], given[..., 1])
+        return Counts(plain).draw(rng, current)
+
+    coordinate = mode
+
+
+_component_log_probs = jax.jit(component_log_probs)
+
+
+def conditional(parameters: Parameters, in_logs: bool = False) -> Counts:
+    """Return the full conditional with these parameters, unless of breaks of a stick."""
+    kind = Mixed if len(parameters) == OF_MIXTURE else Counts
+    return kind(parameters, in_logs)
 
 
 class Breaks(Counts):

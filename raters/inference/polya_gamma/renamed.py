@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
+from raters.distributions.type_mixture import log_beta
 from raters.inference import mirror
 from raters.inference.polya_gamma import latent_classes, sweep
 from raters.inference.polya_gamma.latent_classes import Counts, Parameters
@@ -100,9 +101,11 @@ def step(
             values = mirror.mirrored(move.symmetry, jax.tree.map(np.asarray, values), order)
             found = {site: tuple(part[0] for part in each) for site, each in renamed.items()}
             for block in counted:
-                conditional = Counts(found[block.sites[0]])
+                conditional = latent_classes.conditional(found[block.sites[0]])
                 values = block.put(values, conditional.draw(rng, block.current(values)))
-    conditionals = {site: Counts(each, site in plan.in_logs) for site, each in found.items()}
+    conditionals = {
+        site: latent_classes.conditional(each, site in plan.in_logs) for site, each in found.items()
+    }
     return values, classes, conditionals
 
 
@@ -140,12 +143,10 @@ def _change(
     # Without other sites both are the same, which is not worth a compiled density.
     if set(sites) == set(values):
         return Change(jnp.zeros(()), before, after)
-    equal = {
-        site: jnp.full_like(
-            values[site], 0.5 if len(before[site]) == 2 else 1 / np.shape(values[site])[-1]
-        )
-        for site in sites
+    number = {
+        site: 2 if len(each) == 2 else np.shape(each[-1])[-1] for site, each in before.items()
     }
+    equal = {site: jnp.full_like(values[site], 1 / number[site]) for site in sites}
     odds = log_prior(model, row, image | equal) - log_prior(model, row, values | equal)
     return Change(odds, before, after)
 
@@ -207,6 +208,10 @@ def exchanged(
             [np.asarray(part) for part in each]
             for each in (conditional, change.before[site], change.after[site])
         ]
+        if len(conditional) == latent_classes.OF_MIXTURE:
+            found[site], more = _mixed(symmetry, site, parts[0], parts[1], parts[2], order)
+            log_odds -= more
+            continue
         for name, axis in symmetry.sites:
             if name == site:
                 parts[:2] = [[part.take(order, axis=axis) for part in each] for each in parts[:2]]
@@ -215,6 +220,53 @@ def exchanged(
         found[site], more = _with_prior(*parts)
         log_odds -= more
     return found, log_odds
+
+
+def _mixed(
+    symmetry: Exchange,
+    site: str,
+    conditional: list[np.ndarray],
+    prior: list[np.ndarray],
+    other: list[np.ndarray],
+    order: np.ndarray,
+) -> tuple[Parameters, Float[np.ndarray, " draw"]]:
+    """Give the counts of a mixture over types to the image, with the prior of the image.
+
+    Returns
+    -------
+    tuple
+        The parameters, and the change of the conditional's log density where all probabilities are
+        equal: of the prior there, less that of the evidence of the counts.
+    """
+    count = conditional[2]
+    for name, axis in symmetry.sites:
+        if name == site:
+            count = count.take(order, axis=axis)
+    if site in symmetry.complemented:
+        count = count[..., ::-1]
+    after = (*other[:2], count)
+    evidence, density = _of_draws(tuple(conditional)), _at_equal(tuple(prior))
+    change = _at_equal(tuple(other)) - density - (_of_draws(after) - evidence)
+    return after, np.asarray(change)
+
+
+@jax.jit
+def _of_draws(parameters: Parameters) -> Float[Array, " draw"]:
+    """Log evidence of the counts under each draw, all judges together."""
+    log_probs = jax.lax.map(latent_classes.component_log_probs, parameters)
+    return jax.nn.logsumexp(log_probs, axis=-1).sum(-1)
+
+
+@jax.jit
+def _at_equal(parameters: Parameters) -> Float[Array, " draw"]:
+    """Log density of mixtures where all probabilities are equal, all judges together."""
+    log_weight, concentration, count = parameters
+    ndim, size = count.ndim - 2, count.shape[-1]
+    places = tuple(range(-ndim, 0))
+    density = -jnp.log(size) * (concentration - 1).sum(places) - log_beta(concentration, ndim)
+    if concentration.ndim == count.ndim:  # Of all judges.
+        density = density[:, None]
+    return jax.nn.logsumexp(log_weight + density, axis=-1).sum(-1)
 
 
 def _with_prior(

@@ -327,7 +327,7 @@ def block_conditional(
     """
     if block.kind == "counts":
         site = block.sites[0]
-        kind = latent_classes.Breaks if site in plan.broken else latent_classes.Counts
+        kind = latent_classes.Breaks if site in plan.broken else latent_classes.conditional
         return kind(
             latent_classes.parameters(plan.model, data, values, classes, site), site in plan.in_logs
         )

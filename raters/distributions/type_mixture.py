@@ -1,0 +1,168 @@
+"""Probabilities of judges who each belong to a type."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Float
+from numpyro.distributions import constraints
+
+from raters._validation import checked
+
+
+class TypeMixture(dist.MixtureSameFamily):
+    r"""Probabilities of a judge, drawn from one of several components, each of a type of judge.
+
+    .. math::
+
+        p(\theta) = \sum_c \eta_{t(c)} s_c \, p_c(\theta)
+
+    with :math:`\eta` for the shares of the types and :math:`s_c` for the share of component c among
+    the components of its type.
+
+    Parameters
+    ----------
+    type_weight : array, shape (type,)
+        Shares of the types.
+    component : numpyro distribution, batch shape (..., component)
+        ``Beta``, or ``Dirichlet`` with ``to_event(1)``: a matrix of probabilities by row.
+    names : tuple of str
+        Names of the types, such as ``("competent", "guesser", "adversary")``.
+    type_of : tuple of int, optional
+        Type of each component; by default each type has one.
+    log_share : array, shape (..., component), optional
+        Logarithms of s; by default components of a type have equal shares. They need not sum to 1.
+    log_normaliser : array, shape (..., component), optional
+        `log_beta` of the concentrations of each component, where most of it is a constant that
+        need not be computed at every evaluation.
+
+    Examples
+    --------
+    An accuracy near one half is a guesser's:
+
+    >>> import jax.numpy as jnp, numpyro.distributions as dist
+    >>> from raters.distributions import TypeMixture
+    >>> prior = TypeMixture(jnp.array([0.8, 0.2]), dist.Beta(jnp.array([4.0, 100.0]),
+    ...                     jnp.array([1.0, 100.0])), ("competent", "guesser"))
+    >>> prior.type_probs(jnp.array([0.5, 0.9])).round(2).tolist()
+    [[0.150, 0.850], [1.0, 0.0]]
+    """
+
+    pytree_data_fields = ("_mixing_distribution", "_component_distribution", "log_normaliser")
+    pytree_aux_fields = ("_mixture_size", "names", "type_of")
+
+    @checked
+    def __init__(
+        self,
+        type_weight: Float[Array, " type"],
+        component: dist.Distribution,
+        names: tuple[str, ...],
+        type_of: tuple[int, ...] | None = None,
+        log_share: Float[Array, "*judge component"] | None = None,
+        log_normaliser: Float[Array, "*own component"] | None = None,
+        *,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.names = names
+        self.type_of = tuple(range(len(names))) if type_of is None else type_of
+        codes = jnp.asarray(self.type_of)
+        if log_share is None:
+            log_share = -jnp.log(jnp.bincount(codes, length=len(names))[codes])
+        log_weight = jnp.log(type_weight)[codes] + log_share
+        super().__init__(
+            dist.Categorical(logits=log_weight), component, validate_args=validate_args
+        )
+        if log_normaliser is None:
+            log_normaliser = log_beta(self.concentration, max(self.event_dim, 1))
+        self.log_normaliser = log_normaliser
+
+    @property
+    def log_weight(self) -> Float[Array, "*judge component"]:
+        """Log-probability of each component."""
+        return jax.nn.log_softmax(self.mixing_distribution.logits)
+
+    @property
+    def concentration(self) -> Float[Array, "*judge component *row entry"]:
+        """Concentrations of each component; of a beta distribution for yes and no."""
+        component = self.component_distribution
+        if isinstance(component, dist.Independent):
+            component = component.base_dist
+        if isinstance(component, dist.Beta):
+            return jnp.stack([component.concentration1, component.concentration0], -1)
+        concentration: Array = component.concentration
+        return concentration
+
+    def rows(self, value: Array) -> Float[Array, "*judge *row entry"]:
+        """Return values in the form of the concentrations: of a beta distribution p and 1 − p.
+
+        Parameters
+        ----------
+        value : array, shape (..., judge) or (..., judge, row, entry)
+
+        Returns
+        -------
+        array
+        """
+        return value if self.event_dim else jnp.stack([value, 1 - value], -1)
+
+    def component_log_probs(self, value: Array) -> Float[Array, "*judge component"]:
+        """Return the log-probability of each component together with the value.
+
+        Parameters
+        ----------
+        value : array, shape (..., judge) or (..., judge, row, entry)
+
+        Returns
+        -------
+        array, shape (..., judge, component)
+        """
+        # As a product of matrices, which takes one logarithm of each probability and not one for
+        # each component.
+        rows = self.rows(value)
+        logs = jnp.log(jnp.maximum(rows, jnp.finfo(rows.dtype).tiny))
+        concentration = self.concentration
+        ndim = max(self.event_dim, 1)
+        logs = logs.reshape(*logs.shape[:-ndim], -1)
+        flat = concentration.reshape(*concentration.shape[:-ndim], -1)
+        density = jnp.einsum("...e,...ce->...c", logs, flat - 1)
+        return self.log_weight + density - self.log_normaliser
+
+    def type_probs(self, value: Array) -> Float[Array, "*judge type"]:
+        """Return the probability of each type given the probabilities of a judge.
+
+        Parameters
+        ----------
+        value : array, shape (..., judge) or (..., judge, row, entry)
+
+        Returns
+        -------
+        array, shape (..., judge, type)
+        """
+        return self.by_type(jax.nn.softmax(self.component_log_probs(value), -1))
+
+    def by_type(self, probs: Float[Array, "*judge component"]) -> Float[Array, "*judge type"]:
+        """Return the sums over the components of each type.
+
+        Parameters
+        ----------
+        probs : array, shape (..., component)
+
+        Returns
+        -------
+        array, shape (..., type)
+        """
+        return probs @ jax.nn.one_hot(jnp.asarray(self.type_of), len(self.names), dtype=probs.dtype)
+
+    @constraints.dependent_property
+    def support(self) -> constraints.Constraint:
+        """Support of the probabilities."""
+        return self.component_distribution.support
+
+
+def log_beta(concentration: Array, ndim: int) -> Array:
+    """Return the logarithm of the beta function of the last axis, summed over rows: over the
+    `ndim` last axes in all."""
+    each = gammaln(concentration).sum(-1) - gammaln(concentration.sum(-1))
+    return each if ndim == 1 else each.sum(-1)

@@ -1,0 +1,128 @@
+"""One-coin model with guessers and adversaries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters.distributions import RightOrWrongLabel, TypeMixture
+from raters.distributions.type_mixture import log_beta
+from raters.judgements.labels import Labels
+from raters.model import Exchange, Model, Symmetry, Values
+from raters.models.labels import _guessers, _sites
+from raters.models.labels.one_coin import OneCoin
+
+
+@dataclass(frozen=True)
+class GuesserOneCoin(Model[Labels]):
+    r"""One-coin model of a crowd in which some guess, and some give wrong labels.
+
+    .. math::
+
+        t_i \sim \mathrm{Categorical}(p), \qquad
+        P(y_{ia} = j \mid t_i = k)
+        = \begin{cases} \alpha_a & j = k \\ (1 - \alpha_a)/(K - 1) & j \ne k \end{cases}, \\
+        \alpha_a \sim
+        \eta_1 \, \mathrm{Beta}(\nu m, \nu (1 - m))
+        + \eta_2 \, \mathrm{Beta}\!\left(\tfrac{\kappa}{K}, \kappa - \tfrac{\kappa}{K}\right)
+        + \eta_3 \, \mathrm{Beta}(\nu m', \nu (1 - m')), \\
+        m = \tfrac1K + \left(1 - \tfrac1K\right) u, \qquad m' = \frac{1 - u}{K}, \qquad
+        u \sim \mathrm{Beta}(2, 1), \quad \nu \sim \mathrm{LogNormal}(\log 10, 1), \\
+        \eta \sim \mathrm{Dirichlet}(c_1, c_2, c_3), \qquad p \sim \mathrm{Dirichlet}(c, \dots, c)
+
+    The components of the prior are the types of annotators: competent, guessers, whose accuracy is
+    that of chance, and adversaries, who give the right label as rarely as the competent give each
+    wrong one. `raters.audit` states the probability of each type. In `OneCoin` everybody's accuracy
+    has the same smooth prior, so that the probability of guessing can only be that of an interval
+    about chance.
+
+    A guesser who prefers some classes is right more or less often than by chance where these are
+    frequent or rare: `GuesserDawidSkene` describes them.
+
+    Parameters
+    ----------
+    competent, guesser, adversary : float
+        Concentrations c₁, c₂ and c₃ of the shares of the types: numbers of annotators of each that
+        the prior is worth.
+    guess_labels : float
+        Concentration κ of a guesser's accuracy about chance. It stands for infinity, under which an
+        accuracy has no density: choose it well above the number of labels of an annotator.
+    prevalence : float
+        Concentration c of the class frequencies; 1 is flat.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels, truth = rt.datasets.label_crowd(spammers=0.3, num_classes=2, seed=1)
+    >>> result = rt.fit(rt.GuesserOneCoin(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["type_weight"].dims
+    ('type',)
+    """
+
+    competent: float = 8.0
+    guesser: float = 2.0
+    adversary: float = 1.0
+    guess_labels: float = 200.0
+    prevalence: float = 1.0
+
+    reference: ClassVar[str] = OneCoin.reference
+
+    def __post_init__(self) -> None:
+        _guessers.check_settings(self)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Class frequencies, then accuracies."""
+        return (("prevalence",), ("accuracy",))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Names of two classes."""
+        return (Exchange((("prevalence", -1),), complemented=("accuracy",)),)
+
+    def generate(self, data: Labels) -> None:
+        """Define the NumPyro program."""
+        prevalence = _sites.sample_prevalence(self.prevalence, data)
+        weight = _guessers.sample_type_weight(self)
+        concentration = self._concentration(*_guessers.sample_competent(), data.num_classes)
+        record = jnp.stack(_sites.beta_record(data), -1)[:, None]
+        given = concentration + record
+        log_share = log_beta(given, 1) - log_beta(concentration, 1)
+        component = dist.Beta(given[..., 0], given[..., 1])
+        with numpyro.plate("annotator", data.num_annotators):
+            prior = TypeMixture(weight, component, _guessers.TYPES, log_share=log_share)
+            accuracy = numpyro.sample("accuracy", prior)
+        logits = (jnp.log(accuracy) - jnp.log1p(-accuracy))[data.annotator][:, None]
+        _sites.observe(
+            dist.Categorical(probs=prevalence), RightOrWrongLabel(logits, data.num_classes), data
+        )
+
+    def _concentration(
+        self, competence: Array, concentration: Array, num_classes: int
+    ) -> Float[Array, "type 2"]:
+        """Return concentrations of right and wrong labels of each type."""
+        competent, adversary = _guessers.right(competence, num_classes)
+        right = jnp.stack([competent, jnp.full_like(competent, 1 / num_classes), adversary])
+        total = jnp.stack(
+            [concentration, jnp.full_like(concentration, self.guess_labels), concentration]
+        )
+        return jnp.stack([total * right, total * (1 - right)], -1)
+
+    def start(self, data: Labels) -> Values:
+        """Start from each annotator's agreement with the majority."""
+        return _guessers.start(self) | {
+            "prevalence": _sites.start_prevalence(data),
+            "accuracy": _sites.start_accuracy(data),
+        }
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Labels
+    ) -> tuple[str, ...]:
+        """Warn of a crowd that is right less often than by chance."""
+        return _sites.worse_than_chance(draws, data)
