@@ -75,7 +75,8 @@ def _linked(
         else [np.asarray(getattr(piece, column)) for column in piece.code_columns(axis)]
     )
     pairs = []
-    for codes in (column[real].reshape(len(judges), -1) for column in columns):
+    for column in columns:
+        codes = column[real].reshape(len(judges), int(np.prod(column.shape[1:])))
         named = codes >= 0
         pairs.append(np.stack([np.broadcast_to(judges[:, None], codes.shape)[named], codes[named]]))
         pairs[-1][1] += offset

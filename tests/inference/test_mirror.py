@@ -548,12 +548,12 @@ def test_words_of_a_world(shares, sentence):
 def test_worlds_that_alternate_are_counted_in_all_draws(number):
     """Also where every second draw, of more than a thousand, lies in one world."""
     rng = np.random.default_rng(0)
-    data = rt.datasets.label_crowd(50, 4, 3, number, seed=0).labels
+    labels = rt.datasets.label_crowd(50, 4, 3, number, seed=0).labels.judgements_by("annotator")
     rows = [rng.dirichlet(1 + 30 * row, (2, 600, 4)) for row in np.eye(number)]
     confusion = np.stack(rows, axis=-2)
     order = [1, 0, *range(2, number)]
     confusion[:, ::2] = confusion[:, ::2][..., order, :]
-    assert _names.shares_of_names(confusion, None, data) == {tuple(order): 0.5}
+    assert _names.shares_of_names(confusion, None, labels) == {tuple(order): 0.5}
 
 
 def test_worlds_are_shares_of_draws():

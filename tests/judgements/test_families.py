@@ -133,6 +133,7 @@ names = st.one_of(
 )
 
 
+@pytest.mark.filterwarnings("ignore:some families are told apart:raters.errors.DataWarning")
 @settings(max_examples=40, deadline=None)
 @given(st.lists(names, min_size=4, max_size=4))
 def test_any_name_of_a_family_survives_the_table_and_the_store(given_names) -> None:
