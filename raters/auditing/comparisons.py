@@ -21,7 +21,7 @@ from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.model import OPEN_MIRROR, Sign, Values, in_mirror
-from raters.models.comparisons._directions import directed, has_directions
+from raters.models.comparisons.directions import directed, has_directions
 from raters.program import Program
 
 # An accuracy averages over so many random pairs, under so many draws at most; that is finer than an

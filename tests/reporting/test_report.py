@@ -316,9 +316,10 @@ def test_cells_have_no_colour_at_chance():
 
 def test_what_an_adversary_is_depends_on_the_kind(of_votes, of_labels):
     assert (
-        "P(adversary) is the probability that competence is below 0;" in rt.report(*of_votes).html()
+        "P(adversary) is the probability that competence is below 0, which"
+        in rt.report(*of_votes).html()
     )
-    assert "wrong so reliably that they carry information." in rt.report(*of_labels).html()
+    assert "wrong so reliably that they carry information;" in rt.report(*of_labels).html()
 
 
 def test_a_tie_is_half_an_answer():

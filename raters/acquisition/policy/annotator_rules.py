@@ -15,7 +15,7 @@ from raters.acquisition.scoring.criteria import competence_site
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import SettingError
 from raters.judgements.names import check_once, match_names, shorten
-from raters.models.comparisons._directions import directed, has_directions
+from raters.models.comparisons.directions import directed, has_directions
 
 
 @dataclass(frozen=True)

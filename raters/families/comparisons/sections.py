@@ -12,7 +12,7 @@ from raters import figures
 from raters.fitting.result import program_of
 from raters.judgements.display import isolated
 from raters.kinds import AuditContext, Column, Section, Table
-from raters.models.comparisons._directions import has_directions
+from raters.models.comparisons.directions import has_directions
 from raters.reporting import facts
 from raters.reporting.sentences import CLEAR, counted, joined, reason_of
 
