@@ -16,6 +16,8 @@ from raters.inference.mixing import FEWEST_DRAWS, beyond
 
 # With fewer effective draws than one in so many, a correction would repeat few draws often.
 _WORST = 10
+# From here on a mean over the posterior by weights rests on a few draws, and is worse than none.
+_ROUGHEST = 0.8
 
 
 def largest_k(number: int) -> float:
@@ -111,8 +113,8 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
 def log_weights(draws: Draws) -> Float[np.ndarray, " draw"]:
     r"""Log of the smoothed importance weights of draws, of mean 1.
 
-    Also draws that are not resampled by them are weighted, as long as the mean of their ratios
-    exists: a rough mean over the posterior says more than an exact one over draws far from it.
+    Also draws that are not resampled by them are weighted, up to :math:`\hat k = 0.8`: a rough mean
+    over the posterior says more than an exact one over draws far from it.
 
     Parameters
     ----------
@@ -122,12 +124,12 @@ def log_weights(draws: Draws) -> Float[np.ndarray, " draw"]:
     Returns
     -------
     float array, shape (draw,)
-        0 where the densities are not known, and from :math:`\hat k = 1` on.
+        0 where the densities are not known, and from :math:`\hat k = 0.8` on.
     """
     number = next(iter(draws.values.values())).shape[1]
     if "log_q" in draws.stats and number >= FEWEST_DRAWS:
         log_weight, k = smoothed(draws.stats["log_p"].ravel() - draws.stats["log_q"].ravel())
-        if k < 1:
+        if k < _ROUGHEST:
             return log_weight - float(logsumexp(log_weight)) + float(np.log(number))
     return np.zeros(number)
 

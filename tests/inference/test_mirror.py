@@ -635,18 +635,17 @@ def test_a_part_has_an_image_of_its_own(kind):
 @pytest.mark.parametrize(
     ("backend", "error"),
     [
-        (rt.PGGibbs(draws=3000, warmup=200, chains=2), 0.07),
-        (rt.NUTS(draws=1500, warmup=300, chains=2), 0.07),
-        (rt.PGEM(draws=1000), 0.15),
+        (rt.PGGibbs(draws=3000, warmup=200, chains=2), 0.2),
+        (rt.NUTS(draws=1500, warmup=300, chains=2), 0.2),
+        (rt.PGEM(draws=1000), 0.2),
     ],
     ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("kind", ["votes", "labels"])
 def test_two_who_disagree_are_alike_in_a_part_of_their_own(kind, backend, error):
-    """Exchanging r and s leaves the posterior as it is: each is the adversary with one half. The
-    step visits each part in every other sweep: some 400 independent visits and more, of standard
-    error .025, so that a false alarm comes in a hundred runs of other seeds; the seed is fixed.
-    Without the step all draws of a chain are on one side."""
+    """Exchanging r and s leaves the posterior as it is: each is the adversary with one half. From
+    100 independent visits on, four standard errors: a false alarm in 10,000 runs or fewer. Without
+    the step all draws of a chain are on one side."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         data = opposed_votes() if kind == "votes" else opposed_labels()
