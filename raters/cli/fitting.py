@@ -27,6 +27,7 @@ from raters.cli.generated import (
 )
 from raters.cli.kinds import model_flag
 from raters.cli.options import AuditOptions, ColumnOptions, FitOptions, ModelOptions
+from raters.cli.outputs import has_changed
 from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference import Backend
 from raters.inference.defaults import default_backend
@@ -231,9 +232,16 @@ def read_result(path: Path) -> xr.DataTree:
     Raises
     ------
     DataError
-        When the file is no netCDF file, or no result of raters.
+        When the file is no netCDF file, or no result of raters, or not as raters wrote it: the
+        library that reads netCDF may never return from a damaged file.
     """
     tables.must_be_file(path)
+    if has_changed(path):
+        raise DataError(
+            f"{str(path)!r} is not as raters wrote it: it is damaged, or something else wrote it"
+            " since; write it again with raters fit or raters audit, or, if it was changed on"
+            " purpose, give a copy of another name"
+        )
     try:
         with xr.open_datatree(path, engine="netcdf4") as stored:
             result = stored.load()

@@ -405,6 +405,22 @@ def _manifest(folder: Path) -> dict[str, dict[str, Any]]:
         return {}
 
 
+def has_changed(path: Path) -> bool:
+    """True for a file that raters wrote and that is not as it was written.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+
+    Returns
+    -------
+    bool
+        False for files of others.
+    """
+    entry = _manifest(path.parent).get(path.name)
+    return entry is not None and _digest(path) not in entry["sha256"]
+
+
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

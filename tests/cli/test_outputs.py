@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import itertools
 import json
 import os
@@ -17,8 +18,9 @@ import pytest
 import xarray as xr
 
 from raters.cli import outputs
+from raters.cli.fitting import read_result
 from raters.cli.tables import companion
-from raters.errors import SettingError
+from raters.errors import DataError, SettingError
 from tests.cli import faults
 from tests.cli.faults import Fault
 from tests.cli.test_app import run
@@ -345,3 +347,21 @@ def test_a_full_disk_is_not_blamed_on_a_library(size, words, tmp_path, monkeypat
     with pytest.raises(OSError, match=words):
         outputs.to_netcdf(tree, tmp_path / "result.nc")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_result_that_is_not_as_it_was_written_is_refused(tmp_path) -> None:
+    """A damaged file, which netCDF may never return from; a copy is read, whatever it holds."""
+    path = tmp_path / "result.nc"
+    path.write_bytes(b"whole")
+    whole = hashlib.sha256(b"whole").hexdigest()
+    entry = {"sha256": [whole], "whole": False, "of": None}
+    note = json.dumps({"files": {"result.nc": entry}})
+    (tmp_path / outputs.MANIFEST).write_text(note, "utf-8")
+    assert not outputs.has_changed(path)
+    path.write_bytes(b"wh\0le")
+    with pytest.raises(DataError, match="is not as raters wrote it"):
+        read_result(path)
+    copy = path.rename(tmp_path / "copy.nc")
+    assert not outputs.has_changed(copy)
+    with pytest.raises(DataError, match="is not a netCDF file"):
+        read_result(copy)
