@@ -27,14 +27,16 @@ BACKENDS = (rt.PGGibbs(), rt.NUTS(), rt.PGEM(), rt.SVI())
 
 @lru_cache
 def tables() -> dict[type, Any]:
-    """A tiny table of each kind, with features and an order of presentation."""
+    """A tiny table of each kind, with features, an order of presentation, and a family."""
     votes = rt.datasets.position_biased(num_items=4, num_annotators=3, num_votes=30, seed=0).votes
     described = votes.with_features(
         np.random.default_rng(0).normal(size=(4, 2)), names=["length", "warmth"]
     )
+    labels = rt.datasets.label_crowd(8, 3, 2, 3, num_features=2, seed=0).labels
+    family = np.array([0, 0, -1], np.int32)
     return {
         rt.Comparisons: described,
-        rt.Labels: rt.datasets.label_crowd(8, 3, 2, 3, num_features=2, seed=0).labels,
+        rt.Labels: dataclasses.replace(labels, family=family, families=("A",)),
     }
 
 

@@ -365,8 +365,8 @@ def test_a_bad_table_is_refused(name, content, message, tmp_path, capsys):
         ),
         (
             ["--model", "btl", "--competence-spread", "1"],
-            "--competence-spread belongs to --model extended-btl, hierarchical-btl, and this is"
-            " --model btl",
+            "--competence-spread belongs to --model extended-btl, guesser-btl, hierarchical-btl,"
+            " and this is --model btl",
         ),
         (["extra"], "unexpected extra argument"),
     ],
