@@ -215,7 +215,7 @@ def audit(
     gold : mapping, pandas.Series or pandas.DataFrame, optional
         Known truths, as `raters.calibrate` takes them: true classes of items that were drawn at
         random. Truths that were known to the fit count too.
-    reference : sequence of names, or "crowd"
+    reference : sequence, or "crowd"
         Annotators who are taken to be right. With ``"crowd"`` the crowd is: the numbers are then
         the model's own, without allowance for mistakes that the crowd makes together, and verdicts
         rest on agreement with all others.

@@ -177,7 +177,7 @@ def calibrate(
         they had not been. Of comparisons, pairs (better, worse); or a table with columns winner and
         loser, or first, second and winner, or item and value; or the known value of each of some
         items, the higher the better.
-    reference : sequence of names, optional
+    reference : sequence, optional
         Annotators who are taken to be right: what most of them say of an item is its true class,
         and what most of them say of a pair is its true order.
     level : float
@@ -344,7 +344,7 @@ def trusted_codes(data: Judgements, reference: Sequence[Any]) -> Int[np.ndarray,
     Parameters
     ----------
     data : Judgements
-    reference : sequence of names
+    reference : sequence
 
     Returns
     -------
