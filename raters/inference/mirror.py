@@ -85,6 +85,24 @@ class Images(NamedTuple):
             return np.broadcast_to(orders[0], (*size, orders.shape[1]))
         return orders[rng.choice(len(orders), size, p=self.chances)]
 
+    def tried_part(
+        self, rng: np.random.Generator, size: tuple[int, ...] = ()
+    ) -> Int[np.ndarray, "*size"]:
+        """Return parts to try; of images of all, no random number is drawn.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        size : tuple of int
+
+        Returns
+        -------
+        int array, shape (*size,)
+        """
+        if not self.parts:
+            return np.zeros(size, int)
+        return np.asarray(rng.integers(self.num_parts, size=size))
+
 
 def images(program: Program[Any]) -> tuple[Images, ...]:
     """Mirror images that leave the likelihood of the data as it is, but for known classes and for
@@ -268,7 +286,7 @@ def step(
     """
     for move in moves:
         part = data if move.broken else row
-        within = move.within(rng.integers(move.num_parts)) if move.parts else {}
+        within = move.within(move.tried_part(rng))
         order = move.tried(rng)
         image, odds = _image(model, move.symmetry, move.broken, part, values, order, within)
         if np.log(rng.random()) < float(odds):

@@ -122,7 +122,10 @@ class NUTS(Backend):
             for begin, end in ((0, self.warmup), (self.warmup, total)):
                 for first in range(begin, end, _BLOCK):
                     steps = min(_BLOCK, end - first)
-                    tried = tuple(_tried(move, own, (self.chains, _BLOCK)) for move in moves)
+                    size = self.chains, _BLOCK
+                    tried = tuple(
+                        (move.tried(own, size), move.tried_part(own, size)) for move in moves
+                    )
                     states, draws = _advance(self, model, kinds, data, parts, states, tried, steps)
                     if begin == self.warmup:
                         blocks.append(
@@ -133,14 +136,6 @@ class NUTS(Backend):
                     bar.update(steps)
         values, stats = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *blocks)
         return Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
-
-
-def _tried(
-    move: mirror.Images, rng: np.random.Generator, size: tuple[int, int]
-) -> tuple[Int[np.ndarray, "chain step true_class"], Int[np.ndarray, "chain step"]]:
-    """Orders and parts to try; of one part, no random number is drawn."""
-    parts = rng.integers(move.num_parts, size=size) if move.parts else np.zeros(size, int)
-    return move.tried(rng, size), parts
 
 
 def _kernel(settings: NUTS, model: Model[Any]) -> numpyro.infer.NUTS:

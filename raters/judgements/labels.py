@@ -337,7 +337,6 @@ class Labels(SideInformation):
                 DataWarning,
                 stacklevel=3,
             )
-
         elif len(parts := [part for part in judges_by_part(self) if len(part) > 1]) > 1:
             who = "; ".join(shorten([self.annotators[code] for code in part]) for part in parts[:4])
             warnings.warn(

@@ -199,7 +199,7 @@ def test_what_is_no_table_is_refused(name, content, words, tmp_path):
     ],
 )
 def test_rows_that_quotation_marks_make_one_are_told(lines, said, end, tmp_path):
-    """Where each line would be a row; other texts of several lines are cells as they are."""
+    """Warn only where each line would be a row: other texts of several lines are cells."""
     file = tmp_path / "a.csv"
     file.write_bytes(end.join(["item,annotator,label", *lines, ""]).encode())
     with warnings.catch_warnings(record=True) as found:
