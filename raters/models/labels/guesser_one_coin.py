@@ -59,10 +59,11 @@ class GuesserOneCoin(Model[Labels]):
     Examples
     --------
     >>> import raters as rt
-    >>> labels, truth = rt.datasets.label_crowd(spammers=0.3, num_classes=2, seed=1)
+    >>> labels, truth = rt.datasets.label_crowd(spammers=0.3, seed=1)
     >>> result = rt.fit(rt.GuesserOneCoin(), labels, rt.PGEM(draws=0), seed=0, progress=False)
-    >>> result["mode"]["type_weight"].dims
-    ('type',)
+    >>> mode = result["mode"]["accuracy"].values
+    >>> float(mode[truth["kind"] == "spammer"].max().round(2))
+    0.35
     """
 
     competent: float = 8.0
