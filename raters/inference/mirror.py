@@ -37,9 +37,9 @@ class Images(NamedTuple):
     broken : bool
         True where the likelihood has a say too, as known classes break the symmetry.
     parts : mapping of str to bool array, shape (part, ...)
-        For each of several parts of the judgements that share neither judges nor items, the entries
-        of each site that have an image while those of the other parts stay; empty for images of
-        all.
+        For each of several parts of the judgements that share neither judges nor items, or for the
+        judge of most of them, the entries of each site that have an image while all others stay;
+        empty for images of all.
     """
 
     symmetry: Mirror
@@ -105,8 +105,8 @@ class Images(NamedTuple):
 
 
 def images(program: Program[Any]) -> tuple[Images, ...]:
-    """Mirror images that leave the likelihood of the data as it is, but for known classes and for
-    what several parts of the data share.
+    """Mirror images that leave the likelihood of the data as it is, but for known classes, for
+    what several parts of the data share, and for the few judgements beside those of one judge.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def images(program: Program[Any]) -> tuple[Images, ...]:
                 found.append(
                     Images(symmetry, tuple(chances), tuple(chances.values()), data.num_known > 0)
                 )
-    return (*found, *_of_parts(program, found))
+    return (*found, *_of_parts(program, found), *_of_one_judge(program, found))
 
 
 def _of_parts(program: Program[Any], whole: list[Images]) -> list[Images]:
@@ -156,6 +156,28 @@ def _of_parts(program: Program[Any], whole: list[Images]) -> list[Images]:
         alone = isinstance(move.symmetry, Sign) and not (shared or move.symmetry.exchanged)
         if parts:
             images.append(move._replace(broken=not alone, parts=parts))
+    return images
+
+
+def _of_one_judge(program: Program[Any], whole: list[Images]) -> list[Images]:
+    """Images in which a judge of more than half of all judgements changes sides, and the others,
+    whose few judgements hardly tell, stay. Classes need none: those drawn are renamed."""
+    judge = program.data.judge
+    number = program.data.judgements_by(judge)
+    most = int(np.argmax(number))
+    if not number.sum() < 2 * number[most] < 2 * number.sum():
+        return []
+    alone = np.arange(len(number)) == most
+    images = []
+    for move in whole:
+        if isinstance(move.symmetry, Sign):
+            parts = {}
+            for name in move.symmetry.sites:
+                dims = program.sites[name].dims
+                shape = [-1 if one == judge else 1 for one in dims]
+                own = alone.reshape(shape) if judge in dims else np.ones(shape, bool)
+                parts[name] = own[None]
+            images.append(move._replace(broken=True, parts=parts))
     return images
 
 
