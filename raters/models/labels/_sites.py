@@ -67,10 +67,8 @@ def sample_confusion(
     concentration: Array, data: Labels
 ) -> Float[Array, "annotator true_class label"]:
     """Sample a confusion matrix for each annotator, with any earlier record added to its prior."""
-    shape = (data.num_annotators, data.num_classes, data.num_classes)
-    prior = jnp.broadcast_to(concentration, shape)
-    if data.record is not None:
-        prior = prior + data.record
+    # Not repeated for each annotator, so that the normalising constant is computed once.
+    prior = concentration if data.record is None else concentration + data.record
     with (
         numpyro.plate("annotator", data.num_annotators, dim=-2),
         numpyro.plate("true_class", data.num_classes, dim=-1),
