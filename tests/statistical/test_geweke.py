@@ -39,6 +39,7 @@ _EXHAUSTIVE = {
     "OneCoin",
     "HierarchicalDawidSkene",
     "GuesserDawidSkene",
+    "Yan",
     "ItemDifficulty",
     "SharedMistakes",
     "MajorityVote",
