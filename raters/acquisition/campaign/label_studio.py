@@ -214,7 +214,7 @@ def _tasks(
         name = f"task {task.get('id', place)}"
         data, meta = (mapping(task.get(part), f"{part!r} of {name}") for part in ("data", "meta"))
         question = data.get("question_id") or meta.get("question_id")
-        if question is None:
+        if not isinstance(question, str):
             raise DataError(
                 f"{name} has no id of a question in data['question_id']; export the tasks that"
                 " raters made"
