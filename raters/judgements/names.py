@@ -110,7 +110,8 @@ def name_list(names: Iterable[Any], parameter: str, such: str | None = None) -> 
         )
     listed = list(names)
     check_text(listed, parameter)
-    if missing := [name for name in listed if name is None or name != name]:
+    # An empty text is a missing cell in every table, so as a name it would not come back from one.
+    if missing := [name for name in listed if name is None or name != name or name in ("", b"")]:
         raise DataError(
             parameter=parameter,
             problem=f"has {missing[0]!r} among the names",

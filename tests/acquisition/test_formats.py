@@ -227,6 +227,12 @@ def test_annotations_of_one_task(done, field, expected):
     assert sum(len(part) for part in found) == 1
 
 
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
+def test_the_last_annotation_counts_also_where_a_question_is_in_several_tasks(order):
+    tasks = [task(annotation("left", at="2024-01-02")), task(annotation("right", at="2024-01-01"))]
+    assert formats.from_label_studio(tasks[order]).answers == {"a3f1-1": "first"}
+
+
 def test_an_annotation_with_two_answers_is_refused():
     with pytest.raises(DataError, match="holds the answers 'first', 'second'; expected one"):
         formats.from_label_studio([task(both_sides("left", "right"))])

@@ -38,7 +38,7 @@ RANDOM = rt.Policy(score=acq.Random())
 POSTERIOR = acq.Posterior.of(MODEL, RESULT, draws=10)
 ASK = {"model": MODEL, "result": RESULT, "candidates": POOL, "policy": RANDOM}
 NEW = {"items": ["a", "b"], "annotators": ["x"]}
-NAMES = (*NO_LIST[1:], [], ["a", None], [["a"]], ["a\0"], [HALF])
+NAMES = (*NO_LIST[1:], [], ["a", None], [["a"]], ["a\0"], [HALF], ["a", ""])
 DRAWS = np.zeros((30, 3))
 PROBS = np.full((1, 20, 2, 3), 0.5)
 

@@ -71,7 +71,19 @@ LABEL_STUDIO = [
     ),
     *rows(formats.from_label_studio, {"export": [TASK]}, RatersError, "people", people=NO_PEOPLE),
     *rows(
-        from_task, {}, DataError, "dictionary|has no id", None, data=(3, "x", ["x"], {}, {"a": 1})
+        from_task,
+        {},
+        DataError,
+        "dictionary|has no id",
+        None,
+        data=(
+            3,
+            "x",
+            ["x"],
+            {},
+            {"a": 1},
+            *({"question_id": bad} for bad in ([], ["a"], {"a": 1}, 5)),
+        ),
     ),
     *rows(
         from_task,

@@ -49,6 +49,7 @@ NAMES = (
     *NO_LIST[1:],
     b"ab",
     ["a", None],
+    ["a", ""],
     ["a", float("nan")],
     [["a"]],
     [{}],
@@ -230,7 +231,7 @@ LABEL_READERS = [
         {"features": [[1.0], [2.0]]},
         DataError,
         "takes a list of names|has no name|a name must be|once",
-        names=(*NAMES[:5], ["a", "a"]),
+        names=(*NAMES[:6], ["a", "a"]),
     ),
 ]
 

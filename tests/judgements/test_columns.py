@@ -301,6 +301,11 @@ def test_whole_numbers_beside_gaps_keep_their_digits(make):
     assert column.code.tolist() == [0, -1, 1]
 
 
+def test_numbers_of_16_bits_are_read():
+    columns = {"w": np.array([1, 2], np.float16), "l": np.array([2, 3], np.float16)}
+    assert rt.Comparisons.from_frame(columns, winner="w", loser="l").items == (1, 2, 3)
+
+
 def test_a_missing_category_of_pyarrow_is_missing():
     """`narwhals` fills it in with another one."""
     table = pa.table({"w": pa.array(["a", None, "b"]).dictionary_encode(), "l": ["b", "c", "c"]})

@@ -207,34 +207,47 @@ def from_label_studio(
 def _tasks(
     export: Any, people: Mapping[Any, Any] | None
 ) -> Iterator[tuple[str, Any, list[Response]]]:
-    """Yield the id of each question, the annotator asked, and the responses."""
+    """Yield the id of each question and the annotator asked, first without responses, and then with
+    each response in the order of time."""
+    responses: list[tuple[str, str, Any, Response]] = []
     for place, task in enumerate(
         listed(export, "annotations", "tasks, as Label Studio exports them under JSON")
     ):
         name = f"task {task.get('id', place)}"
         data, meta = (mapping(task.get(part), f"{part!r} of {name}") for part in ("data", "meta"))
         question = data.get("question_id") or meta.get("question_id")
-        if question is None:
+        if not isinstance(question, str):
             raise DataError(
                 f"{name} has no id of a question in data['question_id']; export the tasks that"
                 " raters made"
             )
-        responses = []
-        annotations = sorted(
-            mappings(task["annotations"], f"'annotations' of {name}"),
-            key=lambda own: str(own.get("updated_at") or own.get("created_at") or ""),
+        by = data.get("by")
+        yield question, by, []
+        for annotation in mappings(task["annotations"], f"'annotations' of {name}"):
+            moment = str(annotation.get("updated_at") or annotation.get("created_at") or "")
+            responses.extend(
+                (moment, question, by, response)
+                for response in _responses(annotation, question, people)
+            )
+    # By time over all tasks, since one question may be in several of them.
+    for _, question, by, response in sorted(responses, key=lambda given: given[0]):
+        yield question, by, [response]
+
+
+def _responses(
+    annotation: Mapping[str, Any], question: str, people: Mapping[Any, Any] | None
+) -> list[Response]:
+    """Return the response in an annotation; none where nothing was chosen."""
+    cancelled = annotation.get("was_cancelled") or False
+    if not isinstance(cancelled, bool):
+        raise DataError(
+            f"an annotation of question {question!r} has was_cancelled={shown(cancelled)}; expected"
+            " true or false"
         )
-        for annotation in annotations:
-            cancelled = annotation.get("was_cancelled") or False
-            if not isinstance(cancelled, bool):
-                raise DataError(
-                    f"an annotation of question {question!r} has was_cancelled="
-                    f"{shown(cancelled)}; expected true or false"
-                )
-            answer = None if cancelled else _of_annotation(annotation.get("result"), question)
-            if answer is not None or cancelled:
-                responses.append(Response(_person(annotation.get("completed_by"), people), answer))
-        yield str(question), data.get("by"), responses
+    answer = None if cancelled else _of_annotation(annotation.get("result"), question)
+    if answer is None and not cancelled:
+        return []
+    return [Response(_person(annotation.get("completed_by"), people), answer)]
 
 
 def _of_annotation(result: Any, question: Any) -> Any:

@@ -344,7 +344,7 @@ def _column(values: Any, name: str, role: str) -> Column:
             expected="it must hold a name or a number in each row",
         ) from error
     _check_values(values, distinct_values, name, role)
-    distinct = pd.Index(distinct_values).tolist()
+    distinct = pd.Series(distinct_values).tolist()  # an Index holds no numbers of 16 bits
     missing = code < 0
     if "" in distinct:
         missing = missing | (code == distinct.index(""))
