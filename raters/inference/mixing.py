@@ -17,6 +17,9 @@ LARGEST_RHAT = 1.01
 FEWEST_DRAWS = 100
 # Both diagnostics need halves of a chain.
 _FEWEST_OF_CHAIN = 4
+# In chains of so many draws, the effective ones tell how many more are needed; from so many times
+# as many on, another sampler is the better advice.
+_LONG_CHAIN, _HARDLY = 500, 10
 
 
 class Mixing(NamedTuple):
@@ -112,7 +115,7 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
         if chains > 1:
             largest = float(of_site.rhat.max())
             worst_rhat = max(worst_rhat, (name, largest), key=lambda entry: entry[1])
-    _warn_of_mixing(worst_rhat, worst_ess, chains)
+    _warn_of_mixing(worst_rhat, worst_ess, chains, number)
     if divergences:
         warnings.warn(
             f"{divergences} of {chains * number} transitions diverged; raise the target acceptance"
@@ -157,10 +160,17 @@ def beyond(value: float, limit: float, digits: int) -> str:
 
 
 def _warn_of_mixing(
-    worst_rhat: tuple[str, float], worst_ess: tuple[str, float], chains: int
+    worst_rhat: tuple[str, float], worst_ess: tuple[str, float], chains: int, number: int
 ) -> None:
     """Warn of the worst variables when their diagnostics are poor."""
     wanted = FEWEST_DRAWS * chains
+    needed = number * wanted / max(worst_ess[1], 1.0)
+    advice = "draw more"
+    if number >= _LONG_CHAIN and needed > _HARDLY * number:
+        advice = (
+            f"that would take about {needed:,.0f} draws a chain, so use the other exact back-end,"
+            " PGGibbs or NUTS, or a simpler model"
+        )
     if worst_rhat[1] > LARGEST_RHAT or worst_ess[1] < wanted:
         rhat = (
             f"largest R-hat {beyond(worst_rhat[1], LARGEST_RHAT, 3)} ({worst_rhat[0]}; should be at"
@@ -170,8 +180,8 @@ def _warn_of_mixing(
         )
         warnings.warn(
             f"the chains have not mixed well: {rhat}, smallest bulk effective sample size"
-            f" {np.floor(worst_ess[1]):.0f} ({worst_ess[0]}; should be at least {wanted}); draw"
-            " more",
+            f" {np.floor(worst_ess[1]):.0f} ({worst_ess[0]}; should be at least {wanted});"
+            f" {advice}",
             ConvergenceWarning,
             stacklevel=4,
         )
