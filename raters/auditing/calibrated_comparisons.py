@@ -17,10 +17,11 @@ from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracie
 from raters.auditing.calibration import (
     Anchor,
     Calibration,
+    contradiction,
     number_of_draws,
     summary,
     trusted_codes,
-    warn_if_contradicted,
+    warn_of,
 )
 from raters.auditing.known_orders import KnownOrders
 from raters.auditing.true_orders import draw_true_rewards
@@ -191,13 +192,14 @@ def calibrate_comparisons(
     trusted = trusted_codes(data, reference)
     rng = np.random.default_rng(seed)
     draws, _ = draws_of(program, result)
-    _check_direction(orders, draws["reward"])
+    doubts, of_gold = warn_of(_direction(orders, draws["reward"])), len(orders.better)
     if len(trusted):
         orders = _with_trusted(orders, data, trusted)
     num_draws = number_of_draws(max(data.num_rows, data.num_items), 1)
     truth, sizes = _true_rewards(program, draws, orders, num_draws, rng)
     accuracies = draw_accuracies(_marks(data, orders, truth), seed)
-    anchor = Anchor(len(orders.better), tuple(reference))
+    known = len(orders.better)
+    anchor = Anchor(known, tuple(reference), told=known - of_gold, doubts=doubts)
     names = {axis: names_array(data.coords[axis]) for axis in ("item", "annotator")}
     abilities = {"accuracy": accuracies.own, "ability": accuracies.ability}
     rank = 1.0 + np.argsort(np.argsort(-truth, axis=1), axis=1)
@@ -220,11 +222,11 @@ def calibrate_comparisons(
     )
 
 
-def _check_direction(orders: KnownOrders, reward: Float[np.ndarray, "draw item"]) -> None:
-    """Warn if most known orders are against the crowd's."""
+def _direction(orders: KnownOrders, reward: Float[np.ndarray, "draw item"]) -> str:
+    """Doubt in known orders most of which are against the crowd's; empty elsewhere."""
     crowd = np.asarray(reward, float).mean(0)
     wrong = int((crowd[orders.better] < crowd[orders.worse]).sum())
-    warn_if_contradicted(wrong, len(orders.better), "orders")
+    return contradiction(wrong, len(orders.better), "orders")
 
 
 def _with_trusted(

@@ -211,8 +211,9 @@ def _differing(number: int, numbers: Mapping[str, Any], audit: Audit) -> str:
     )
 
 
-def not_final(fitted: Mapping[str, Any]) -> list[str]:
-    """Say why the answer may still change: the fit has not settled, or what its model warns of."""
+def not_final(fitted: Mapping[str, Any], audit: Audit) -> list[str]:
+    """Say why the answer may still change: doubts in the known truths, a fit that has not settled,
+    or what its model warns of."""
     unsettled = (
         "the fit has not settled, see “Can the numbers be relied on?”. Do not act on this page yet"
     )
@@ -221,7 +222,8 @@ def not_final(fitted: Mapping[str, Any]) -> list[str]:
             f"the verdicts of {listing(fitted['open'])} may still change, see “Can the numbers be"
             " relied on?”; a longer run would hardly change the others"
         )
-    reasons = ([] if fitted["settled"] else [unsettled]) + list(fitted["fit_warnings"])
+    of_fit = ([] if fitted["settled"] else [unsettled]) + list(fitted["fit_warnings"])
+    reasons = [*audit.anchor.doubts, *of_fit]
     return [f"Not final: {reason}." for reason in reasons]
 
 

@@ -40,6 +40,9 @@ def next_steps(
         verdict: [row[data.judge] for row in of_verdict] for verdict, of_verdict in rows.items()
     }
     todo, line_of_better = _about_the_fit(context.program, names, fitted, command)
+    if context.audit is not None and context.audit.anchor.doubts:
+        text = "Look at the known truths before anything else: every number here stands on them."
+        todo.insert(0, (text, None))
     todo += _truths(context, command)
     if names["drop"]:
         # After a better fit, that one is to be repeated.
