@@ -30,6 +30,7 @@ from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import name_text, names_array, shorten
 from raters.kinds import AuditLimits, Quantities
+from raters.models.comparisons.directions import has_directions
 from raters.program import Program
 
 # Competences that one is read off an accuracy among.
@@ -103,7 +104,8 @@ class ComparisonCalibration(Calibration):
 
         The accuracy is the calibrated one. Competence is the β at which the probability of choosing
         the better of two random items of the crowd's scale, the mean of
-        :math:`\sigma(\beta |r_i - r_j|)`, is the calibrated ability.
+        :math:`\sigma(\beta |r_i - r_j|)`, is the calibrated ability. The probabilities of guessers
+        and adversaries of a model with such types are those of the types.
 
         Parameters
         ----------
@@ -123,11 +125,26 @@ class ComparisonCalibration(Calibration):
             "p_adversarial": (competence < 0).mean(0),
             "agreement": comparisons.agreement(data, mean[:, None], same),
         }
-        if "p_guessing" in columns:
+        if has_directions(self.program):
+            columns |= self._types()
+        elif "p_guessing" in columns:
             columns["p_guessing"] = (np.abs(ability - 0.5) < limits.margin).mean(0)
         own = self.accuracies.own[: len(ability)]
         values = dict(found.values) | {"competence": competence, "accuracy": own}
         return dataclasses.replace(found, values=values, columns=columns, tables={})
+
+    def _types(self) -> dict[str, Float[np.ndarray, " annotator"]]:
+        """Probability that each annotator is a guesser, and an adversary. Who guesses does so
+        whatever is true; who contradicts the crowd is right where the truth contradicts it, too."""
+        draws, _ = draws_of(self.program, self.result, _AUDIT_DRAWS)
+        competence = comparisons.competences(self.program, draws)
+        crowd, truth = (
+            values - values.mean(1, keepdims=True)
+            for values in (np.asarray(draws["reward"], float), self.truth.values)
+        )
+        is_along = ((crowd @ truth.T) > 0).mean(1)[:, None]
+        against = np.where(competence < 0, is_along, (competence > 0) * (1 - is_along))
+        return {"p_guessing": (competence == 0).mean(0), "p_adversarial": against.mean(0)}
 
     def _competence(
         self, ability: Float[np.ndarray, "draw annotator"]
