@@ -188,6 +188,8 @@ class Section:
         ``write(path)``.
     limits : tuple of str
         Sentences about what a verdict does not say, for the end of the page.
+    headline : str
+        Part of `sentence` that the first lines of a page repeat.
     """
 
     key: str
@@ -199,6 +201,7 @@ class Section:
     facts: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
     limits: tuple[str, ...] = ()
+    headline: str = ""
 
     def __post_init__(self) -> None:
         _check_key(self.key)

@@ -179,7 +179,8 @@ class Audit:
             )
         ]
         lines += [self.decided] if self.decided else []
-        return "\n".join([self.anchor.sentence, frame.round(3).to_string(), *lines])
+        doubts = [f"In doubt: {doubt}." for doubt in self.anchor.doubts]
+        return "\n".join([self.anchor.sentence, *doubts, frame.round(3).to_string(), *lines])
 
 
 @checked
@@ -358,6 +359,8 @@ def audit(
         \text{information} = \sum_{k, j} p_k \pi_{kj} \log_2 \frac{\pi_{kj}}{q_j}, \qquad
         q_j = \sum_k p_k \pi_{kj}, \qquad \text{bias}_j = q_j - p_j.
 
+    Where the crowd is not taken to be right, accuracy is the share of the labels given that are
+    right.
     Competence is 1 for one who is always right, 0 for a spammer, whose labels do not depend on the
     class, whatever the class frequencies, and below 0 for an adversary. With two classes it is
     Youden's J, sensitivity + specificity − 1. ``p_adversarial`` is P(competence < 0 and information

@@ -17,10 +17,11 @@ from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracie
 from raters.auditing.calibration import (
     Anchor,
     Calibration,
+    contradiction,
     number_of_draws,
     summary,
     trusted_codes,
-    warn_if_contradicted,
+    warn_of,
 )
 from raters.auditing.known_orders import KnownOrders
 from raters.auditing.true_orders import draw_true_rewards
@@ -29,6 +30,7 @@ from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import name_text, names_array, shorten
 from raters.kinds import AuditLimits, Quantities
+from raters.models.comparisons.directions import has_directions
 from raters.program import Program
 
 # Competences that one is read off an accuracy among.
@@ -102,7 +104,8 @@ class ComparisonCalibration(Calibration):
 
         The accuracy is the calibrated one. Competence is the β at which the probability of choosing
         the better of two random items of the crowd's scale, the mean of
-        :math:`\sigma(\beta |r_i - r_j|)`, is the calibrated ability.
+        :math:`\sigma(\beta |r_i - r_j|)`, is the calibrated ability. The probabilities of guessers
+        and adversaries of a model with such types are those of the types.
 
         Parameters
         ----------
@@ -122,11 +125,26 @@ class ComparisonCalibration(Calibration):
             "p_adversarial": (competence < 0).mean(0),
             "agreement": comparisons.agreement(data, mean[:, None], same),
         }
-        if "p_guessing" in columns:
+        if has_directions(self.program):
+            columns |= self._types()
+        elif "p_guessing" in columns:
             columns["p_guessing"] = (np.abs(ability - 0.5) < limits.margin).mean(0)
         own = self.accuracies.own[: len(ability)]
         values = dict(found.values) | {"competence": competence, "accuracy": own}
         return dataclasses.replace(found, values=values, columns=columns, tables={})
+
+    def _types(self) -> dict[str, Float[np.ndarray, " annotator"]]:
+        """Probability that each annotator is a guesser, and an adversary. Who guesses does so
+        whatever is true; who contradicts the crowd is right where the truth contradicts it, too."""
+        draws, _ = draws_of(self.program, self.result, _AUDIT_DRAWS)
+        competence = comparisons.competences(self.program, draws)
+        crowd, truth = (
+            values - values.mean(1, keepdims=True)
+            for values in (np.asarray(draws["reward"], float), self.truth.values)
+        )
+        is_along = ((crowd @ truth.T) > 0).mean(1)[:, None]
+        against = np.where(competence < 0, is_along, (competence > 0) * (1 - is_along))
+        return {"p_guessing": (competence == 0).mean(0), "p_adversarial": against.mean(0)}
 
     def _competence(
         self, ability: Float[np.ndarray, "draw annotator"]
@@ -191,13 +209,14 @@ def calibrate_comparisons(
     trusted = trusted_codes(data, reference)
     rng = np.random.default_rng(seed)
     draws, _ = draws_of(program, result)
-    _check_direction(orders, draws["reward"])
+    doubts, of_gold = warn_of(_direction(orders, draws["reward"])), len(orders.better)
     if len(trusted):
         orders = _with_trusted(orders, data, trusted)
     num_draws = number_of_draws(max(data.num_rows, data.num_items), 1)
     truth, sizes = _true_rewards(program, draws, orders, num_draws, rng)
     accuracies = draw_accuracies(_marks(data, orders, truth), seed)
-    anchor = Anchor(len(orders.better), tuple(reference))
+    known = len(orders.better)
+    anchor = Anchor(known, tuple(reference), told=known - of_gold, doubts=doubts)
     names = {axis: names_array(data.coords[axis]) for axis in ("item", "annotator")}
     abilities = {"accuracy": accuracies.own, "ability": accuracies.ability}
     rank = 1.0 + np.argsort(np.argsort(-truth, axis=1), axis=1)
@@ -220,11 +239,11 @@ def calibrate_comparisons(
     )
 
 
-def _check_direction(orders: KnownOrders, reward: Float[np.ndarray, "draw item"]) -> None:
-    """Warn if most known orders are against the crowd's."""
+def _direction(orders: KnownOrders, reward: Float[np.ndarray, "draw item"]) -> str:
+    """Doubt in known orders most of which are against the crowd's; empty elsewhere."""
     crowd = np.asarray(reward, float).mean(0)
     wrong = int((crowd[orders.better] < crowd[orders.worse]).sum())
-    warn_if_contradicted(wrong, len(orders.better), "orders")
+    return contradiction(wrong, len(orders.better), "orders")
 
 
 def _with_trusted(

@@ -4,7 +4,6 @@ that a crowd makes together."""
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,16 +20,16 @@ from raters.auditing import labels as label_audit
 from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
 from raters.auditing.annotator_types import type_columns, type_probs_given
 from raters.auditing.calibration import (
-    PACKAGE,
     Anchor,
     Calibration,
+    contradiction,
     number_of_draws,
     summary,
     trusted_codes,
-    warn_if_contradicted,
+    warn_of,
 )
 from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, draw_unknowns
-from raters.errors import DataError, DataWarning
+from raters.errors import DataError
 from raters.fitting.result import draws_of
 from raters.judgements.display import isolated
 from raters.judgements.labels import Labels
@@ -276,19 +275,23 @@ def calibrate_labels(
         values, _ = draws_of(program, result, _UNKNOWN_DRAWS)
         equal = np.full(len(next(iter(values.values()))), 1.0)
         chances[unanchored] = _as_if_unknown(program, values, equal, judged, unanchored, fitted)
+    doubts: tuple[str, ...] = ()
     if gold is not None:
         labelled = np.bincount(np.asarray(labels.item), minlength=labels.num_items) > 0
         of_gold = np.flatnonzero((by_gold >= 0) & labelled)
         wrong = int((chances[of_gold].argmax(1) != truth[of_gold]).sum())
-        if not warn_if_contradicted(wrong, len(of_gold), "classes"):
-            _warn_unless_random(labels, by_gold >= 0)
+        doubt = contradiction(wrong, len(of_gold), "classes")
+        doubts = warn_of(doubt or _selection(labels, by_gold >= 0))
     evidence = Evidence.of(chances, judged.votes())
     known, num_draws = np.flatnonzero(truth >= 0), number_of_draws(*chances.shape)
     rng = np.random.default_rng(seed)
     unknowns = draw_unknowns(evidence.at(known), truth[known], num_draws, rng)
     probability, drawn = draw_true_classes(evidence, unknowns, truth, rng)
     accuracies = draw_accuracies(_marks(labels, truth, drawn), seed)
-    anchor = Anchor(len(known), tuple(reference), labels.record is not None)
+    told = int((by_gold[known] < 0).sum())
+    anchor = Anchor(
+        len(known), tuple(reference), labels.record is not None, told=told, doubts=doubts
+    )
     names = {axis: names_array(labels.coords[axis]) for axis in ("item", "annotator", "true_class")}
     draws = {"accuracy": accuracies.own, "ability": accuracies.ability}
     items = label_audit.item_table(probability, labels).assign(
@@ -407,14 +410,14 @@ def with_gold(labels: Labels, gold: Any) -> Int[np.ndarray, " item"]:
     return np.where(codes >= 0, codes, fitted)
 
 
-def _warn_unless_random(labels: Labels, known: Bool[np.ndarray, " item"]) -> None:
-    """Warn where the labels of the items of known class are unlike those of the others, as they
-    would be for one random sample in some thousands."""
+def _selection(labels: Labels, known: Bool[np.ndarray, " item"]) -> str:
+    """Doubt that the items of known class are a random sample, where their labels are unlike those
+    of the others, as they would be for one random sample in some thousands; empty elsewhere."""
     votes = labels.votes()
     number, most = votes.sum(1), votes.argmax(1)
     parts = known & (number > 0), ~known & (number > 0)
     if min(part.sum() for part in parts) < _FEWEST:
-        return
+        return ""
     counts = np.stack([np.bincount(most[part], minlength=labels.num_classes) for part in parts])
     # Rare classes together: the approximation by χ² needs five of each to be expected.
     share = counts.sum(1).min() / counts.sum()
@@ -436,13 +439,12 @@ def _warn_unless_random(labels: Labels, known: Bool[np.ndarray, " item"]) -> Non
             f"on average {one:.0%} of the labels of one of them agree, and {other:.0%} of those of"
             " another item"
         )
-    if text:
-        warnings.warn(
-            "the items of known class are no random sample, so that accuracies and numbers of wrong"
-            f" labels may be far off: {text}; draw items at random before looking at the labels",
-            DataWarning,
-            skip_file_prefixes=(PACKAGE,),
-        )
+    if not text:
+        return ""
+    return (
+        "the items of known class are no random sample, so that accuracies and numbers of wrong"
+        f" labels may be far off: {text}; draw items at random before looking at the labels"
+    )
 
 
 def _most_said(labels: Labels) -> Int[np.ndarray, " item"]:

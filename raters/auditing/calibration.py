@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import warnings
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,10 @@ class Anchor:
         agreement or truth.
     judges : str
         Word for those who judge.
+    told : int
+        Number of the known truths that only trusted annotators tell.
+    doubts : tuple of str
+        Reasons to doubt that the known truths are true, or a random sample.
     """
 
     known: int = 0
@@ -61,6 +65,8 @@ class Anchor:
     crowd: bool = False
     model: bool = False
     judges: str = "annotators"
+    told: int = 0
+    doubts: tuple[str, ...] = ()
 
     @property
     def is_missing(self) -> bool:
@@ -85,7 +91,8 @@ class Anchor:
             return f"{who} were judged by what their model says, and by nothing beside it."
         parts = [f"{self.known:,} known truth{'s' * (self.known != 1)}"] if self.known else []
         if self.trusted:
-            parts[-1:] = [f"{self.known:,} truths, some by {shorten(self.trusted)}"]
+            some = "as told" if self.told == self.known else f"{self.told:,} of them told"
+            parts[-1:] = [f"{self.known:,} truths, {some} by {shorten(self.trusted)}"]
         parts += [f"an earlier record of {self.judges}"] if self.recorded else []
         against = " and ".join(parts)
         if self.is_missing:
@@ -257,7 +264,8 @@ def calibrated(
         When `gold` is given and holds no truth.
     """
     truths = truths_of(program.data)
-    if gold is not None and not truths.number(program.data, gold):
+    empty = isinstance(gold, Sized) and not len(gold)
+    if gold is not None and (empty or not truths.number(program.data, gold)):
         raise DataError(
             parameter="gold",
             problem="holds no known truth",
@@ -366,8 +374,8 @@ def trusted_codes(data: Judgements, reference: Sequence[Any]) -> Int[np.ndarray,
     return np.array([codes[str(name)] for name in reference], int)
 
 
-def warn_if_contradicted(wrong: int, known: int, what: str) -> bool:
-    """Warn if most known truths are not what the crowd's answers point to.
+def contradiction(wrong: int, known: int, what: str) -> str:
+    """Doubt in known truths most of which are not what the crowd's answers point to.
 
     Parameters
     ----------
@@ -378,17 +386,34 @@ def warn_if_contradicted(wrong: int, known: int, what: str) -> bool:
 
     Returns
     -------
-    bool
+    str
+        Empty where no more than half of them are.
     """
     if wrong < 2 or 2 * wrong <= known:
-        return False
-    warnings.warn(
+        return ""
+    return (
         f"{wrong} of {known} known {what} contradict the crowd, and every statement follows them;"
-        f" check that gold names {what} as the answers do, not the other way round",
-        DataWarning,
-        skip_file_prefixes=(PACKAGE,),
+        f" check that gold names {what} as the answers do, not the other way round"
     )
-    return True
+
+
+def warn_of(*doubts: str) -> tuple[str, ...]:
+    """Warn of each doubt in known truths.
+
+    Parameters
+    ----------
+    *doubts : str
+        Empty ones are left out.
+
+    Returns
+    -------
+    tuple of str
+        Those that are left.
+    """
+    said = tuple(filter(None, doubts))
+    for doubt in said:
+        warnings.warn(doubt, DataWarning, skip_file_prefixes=(PACKAGE,))
+    return said
 
 
 def summary(

@@ -50,8 +50,9 @@ from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.kinds import AuditContext, Section, kind_of
 from raters.program import Program
-from raters.reporting import facts, steps
+from raters.reporting import facts, sentences, steps
 from raters.reporting.cells import write_csv
+from raters.reporting.convergence import convergence
 from raters.reporting.page import columns, judges, section_facts
 from raters.reporting.report import check_form
 from raters.reporting.sections import sections_of
@@ -264,6 +265,8 @@ def _print(request: AuditCommand, findings: Findings) -> None:
     first, others = findings.sections[:1], findings.sections[1:]
     stands = _UNJUDGED if audited is None else audited.anchor.sentence
     out.print(stands, style="bold", highlight=False, markup=False)
+    for reason in _not_final(context, request.command):
+        out.print(reason, highlight=False, markup=False)
     out.print()
     for section in first:
         page.print_section(out, section, context.level, rows)
@@ -286,6 +289,16 @@ def _print(request: AuditCommand, findings: Findings) -> None:
             context.level,
         )
     page.print_questions(out, context.program.data, findings.questions, findings.questions_note)
+
+
+def _not_final(context: AuditContext, command: str) -> list[str]:
+    """Why the verdicts may still change, as a report says it."""
+    if context.audit is None:
+        return []
+    data = context.program.data.unpadded()
+    program = Program(context.program.model, data)
+    fitted = convergence(program, context.result, context.audit, command)
+    return sentences.not_final(fitted, context.audit)
 
 
 # ---------------------------------------------------------------- reports

@@ -80,16 +80,16 @@ def _split(heading: str) -> str:
 
 
 def print_section(out: console.Output, section: Section, level: float, rows: int) -> None:
-    """Print the tables of a section, in so many rows each, and its sentence.
+    """Print the sentence of a section, and its tables in so many rows each.
 
     Matrices are for a page; where a section has nothing else, nothing is printed.
     """
     if section.matrices and not section.tables:
         return
-    for table in section.tables:
-        print_table(out, table, level, rows)
     out.print(section.sentence, highlight=False, markup=False)
     out.print()
+    for table in section.tables:
+        print_table(out, table, level, rows)
 
 
 def print_table(out: console.Output, table: Table, level: float, rows: int) -> None:

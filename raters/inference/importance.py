@@ -94,11 +94,12 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
     limit = largest_k(number)
     shown = f"Pareto k̂ {beyond(k, limit, 2)}" if np.isfinite(k) else "Pareto k̂ beyond all bounds"
     if not k <= limit or ess < number / _WORST:
-        held = f", and they hold as much as {whole:.0f} draws of it" if k <= limit else ""
+        why = f"{shown}; should be at most {limit:.2f}"
+        if k <= limit:
+            why = f"{shown}; {number} of them hold as much as {whole:.0f} draws of it"
         _warn(
-            f"the draws are far from the posterior ({shown}; should be at most"
-            f" {limit:.2f}{held}): means and intervals may be off; use exact sampling,"
-            " with PGGibbs or NUTS, for what is acted upon"
+            f"the draws are far from the posterior ({why}): means and intervals may be off;"
+            " use exact sampling, with PGGibbs or NUTS, for what is acted upon"
         )
         return _with_facts(draws, pareto_k=k)
     if ess < FEWEST_DRAWS:

@@ -35,10 +35,10 @@ def convergence(
     -------
     dict
         ``settled`` (whether a longer run would change little of what is stated), ``relied_on``
-        (settled, and without warnings of the model), ``exact`` (of the back-end), a ``sentence``,
-        the ``numbers`` behind it, the judges whose verdict is ``open`` and may change with a longer
-        run, ``fit_warnings`` and ``data_warnings``; and the ``line`` that makes a better fit, where
-        one is needed and possible.
+        (settled, without warnings of the model, and without doubts in the known truths), ``exact``
+        (of the back-end), a ``sentence``, the ``numbers`` behind it, the judges whose verdict is
+        ``open`` and may change with a longer run, ``fit_warnings`` and ``data_warnings``; and the
+        ``line`` that makes a better fit, where one is needed and possible.
     """
     settings = settings_of(result)
     backend = None if settings is None else type(settings)
@@ -54,7 +54,7 @@ def convergence(
     of_fit = list(fit_warnings(program, result))
     facts = {
         "settled": settled,
-        "relied_on": settled and not of_fit,
+        "relied_on": settled and not of_fit and not audit.anchor.doubts,
         "exact": getattr(backend, "exact", None),
         "sentence": sentence,
         "numbers": [

@@ -112,6 +112,7 @@ def audit_summary(audit: Audit) -> dict[str, Any]:
     """Verdicts of an audit, the rule behind them, and its table."""
     return {
         "stands_on": audit.anchor.sentence,
+        "doubts": list(audit.anchor.doubts),
         "rule": audit.rule,
         "flagged": audit.flagged,
         "expected_share_of_wrong_drops": audit.wrong_drops,

@@ -54,7 +54,7 @@ def facts_of(
         "judge": data.judge,
         "judged": audit.judged,
         "words": kind.words._asdict(),
-        "answer": _answer(audit, people, fitted, kind),
+        "answer": _answer(audit, people, fitted, kind, sections),
         "worlds": _worlds(audit),
         "columns": [_column(column, audit.margin) for column in columns(audit, kind)],
         "annotators": people,
@@ -171,9 +171,13 @@ def _column(column: Column, margin: float) -> dict[str, Any]:
 
 
 def _answer(
-    audit: Audit, people: list[dict[str, Any]], fitted: dict[str, Any], kind: Kind
+    audit: Audit,
+    people: list[dict[str, Any]],
+    fitted: dict[str, Any],
+    kind: Kind,
+    sections: list[Section],
 ) -> dict[str, Any]:
-    """Judges to drop, how sure that is, and its cost."""
+    """Judges to drop, how sure that is, and its cost; and the headlines of sections."""
     by_verdict = {
         verdict: [row for row in people if row["verdict"] == verdict] for verdict in VERDICTS
     }
@@ -203,7 +207,8 @@ def _answer(
     text = {
         "stands_on": audit.anchor.sentence,
         "sentence": sentences.answer(numbers, audit, kind.words),
-        "not_final": sentences.not_final(fitted),
+        "not_final": sentences.not_final(fitted, audit),
+        "headlines": [section.headline for section in sections if section.headline],
         "sure": sentences.sure(numbers, audit, kind.words),
         "would_change": sentences.would_change(audit),
     }

@@ -46,8 +46,9 @@ class Report:
           ``judged`` (quantity that is compared with the threshold), ``words`` (for one and for many
           judgements);
         - ``answer``: what the verdicts stand on (``stands_on``), their counts, names, expected
-          mistakes and costs, as a ``sentence`` and how ``sure`` it is, the known truths that
-          ``would_change`` it, and the reasons why it is ``not_final``;
+          mistakes and costs, as a ``sentence`` and how ``sure`` it is, the ``headlines`` of
+          sections, the known truths that ``would_change`` it, and the reasons why it is
+          ``not_final``;
         - ``columns`` and ``annotators``: the audit's table with reasons, those who should go first;
         - ``worlds``: where two mirrored worlds are possible, their probabilities, and None
           elsewhere; each annotator then has ``worlds`` too;
@@ -135,7 +136,8 @@ class Report:
 
     def __str__(self) -> str:
         answer = self.facts["answer"]
-        lines = [answer["stands_on"], answer["sentence"], *answer["not_final"], *answer["sure"]]
+        lines = [answer["stands_on"], answer["sentence"], *answer["not_final"]]
+        lines += [*answer.get("headlines", ()), *answer["sure"]]
         return "\n".join(filter(None, [*lines, answer["would_change"]]))
 
     def __repr__(self) -> str:

@@ -187,7 +187,8 @@ def settled_by_truths(audit: Audit) -> str:
     some = (
         f"{counted(wanted.number, 'question')} drawn at random"
         if wanted.is_enough
-        else f"all {counted(wanted.number, 'question')} where it is not known"
+        else f"all {counted(wanted.number, 'question')} that those in question answered, where it"
+        " is not known"
     )
     return f"Finding out the truth of {some} is expected to settle {settled}"
 
@@ -211,8 +212,9 @@ def _differing(number: int, numbers: Mapping[str, Any], audit: Audit) -> str:
     )
 
 
-def not_final(fitted: Mapping[str, Any]) -> list[str]:
-    """Say why the answer may still change: the fit has not settled, or what its model warns of."""
+def not_final(fitted: Mapping[str, Any], audit: Audit) -> list[str]:
+    """Say why the answer may still change: doubts in the known truths, a fit that has not settled,
+    or what its model warns of."""
     unsettled = (
         "the fit has not settled, see “Can the numbers be relied on?”. Do not act on this page yet"
     )
@@ -221,7 +223,8 @@ def not_final(fitted: Mapping[str, Any]) -> list[str]:
             f"the verdicts of {listing(fitted['open'])} may still change, see “Can the numbers be"
             " relied on?”; a longer run would hardly change the others"
         )
-    reasons = ([] if fitted["settled"] else [unsettled]) + list(fitted["fit_warnings"])
+    of_fit = ([] if fitted["settled"] else [unsettled]) + list(fitted["fit_warnings"])
+    reasons = [*audit.anchor.doubts, *of_fit]
     return [f"Not final: {reason}." for reason in reasons]
 
 

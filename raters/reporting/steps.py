@@ -40,6 +40,9 @@ def next_steps(
         verdict: [row[data.judge] for row in of_verdict] for verdict, of_verdict in rows.items()
     }
     todo, line_of_better = _about_the_fit(context.program, names, fitted, command)
+    if context.audit is not None and context.audit.anchor.doubts:
+        text = "Look at the known truths before anything else: every number here stands on them."
+        todo.insert(0, (text, None))
     todo += _truths(context, command)
     if names["drop"]:
         # After a better fit, that one is to be repeated.
@@ -103,7 +106,8 @@ def _truths(context: AuditContext, command: str) -> list[Step]:
     some = (
         f"{counted(wanted.number, 'question')}, drawn at random"
         if wanted.is_enough
-        else f"all {counted(wanted.number, 'question')} where it is not known"
+        else f"all {counted(wanted.number, 'question')} that those in question answered, where it"
+        " is not known"
     )
     text = (
         f"Find out the truth of {some} ({listed}{more}): that is expected to settle"

@@ -1,11 +1,13 @@
 """Audits that stand on known truths, on trusted annotators, or on the crowd alone."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import raters as rt
-from raters.auditing.calibrated_labels import _warn_unless_random
+from raters.auditing.calibrated_labels import _selection
 from raters.auditing.settling import settling
 from raters.auditing.verdicts import DIFFERS, gives_one_answer, verdicts
 from raters.errors import DataError, DataWarning, SettingError
@@ -227,7 +229,38 @@ def test_classes_the_other_way_round_give_a_warning(plain):
         rt.calibrate(rt.DawidSkene(), result, 1 - truth.sample(40, random_state=0))
 
 
-@pytest.mark.parametrize("gold", [{0: None}, {0: np.nan}, pd.Series({0: None})])
+@pytest.mark.parametrize("wrong_way_round", [True, False])
+def test_what_is_in_doubt_is_said_wherever_the_verdicts_are(plain, wrong_way_round):
+    """A warning is gone when the page is handed on."""
+    labels, result, truth = plain
+    votes = labels.votes()
+    doubtful = truth.iloc[np.argsort(votes.max(1) / votes.sum(1), kind="stable")[:40]]
+    gold = 1 - truth.sample(40, random_state=0) if wrong_way_round else doubtful
+    with pytest.warns(DataWarning) as caught:
+        audit = rt.audit(MODEL, result, gold)
+    (doubt,) = audit.anchor.doubts
+    assert doubt in {str(warning.message) for warning in caught}
+    page = rt.report(MODEL, result, audit)
+    assert not page.facts["answer"]["relied_on"]
+    assert page.facts["answer"]["not_final"][0] == f"Not final: {doubt}."
+    assert "known truths before anything else" in page.facts["next"]["steps"][0]["what"]
+    assert f"In doubt: {doubt}." in str(audit).splitlines()[1]
+    random = rt.audit(MODEL, result, truth.sample(40, random_state=0))
+    assert not random.anchor.doubts
+    assert rt.report(MODEL, result, random).facts["answer"]["not_final"] == []
+
+
+def test_who_told_a_truth_is_named(plain):
+    labels, result, truth = plain
+    told = rt.audit(MODEL, result, reference=[labels.annotators[0]]).anchor
+    assert told.told == told.known
+    assert f"{told.known} truths, as told by {labels.annotators[0]}." in told.sentence
+    both = rt.audit(MODEL, result, truth.iloc[:30], reference=[labels.annotators[0]]).anchor
+    assert 0 < both.told == both.known - 30
+    assert f"{both.told} of them told by {labels.annotators[0]}." in both.sentence
+
+
+@pytest.mark.parametrize("gold", [{}, {0: None}, {0: np.nan}, pd.Series({0: None})])
 def test_gold_that_holds_no_truth_is_refused(plain, gold):
     _, result, _ = plain
     for asked in (rt.calibrate, rt.audit):
@@ -267,6 +300,5 @@ def test_one_item_of_a_rare_class_is_no_sign_of_a_choice():
     items = np.repeat(np.arange(1500), 3)
     frame = {"item": items, "annotator": np.tile(np.arange(3), 1500), "label": true[items]}
     labels = rt.Labels.from_frame(frame, item="item", annotator="annotator", label="label")
-    _warn_unless_random(labels, np.arange(1500) < 20)
-    with pytest.warns(DataWarning, match="no random sample.*mostly labelled"):
-        _warn_unless_random(labels, true == 0)
+    assert not _selection(labels, np.arange(1500) < 20)
+    assert re.search("no random sample.*mostly labelled", _selection(labels, true == 0))

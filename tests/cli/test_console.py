@@ -76,6 +76,7 @@ def test_names_and_sentences_of_a_section():
     assert not STEERING.search(text)
     assert "First is [U+001B][31mred[U+001B][0m." in text
     assert "1 (1–3)" in text
+    assert text.index("First is") < text.index("1 (1–3)")
 
 
 def test_tables_keep_their_own_colours():

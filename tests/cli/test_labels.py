@@ -341,7 +341,7 @@ def test_a_trusted_annotator_is_an_anchor(crowd, tmp_path, capsys):
     arguments = ("audit", crowd, *QUICK, "--reference", 3, "--out", out, "--quiet")
     code, printed, _ = run(capsys, *arguments)
     assert code == 0
-    assert "truths, some by 3" in printed.splitlines()[0]
+    assert "truths, as told by 3" in printed.splitlines()[0]
     found = {str(row["annotator"]): row["verdict"] for row in summary_of(out)["annotators"]}
     assert found["3"] == "keep"
     assert "differs from the crowd" not in found.values()

@@ -247,3 +247,14 @@ def test_log_weights_have_mean_one_as_long_as_their_mean_exists() -> None:
     assert np.corrcoef(of(near), near[0])[0, 1] > 0.99
     np.testing.assert_array_equal(of(far), 0)
     np.testing.assert_array_equal(importance.log_weights(Draws(values, {})), 0)
+
+
+def test_a_warning_of_far_draws_names_what_is_wrong() -> None:
+    """Weights that are uneven without a heavy tail are not blamed on a k̂ that is within bounds."""
+    log_p = np.random.default_rng(0).normal(0, 2, (1, 4000))
+    uneven = drawn(0, 1)._replace(stats={"log_p": log_p, "log_q": np.zeros((1, 4000))})
+    with pytest.warns(
+        ConvergenceWarning, match=r"k̂ 0\.\d+; 4000 of them hold as much as 253"
+    ) as said:
+        importance.corrected(uneven, np.random.default_rng(0))
+    assert "should be at most" not in str(said[0].message)

@@ -137,7 +137,20 @@ def test_the_first_screen_says_what_it_stands_on_and_what_would_change_it(of_lab
     assert str(report).splitlines()[-1] == answer["would_change"]
     few = wanted._replace(settled=0.5)
     report = rt.report(model, result, dataclasses.replace(audit, settling=few))
-    assert "truth of all 7 questions where it is not known" in str(report)
+    assert "truth of all 7 questions that those in question answered" in str(report)
+
+
+def test_the_first_screen_says_how_many_labels_are_wrong(of_labels):
+    model, result, _ = of_labels
+    audit = rt.audit(model, result)
+    page = rt.report(model, result, audit)
+    (headline,) = page.facts["answer"]["headlines"]
+    low, high = audit.wrong_interval
+    assert f"are expected to be wrong (90% interval {low:,.0f} to {high:,.0f}" in headline
+    assert headline in str(page)
+    assert headline in page.markdown().partition("### Verdicts")[0]
+    assert headline in page.html().partition('id="verdicts"')[0]
+    assert page.facts["sections"]["items"]["sentence"].startswith(headline)
 
 
 @pytest.mark.slow

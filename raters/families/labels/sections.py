@@ -129,14 +129,15 @@ def items(context: AuditContext) -> Section | None:
     share = wrong / num_items
     given = f" The truth of {known:,} was given." if known else ""
     given += f" {audit.decided}" if audit is not None and audit.decided else ""
+    headline = (
+        f"If labelling stops now, {about(wrong)} of {counted(num_items, 'item label')}"
+        f" ({facts.percent(share)}) are expected to be wrong{_by(interval, context.level)}."
+    )
     return Section(
         key="items",
         title="Item labels",
-        sentence=(
-            f"If labelling stops now, {about(wrong)} of"
-            f" {counted(num_items, 'item label')} ({facts.percent(share)}) are expected to be"
-            f" wrong{_by(interval, context.level)}.{given}"
-        ),
+        sentence=f"{headline}{given}",
+        headline=headline,
         counts={
             str(name): int(sizes.get(name, sizes.get(str(name), 0))) for name in labels.classes
         },
