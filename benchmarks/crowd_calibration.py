@@ -1,5 +1,5 @@
-"""Numbers of wrong labels that Dawid–Skene states on public crowds with known truth, as they are
-and after a calibration that allows for mistakes that annotators make together.
+"""Numbers of wrong labels that a model states on public crowds with known truth, as they are and
+after a calibration that allows for mistakes that annotators make together.
 
 Reads the crowds from the folder named by --data; each has labels.csv and truth.csv. The calibration
 takes four unknowns of a crowd: how much less n labels of an item tell than n independent ones
@@ -43,12 +43,12 @@ _PROBS = jax.jit(jax.vmap(true_class_probs, (None, 0)))
 
 
 class Crowd(NamedTuple):
-    """Items whose class is known, with what Dawid–Skene and the votes say of them.
+    """Items whose class is known, with what the model and the votes say of them.
 
     Attributes
     ----------
     chances : array, shape (item, class)
-        Of Dawid–Skene.
+        Of the model.
     votes : array, shape (item, class)
     truth : array, shape (item,)
     evidence : Evidence
@@ -81,7 +81,7 @@ class Stated(NamedTuple):
     of_choice: np.ndarray
 
 
-def fitted(folder: Path, seed: int) -> Crowd:
+def fitted(folder: Path, model: Any, seed: int) -> Crowd:
     """A crowd, fitted by the default back-end."""
     labels, known = (pd.read_csv(folder / f"{name}.csv", dtype=str) for name in ("labels", "truth"))
     classes = sorted(set(labels["label"]) | set(known["label"]))
@@ -90,7 +90,7 @@ def fitted(folder: Path, seed: int) -> Crowd:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = rt.fit(rt.DawidSkene(), data, seed=seed, progress=False, log_likelihood=False)
+        result = rt.fit(model, data, seed=seed, progress=False, log_likelihood=False)
     chances = result["classes"]["responsibility"].transpose("item", "true_class").values
     votes = np.zeros(chances.shape)
     np.add.at(votes, (data.item, data.label), 1)
@@ -249,9 +249,14 @@ def summary(rows: pd.DataFrame, weight: np.ndarray) -> str:
 
 def main() -> None:
     """Fit the crowds, learn the prior without each of them, and report."""
-    given = options(__doc__, data=("../shared/data", "folder with the crowds"))
+    given = options(
+        __doc__,
+        data=("../shared/data", "folder with the crowds"),
+        model=("DawidSkene", "or HierarchicalDawidSkene"),
+    )
+    model = getattr(rt, given.model)()
     names = CROWDS[:3] if given.quick else CROWDS
-    crowds = [fitted(Path(given.data) / name, given.seed) for name in names]
+    crowds = [fitted(Path(given.data) / name, model, given.seed) for name in names]
     tables = [stated(crowd, 512 if given.quick else 4096) for crowd in crowds]
     found: list[dict[str, Any]] = []
     for crowd, one in zip(crowds, tables, strict=True):
@@ -274,7 +279,8 @@ def main() -> None:
         f" {np.exp(prior[3]):.2f}), by_vote Beta({np.exp(prior[4]):.2f}, {np.exp(prior[5]):.2f})."
     )
     parts = [table(list(shown.columns), shown.values.tolist()), summary(rows, weight), text]
-    report("crowd_calibration", "Numbers of wrong labels on public crowds", parts, given.quick)
+    name = "crowd_calibration" + "_hierarchical" * (given.model != "DawidSkene")
+    report(name, "Numbers of wrong labels on public crowds", parts, given.quick)
 
 
 if __name__ == "__main__":
