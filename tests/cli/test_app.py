@@ -553,7 +553,12 @@ def test_an_interrupt_that_python_ignores_is_raised_once_more(votes, tmp_path, m
             time.sleep(0.01)
 
     monkeypatch.setattr(rt, "fit", fit)
-    code, _, err = run(capsys, "fit", votes, "--out", tmp_path / "x.nc", "--quiet")
+    # A shell lets commands in the background ignore interrupts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code, _, err = run(capsys, "fit", votes, "--out", tmp_path / "x.nc", "--quiet")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert (code, err) == (130, "raters: interrupted; nothing was written\n")
 
 
