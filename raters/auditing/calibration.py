@@ -24,6 +24,8 @@ from raters.model import Model
 from raters.program import Program
 
 # Warnings name the first line outside of it.
+# From this share of contradictions on, names that are exchanged are likelier than mistakes.
+_REVERSED = 0.8
 PACKAGE = str(Path(__file__).parents[1])
 # In place of names of those who are right.
 CROWD = "crowd"
@@ -391,9 +393,14 @@ def contradiction(wrong: int, known: int, what: str) -> str:
     """
     if wrong < 2 or 2 * wrong <= known:
         return ""
+    remedy = (
+        f"check that gold names {what} as the answers do, not the other way round"
+        if wrong > _REVERSED * known
+        else "look at some of them: the crowd is wrong on these together, or gold is"
+    )
     return (
         f"{wrong} of {known} known {what} contradict the crowd, and every statement follows them;"
-        f" check that gold names {what} as the answers do, not the other way round"
+        f" {remedy}"
     )
 
 

@@ -14,6 +14,7 @@ from raters.auditing.verdicts import DIFFERS
 from raters.figures.base import ends
 from raters.judgements.display import display_name, visible
 from raters.reporting import sentences, steps
+from raters.reporting.facts import percent
 
 if TYPE_CHECKING:
     from raters.auditing.audit import Audit
@@ -57,7 +58,7 @@ def print_verdicts(out: Console, audit: Audit, remark: str) -> None:
     )
     out.print(escape(audit.rule), highlight=False)
     share = (
-        f"Expected share of wrong drops: {audit.wrong_drops:.1%}."
+        f"Expected share of wrong drops: {percent(audit.wrong_drops)}."
         if audit.flagged
         else "Nobody is dropped."
     )

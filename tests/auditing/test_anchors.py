@@ -8,6 +8,7 @@ import pytest
 
 import raters as rt
 from raters.auditing.calibrated_labels import _selection
+from raters.auditing.calibration import contradiction
 from raters.auditing.settling import settling
 from raters.auditing.verdicts import DIFFERS, gives_one_answer, verdicts
 from raters.errors import DataError, DataWarning, SettingError
@@ -221,6 +222,14 @@ def test_a_few_truths_do_not_lift_what_the_crowd_alone_tells(misled):
     assert set(few.flagged) <= {"mute"}
     assert "As little but the crowd tells who is right" in few.rule
     assert not rt.audit(MODEL, result, seen.iloc[:10]).anchor.is_missing
+
+
+@pytest.mark.parametrize(
+    ("wrong", "advice"), [(46, "gold names classes"), (28, "look at some"), (25, "")]
+)
+def test_contradictions_are_exchanged_names_where_they_are_most(wrong, advice):
+    doubt = contradiction(wrong, 50, "classes")
+    assert advice in doubt if advice else not doubt
 
 
 def test_classes_the_other_way_round_give_a_warning(plain):
