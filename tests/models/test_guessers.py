@@ -102,7 +102,11 @@ def _exact(model: Any, labels: rt.Labels, evidence_of: Evidence) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "evidence"), [(_MODELS[0], _coin), (_MODELS[1], _matrix)], ids=("coin", "matrix")
+    ("model", "evidence"),
+    [
+        pytest.param(_MODELS[0], _coin, id="coin"),
+        pytest.param(_MODELS[1], _matrix, id="matrix", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_types_have_the_probabilities_of_enumeration(
     model, evidence, polarised, fit_quietly

@@ -31,6 +31,7 @@ _EXHAUSTIVE = {
     "unit",
     "signed",
     "fixed scales, counts",
+    "tastes",
     "tastes, signed",
     "tastes of own spread",
     "MixtureBTL",
