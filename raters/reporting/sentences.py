@@ -187,8 +187,7 @@ def settled_by_truths(audit: Audit) -> str:
     some = (
         f"{counted(wanted.number, 'question')} drawn at random"
         if wanted.is_enough
-        else f"all {counted(wanted.number, 'question')} that those in question answered, where it"
-        " is not known"
+        else f"all {counted(wanted.number, 'open question')} that those in question answered"
     )
     return f"Finding out the truth of {some} is expected to settle {settled}"
 

@@ -106,8 +106,7 @@ def _truths(context: AuditContext, command: str) -> list[Step]:
     some = (
         f"{counted(wanted.number, 'question')}, drawn at random"
         if wanted.is_enough
-        else f"all {counted(wanted.number, 'question')} that those in question answered, where it"
-        " is not known"
+        else f"all {counted(wanted.number, 'open question')} that those in question answered"
     )
     text = (
         f"Find out the truth of {some} ({listed}{more}): that is expected to settle"

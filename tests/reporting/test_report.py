@@ -137,7 +137,7 @@ def test_the_first_screen_says_what_it_stands_on_and_what_would_change_it(of_lab
     assert str(report).splitlines()[-1] == answer["would_change"]
     few = wanted._replace(settled=0.5)
     report = rt.report(model, result, dataclasses.replace(audit, settling=few))
-    assert "truth of all 7 questions that those in question answered" in str(report)
+    assert "truth of all 7 open questions that those in question answered" in str(report)
 
 
 def test_the_first_screen_says_how_many_labels_are_wrong(of_labels):
