@@ -34,6 +34,11 @@ CROWDS = (
     *("sentence_polarity_500_amt", "dog_spectral", "web", "amazon_isbook", "barzan_mozafari"),
     *("snow_temp", "duchenne_smile", *TWINS),
 )
+# Name of the results by the model that is fitted.
+RESULTS = {
+    "DawidSkene": "crowd_calibration",
+    "HierarchicalDawidSkene": "crowd_calibration_hierarchical",
+}
 # Ranges of the unknowns, and the standard deviation of the tilt.
 DEPENDENCE, SHARED, TILT = (0.005, 20.0), (0.0005, 0.6), PRIOR.tilt
 # Least share of a class in the vote shares that are the baseline.
@@ -252,7 +257,7 @@ def main() -> None:
     given = options(
         __doc__,
         data=("../shared/data", "folder with the crowds"),
-        model=("DawidSkene", "or HierarchicalDawidSkene"),
+        model=("DawidSkene", "model of the labels", *RESULTS),
     )
     model = getattr(rt, given.model)()
     names = CROWDS[:3] if given.quick else CROWDS
@@ -279,8 +284,8 @@ def main() -> None:
         f" {np.exp(prior[3]):.2f}), by_vote Beta({np.exp(prior[4]):.2f}, {np.exp(prior[5]):.2f})."
     )
     parts = [table(list(shown.columns), shown.values.tolist()), summary(rows, weight), text]
-    name = "crowd_calibration" + "_hierarchical" * (given.model != "DawidSkene")
-    report(name, "Numbers of wrong labels on public crowds", parts, given.quick)
+    title = "Numbers of wrong labels on public crowds"
+    report(RESULTS[given.model], title, parts, given.quick)
 
 
 if __name__ == "__main__":

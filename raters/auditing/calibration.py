@@ -23,10 +23,10 @@ from raters.kinds import AuditLimits, Quantities, Truths, kind_of
 from raters.model import Model
 from raters.program import Program
 
-# Warnings name the first line outside of it.
 # From this share of contradictions on, names that are exchanged are likelier than mistakes.
 _REVERSED = 0.8
-PACKAGE = str(Path(__file__).parents[1])
+# Warnings name the first line outside of it.
+_PACKAGE = str(Path(__file__).parents[1])
 # In place of names of those who are right.
 CROWD = "crowd"
 # Known truths from which on they tell whether the crowd is right: were it right on each of so many,
@@ -404,23 +404,23 @@ def contradiction(wrong: int, known: int, what: str) -> str:
     )
 
 
-def warn_of(*doubts: str) -> tuple[str, ...]:
-    """Warn of each doubt in known truths.
+def warn_of(doubt: str) -> tuple[str, ...]:
+    """Warn of a doubt in known truths.
 
     Parameters
     ----------
-    *doubts : str
-        Empty ones are left out.
+    doubt : str
+        Empty where there is none.
 
     Returns
     -------
     tuple of str
-        Those that are left.
+        The doubt, if there is one.
     """
-    said = tuple(filter(None, doubts))
-    for doubt in said:
-        warnings.warn(doubt, DataWarning, skip_file_prefixes=(PACKAGE,))
-    return said
+    if not doubt:
+        return ()
+    warnings.warn(doubt, DataWarning, skip_file_prefixes=(_PACKAGE,))
+    return (doubt,)
 
 
 def summary(

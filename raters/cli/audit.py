@@ -295,9 +295,7 @@ def _not_final(context: AuditContext, command: str) -> list[str]:
     """Why the verdicts may still change, as a report says it."""
     if context.audit is None:
         return []
-    data = context.program.data.unpadded()
-    program = Program(context.program.model, data)
-    fitted = convergence(program, context.result, context.audit, command)
+    fitted = convergence(context.program, context.result, context.audit, command)
     return sentences.not_final(fitted, context.audit)
 
 

@@ -148,9 +148,8 @@ def _of_parts(program: Program[Any], whole: list[Images]) -> list[Images]:
                 (one for one in (program.data.judge, *found.part) if one in dims[name]), None
             )
             if axis is not None:
-                shape = [-1 if one == axis else 1 for one in dims[name]]
                 own = found.part[axis] == np.arange(number)[:, None]
-                parts[name] = own.reshape(number, *shape)
+                parts[name] = _along(own, axis, dims[name])
         # What all parts share, as the class frequencies, stays, and then the likelihood changes.
         shared = set(_moved_sites(move.symmetry)) - set(parts)
         alone = isinstance(move.symmetry, Sign) and not (shared or move.symmetry.exchanged)
@@ -161,24 +160,30 @@ def _of_parts(program: Program[Any], whole: list[Images]) -> list[Images]:
 
 def _of_one_judge(program: Program[Any], whole: list[Images]) -> list[Images]:
     """Images in which a judge of more than half of all judgements changes sides, and the others,
-    whose few judgements hardly tell, stay. Classes need none: those drawn are renamed."""
+    who gave few, stay. Classes need none: those drawn are renamed."""
     judge = program.data.judge
     number = program.data.judgements_by(judge)
     most = int(np.argmax(number))
     if not number.sum() < 2 * number[most] < 2 * number.sum():
         return []
-    alone = np.arange(len(number)) == most
+    alone, all_others = (np.arange(len(number)) == most)[None], np.ones((1, 1), bool)
     images = []
     for move in whole:
         if isinstance(move.symmetry, Sign):
-            parts = {}
-            for name in move.symmetry.sites:
-                dims = program.sites[name].dims
-                shape = [-1 if one == judge else 1 for one in dims]
-                own = alone.reshape(shape) if judge in dims else np.ones(shape, bool)
-                parts[name] = own[None]
+            dims = {name: program.sites[name].dims for name in move.symmetry.sites}
+            parts = {
+                name: _along(alone if judge in own else all_others, judge, own)
+                for name, own in dims.items()
+            }
             images.append(move._replace(broken=True, parts=parts))
     return images
+
+
+def _along(
+    own: Bool[np.ndarray, "part name"], axis: str, dims: tuple[str, ...]
+) -> Bool[np.ndarray, "part ..."]:
+    """Entries of each part along one axis of a site, to be broadcast over its others."""
+    return own.reshape(len(own), *(-1 if one == axis else 1 for one in dims))
 
 
 def _moved_sites(symmetry: Mirror) -> tuple[str, ...]:

@@ -168,8 +168,8 @@ def _warn_of_mixing(
     advice = "draw more"
     if number >= _LONG_CHAIN and needed > _HARDLY * number:
         advice = (
-            f"that would take about {needed:,.0f} draws a chain, so use the other exact back-end,"
-            " PGGibbs or NUTS, or a simpler model"
+            f"about {needed:,.0f} draws a chain would be needed, so use the other exact back-end"
+            " (PGGibbs or NUTS) or a simpler model"
         )
     if worst_rhat[1] > LARGEST_RHAT or worst_ess[1] < wanted:
         rhat = (

@@ -14,6 +14,7 @@ from raters.reporting.facts import percent, plural_noun
 
 if TYPE_CHECKING:
     from raters.auditing.audit import Audit
+    from raters.auditing.settling import Settling
     from raters.judgements.base import Judgements
 
 # From this probability on, the reason for a verdict is stated without "perhaps".
@@ -184,12 +185,14 @@ def settled_by_truths(audit: Audit) -> str:
         if wanted.open == 1
         else f"{about(wanted.settled)} of the {wanted.open:,} verdicts that are open"
     )
-    some = (
-        f"{counted(wanted.number, 'question')} drawn at random"
-        if wanted.is_enough
-        else f"all {counted(wanted.number, 'open question')} that those in question answered"
-    )
-    return f"Finding out the truth of {some} is expected to settle {settled}"
+    return f"Finding out the truth of {questions_of(wanted)} is expected to settle {settled}"
+
+
+def questions_of(wanted: Settling) -> str:
+    """Which questions the truth is wanted of: a random part, or all that may tell."""
+    if wanted.is_enough:
+        return f"{counted(wanted.number, 'question')} drawn at random"
+    return f"all {counted(wanted.number, 'open question')} that those in question answered"
 
 
 def _differing(number: int, numbers: Mapping[str, Any], audit: Audit) -> str:

@@ -15,7 +15,7 @@ from raters.judgements.display import isolated
 from raters.kinds import AuditContext, kind_of
 from raters.program import Program
 from raters.reporting.facts import plural_noun
-from raters.reporting.sentences import CLEAR, about, counted, listing
+from raters.reporting.sentences import CLEAR, about, counted, listing, questions_of
 
 # How the command line calls the exact samplers, the one that is taken first at the front.
 _EXACT: dict[type[Backend], str] = {PGGibbs: "gibbs", NUTS: "nuts"}
@@ -103,13 +103,8 @@ def _truths(context: AuditContext, command: str) -> list[Step]:
     more = f", and {wanted.number - len(first):,} more" if wanted.number > len(first) else ""
     listed = ", ".join(map(isolated, first))
     open_verdicts = counted(wanted.open, "open verdict")
-    some = (
-        f"{counted(wanted.number, 'question')}, drawn at random"
-        if wanted.is_enough
-        else f"all {counted(wanted.number, 'open question')} that those in question answered"
-    )
     text = (
-        f"Find out the truth of {some} ({listed}{more}): that is expected to settle"
+        f"Find out the truth of {questions_of(wanted)} ({listed}{more}): that is expected to settle"
         f" {about(wanted.settled)} of {open_verdicts}."
     )
     if command:
