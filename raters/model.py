@@ -6,7 +6,7 @@ import abc
 import types
 import typing
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
@@ -36,6 +36,20 @@ class Shift:
 
     site: str
     axis: int | None = None
+
+
+@dataclass(frozen=True)
+class CommonShift:
+    """The likelihood is unchanged when one number is added to every entry of all `sites`, such as
+    the abilities of persons and the difficulties of items: only differences between them count. The
+    priors, which are normal, say where they lie.
+
+    Parameters
+    ----------
+    sites : tuple of str
+    """
+
+    sites: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -180,7 +194,26 @@ class Spread:
 
 # Of each, the prior says how probable a point and its image are.
 Mirror = Sign | Exchange
-Symmetry = Shift | Scale | Transfer | Mirror | Permute
+Symmetry = Shift | CommonShift | Scale | Transfer | Mirror | Permute
+
+
+class Marginal(NamedTuple):
+    """A model with one site integrated out of its likelihood, and the data in the form that it
+    reads.
+
+    Attributes
+    ----------
+    model : Model
+        Its latent sites are those of the whole model but `site`, with the same priors.
+    data : Judgements
+    site : str
+        Site that is integrated out. It has one entry for each judge, which are independent of each
+        other given the other sites, and its log density is concave.
+    """
+
+    model: Model[Any]
+    data: Any
+    site: str
 
 
 @dataclass(frozen=True)
@@ -293,6 +326,24 @@ class Model[Data: Judgements](abc.ABC):
         -------
         dict of str to array, or None
             Value of each latent site; None to scatter `start`.
+        """
+        return None
+
+    def marginal(self, data: Data) -> Marginal | None:
+        """This model with one site integrated out, for back-ends that look for a mode.
+
+        The mode of many entries, each with few judgements of its own, together with what they
+        share is inconsistent for what they share, however many there are (Neyman and Scott 1948):
+        the number of judgements of each does not grow with the number of entries.
+
+        Parameters
+        ----------
+        data : Judgements
+
+        Returns
+        -------
+        Marginal or None
+            None for a model whose sites are all estimated together.
         """
         return None
 

@@ -18,7 +18,7 @@ class GroupedMixture(dist.Distribution):
 
     .. math::
 
-        p(y_g) = \sum_k w_{gk} \prod_{m \in g} p(y_m \mid k)^{c_m}
+        p(y_g) = \Big(\sum_k w_{gk} \prod_{m \in g} p(y_m \mid k)^{c_m}\Big)^{n_g}
 
     Groups may have any number of rows. `log_prob` has one entry per group, the unit that
     cross-validation leaves out. Where the class is known, the sum has one term.
@@ -37,6 +37,10 @@ class GroupedMixture(dist.Distribution):
         Number of times that each row was seen; 0 for padding. 1 unless given.
     known : int array, shape (group,), optional
         The class of each group where it is known, −1 elsewhere.
+    repeats : float array, shape (group,), optional
+        Number of equal groups that each stands for, such as persons with one pattern of answers;
+        its log-probability is multiplied by it. 1 unless given. Each of them has a class of its
+        own, so that Gibbs sampling needs them written out.
 
     Examples
     --------
@@ -58,6 +62,7 @@ class GroupedMixture(dist.Distribution):
         "group",
         "count",
         "known",
+        "repeats",
     )
     pytree_aux_fields = ("num_groups",)
 
@@ -70,12 +75,14 @@ class GroupedMixture(dist.Distribution):
         num_groups: int,
         count: Float[Array, " row"] | None = None,
         known: Int[Array, " group"] | None = None,
+        repeats: Float[Array, " group"] | None = None,
         *,
         validate_args: bool | None = None,
     ) -> None:
         self.mixing_distribution = mixing_distribution
         self.component_distribution = component_distribution
         self.group, self.num_groups, self.count, self.known = group, num_groups, count, known
+        self.repeats = repeats
         # The event is all rows, since groups differ in how many they have.
         super().__init__((num_groups,), tuple(group.shape), validate_args=validate_args)
 
@@ -164,7 +171,23 @@ class GroupedMixture(dist.Distribution):
         -------
         array, shape (group,)
         """
-        return jax.nn.logsumexp(self.log_joint(value), axis=-1)
+        log_probs = jax.nn.logsumexp(self.log_joint(value), axis=-1)
+        return log_probs if self.repeats is None else self.repeats * log_probs
+
+    def expected_classes(self, value: Array) -> Float[Array, "group class"]:
+        """Return the expected number of groups of each class, among those that a group stands for.
+
+        Parameters
+        ----------
+        value : array, shape (row,)
+
+        Returns
+        -------
+        array, shape (group, class)
+            The `responsibilities` where each group stands for itself.
+        """
+        probs = self.responsibilities(value)
+        return probs if self.repeats is None else self.repeats[:, None] * probs
 
     def responsibilities(self, value: Array) -> Float[Array, "group class"]:
         """Return the probability of each class given the group's rows.
@@ -188,7 +211,8 @@ class GroupedMixture(dist.Distribution):
         ----------
         value : array, shape (row,)
         class_probs : array, shape (group, class)
-            Probabilities that the expectation is over, or classes that were drawn, as one-hot rows.
+            Probabilities that the expectation is over, or classes that were drawn, as one-hot
+            rows; times `repeats`.
 
         Returns
         -------

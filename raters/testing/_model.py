@@ -16,7 +16,18 @@ from raters.fitting.simulate import simulate
 from raters.fitting.storage import from_json, to_json
 from raters.inference.mirror import images, mirrored
 from raters.judgements.base import Judgements
-from raters.model import Exchange, Model, Permute, Scale, Shift, Sign, Symmetry, Transfer, Values
+from raters.model import (
+    CommonShift,
+    Exchange,
+    Model,
+    Permute,
+    Scale,
+    Shift,
+    Sign,
+    Symmetry,
+    Transfer,
+    Values,
+)
 from raters.program import Program, skeleton, trace
 from raters.reporting.bibtex import entries
 from raters.testing import _kinds
@@ -241,6 +252,8 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
             each = np.moveaxis(np.zeros_like(values[site]), axis, 0)[:1]
             each = np.linspace(0.3, 0.7, each.size).reshape(each.shape)
             return values | {site: values[site] + np.moveaxis(each, 0, axis)}
+        case CommonShift(several):
+            return values | {name: values[name] + 0.7 for name in several}
         case Scale(up, down):
             return (
                 values
@@ -264,8 +277,8 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
         case Permute(both):
             return values | {name: np.roll(values[name], 1, axis=-1) for name in both}
     raise AssertionError(
-        f"{symmetry!r} is not a symmetry that raters knows: Shift, Scale, Transfer, Sign, Exchange"
-        " or Permute"
+        f"{symmetry!r} is not a symmetry that raters knows: Shift, CommonShift, Scale,"
+        " Transfer, Sign, Exchange or Permute"
     )
 
 
@@ -318,6 +331,8 @@ def _sites(symmetry: Symmetry) -> tuple[str, ...]:
     match symmetry:
         case Shift(site):
             return (site,)
+        case CommonShift(several):
+            return several
         case Scale(up, down):
             return up + down
         case Transfer(common, own):

@@ -17,7 +17,13 @@ from tqdm.auto import tqdm
 from raters._validation import boolean, one_of, positive, whole
 from raters.errors import ConvergenceWarning
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, progress_bar
-from raters.inference.polya_gamma import augmentation, latent_classes, sweep, transfers
+from raters.inference.polya_gamma import (
+    augmentation,
+    integrated_site,
+    latent_classes,
+    sweep,
+    transfers,
+)
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
 from raters.model import Exchange, Model, Permute, Values
@@ -56,6 +62,11 @@ class PGEM(Backend):
     bounded sites mapped to truncated normals. Hyper-parameters and orbits are then redrawn given
     the other sites. ``log_p`` and ``log_q`` are those of the normal step, given the
     hyper-parameters, for ``arviz.loo_approximate_posterior``.
+
+    Of a model that can integrate a site out, such as the abilities of persons in `Rasch`, the mode
+    is that of the other sites (`Model.marginal`), as the joint mode is inconsistent. Each draw of
+    these is followed by an independent draw of the site given them, and the attribute
+    ``marginal_log_likelihood`` of the result is the log-likelihood at the mode.
 
     Parameters
     ----------
@@ -127,7 +138,12 @@ class PGEM(Backend):
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse models without blocks, and distributions that augmentation does not cover."""
-        return super().why_not(program) or sweep.why_not(program)
+        if reason := super().why_not(program):
+            return reason
+        if (marginal := program.model.marginal(program.data)) is not None:
+            program = Program(marginal.model, marginal.data)
+            return program.model.why_not(program.data) or sweep.why_not(program)
+        return sweep.why_not(program)
 
     def run(
         self,
@@ -142,6 +158,16 @@ class PGEM(Backend):
         The first start is the model's own, or the centre of earlier draws where these are given,
         from which the Gibbs run needs no warm-up.
         """
+        if (marginal := program.model.marginal(program.data)) is None:
+            return self._run(program, key, start, progress)
+        own = None if start is None else {n: v for n, v in start.items() if n != marginal.site}
+        draws = self._run(Program(marginal.model, marginal.data), key, own, progress)
+        return integrated_site.added(program, marginal, draws, np.random.default_rng(numpy_seeds(key, 1)[0]))
+
+    def _run(
+        self, program: Program[Any], key: jax.Array, start: Values | None, progress: bool
+    ) -> Draws:
+        """Run EM on a program as it is."""
         with (
             jax.enable_x64(True),
             threadpool_limits(1, user_api="blas"),
@@ -347,6 +373,8 @@ class _Climber:
             values = block.put(values, solve(block.current(values)))
         for transfer in self.plan.transfers:
             values = transfers.move(self.plan.model, self.row, values, transfer)
+        for symmetry in self.plan.shifts:
+            values = transfers.shift(self.plan.model, self.row, values, symmetry)
         if self.plan.steep:
             values = sweep.climb_steep(self.plan, self.data, values)
         if self.plan.free or self.plan.scales:

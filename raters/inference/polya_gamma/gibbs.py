@@ -245,6 +245,8 @@ def gibbs_sweep(
         values = block.put(values, conditional.draw(rng, block.current(values)))
     for transfer in plan.transfers:
         values = transfers.move(plan.model, row, values, transfer, rng)
+    for symmetry in plan.shifts:
+        values = transfers.shift(plan.model, row, values, symmetry, rng)
     for spread, column in plan.spreads:
         values = stretch(plan.model, row, data, values, spread, column, rng)
     if plan.free or plan.scales:

@@ -36,10 +36,9 @@ LEAST = 1e-12
 def expected(
     model: Model[Any], data: Any, values: Values
 ) -> tuple[Float[Array, "unit class"], Float[Array, ""]]:
-    """Return the responsibilities of the classes, and the log-likelihood of all units."""
+    """Return the expected number of units of each class, and the log-likelihood of all units."""
     site = trace(model, data, values)[model.observed]
-    joint = site["fn"].log_joint(site["value"])
-    return jax.nn.softmax(joint, axis=-1), jax.nn.logsumexp(joint, axis=-1).sum()
+    return site["fn"].expected_classes(site["value"]), site["fn"].log_prob(site["value"]).sum()
 
 
 @partial(jax.jit, static_argnums=0)
@@ -48,6 +47,8 @@ def drawn(
 ) -> Float[Array, "unit class"]:
     """Draw the classes given the labels, as one-hot rows."""
     site = trace(model, data, values)[model.observed]
+    if site["fn"].repeats is not None:
+        raise NotImplementedError("a group that stands for several has no class to draw")
     joint = site["fn"].log_joint(site["value"])
     return jax.nn.one_hot(jax.random.categorical(key, joint), joint.shape[-1], dtype=joint.dtype)
 

@@ -25,7 +25,7 @@ from raters.inference.polya_gamma.conditionals import Conditional, Gaussian, Wei
 from raters.inference.polya_gamma.parts import Parts
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.inference.polya_gamma.spreads import column_of
-from raters.model import Model, Permute, Scale, Spread, Transfer, Values
+from raters.model import CommonShift, Model, Permute, Scale, Spread, Transfer, Values
 from raters.program import Program, Supports, log_joint, log_prior, pointwise_log_likelihood, trace
 
 # Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
@@ -70,6 +70,8 @@ class Plan:
         Sites that are shares of a stick.
     transfers : tuple of Transfer
         Symmetries by which two sites are divided anew, given their sum.
+    shifts : tuple of CommonShift
+        Symmetries by which a number is added to several sites.
     spreads : tuple of (Spread, str or None)
         Scales that move together with their sites, each with the column of its places.
     steep : tuple of str
@@ -87,6 +89,7 @@ class Plan:
     in_logs: frozenset[str]
     broken: frozenset[str]
     transfers: tuple[Transfer, ...] = ()
+    shifts: tuple[CommonShift, ...] = ()
     spreads: tuple[tuple[Spread, str | None], ...] = ()
     steep: tuple[str, ...] = ()
 
@@ -214,6 +217,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
         in_logs,
         broken,
         tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Transfer)),
+        tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, CommonShift)),
         tuple((spread, column_of(program, spread)) for spread in model.spreads),
         steep,
     )

@@ -1,5 +1,5 @@
 """The division of a sum between two normal sites, and of a product between the sum and a factor:
-drawn or maximised given the sum, or the product."""
+drawn or maximised given the sum, or the product; and a number that is added to several sites."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from raters.inference.polya_gamma.conditionals import Gaussian, prior
-from raters.model import Model, Transfer, Values
+from raters.model import CommonShift, Model, Transfer, Values
 from raters.program import trace
 
 # Widths of the steps of a factor's logarithm.
@@ -32,6 +32,47 @@ def move(
     if transfer.factor is None:
         return values
     return refactor(model, row, values, transfer, rng)
+
+
+def shift(
+    model: Model[Any],
+    row: Any,
+    values: Values,
+    symmetry: CommonShift,
+    rng: np.random.Generator | None = None,
+) -> Values:
+    r"""Add one number to every entry of all sites of the symmetry.
+
+    The likelihood does not change, so that the number has a normal conditional: that of the priors.
+    Gibbs draws it, which is exact, and EM takes its mode. A sweep that updates the sites one after
+    the other moves slowly along this direction.
+
+    Parameters
+    ----------
+    model : Model
+    row : Judgements
+        Any part of the data: the prior does not depend on it.
+    values : dict of str to array
+    symmetry : CommonShift
+    rng : numpy.random.Generator, optional
+        For a draw; the mode without it.
+
+    Returns
+    -------
+    dict of str to array
+    """
+    given = {name: np.asarray(value) for name, value in values.items()}
+    total, away = 0.0, 0.0
+    for name, each in zip(
+        symmetry.sites, _priors_of(model, row, given, symmetry.sites), strict=True
+    ):
+        precision, mean = np.asarray(each.precision), np.asarray(each.mean)
+        total += precision.sum()
+        away += (precision * (np.ravel(given[name]) - mean)).sum()
+    number = -away / total
+    if rng is not None:
+        number += rng.standard_normal() / np.sqrt(total)
+    return values | {name: given[name] + number for name in symmetry.sites}
 
 
 def divide(
@@ -157,13 +198,21 @@ def _log_density(prior: Gaussian, value: np.ndarray) -> np.ndarray:
     return np.where(inside, -prior.precision * (value - prior.mean) ** 2 / 2, -np.inf)
 
 
-@partial(jax.jit, static_argnums=(0, 3))
 def _priors(
     model: Model[Any], row: Any, values: Values, transfer: Transfer
 ) -> tuple[Gaussian, ...]:
     """Return the priors of the sites."""
-    traced = trace(model, row, values)
     names = (transfer.common, transfer.own, transfer.factor)
-    return tuple(
-        prior(traced[name]["fn"], np.shape(values[name])) for name in names if name is not None
+    priors: tuple[Gaussian, ...] = _priors_of(
+        model, row, values, tuple(name for name in names if name is not None)
     )
+    return priors
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _priors_of(
+    model: Model[Any], row: Any, values: Values, names: tuple[str, ...]
+) -> tuple[Gaussian, ...]:
+    """Return the priors of these sites."""
+    traced = trace(model, row, values)
+    return tuple(prior(traced[name]["fn"], np.shape(values[name])) for name in names)

@@ -1,0 +1,154 @@
+"""Steps of reading item responses: what is right, and the columns of a wide table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+
+from raters.errors import DataError
+from raters.judgements.names import meaning, name_list, name_text, shorten, shown
+from raters.judgements.reading.columns import (
+    Column,
+    _array,
+    _column,
+    _opened,
+    column_name,
+    first_row,
+)
+
+_EXPECTED = "a response is 1 or True where it is right, and 0 or False where it is wrong"
+
+
+def right(column: Column) -> Float[np.ndarray, " row"]:
+    """A column of responses as 1 for right and 0 for wrong.
+
+    Parameters
+    ----------
+    column : Column
+        Numbers, booleans, or their text.
+
+    Returns
+    -------
+    float array, shape (row,)
+
+    Raises
+    ------
+    DataError
+        When a value is another one; the message gives its row.
+    """
+    numbers = np.array([_right(value) for value in column.values])
+    if (wrong := np.flatnonzero(np.isnan(numbers))).size:
+        value = column.values[wrong[0]]
+        where = f"row {first_row(column, [value])} (counted from 0)"
+        raise DataError(
+            f"column {column.name!r} (for {column.role}=) holds {shown(value)}, first in {where};"
+            f" {_EXPECTED}. Say which value is right first: frame[{column.name!r}] ="
+            f" frame[{column.name!r}] == ...",
+            parameter=column.role,
+            value=column.name,
+            problem=f"holds {shown(value)}, first in {where}",
+            expected=_EXPECTED,
+        )
+    values: np.ndarray = numbers[column.code].astype(np.float32)
+    return values
+
+
+def _right(value: Any) -> float:
+    """1 or 0; NaN for a value that is neither."""
+    number = meaning(name_text(value))
+    return float(number) if isinstance(number, Decimal) and number in (0, 1) else np.nan
+
+
+def item_columns(frame: Any, person: str, columns: Sequence[str] | None) -> list[str]:
+    """Names of the columns of a wide table that hold responses to an item.
+
+    Parameters
+    ----------
+    frame : table
+    person : str
+        Column of the persons.
+    columns : sequence of str, optional
+        Names, or patterns such as ``"item*"``; all columns but that of the persons unless given.
+
+    Returns
+    -------
+    list of str
+        In the order of the table.
+
+    Raises
+    ------
+    DataError
+        When a name or a pattern is that of no column, or no column is left.
+    """
+    names, _ = _opened(frame, [])
+    others = [name for name in names if name != column_name("person", person)]
+    patterns = ["*"] if columns is None else name_list(columns, "columns", "columns=['item*']")
+    for pattern in patterns:
+        if not any(_matches(name, pattern) for name in others):
+            raise DataError(
+                parameter="columns",
+                value=pattern,
+                problem="names no column of the table beside that of the persons",
+                expected=f"it has {shorten(others, 20)}",
+            )
+    return [name for name in others if any(_matches(name, pattern) for pattern in patterns)]
+
+
+def _matches(name: str, pattern: Any) -> bool:
+    return name == pattern or fnmatchcase(name, name_text(pattern))
+
+
+def cells(
+    frame: Any, names: Sequence[str]
+) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"], Float[np.ndarray, " row"]]:
+    """Row of the table, place of the column and response of each cell of a wide table that is not
+    empty.
+
+    Parameters
+    ----------
+    frame : table
+    names : sequence of str
+        Columns of responses.
+
+    Returns
+    -------
+    line, column : int array, shape (row,)
+    correct : float array, shape (row,)
+
+    Raises
+    ------
+    DataError
+        When a value is neither right nor wrong, or every cell is empty.
+    """
+    _, fetch = _opened(frame, list(names))
+    parts = []
+    for place, name in enumerate(names):
+        values = pd.Series(_array(fetch(name), name, "columns"), dtype=object)
+        values = values.reset_index(drop=True)
+        line = np.flatnonzero((values.notna() & (values != "")).to_numpy(bool))
+        if len(line):
+            correct = _read(values.to_numpy(object)[line], name, line)
+            parts.append((line, np.full(len(line), place, np.int32), correct))
+    if not parts:
+        raise DataError(
+            parameter="columns",
+            value=list(names)[:5],
+            problem="hold no response, as every cell is empty",
+            expected=_EXPECTED,
+        )
+    line, column, correct = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return line.astype(np.int32), column, correct
+
+
+def _read(values: Any, name: str, line: Int[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
+    """Responses of the cells of one column, whose rows an error counts in the whole table."""
+    column = _column(values, name, "columns")
+    whole = np.full(int(line[-1]) + 1, -1, np.int32)
+    whole[line] = column.code
+    return right(Column(name, "columns", whole, column.values))[line]

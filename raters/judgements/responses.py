@@ -1,0 +1,299 @@
+"""Item responses: ``Responses`` holds who answered which item right, as integer codes with the
+names beside them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from raters._validation import boolean
+from raters.errors import DataError, DataWarning
+from raters.judgements.base import Judgements
+from raters.judgements.counts import exact
+from raters.judgements.names import encode_names, shorten
+from raters.judgements.reading import responses as reading
+from raters.judgements.reading.columns import column_name, read_columns, read_counts
+from raters.judgements.roles import static
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Responses(Judgements):
+    """Responses of persons to items, each right or wrong.
+
+    A person is whoever answers: a pupil, a respondent, a language model. What a person was not
+    asked has no row. Build it with `from_frame` or `from_wide`; the constructor takes codes that
+    are already right.
+
+    Parameters
+    ----------
+    person, item : int array, shape (response,)
+        Codes of who answered, and of what was asked.
+    correct : float array, shape (response,), or None
+        Right responses: between 0 and `count`. None when the outcomes are not known yet, as for
+        `raters.simulate`.
+    count : float array, shape (response,), or None
+        Responses in the row: how often the person answered this item. None means one in each.
+    persons, items : tuple
+        The names, in code order.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> responses = rt.Responses.from_frame(
+    ...     {"who": ["ann", "ann", "bob"], "question": [1, 2, 1], "right": [1, 0, 1]},
+    ...     person="who", item="question", correct="right")
+    >>> responses.num_persons, responses.num_items, responses.num_responses
+    (2, 2, 3)
+    """
+
+    person: Any
+    item: Any
+    correct: Any
+    count: Any
+    persons: tuple[Any, ...] = static()
+    items: tuple[Any, ...] = static()
+
+    axes: ClassVar[Mapping[str, str]] = {"person": "person", "item": "item"}
+    names: ClassVar[Mapping[str, str]] = {"person": "persons", "item": "items"}
+    answer: ClassVar[str] = "correct"
+    row: ClassVar[str] = "response"
+    judge: ClassVar[str] = "person"
+    summed: ClassVar[bool] = True
+    success: ClassVar[tuple[str, float] | None] = ("p_correct", 1.0)
+
+    # ---------------------------------------------------------------- building
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        person: str,
+        item: str,
+        correct: str,
+        count: str | None = None,
+        persons: Iterable[Any] | None = None,
+        items: Iterable[Any] | None = None,
+        aggregate: bool = True,
+    ) -> Responses:
+        """Read responses from a table with one row for each.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+        person, item : str
+            Columns that name who answered, and what was asked.
+        correct : str
+            Column with 1 or True for a right response, and 0 or False for a wrong one.
+        count : str, optional
+            Column with the number of equal responses that a row stands for.
+        persons, items : iterable, optional
+            All names in the order wanted, also of those that the table does not mention.
+        aggregate : bool
+            Put equal (person, item) rows together into one row with a count.
+
+        Returns
+        -------
+        Responses
+
+        Raises
+        ------
+        DataError
+            When a column is missing, empty or has missing values; a response is neither right nor
+            wrong; a count is not a whole number.
+
+        Notes
+        -----
+        Names are whole numbers when all names in a role are, and text otherwise; spaces and case
+        tell names apart.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> responses = rt.Responses.from_frame(
+        ...     {"who": ["ann", "bob"], "question": ["q1", "q1"], "right": [True, False]},
+        ...     person="who", item="question", correct="right")
+        >>> responses.correct.tolist()
+        [1.0, 0.0]
+        """
+        boolean("aggregate", aggregate)
+        roles = {"person": person, "item": item, "correct": correct}
+        named = {role: column_name(role, name) for role, name in roles.items()}
+        columns = read_columns(frame, **named, count=count)
+        (who,), person_names = encode_names([columns["person"]], persons, "person")
+        (what,), item_names = encode_names([columns["item"]], items, "item")
+        right = reading.right(columns["correct"])
+        number = None if count is None else read_counts(columns["count"])
+        if number is not None:
+            right = exact(right * number)
+        data = cls(who, what, right, number, person_names, item_names)
+        return data.aggregate() if aggregate else data._slim()
+
+    @classmethod
+    def from_wide(
+        cls,
+        frame: Any,
+        *,
+        person: str,
+        columns: Sequence[str] | None = None,
+        persons: Iterable[Any] | None = None,
+    ) -> Responses:
+        """Read responses from a table with one row for each person and one column for each item.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+        person : str
+            Column that names who answered, such as the models of a benchmark.
+        columns : sequence of str, optional
+            Columns of the items, or patterns such as ``item*``; in Python all columns but that of
+            the persons unless given. They hold 1 or True for a right response, 0 or False for a
+            wrong one, and are empty where the person was not asked.
+        persons : iterable, optional
+            All names in the order wanted.
+
+        Returns
+        -------
+        Responses
+            The items are named by their columns, in the order of the table.
+
+        Raises
+        ------
+        DataError
+            When a column is missing, a cell holds anything else, or all cells are empty.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> responses = rt.Responses.from_wide(
+        ...     {"model": ["small", "large"], "q1": [0, 1], "q2": [1, None]}, person="model")
+        >>> responses.num_responses, responses.items
+        (3, ('q1', 'q2'))
+        """
+        names = reading.item_columns(frame, person, columns)
+        of_person = read_columns(frame, person=column_name("person", person))["person"]
+        (who,), person_names = encode_names([of_person], persons, "person")
+        line, item, correct = reading.cells(frame, names)
+        return cls(who[line], item, correct, None, person_names, tuple(names)).aggregate()
+
+    # ---------------------------------------------------------------- facts
+
+    @property
+    def num_persons(self) -> int:
+        """Number of persons, with responses or without."""
+        return len(self.persons)
+
+    @property
+    def num_items(self) -> int:
+        """Number of items, answered or not."""
+        return len(self.items)
+
+    @property
+    def num_responses(self) -> int:
+        """Number of responses, counts included."""
+        return self.num_judgements
+
+    def right_by(self, axis: str) -> Float[np.ndarray, " axis"]:
+        """Number of right responses of each person, or to each item.
+
+        Parameters
+        ----------
+        axis : str
+            ``"person"`` or ``"item"``.
+
+        Returns
+        -------
+        float array, shape (person,) or (item,)
+            Zeros where the outcomes are not known.
+        """
+        size = len(self.coords[axis])
+        if self.correct is None:
+            return np.zeros(size)
+        return np.bincount(np.asarray(self.codes(axis)), np.asarray(self.correct, float), size)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The responses as a table, by name: ``person``, ``item``, ``correct`` (1 or 0) and
+        ``count``.
+
+        Raises
+        ------
+        DataError
+            When these are questions without answers.
+        """
+        if self.correct is None:
+            raise DataError(
+                "these are questions without answers; simulate some: rt.simulate(model, questions,"
+                " seed=0)"
+            )
+        right, total = np.asarray(self.correct, float), np.asarray(self.weight, float)
+        parts = []
+        for outcome, number in ((1, right), (0, total - right)):
+            rows = np.flatnonzero(number > 0)
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "person": pd.Index(self.persons).take(np.asarray(self.person)[rows]),
+                        "item": pd.Index(self.items).take(np.asarray(self.item)[rows]),
+                        "correct": outcome,
+                        "count": number[rows].astype(np.int64),
+                        "row": rows,
+                    }
+                )
+            )
+        table = pd.concat(parts).sort_values("row", kind="stable")
+        return table.drop(columns="row").reset_index(drop=True)
+
+    def warn(self) -> None:
+        """Warn about what these data cannot tell: persons and items without a response, and items
+        that all answered alike.
+
+        Warns
+        -----
+        DataWarning
+        """
+        asked = {axis: self.judgements_by(axis) for axis in ("person", "item")}
+        right = self.right_by("item")
+        alike = (asked["item"] > 0) & ((right == 0) | (right == asked["item"]))
+        sentences = {
+            "person(s) gave no response, and keep their prior": (
+                self.persons,
+                asked["person"] == 0,
+            ),
+            "item(s) have no response, and keep their prior": (self.items, asked["item"] == 0),
+            "item(s) were answered right by all, or by nobody, so that the prior alone bounds their"
+            " difficulty": (self.items, alike),
+        }
+        for sentence, (of, which) in sentences.items():
+            if names := [of[code] for code in np.flatnonzero(which)]:
+                warnings.warn(
+                    f"{len(names)} {sentence}: {shorten(names)}", DataWarning, stacklevel=3
+                )
+
+    # ---------------------------------------------------------------- questions
+
+    def answers(self) -> Float[np.ndarray, " answer"]:
+        """Wrong and right."""
+        return np.array([0.0, 1.0])
+
+    def answer_words(self, row: int) -> dict[str, float]:
+        """Words for the outcomes of one question.
+
+        Parameters
+        ----------
+        row : int
+            Row of the question.
+
+        Returns
+        -------
+        dict of str to float
+        """
+        self._place(row)
+        return {"0": 0.0, "false": 0.0, "wrong": 0.0, "1": 1.0, "true": 1.0, "right": 1.0}

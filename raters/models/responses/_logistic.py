@@ -1,0 +1,240 @@
+"""What logistic models of item responses share: the program with abilities, and the one in which
+they are integrated out."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float, Int
+
+from raters.distributions import GroupedMixture, Votes
+from raters.errors import Reason
+from raters.judgements.patterns import Patterns
+from raters.judgements.responses import Responses
+from raters.model import Marginal, Model, Values
+
+# Nodes lie within so many standard deviations of the ability, and are at least so many.
+_REACH, _FEWEST = 6.0, 41
+# Logits per standard deviation of the ability for which the nodes lie close enough.
+_STEEPEST = 2.0
+# Largest number of rows times nodes: arrays of this size are held at a time.
+_MOST_CELLS = 30_000_000
+
+
+class Logistic(Model[Responses]):
+    """Model in which the log-odds of a right response follow from the person's ability and from
+    parameters of the item.
+
+    A subclass writes `sample_items`, `ability_spread` and `log_odds`, of which both programs are
+    made: the one with abilities, and the one in which they are integrated out.
+    """
+
+    @property
+    @abc.abstractmethod
+    def item_blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Conjugate blocks of the model without the abilities."""
+
+    @abc.abstractmethod
+    def sample_items(self, num_items: int) -> Values:
+        """Sample all sites but the abilities.
+
+        Parameters
+        ----------
+        num_items : int
+
+        Returns
+        -------
+        dict of str to array
+            Value of each.
+        """
+
+    @abc.abstractmethod
+    def ability_spread(self, sites: Values) -> Any:
+        """Standard deviation of the abilities.
+
+        Parameters
+        ----------
+        sites : dict of str to array
+            As of `sample_items`.
+
+        Returns
+        -------
+        number, or array, shape ()
+        """
+
+    @abc.abstractmethod
+    def log_odds(
+        self, ability: Float[Array, " *row"], item: Int[Array, " *row"], sites: Values
+    ) -> Float[Array, " *row"]:
+        """Log-odds of a right response.
+
+        Parameters
+        ----------
+        ability : array
+            Ability of each row's person.
+        item : int array
+            Code of each row's item, in the shape of the abilities.
+        sites : dict of str to array
+            As of `sample_items`.
+
+        Returns
+        -------
+        array
+        """
+
+    def generate(self, data: Responses) -> None:
+        """Define the NumPyro program."""
+        sites = self.sample_items(data.num_items)
+        with numpyro.plate("person", data.num_persons):
+            ability = numpyro.sample("ability", dist.Normal(0.0, self.ability_spread(sites)))
+        logits = self.log_odds(ability[data.person], data.item, sites)
+        with numpyro.plate("response", data.num_rows):
+            numpyro.sample("correct", _right(logits, data.count), obs=data.correct)
+
+    def marginal(self, data: Responses) -> Marginal:
+        """This model with the abilities integrated out, on the patterns of the responses."""
+        patterns = Patterns.of(data)
+        return Marginal(Integrated(self, num_nodes(patterns)), patterns, "ability")
+
+    def start(self, data: Responses) -> Values:
+        """Start from the log-odds of the shares of right responses."""
+        return self.start_items(data) | {"ability": _log_odds_of(data, "person")}
+
+    @abc.abstractmethod
+    def start_items(self, data: Responses | Patterns) -> Values:
+        """Start of all sites but the abilities.
+
+        Parameters
+        ----------
+        data : Responses or Patterns
+
+        Returns
+        -------
+        dict of str to array
+        """
+
+
+@dataclass(frozen=True)
+class Integrated(Model[Patterns]):
+    r"""A logistic model with the abilities integrated out.
+
+    .. math::
+
+        p(y_p) = \int \prod_i p(y_{pi} \mid \theta) \, N(\theta; 0, s^2) \, d\theta
+            \approx \sum_k w_k \prod_i p(y_{pi} \mid s z_k)
+
+    on evenly spaced nodes z, whose sum converges exponentially fast once their distance is below
+    the standard deviation of what a person's responses tell (Trefethen and Weideman 2014). The
+    ability is then a latent class with known weights (Bock and Aitkin 1981), which the machinery of
+    classes fits.
+
+    Parameters
+    ----------
+    model : Logistic
+    nodes : int
+        Number of nodes, odd.
+
+    References
+    ----------
+    Bock, R. D. and Aitkin, M. (1981). Marginal maximum likelihood estimation of item parameters.
+    Psychometrika 46, 443–459. Trefethen, L. N. and Weideman, J. A. C. (2014). The exponentially
+    convergent trapezoidal rule. SIAM Review 56, 385–458.
+    """
+
+    model: Logistic
+    nodes: int
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Blocks of the items."""
+        return self.model.item_blocks
+
+    def generate(self, data: Patterns) -> None:
+        """Define the NumPyro program."""
+        sites = self.model.sample_items(data.num_items)
+        node = jnp.linspace(-_REACH, _REACH, self.nodes)
+        shape = (data.num_rows, self.nodes)
+        # Each log-odds needs its own index, as the conjugate updates read it row by row.
+        item = jnp.broadcast_to(jnp.asarray(data.item)[:, None], shape)
+        ability = jnp.broadcast_to(self.model.ability_spread(sites) * node, shape)
+        logits = self.model.log_odds(ability, item, sites)
+        count = None if data.count is None else data.count[:, None]
+        with numpyro.plate("pattern", data.num_units):
+            mixture = GroupedMixture(
+                dist.Categorical(logits=-(node**2) / 2),
+                _right(logits, count),
+                data.group,
+                data.num_units,
+                repeats=data.repeats,
+            )
+            facts = {"unit": "pattern", "latent_class": "node"}
+            numpyro.sample("correct", mixture, obs=data.correct, infer=facts)
+
+    def start(self, data: Patterns) -> Values:
+        """Start of the items."""
+        return self.model.start_items(data)
+
+    def why_not(self, data: Patterns) -> str | None:
+        """Refuse tables for which the nodes of all responses do not fit into memory."""
+        if (cells := data.num_rows * self.nodes) <= _MOST_CELLS:
+            return None
+        return Reason(
+            f"PGEM integrates the abilities on {self.nodes} nodes, and {data.num_rows:,} responses"
+            f" on so many are {cells:,} numbers (at most {_MOST_CELLS:,}); use PGGibbs, NUTS or SVI"
+        )
+
+
+def num_nodes(patterns: Patterns) -> int:
+    """Number of nodes that lie as close as the responses of any person tell their ability.
+
+    Parameters
+    ----------
+    patterns : Patterns
+
+    Returns
+    -------
+    int
+        Odd, so that one node is at 0.
+    """
+    weight = np.asarray(patterns.weight, np.float64)
+    most = np.bincount(np.asarray(patterns.group), weight, minlength=1).max(initial=0.0)
+    distance = 1 / np.sqrt(1 + _STEEPEST**2 * most / 4)
+    return max(_FEWEST, 2 * int(np.ceil(_REACH / distance)) + 1)
+
+
+def _right(logits: Any, count: Any) -> dist.Distribution:
+    """Distribution of the number of right responses out of `count`."""
+    return dist.Bernoulli(logits=logits) if count is None else Votes(logits, count)
+
+
+def _log_odds_of(data: Responses | Patterns, axis: str) -> Float[np.ndarray, " axis"]:
+    """Log-odds of the share of right responses of each name, with half a response added to both
+    sides."""
+    codes, weight = np.asarray(data.codes(axis)), np.asarray(data.weight, np.float64)
+    right = weight / 2 if data.correct is None else np.asarray(data.correct, np.float64)
+    if isinstance(data, Patterns):
+        repeats = np.asarray(data.repeats, np.float64)[np.asarray(data.group)]
+        weight, right = weight * repeats, right * repeats
+    size = len(data.coords[axis])
+    won, asked = (np.bincount(codes, part, size) for part in (right, weight))
+    return np.log((won + 0.5) / (asked - won + 0.5))
+
+
+def start_difficulty(data: Responses | Patterns) -> Float[np.ndarray, " item"]:
+    """Difficulty of each item by its share of right responses.
+
+    Parameters
+    ----------
+    data : Responses or Patterns
+
+    Returns
+    -------
+    array, shape (item,)
+    """
+    return -_log_odds_of(data, "item")

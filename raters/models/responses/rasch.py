@@ -1,0 +1,124 @@
+"""One ability for each person, and one difficulty for each item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float, Int
+
+from raters._validation import plain_positive
+from raters.judgements.patterns import Patterns
+from raters.judgements.responses import Responses
+from raters.model import CommonShift, Spread, Symmetry, Values
+from raters.models.responses._logistic import Logistic, start_difficulty
+
+
+@dataclass(frozen=True)
+class Rasch(Logistic):
+    r"""Rasch model: one ability for each person, and one difficulty for each item.
+
+    .. math::
+
+        P(\text{right} \mid p, i) = \sigma(\theta_p - b_i), \qquad
+        \theta_p \sim \mathrm{Normal}(0, s), \quad b_i \sim \mathrm{Normal}(0, d), \quad
+        s \sim \mathrm{HalfNormal}(h)
+
+    Abilities and difficulties are in logits on one scale, with the mean of the population of
+    persons at 0: a person answers an item of their own ability right with probability one half. The
+    model with abilities of standard deviation 1 and one slope s for all items is the same, with
+    abilities and difficulties divided by s.
+
+    `raters.PGEM` maximises the marginal likelihood, in which the abilities are integrated out, and
+    then draws the abilities given the items. With large `difficulty_scale` and `ability_scale_prior`
+    its mode is the marginal maximum-likelihood estimate.
+
+    Parameters
+    ----------
+    ability_scale : float, optional
+        Standard deviation s of the abilities, in logits; learned unless given.
+    difficulty_scale : float
+        Standard deviation d of the difficulties, in logits.
+    ability_scale_prior : float
+        Scale h of the half-normal prior of a learned `ability_scale`.
+
+    References
+    ----------
+    Rasch, G. (1960). Probabilistic Models for Some Intelligence and Attainment Tests. Danmarks
+    Paedagogiske Institut.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> responses = rt.Responses.from_wide(
+    ...     {"who": ["ann", "bob", "eve"], "q1": [1, 1, 0], "q2": [1, 0, 0]}, person="who")
+    >>> result = rt.fit(rt.Rasch(), responses, rt.PGEM(), seed=0, progress=False)
+    >>> result.posterior["ability"].dims
+    ('chain', 'draw', 'person')
+    """
+
+    ability_scale: float | None = None
+    difficulty_scale: float = 3.0
+    ability_scale_prior: float = 2.0
+
+    reference: ClassVar[str] = r"""
+    @book{rasch1960probabilistic,
+      author    = {Rasch, Georg},
+      title     = {Probabilistic Models for Some Intelligence and Attainment Tests},
+      publisher = {Danmarks Paedagogiske Institut},
+      year      = {1960},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        plain_positive(self, "ability_scale", optional=True)
+        plain_positive(self, "difficulty_scale", "ability_scale_prior")
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Abilities, then difficulties."""
+        return (("ability",), ("difficulty",))
+
+    @property
+    def item_blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Difficulties, and the spread of the abilities, in which the logits are affine."""
+        return (("difficulty",), *((("ability_scale",),) if self.ability_scale is None else ()))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """A number that is added to all abilities and all difficulties."""
+        return (CommonShift(("ability", "difficulty")),)
+
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        """Abilities that move together with their spread, where that is learned."""
+        return (Spread("ability", "ability_scale"),) if self.ability_scale is None else ()
+
+    def sample_items(self, num_items: int) -> Values:
+        """Sample the difficulties, and the spread of the abilities unless it is given."""
+        sites: Values = {}
+        if self.ability_scale is None:
+            # A half-normal prior, in the form that Pólya-Gamma back-ends read.
+            prior = dist.TruncatedNormal(0.0, self.ability_scale_prior, low=0.0)
+            sites["ability_scale"] = numpyro.sample("ability_scale", prior)
+        with numpyro.plate("item", num_items):
+            difficulty = numpyro.sample("difficulty", dist.Normal(0.0, self.difficulty_scale))
+        return sites | {"difficulty": difficulty}
+
+    def ability_spread(self, sites: Values) -> Any:
+        """Return the spread given, or the site."""
+        return sites["ability_scale"] if self.ability_scale is None else self.ability_scale
+
+    def log_odds(
+        self, ability: Float[Array, " *row"], item: Int[Array, " *row"], sites: Values
+    ) -> Float[Array, " *row"]:
+        """Return ability less difficulty."""
+        return ability - sites["difficulty"][item]
+
+    def start_items(self, data: Responses | Patterns) -> Values:
+        """Start from the shares of right responses to each item."""
+        start: Values = {"difficulty": start_difficulty(data)}
+        return start | ({"ability_scale": np.asarray(1.0)} if self.ability_scale is None else {})

@@ -1,0 +1,121 @@
+"""One ability for each person, and a difficulty and a discrimination for each item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float, Int
+
+from raters._validation import plain_positive
+from raters.judgements.patterns import Patterns
+from raters.judgements.responses import Responses
+from raters.model import CommonShift, Scale, Symmetry, Values
+from raters.models.responses._logistic import Logistic, start_difficulty
+
+
+@dataclass(frozen=True)
+class TwoPL(Logistic):
+    r"""Two-parameter logistic model: items differ in difficulty and in discrimination.
+
+    .. math::
+
+        P(\text{right} \mid p, i) = \sigma(a_i (\theta_p - b_i)), \qquad
+        \theta_p \sim \mathrm{Normal}(0, 1), \quad b_i \sim \mathrm{Normal}(0, d), \quad
+        a_i \sim \mathrm{Normal}(1, e) \text{ on } [0, \infty)
+
+    Abilities are in standard deviations of the population of persons, whose mean is 0. The
+    discrimination is the slope at the difficulty, in logits per standard deviation: an item that
+    everybody answers by chance has 0. It cannot be negative, so an item that able persons answer
+    wrong more often, such as one with a wrong key, ends near 0.
+
+    `raters.PGEM` maximises the marginal likelihood, in which the abilities are integrated out, and
+    then draws the abilities given the items. With large `difficulty_scale` and
+    `discrimination_scale` its mode is the marginal maximum-likelihood estimate.
+
+    Parameters
+    ----------
+    difficulty_scale : float
+        Standard deviation d of the difficulties, in standard deviations of the ability.
+    discrimination_scale : float
+        Standard deviation e of the normal that the discriminations are a part of.
+
+    References
+    ----------
+    Birnbaum, A. (1968). Some latent trait models and their use in inferring an examinee's ability.
+    In F. M. Lord and M. R. Novick, Statistical Theories of Mental Test Scores. Addison-Wesley.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> responses = rt.Responses.from_wide(
+    ...     {"who": ["ann", "bob", "eve"], "q1": [1, 1, 0], "q2": [1, 0, 0]}, person="who")
+    >>> result = rt.fit(rt.TwoPL(), responses, rt.PGEM(), seed=0, progress=False)
+    >>> result.posterior["discrimination"].dims
+    ('chain', 'draw', 'item')
+    """
+
+    difficulty_scale: float = 3.0
+    discrimination_scale: float = 1.0
+
+    reference: ClassVar[str] = r"""
+    @incollection{birnbaum1968some,
+      author    = {Birnbaum, Allan},
+      title     = {Some Latent Trait Models and Their Use in Inferring an Examinee's Ability},
+      booktitle = {Statistical Theories of Mental Test Scores},
+      editor    = {Lord, Frederic M. and Novick, Melvin R.},
+      publisher = {Addison-Wesley},
+      year      = {1968},
+      pages     = {395--479},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        plain_positive(self, "difficulty_scale", "discrimination_scale")
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Abilities, difficulties, discriminations."""
+        return (("ability",), *self.item_blocks)
+
+    @property
+    def item_blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Difficulties, then discriminations."""
+        return (("difficulty",), ("discrimination",))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """A number that is added to all abilities and all difficulties, and a factor of both that
+        divides the discriminations."""
+        return (
+            CommonShift(("ability", "difficulty")),
+            Scale(up=("ability", "difficulty"), down=("discrimination",)),
+        )
+
+    def sample_items(self, num_items: int) -> Values:
+        """Sample the difficulties and the discriminations."""
+        with numpyro.plate("item", num_items):
+            difficulty = numpyro.sample("difficulty", dist.Normal(0.0, self.difficulty_scale))
+            prior = dist.TruncatedNormal(1.0, self.discrimination_scale, low=0.0)
+            discrimination = numpyro.sample("discrimination", prior)
+        return {"difficulty": difficulty, "discrimination": discrimination}
+
+    def ability_spread(self, sites: Values) -> Any:
+        """Return 1: abilities are in standard deviations."""
+        return 1.0
+
+    def log_odds(
+        self, ability: Float[Array, " *row"], item: Int[Array, " *row"], sites: Values
+    ) -> Float[Array, " *row"]:
+        """Return ability less difficulty, times discrimination."""
+        return sites["discrimination"][item] * (ability - sites["difficulty"][item])
+
+    def start_items(self, data: Responses | Patterns) -> Values:
+        """Start from the shares of right responses to each item, and equal discriminations."""
+        return {
+            "difficulty": start_difficulty(data),
+            "discrimination": np.ones(len(data.items)),
+        }
