@@ -17,7 +17,7 @@ from raters.fitting.result import model_of
 from raters.fitting.scoring import log_likelihood
 from raters.fitting.simulate import simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
-from raters.judgements import Comparisons, Judgements, Labels
+from raters.judgements import Comparisons, Judgements, Labels, Responses
 from raters.kinds import AuditLimits, Kind, Quantities, Reader, Truths, Words, register
 from raters.model import Model
 from raters.models import (
@@ -35,8 +35,10 @@ from raters.models import (
     MixtureBTL,
     OneCoin,
     Pooled,
+    Rasch,
     Raykar,
     SharedMistakes,
+    TwoPL,
     Yan,
 )
 from raters.program import Program
@@ -79,11 +81,14 @@ __all__ = [
     "Pooled",
     "Program",
     "Quantities",
+    "Rasch",
     "Raykar",
     "Reader",
     "Report",
+    "Responses",
     "SharedMistakes",
     "Truths",
+    "TwoPL",
     "Words",
     "Yan",
     "acquisition",

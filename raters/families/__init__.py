@@ -2,5 +2,6 @@
 
 from raters.families.comparisons import COMPARISONS
 from raters.families.labels import LABELS
+from raters.families.responses import RESPONSES
 
-__all__ = ["COMPARISONS", "LABELS"]
+__all__ = ["COMPARISONS", "LABELS", "RESPONSES"]

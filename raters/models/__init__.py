@@ -21,6 +21,7 @@ from raters.models.labels import (
     SharedMistakes,
     Yan,
 )
+from raters.models.responses import Rasch, TwoPL
 
 __all__ = [
     "BTL",
@@ -37,7 +38,9 @@ __all__ = [
     "MixtureBTL",
     "OneCoin",
     "Pooled",
+    "Rasch",
     "Raykar",
     "SharedMistakes",
+    "TwoPL",
     "Yan",
 ]

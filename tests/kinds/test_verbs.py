@@ -18,7 +18,7 @@ from raters.acquisition import formats, simulate_campaign
 from raters.cli import app
 from raters.errors import ConvergenceWarning, DataError, SettingError
 from raters.testing import check_model
-from tests.kinds import choices, marks, responses
+from tests.kinds import choices, marks, replies
 
 
 class Case(NamedTuple):
@@ -46,9 +46,9 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "responses": Case(
-        responses.RESPONSES,
-        responses.table(),
+    "replies": Case(
+        replies.REPLIES,
+        replies.table(),
         {"person": "who", "item": "question", "correct": "right"},
         "ability",
         rt.PGGibbs(draws=500, warmup=50, chains=2),

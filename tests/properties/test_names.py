@@ -37,7 +37,7 @@ from raters.fitting.result import as_tree, data_of
 from raters.inference.base import Draws
 from raters.program import Program
 from raters.reporting.cells import for_people, unmarked
-from tests.kinds.responses import RESPONSES, Responses
+from tests.kinds.replies import REPLIES, Replies
 
 # What breaks lines, is not seen, changes the direction, or has a meaning in some file.
 AWKWARD = " \t\n\r\x0b\x0c\x1c\x85\u2028\u2029\u200b\u200f\u202e\u0301\ufeff\"'`,;|=+-@\\#<&$"
@@ -69,7 +69,7 @@ def names(least: int, most: int) -> st.SearchStrategy[list[str]]:
 def _quiet(monkeypatch) -> Iterator[None]:
     """Names that are nearly equal are warned of; a kind outside the package is known; whether a
     model can run takes JAX a second to say."""
-    monkeypatch.setitem(kinds._KINDS, RESPONSES.name, RESPONSES)
+    monkeypatch.setitem(kinds._KINDS, REPLIES.name, REPLIES)
     monkeypatch.setattr(campaigns, "check_possible", lambda *_: None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
@@ -148,7 +148,7 @@ def responses(draw: st.DrawFn) -> Case:
     row = st.tuples(name, name, st.sampled_from(["0", "1"]))
     roles = {"person": "person", "item": "item", "correct": "correct"}
     rows = draw(st.lists(row, min_size=1, max_size=4))
-    return Case(Responses.from_frame, rows, roles, RESPONSES.default)
+    return Case(Replies.from_frame, rows, roles, REPLIES.default)
 
 
 cases = comparisons() | labels() | responses()
@@ -196,7 +196,7 @@ def test_a_table_of_judgements_is_read_as_the_same_judgements(folder, case, endi
     data = case.of(case.table)
     table = written(data.to_frame(), folder / f"table{ending}")
     columns = {name: name for name in table.columns}
-    if isinstance(data, Responses):
+    if isinstance(data, Replies):
         del columns["count"]
     try:
         again = case.read(table, **columns)

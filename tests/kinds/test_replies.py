@@ -8,16 +8,16 @@ import pytest
 import raters as rt
 from raters.errors import DataError
 from raters.testing import check_backend
-from tests.kinds.responses import Responses, TwoPL, table
+from tests.kinds.replies import Replies, OwnTwoPL, table
 from tests.refusals import raises_about
 
-MODEL = TwoPL()
+MODEL = OwnTwoPL()
 GIBBS = rt.PGGibbs(draws=100, warmup=50, chains=2)
 
 
 @pytest.fixture(scope="module")
-def responses() -> Responses:
-    return Responses.from_frame(table(), person="who", item="question", correct="right")
+def responses() -> Replies:
+    return Replies.from_frame(table(), person="who", item="question", correct="right")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_the_program_has_the_roles_of_the_container(responses):
 
 
 def test_difficulties_are_recovered(fit_quietly):
-    many = Responses.from_frame(table(400), person="who", item="question", correct="right")
+    many = Replies.from_frame(table(400), person="who", item="question", correct="right")
     mode = fit_quietly(MODEL, many, rt.PGEM(draws=0))["mode"]
     difficulty = -mode["intercept"] / mode["discrimination"]
     assert np.corrcoef(difficulty, np.linspace(-1.5, 1.5, 8))[0, 1] > 0.97
@@ -44,7 +44,7 @@ def test_prediction_and_scores(result, responses):
     probability = rt.predict(MODEL, result)
     assert probability.dims == ("chain", "draw", "answer", "response")
     np.testing.assert_allclose(probability.sum("answer"), 1, atol=1e-5)
-    one = Responses.from_frame(
+    one = Replies.from_frame(
         {"who": ["p03"], "question": ["q2"], "right": [1]},
         person="who",
         item="question",
@@ -59,7 +59,7 @@ def test_prediction_and_scores(result, responses):
 
 def test_unknown_names_are_refused(result):
     stranger = {"who": ["nobody"], "question": ["q2"], "right": [1]}
-    asked = Responses.from_frame(stranger, person="who", item="question", correct="right")
+    asked = Replies.from_frame(stranger, person="who", item="question", correct="right")
     with raises_about(DataError, "person", "nobody"):
         rt.predict(MODEL, result, asked)
 
@@ -71,7 +71,7 @@ def test_the_audit_judges_persons_by_their_ability(result):
     assert {"ability", "ability_low", "ability_high", "p_below", "verdict"} <= set(audit.table)
     best = result.posterior["ability"].mean(("chain", "draw")).values.argmax()
     assert str(audit.table["verdict"][best].values) == "keep"
-    everybody = Responses.from_result(result)
+    everybody = Replies.from_result(result)
     fewer = rt.drop(MODEL, everybody, audit, rt.PGEM(draws=0), seed=0, progress=False)
     assert fewer.posterior.sizes["person"] == 30 - len(audit.flagged)
 
@@ -116,4 +116,4 @@ def test_no_file_of_the_package_mentions_it():
     from pathlib import Path
 
     package = Path(rt.__file__).parent
-    assert not [path for path in package.rglob("*.py") if "TwoPL" in path.read_text()]
+    assert not [path for path in package.rglob("*.py") if "OwnTwoPL" in path.read_text()]

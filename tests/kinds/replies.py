@@ -21,8 +21,8 @@ from raters.judgements.reading.columns import read_columns, read_numbers
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Responses(rt.Judgements):
-    """Responses of persons to items: how many of `count` are right."""
+class Replies(rt.Judgements):
+    """Replies of persons to items: how many of `count` are right."""
 
     person: Any
     item: Any
@@ -48,7 +48,7 @@ class Responses(rt.Judgements):
         correct: str,
         persons: Iterable[Any] | None = None,
         items: Iterable[Any] | None = None,
-    ) -> Responses:
+    ) -> Replies:
         """Read responses from a table with one row for each.
 
         Parameters
@@ -78,7 +78,7 @@ class Responses(rt.Judgements):
 
 
 @dataclass(frozen=True)
-class TwoPL(rt.Model[Responses]):
+class OwnTwoPL(rt.Model[Replies]):
     r"""Two-parameter logistic model: :math:`P(\text{right}) = \sigma(a_i (\theta_p - b_i))`.
 
     Parameters
@@ -93,7 +93,7 @@ class TwoPL(rt.Model[Responses]):
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         return (("ability",), ("discrimination",), ("intercept",))
 
-    def generate(self, data: Responses) -> None:
+    def generate(self, data: Replies) -> None:
         with numpyro.plate("person", len(data.persons)):
             ability = numpyro.sample("ability", dist.Normal(0.0, self.ability_scale))
         with numpyro.plate("item", len(data.items)):
@@ -106,7 +106,7 @@ class TwoPL(rt.Model[Responses]):
             right = dist.Bernoulli(logits=logits) if one else Votes(logits, data.count)
             numpyro.sample("correct", right, obs=data.correct)
 
-    def start(self, data: Responses) -> dict[str, Any]:
+    def start(self, data: Replies) -> dict[str, Any]:
         return {
             "ability": jnp.zeros(len(data.persons)),
             "discrimination": jnp.ones(len(data.items)),
@@ -114,12 +114,12 @@ class TwoPL(rt.Model[Responses]):
         }
 
 
-RESPONSES = rt.register(
+REPLIES = rt.register(
     rt.Kind(
-        data=Responses,
-        readers=(rt.Reader(Responses.from_frame),),
-        models=(TwoPL,),
-        default=TwoPL(),
+        data=Replies,
+        readers=(rt.Reader(Replies.from_frame),),
+        models=(OwnTwoPL,),
+        default=OwnTwoPL(),
         words=rt.Words("response", "responses"),
         threshold=-1.0,
     )

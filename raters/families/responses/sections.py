@@ -1,0 +1,106 @@
+"""Report of item responses: columns of the audit's table, reasons, and the items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from raters.auditing.responses import items as items_table
+from raters.judgements.display import isolated
+from raters.judgements.names import shorten
+from raters.kinds import AuditContext, Column, Section, Table
+from raters.reporting.cells import write_csv
+from raters.reporting.sentences import counted
+
+# An item whose discrimination is below this on average hardly tells persons apart.
+_FLAT = 0.25
+
+COLUMNS = (
+    Column(
+        "ability",
+        "ability",
+        "interval",
+        "Ability is 0 for the average person. A person answers an item whose difficulty is their"
+        " ability right with probability one half.",
+    ),
+    Column(
+        "share_right",
+        "right",
+        "percent",
+        "Right is the share of the person's responses that are right, whatever the items.",
+    ),
+)
+
+_ITEMS = (
+    Column("item", "item", "name"),
+    Column("difficulty", "difficulty", "interval"),
+    Column("discrimination", "discrimination", "interval"),
+    Column("share_right", "right", "percent"),
+    Column("responses", "responses", "whole"),
+)
+
+
+def reason(row: Mapping[str, Any]) -> str:
+    """Reason for a verdict: how far the ability is from that of the average person.
+
+    Parameters
+    ----------
+    row : mapping
+        Row of the audit's table.
+
+    Returns
+    -------
+    str
+    """
+    side = "below" if row["ability"] < 0 else "above"
+    return (
+        f"ability {abs(row['ability']):.1f} {side} the average person's;"
+        f" {row['share_right']:.0%} of the responses right"
+    )
+
+
+def items(context: AuditContext) -> Section | None:
+    """Items from the hardest to the easiest.
+
+    Parameters
+    ----------
+    context : AuditContext
+
+    Returns
+    -------
+    Section or None
+        None for a model without difficulties.
+    """
+    table = items_table(context.program, context.result, context.level)
+    if "difficulty" not in table:
+        return None
+    frame = table.to_dataframe().reset_index().sort_values("difficulty", ascending=False)
+    rows = frame.to_dict("records")
+    headline = (
+        f"Of {counted(len(rows), 'item')}, “{isolated(rows[0]['item'])}” is the hardest (difficulty"
+        f" {rows[0]['difficulty']:.1f}), and “{isolated(rows[-1]['item'])}” the easiest"
+        f" ({rows[-1]['difficulty']:.1f})."
+    )
+    flat = (
+        [row["item"] for row in rows if row["discrimination"] < _FLAT]
+        if "discrimination" in table
+        else []
+    )
+    more = f" {counted(len(flat), 'item')} hardly tell persons apart: {shorten(flat)}."
+    return Section(
+        key="items",
+        title="Items",
+        sentence=headline + (more if flat else ""),
+        headline=headline,
+        tables=(
+            Table(
+                "difficulty",
+                "Items, the hardest first",
+                tuple(column for column in _ITEMS if column.name in frame),
+                rows,
+                both_ends=True,
+            ),
+        ),
+        facts={"num_items": len(rows), "flat_items": [str(name) for name in flat]},
+        files={"items.csv": lambda path: write_csv(frame, path)},
+    )
