@@ -373,6 +373,9 @@ class Kind:
     name : str
         Name of the kind, such as ``"comparisons"``: that of the container in lower case unless it
         is given.
+    lowest : str
+        Those of whom the judged quantity is lowest, in words: ``"least trusted"``, or ``"least
+        able"``.
     """
 
     data: type[Judgements]
@@ -390,6 +393,7 @@ class Kind:
     discrepancies: tuple[Discrepancy, ...] = ()
     needs: Mapping[type[Model[Any]] | str, tuple[str, ...]] = field(default_factory=dict)
     name: str = ""
+    lowest: str = "least trusted"
 
     def __post_init__(self) -> None:
         if not (isinstance(self.data, type) and issubclass(self.data, Judgements)):
@@ -399,7 +403,8 @@ class Kind:
                 expected="it must be a subclass of raters.judgements.Judgements",
             )
         _check_fields(self.data)
-        check_fields(self, readers=tuple, columns=tuple, sections=tuple, needs=Mapping, name=str)
+        check_fields(self, readers=tuple, columns=tuple, sections=tuple, needs=Mapping)
+        check_fields(self, name=str, lowest=str)
         check_fields(self, discrepancies=tuple)
         check_fields(self, questions=_MAYBE, quantities=_MAYBE, reason=_MAYBE)
         check_fields(self, truths=Truths | None, words=Words, threshold=float | None)

@@ -12,9 +12,7 @@ from raters.kinds import AuditLimits, Quantities
 from raters.program import Program
 
 
-def quantities(
-    program: Program[Responses], result: xr.DataTree, limits: AuditLimits
-) -> Quantities:
+def quantities(program: Program[Responses], result: xr.DataTree, limits: AuditLimits) -> Quantities:
     """Ability of each person, and the share of their responses that are right.
 
     Parameters

@@ -161,7 +161,7 @@ def print_judges(
     )
     shown = [one for column in others[:num_shown] for one in column]
     printed = [name, count, *first, *shown, *last]
-    grid = console.new_grid(f"{plural_noun(audit.judge).capitalize()}, least trusted first")
+    grid = console.new_grid(f"{plural_noun(audit.judge).capitalize()}, {kind.lowest} first")
     for one in printed:
         add_column(grid, one)
     dropped = sum(row["verdict"] == "drop" for row in judges)

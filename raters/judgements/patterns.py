@@ -81,13 +81,13 @@ class Patterns(Grouped):
         person, item = np.asarray(cells.person), np.asarray(cells.item)
         count = np.asarray(cells.weight, np.float64)
         right = np.zeros(len(item)) if cells.correct is None else np.asarray(cells.correct)
-        rows = np.stack([item, count, right], axis=1).astype(np.float64)[
-            order := np.lexsort((item, person))
-        ]
+        order = np.lexsort((item, person))
+        rows = np.stack([item, count, right], axis=1).astype(np.float64)[order]
         size = np.bincount(person, minlength=len(cells.persons))
         end = np.cumsum(size)
         code: dict[bytes, int] = {}
-        first, repeats = [], []
+        first: list[np.ndarray] = []
+        repeats: list[int] = []
         for begin, last in zip(end - size, end, strict=True):
             if begin == last:
                 continue

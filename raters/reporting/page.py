@@ -53,7 +53,7 @@ def facts_of(
         "kind": kind.name,
         "judge": data.judge,
         "judged": audit.judged,
-        "words": kind.words._asdict(),
+        "words": kind.words._asdict() | {"lowest": kind.lowest},
         "answer": _answer(audit, people, fitted, kind, sections),
         "worlds": _worlds(audit),
         "columns": [_column(column, audit.margin) for column in columns(audit, kind)],

@@ -44,7 +44,7 @@ class Report:
         - ``schema_version``, ``title``;
         - ``kind`` (such as ``"comparisons"``), ``judge`` (axis of those who are audited),
           ``judged`` (quantity that is compared with the threshold), ``words`` (for one and for many
-          judgements);
+          judgements, and for the judges of whom it is ``lowest``);
         - ``answer``: what the verdicts stand on (``stands_on``), their counts, names, expected
           mistakes and costs, as a ``sentence`` and how ``sure`` it is, the ``headlines`` of
           sections, the known truths that ``would_change`` it, and the reasons why it is

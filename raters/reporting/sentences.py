@@ -330,8 +330,8 @@ def matrix(numbers: Mapping[str, Any], judge: str) -> str:
     else:
         among = f"the {shown} of {numbers['of']} with answers"
     return (
-        f"Shown are {among}, least trusted first. Two of these who answered the same question gave"
-        f" the same answer in {percent(numbers['mean'])} of cases, on average over pairs of them;"
+        f"Shown are {among}, those most probably below the threshold first. Two of these who"
+        f" answered the same question gave the same answer in {percent(numbers['mean'])} of cases, on average over pairs of them;"
         f" two who answer by chance would in {percent(numbers['by_chance'])}."
     )
 

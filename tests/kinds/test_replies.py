@@ -8,7 +8,7 @@ import pytest
 import raters as rt
 from raters.errors import DataError
 from raters.testing import check_backend
-from tests.kinds.replies import Replies, OwnTwoPL, table
+from tests.kinds.replies import OwnTwoPL, Replies, table
 from tests.refusals import raises_about
 
 MODEL = OwnTwoPL()

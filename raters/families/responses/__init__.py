@@ -20,10 +20,11 @@ RESPONSES = register(
         default=Rasch(),
         words=Words("response", "responses"),
         quantities=responses.quantities,
-        # In logits below the average person.
+        # Of 0 for the average person: few are so far below.
         threshold=-2.0,
         columns=sections.COLUMNS,
         reason=sections.reason,
         sections=(sections.items,),
+        lowest="least able",
     )
 )

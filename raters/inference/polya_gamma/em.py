@@ -162,7 +162,9 @@ class PGEM(Backend):
             return self._run(program, key, start, progress)
         own = None if start is None else {n: v for n, v in start.items() if n != marginal.site}
         draws = self._run(Program(marginal.model, marginal.data), key, own, progress)
-        return integrated_site.added(program, marginal, draws, np.random.default_rng(numpy_seeds(key, 1)[0]))
+        return integrated_site.added(
+            program, marginal, draws, np.random.default_rng(numpy_seeds(key, 1)[0])
+        )
 
     def _run(
         self, program: Program[Any], key: jax.Array, start: Values | None, progress: bool

@@ -57,7 +57,9 @@ def added(
         if not draws.stats:
             site = np.broadcast_to(centre, (*first.shape[:2], len(centre)))
         else:
-            flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws.values.items()}
+            flat = {
+                name: value.reshape(-1, *value.shape[2:]) for name, value in draws.values.items()
+            }
             keys = jax.random.split(
                 jax.random.key(rng.integers(2**32, dtype=np.uint64)), len(first) * first.shape[1]
             )
@@ -75,7 +77,7 @@ def added(
 
 @dataclasses.dataclass(frozen=True)
 class _How:
-    """What to draw: a site of a model with an entry for each of so many judges."""
+    """A site of a model with an entry for each of so many judges, given the other sites."""
 
     model: Model[Any]
     site: str
@@ -146,7 +148,8 @@ def _drawn(
         key, begin = jax.random.split(key)
         score = _SCALE * jax.random.logistic(begin, (how.size,))
         score, *_ = jax.lax.fori_loop(0, _PROPOSALS, step, (score, log_ratio(score), key))
-        return mode + scale * score
+        entries: Array = mode + scale * score
+        return entries
 
     drawn: Array = jax.lax.map(one, (draws, keys))
     return drawn

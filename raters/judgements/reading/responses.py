@@ -151,4 +151,5 @@ def _read(values: Any, name: str, line: Int[np.ndarray, " row"]) -> Float[np.nda
     column = _column(values, name, "columns")
     whole = np.full(int(line[-1]) + 1, -1, np.int32)
     whole[line] = column.code
-    return right(Column(name, "columns", whole, column.values))[line]
+    correct: np.ndarray = right(Column(name, "columns", whole, column.values))[line]
+    return correct

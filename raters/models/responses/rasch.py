@@ -33,8 +33,8 @@ class Rasch(Logistic):
     abilities and difficulties divided by s.
 
     `raters.PGEM` maximises the marginal likelihood, in which the abilities are integrated out, and
-    then draws the abilities given the items. With large `difficulty_scale` and `ability_scale_prior`
-    its mode is the marginal maximum-likelihood estimate.
+    then draws the abilities given the items. With large `difficulty_scale` and
+    `ability_scale_prior` its mode is the marginal maximum-likelihood estimate.
 
     Parameters
     ----------
@@ -116,7 +116,8 @@ class Rasch(Logistic):
         self, ability: Float[Array, " *row"], item: Int[Array, " *row"], sites: Values
     ) -> Float[Array, " *row"]:
         """Return ability less difficulty."""
-        return ability - sites["difficulty"][item]
+        log_odds: Array = ability - sites["difficulty"][item]
+        return log_odds
 
     def start_items(self, data: Responses | Patterns) -> Values:
         """Start from the shares of right responses to each item."""

@@ -111,11 +111,9 @@ class TwoPL(Logistic):
         self, ability: Float[Array, " *row"], item: Int[Array, " *row"], sites: Values
     ) -> Float[Array, " *row"]:
         """Return ability less difficulty, times discrimination."""
-        return sites["discrimination"][item] * (ability - sites["difficulty"][item])
+        log_odds: Array = sites["discrimination"][item] * (ability - sites["difficulty"][item])
+        return log_odds
 
     def start_items(self, data: Responses | Patterns) -> Values:
         """Start from the shares of right responses to each item, and equal discriminations."""
-        return {
-            "difficulty": start_difficulty(data),
-            "discrimination": np.ones(len(data.items)),
-        }
+        return {"difficulty": start_difficulty(data), "discrimination": np.ones(len(data.items))}
