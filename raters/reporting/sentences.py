@@ -331,8 +331,9 @@ def matrix(numbers: Mapping[str, Any], judge: str) -> str:
         among = f"the {shown} of {numbers['of']} with answers"
     return (
         f"Shown are {among}, those most probably below the threshold first. Two of these who"
-        f" answered the same question gave the same answer in {percent(numbers['mean'])} of cases, on average over pairs of them;"
-        f" two who answer by chance would in {percent(numbers['by_chance'])}."
+        " answered the same question gave the same answer in"
+        f" {percent(numbers['mean'])} of cases, on average over pairs of them; two who answer by"
+        f" chance would in {percent(numbers['by_chance'])}."
     )
 
 

@@ -46,6 +46,8 @@ LABEL_MODELS = (
     rt.SharedMistakes(),
     rt.SharedMistakes(item_effects=True),
 )
+RESPONSE_MODELS = (rt.Rasch(), rt.Rasch(ability_scale=1.0), rt.TwoPL())
+ALL_MODELS = MODELS + TYPE_MODELS + LABEL_MODELS + RESPONSE_MODELS
 BACKENDS = (
     rt.NUTS(draws=40, warmup=60, chains=2),
     rt.SVI(steps=500, draws=40),
@@ -54,10 +56,18 @@ BACKENDS = (
 )
 # Compiling is what costs: in `make test`, one configuration of each model, PGGibbs on each, and the
 # other back-ends on one model of each kind.
-FIRST = tuple(
-    {type(model): model for model in reversed(MODELS + TYPE_MODELS + LABEL_MODELS)}.values()
-)
+FIRST = tuple({type(model): model for model in reversed(ALL_MODELS)}.values())
 FOR_EVERY_BACKEND = (rt.BTL(), rt.DawidSkene())
+
+
+@pytest.fixture(scope="session")
+def answered() -> rt.Responses:
+    """12 persons and 4 items, two thirds of the cells, some answered twice."""
+    rng = np.random.default_rng(0)
+    rows = rng.choice(48, 32, replace=False)
+    rows = np.concatenate([rows, rows[:6]])
+    table = {"person": rows // 4, "item": rows % 4, "correct": rng.integers(0, 2, len(rows))}
+    return rt.Responses.from_frame(table, person="person", item="item", correct="correct")
 
 
 @pytest.fixture(scope="session")
@@ -96,9 +106,7 @@ def _name(case) -> str:
 
 
 def test_every_model_of_the_zoo_is_here() -> None:
-    assert {type(model).__name__ for model in MODELS + TYPE_MODELS + LABEL_MODELS} == set(
-        models.__all__
-    )
+    assert {type(model).__name__ for model in ALL_MODELS} == set(models.__all__)
 
 
 @pytest.mark.parametrize("model", _models(MODELS), ids=_name)
@@ -129,6 +137,16 @@ def test_label_model_keeps_the_contract(model, labelled) -> None:
 @pytest.mark.parametrize(("model", "backend"), _pairs(LABEL_MODELS), ids=_name)
 def test_backend_keeps_the_contract_for_labels(model, backend, labelled) -> None:
     rt.testing.check_backend(backend, model, labelled)
+
+
+@pytest.mark.parametrize("model", _models(RESPONSE_MODELS), ids=_name)
+def test_response_model_keeps_the_contract(model, answered) -> None:
+    rt.testing.check_model(model, answered)
+
+
+@pytest.mark.parametrize(("model", "backend"), _pairs(RESPONSE_MODELS), ids=_name)
+def test_backend_keeps_the_contract_for_responses(model, backend, answered) -> None:
+    rt.testing.check_backend(backend, model, answered)
 
 
 @pytest.mark.slow

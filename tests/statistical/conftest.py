@@ -16,3 +16,11 @@ def asked() -> rt.Labels:
     is known, and two annotators of one family."""
     labels = rt.datasets.label_crowd(4, 3, 2, 3, num_features=1, seed=1).labels.with_truth({0: 1})
     return dataclasses.replace(labels, family=np.array([0, 0, -1], np.int32), families=("A",))
+
+
+@pytest.fixture(scope="package")
+def tested() -> rt.Responses:
+    """Four items to three persons, one of the cells empty."""
+    rows = np.delete(np.arange(12), 5)
+    table = {"person": rows // 4, "item": rows % 4, "correct": rows % 2}
+    return rt.Responses.from_frame(table, person="person", item="item", correct="correct")

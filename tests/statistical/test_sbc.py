@@ -55,6 +55,12 @@ _TYPE_CASES = {
 }
 
 
+_RESPONSE_CASES = {
+    "Rasch by Gibbs": (rt.Rasch(), _FEW_GIBBS),
+    "TwoPL by Gibbs": (rt.TwoPL(), _FEW_GIBBS),
+}
+
+
 # Geweke's test, which has more power, covers the kernels of Gibbs at every change, and agreement
 # with Gibbs those of NUTS.
 _EXHAUSTIVE = {
@@ -215,3 +221,11 @@ def test_plot_has_a_panel_for_each_quantity() -> None:
 def test_more_ranks_than_draws_are_refused(few) -> None:
     with pytest.raises(SettingError, match="at most 20"):
         sbc(rt.BTL(), few, rt.PGGibbs(draws=20, warmup=5, chains=1), seed=0, replicates=2, draws=39)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", _RESPONSE_CASES)
+def test_ranks_of_response_models_are_uniform(case: str, tested) -> None:
+    """16 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
+    ranks = sbc(_RESPONSE_CASES[case][0], tested, _FEW_GIBBS, seed=0, replicates=16, draws=39)
+    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))

@@ -1,0 +1,161 @@
+"""Item responses read from long and wide tables, their facts, and their patterns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import raters as rt
+from raters.errors import DataError, DataWarning
+from raters.judgements.patterns import Patterns
+from tests.refusals import raises_about
+
+LONG = {
+    "who": ["ann", "ann", "bob", "bob", "eve"],
+    "question": ["q2", "q1", "q1", "q2", "q1"],
+    "right": [1, 0, 1, 1, 0],
+}
+ROLES = {"person": "who", "item": "question", "correct": "right"}
+WIDE = {"model": ["small", "large", "tiny"], "q9": [0, 1, None], "q1": [1, 1, 0]}
+
+
+def read(**changes) -> rt.Responses:
+    return rt.Responses.from_frame(LONG | changes, **ROLES)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        [True, False, True, True, False],
+        ["1", "0", "1", "1", "0"],
+        ["True", "False", "TRUE", "true", "false"],
+        [1.0, 0.0, 1.0, 1.0, 0.0],
+    ],
+)
+def test_what_is_right_may_be_written_in_several_ways(right) -> None:
+    responses, plain = read(right=right), read()
+    np.testing.assert_array_equal(responses.correct, plain.correct)
+    assert responses.persons == ("ann", "bob", "eve")
+    assert responses.right_by("person").tolist() == [1, 2, 0]
+    assert responses.right_by("item").tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("value", "where"), [(2, "row 3"), (0.5, "row 3"), ("yes", "row 3"), (-1, "row 3")]
+)
+def test_other_values_are_refused_with_their_row(value, where) -> None:
+    right = ["1", "0", "1", value, "0"] if isinstance(value, str) else [1, 0, 1, value, 0]
+    with raises_about(DataError, "correct", "right") as caught:
+        read(right=right)
+    assert where in str(caught.value)
+    assert "1 or True where it is right" in str(caught.value)
+    assert "frame['right'] == ..." in str(caught.value)
+
+
+def test_missing_responses_are_refused_in_a_long_table() -> None:
+    with raises_about(DataError, "correct", "right") as caught:
+        read(right=[1, None, 1, 1, 0])
+    assert "missing" in str(caught.value)
+
+
+def test_repeats_and_counts_are_put_together() -> None:
+    twice = {name: [*column, *column] for name, column in LONG.items()}
+    responses = rt.Responses.from_frame(twice, **ROLES)
+    counted = rt.Responses.from_frame(LONG | {"n": [2] * 5}, **ROLES, count="n")
+    for name in ("person", "item", "correct", "count"):
+        np.testing.assert_array_equal(getattr(responses, name), getattr(counted, name))
+    assert (responses.num_rows, responses.num_responses) == (5, 10)
+    single = rt.Responses.from_frame(twice, **ROLES, aggregate=False)
+    assert single.num_rows == 10
+    with raises_about(DataError, "count", "n"):
+        rt.Responses.from_frame(LONG | {"n": [1, 2, 0, 1, 1]}, **ROLES, count="n")
+
+
+def test_a_table_comes_back() -> None:
+    responses = read()
+    table = responses.to_frame()
+    assert table["correct"].tolist() == [0, 1, 1, 1, 0]
+    roles = {"person": "person", "item": "item", "correct": "correct", "count": "count"}
+    again = rt.Responses.from_frame(table, **roles)
+    np.testing.assert_array_equal(again.correct, responses.correct)
+    with pytest.raises(DataError, match="without answers"):
+        responses.unanswered().to_frame()
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame])
+def test_a_wide_table_keeps_the_order_of_its_columns_and_leaves_out_empty_cells(make) -> None:
+    responses = rt.Responses.from_wide(make(WIDE), person="model")
+    assert responses.items == ("q9", "q1")
+    assert responses.num_responses == 5
+    asked = {
+        (responses.persons[p], responses.items[i])
+        for p, i in zip(responses.person, responses.item, strict=True)
+    }
+    assert ("tiny", "q9") not in asked
+    assert responses.right_by("person").tolist() == [2, 1, 0]  # large, small, tiny
+
+
+def test_columns_of_a_wide_table_by_name_and_by_pattern() -> None:
+    table = WIDE | {"size": [1, 70, 0.5]}
+    with raises_about(DataError, "columns", "size") as caught:
+        rt.Responses.from_wide(table, person="model")
+    assert "70" in str(caught.value)
+    assert "row 1" in str(caught.value)
+    by_pattern = rt.Responses.from_wide(table, person="model", columns=["q*"])
+    assert by_pattern.items == ("q9", "q1")
+    assert rt.Responses.from_wide(table, person="model", columns=["q1"]).items == ("q1",)
+    with raises_about(DataError, "columns", "z*"):
+        rt.Responses.from_wide(table, person="model", columns=["z*"])
+    with raises_about(DataError, "columns"):
+        rt.Responses.from_wide({"model": ["a"], "q1": [None]}, person="model")
+
+
+def test_bad_cells_of_a_wide_table_are_named_with_their_row_in_the_table() -> None:
+    with raises_about(DataError, "columns", "q1") as caught:
+        rt.Responses.from_wide({"who": [1, 2, 3], "q1": [None, 1, 3]}, person="who")
+    assert "row 2" in str(caught.value)
+
+
+def test_what_the_data_cannot_tell_is_said() -> None:
+    responses = rt.Responses.from_frame(
+        LONG, **ROLES, persons=["ann", "bob", "eve", "zoe"], items=["q1", "q2", "q3"]
+    )
+    with pytest.warns(DataWarning) as caught:
+        responses.warn()
+    text = " | ".join(str(one.message) for one in caught)
+    assert "1 person(s) gave no response, and keep their prior: zoe" in text
+    assert "1 item(s) have no response, and keep their prior: q3" in text
+    assert "answered right by all, or by nobody" in text
+    assert "q2" in text.split("nobody")[1]
+
+
+def test_a_campaign_takes_words_for_right_and_wrong() -> None:
+    responses = read()
+    assert responses.outcome_of(0, "right") == responses.outcome_of(0, 1) == 1.0
+    assert responses.outcome_of(0, "Wrong") == 0.0
+    assert responses.outcome_of(0, "perhaps") is None
+    assert responses.words_of(0, 1.0) == "right"
+
+
+def test_patterns_hold_equal_persons_once() -> None:
+    table = {"who": list("abcdef"), "q1": [1, 0, 1, 1, None, 1], "q2": [0, 1, 0, 0, 1, 1]}
+    responses = rt.Responses.from_wide(table, person="who")
+    patterns = Patterns.of(responses)
+    patterns.check()
+    assert patterns.repeats.tolist() == [3, 1, 1, 1]
+    assert patterns.group.tolist() == [0, 0, 1, 1, 2, 3, 3]
+    assert patterns.correct.tolist() == [1, 0, 0, 1, 1, 1, 1]
+    assert patterns.items == ("q1", "q2")
+
+
+def test_patterns_tell_counts_and_who_was_asked_apart() -> None:
+    table = {"who": list("aabb"), "q": [1, 1, 1, 1], "r": [1, 1, 1, 0]}
+    responses = rt.Responses.from_frame(
+        table, person="who", item="q", correct="r", persons=["a", "b", "nobody"]
+    )
+    patterns = Patterns.of(responses)
+    assert patterns.repeats.tolist() == [1, 1]
+    assert patterns.count.tolist() == [2, 2]
+    assert patterns.correct.tolist() == [2, 1]

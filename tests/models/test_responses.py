@@ -1,0 +1,184 @@
+"""Rasch and TwoPL: the marginal likelihood by quadrature, consistency, and draws of abilities."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit
+from scipy.stats import norm
+
+import raters as rt
+from raters.inference.base import Draws
+from raters.inference.polya_gamma import integrated_site, transfers
+from raters.model import CommonShift
+from raters.models.responses import _logistic
+from raters.program import likelihood_of, pointwise_log_likelihood
+
+DIFFICULTY = np.array([-1.5, -0.4, 0.3, 1.2])
+DISCRIMINATION = np.array([0.5, 1.0, 1.6, 2.2])
+ROLES = {"person": "who", "item": "question", "correct": "right"}
+
+
+@pytest.fixture(scope="module")
+def responses() -> rt.Responses:
+    """20 persons, 4 items, a fifth of the cells empty, some answered twice."""
+    rng = np.random.default_rng(2)
+    who, question = (grid.ravel() for grid in np.indices((20, 4)))
+    kept = np.flatnonzero(rng.random(80) < 0.8)
+    rows = np.concatenate([kept, kept[:9]])
+    right = rng.random(len(rows)) < expit(
+        rng.normal(size=20)[who[rows]] - DIFFICULTY[question[rows]]
+    )
+    table = {"who": who[rows], "question": question[rows], "right": right}
+    return rt.Responses.from_frame(table, **ROLES)
+
+
+def of_person(data: rt.Responses, person: int, slope: np.ndarray, scale: float):
+    """Likelihood of one person as a function of the ability, prior included."""
+    mine = np.asarray(data.person) == person
+    item, right = np.asarray(data.item)[mine], np.asarray(data.correct)[mine]
+    wrong = np.asarray(data.weight)[mine] - right
+
+    def density(ability: float) -> float:
+        p = expit(slope[item] * (ability - DIFFICULTY[item]))
+        return float(norm.pdf(ability, scale=scale) * np.prod(p**right * (1 - p) ** wrong))
+
+    return density
+
+
+def moment(density, power: int) -> float:
+    return quad(lambda ability: ability**power * density(ability), -12, 12)[0]
+
+
+CASES = {
+    "Rasch": (rt.Rasch(), {"difficulty": DIFFICULTY, "ability_scale": 1.3}, np.ones(4), 1.3),
+    "TwoPL": (
+        rt.TwoPL(),
+        {"difficulty": DIFFICULTY, "discrimination": DISCRIMINATION},
+        DISCRIMINATION,
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_marginal_likelihood_is_that_of_quadrature(case, responses) -> None:
+    model, values, slope, scale = CASES[case]
+    marginal = model.marginal(responses)
+    with jax.enable_x64(True):
+        data = jax.tree.map(np.asarray, marginal.data)
+        got = float(likelihood_of(marginal.model, data, values))
+    persons = [quad(of_person(responses, code, slope, scale), -12, 12)[0] for code in range(20)]
+    # Binomial coefficients of the cells that were answered twice and half right.
+    halves = np.asarray(responses.count) == 2 * np.asarray(responses.correct)
+    assert got == pytest.approx(np.log(persons).sum() + np.log(2) * halves.sum(), abs=1e-8)
+
+
+def test_the_mode_is_consistent_where_the_joint_mode_is_not() -> None:
+    """With two items the maximum of the joint likelihood has twice the difference of the
+    difficulties (Andersen 1973). That of the marginal one is log(n₁₀ / n₀₁) for any distribution of
+    abilities, as in conditional likelihood."""
+    number = {(1, 1): 200, (1, 0): 150, (0, 1): 50, (0, 0): 100}
+    cells = np.repeat(list(number), list(number.values()), axis=0)
+    table = {"who": np.arange(len(cells)), "q1": cells[:, 0], "q2": cells[:, 1]}
+    responses = rt.Responses.from_wide(table, person="who")
+    model = rt.Rasch(difficulty_scale=100.0, ability_scale_prior=100.0)
+    fitted = rt.fit(model, responses, rt.PGEM(draws=0), seed=0, progress=False)
+    easy, hard = fitted["mode"]["difficulty"].values
+    assert hard - easy == pytest.approx(np.log(150 / 50), abs=2e-3)
+    # A person's mode follows from the number right alone.
+    ability = fitted["mode"]["ability"].values
+    one_right = ability[cells.sum(1) == 1]
+    np.testing.assert_allclose(one_right, one_right[0], atol=1e-8)
+    assert ability[cells.sum(1) == 2].min() > one_right[0] > ability[cells.sum(1) == 0].max()
+    assert fitted.posterior["ability"].sizes["draw"] == 1
+
+
+@pytest.mark.slow
+def test_abilities_are_drawn_from_their_conditional(responses) -> None:
+    """Means and second moments of all abilities against quadrature; false-alarm rate below 1e-4 for
+    each of 40 (|z| > 4.6, as independent draws)."""
+    model, values, slope, scale = CASES["TwoPL"]
+    number = 3000
+    with jax.enable_x64(True):
+        draws = Draws(
+            {name: np.repeat(value[None, None], number, axis=1) for name, value in values.items()},
+            {"log_p": np.zeros((1, number))},
+            mode=values,
+        )
+        marginal, program = model.marginal(responses), rt.Program(model, responses)
+        added = integrated_site.added(program, marginal, draws, np.random.default_rng(0))
+    ability = added.values["ability"][0]
+    for person in range(20):
+        density = of_person(responses, person, slope, scale)
+        total, *moments = (moment(density, power) for power in range(5))
+        for power in (1, 2):
+            mean, square = moments[power - 1] / total, moments[2 * power - 1] / total
+            error = np.sqrt((square - mean**2) / number)
+            z = (np.mean(ability[:, person] ** power) - mean) / error
+            assert abs(z) < 4.6, (person, power, z)
+        grid = np.linspace(-4, 4, 4001)
+        best = grid[np.argmax([density(x) for x in grid])]
+        assert added.mode["ability"][person] == pytest.approx(best, abs=2e-3)
+
+
+def test_nodes_are_as_many_as_the_longest_test_needs() -> None:
+    def nodes(items: int) -> int:
+        table = {"who": ["a", "b"]} | {f"q{code}": [code % 2, 1] for code in range(items)}
+        return rt.TwoPL().marginal(rt.Responses.from_wide(table, person="who")).model.nodes
+
+    assert nodes(5) == 41
+    assert nodes(100) == 123  # 6 / √(1 + 100) apart of 0.0995 standard deviations
+
+
+def test_em_refuses_what_does_not_fit_into_memory(responses, monkeypatch) -> None:
+    monkeypatch.setattr(_logistic, "_MOST_CELLS", 1000)
+    program = rt.Program(rt.Rasch(), responses)
+    reason = rt.PGEM().why_not(program)
+    assert "PGGibbs, NUTS or SVI" in reason
+    assert rt.PGGibbs().why_not(program) is None
+
+
+def test_a_common_shift_goes_to_where_the_priors_have_it(responses) -> None:
+    model = rt.Rasch(ability_scale=2.0)
+    rng = np.random.default_rng(0)
+    values = {"ability": rng.normal(size=20) + 3, "difficulty": rng.normal(size=4) + 3}
+    (symmetry,) = model.symmetries
+    assert symmetry == CommonShift(("ability", "difficulty"))
+    with jax.enable_x64(True):
+        moved = transfers.shift(model, responses, values, symmetry)
+        before, after = (
+            np.asarray(pointwise_log_likelihood(model, responses, point)).sum()
+            for point in (values, moved)
+        )
+        drawn = np.array(
+            [
+                transfers.shift(model, responses, values, symmetry, rng)["ability"][0]
+                for _ in range(400)
+            ]
+        )
+    assert after == pytest.approx(before)
+    assert moved["ability"].sum() / 4 + moved["difficulty"].sum() / 9 == pytest.approx(0)
+    deviation = 1 / np.sqrt(20 / 4 + 4 / 9)
+    # Four standard errors of 400 draws.
+    assert abs(drawn.mean() - moved["ability"][0]) < 4 * deviation / 20
+    assert abs(drawn.std() / deviation - 1) < 4 / np.sqrt(800)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"ability_scale": 0.0}, {"difficulty_scale": -1.0}, {"ability_scale_prior": float("nan")}],
+)
+def test_scales_are_positive(settings) -> None:
+    with pytest.raises(rt.errors.SettingError, match=next(iter(settings))):
+        rt.Rasch(**settings)
+
+
+@pytest.mark.slow
+def test_a_later_fit_starts_where_the_first_ended(responses, fit_quietly) -> None:
+    first = fit_quietly(rt.Rasch(), responses, rt.PGEM(draws=0))
+    again = fit_quietly(rt.Rasch(), responses, rt.PGEM(draws=0), start=first)
+    assert again.attrs["sweeps"] < first.attrs["sweeps"]
+    np.testing.assert_allclose(again["mode"]["difficulty"], first["mode"]["difficulty"], atol=1e-3)

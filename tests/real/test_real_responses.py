@@ -1,0 +1,68 @@
+"""Marginal maximum likelihood of public item responses, against published and recomputed values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raters as rt
+from raters.judgements.patterns import Patterns
+from tests.real import data_folder
+
+RASCH = rt.Rasch(difficulty_scale=100.0, ability_scale_prior=100.0)
+TWO_PL = rt.TwoPL(difficulty_scale=100.0, discrimination_scale=100.0)
+
+
+def read(name: str, file: str, columns: list[str]) -> rt.Responses:
+    table = pd.read_csv(data_folder(name) / file)
+    return rt.Responses.from_wide(table, person="person", columns=columns)
+
+
+@pytest.fixture(scope="module")
+def lsat() -> rt.Responses:
+    """Section 6 of the law school admission test: 1,000 persons, 5 items (Bock and Lieberman
+    1970)."""
+    return read("lsat6", "responses.csv", ["item*"])
+
+
+@pytest.fixture(scope="module")
+def aggression() -> rt.Responses:
+    """Verbal aggression: 316 persons, 24 items (De Boeck and Wilson 2004), "yes" and "perhaps" as
+    one."""
+    return read("verbagg", "responses_binary.csv", ["S?*"])
+
+
+def test_patterns_of_lsat6(lsat) -> None:
+    assert Patterns.of(lsat).num_units == 30
+
+
+@pytest.mark.parametrize(
+    ("data", "model", "log_likelihood"),
+    [
+        # R's ltm prints −2466.938 and −2466.653 (Rizopoulos 2006).
+        ("lsat", RASCH, -2466.9376),
+        ("lsat", TWO_PL, -2466.6534),
+        # Recomputed with 41 Gauss–Hermite nodes and L-BFGS.
+        ("aggression", RASCH, -4036.905),
+        ("aggression", TWO_PL, -4016.427),
+    ],
+    ids=["lsat6-Rasch", "lsat6-TwoPL", "verbagg-Rasch", "verbagg-TwoPL"],
+)
+def test_em_reaches_the_maximum(data, model, log_likelihood, request) -> None:
+    responses = request.getfixturevalue(data)
+    fitted = rt.fit(model, responses, rt.PGEM(draws=0), seed=0, progress=False)
+    assert fitted.attrs["marginal_log_likelihood"] == pytest.approx(log_likelihood, abs=1e-3)
+
+
+def test_estimates_of_lsat6(lsat) -> None:
+    rasch, two = (
+        rt.fit(model, lsat, rt.PGEM(draws=0), seed=0, progress=False)["mode"]
+        for model in (RASCH, TWO_PL)
+    )
+    scale = float(rasch["ability_scale"])
+    assert scale == pytest.approx(0.7551, abs=5e-4)
+    published = [-3.6153, -1.3224, -0.3176, -1.7301, -2.7802]
+    np.testing.assert_allclose(rasch["difficulty"] / scale, published, atol=3e-3)
+    slopes = [0.826, 0.723, 0.891, 0.688, 0.657]
+    np.testing.assert_allclose(two["discrimination"], slopes, atol=2e-3)
