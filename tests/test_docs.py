@@ -181,6 +181,13 @@ def tables(tmp_path) -> Path:
         }
     )
     long.to_csv(tmp_path / "ratings.csv", index=False)
+    person, item = (grid.ravel() for grid in np.indices((12, 5)))
+    answers = pd.DataFrame(
+        {"person": person, "item": item, "correct": rng.integers(0, 2, person.size)}
+    )
+    answers.to_csv(tmp_path / "answers.csv", index=False)
+    wide = answers.pivot(index="person", columns="item", values="correct").add_prefix("q")
+    wide.to_csv(tmp_path / "benchmark.csv")
     return tmp_path
 
 

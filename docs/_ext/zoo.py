@@ -34,9 +34,13 @@ def tables() -> dict[type, Any]:
     )
     labels = rt.datasets.label_crowd(8, 3, 2, 3, num_features=2, seed=0).labels
     family = np.array([0, 0, -1], np.int32)
+    responses = rt.Responses.from_wide(
+        {"who": ["a", "b", "c"], "q1": [1, 1, 0], "q2": [1, 0, 0]}, person="who"
+    )
     return {
         rt.Comparisons: described,
         rt.Labels: dataclasses.replace(labels, family=family, families=("A",)),
+        rt.Responses: responses,
     }
 
 

@@ -227,5 +227,5 @@ def test_more_ranks_than_draws_are_refused(few) -> None:
 @pytest.mark.parametrize("case", _RESPONSE_CASES)
 def test_ranks_of_response_models_are_uniform(case: str, tested) -> None:
     """16 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
-    ranks = sbc(_RESPONSE_CASES[case][0], tested, _FEW_GIBBS, seed=0, replicates=16, draws=39)
+    ranks = sbc(_RESPONSE_CASES[case][0], tested, _FEW_GIBBS, seed=0, replicates=16, draws=19)
     assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
