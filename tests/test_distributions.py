@@ -131,6 +131,39 @@ def test_rows_that_pad_change_nothing() -> None:
     )
 
 
+def test_a_group_may_stand_for_several() -> None:
+    """The likelihood, its slope and the expected classes are those of the groups written out."""
+    rng = np.random.default_rng(0)
+    weights = dist.Categorical(probs=jnp.array([0.3, 0.7]))
+    group, repeats = np.array([0, 0, 1]), np.array([1.0, 3.0])
+    written = np.array([0, 0, 1, 2, 3])
+    rows = np.array([0, 1, 2, 2, 2])
+    value = jnp.array([1.0, 0.0, 1.0])
+
+    def counted(logits):
+        parts = weights, dist.Bernoulli(logits=logits), jnp.asarray(group), 2
+        return GroupedMixture(*parts, repeats=jnp.asarray(repeats))
+
+    def written_out(logits):
+        parts = weights, dist.Bernoulli(logits=logits[rows]), jnp.asarray(written), 4
+        return GroupedMixture(*parts)
+
+    logits = jnp.asarray(rng.normal(size=(3, 2)))
+    one, other = counted(logits), written_out(logits)
+    np.testing.assert_allclose(
+        one.log_prob(value).sum(), other.log_prob(value[rows]).sum(), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        one.expected_classes(value).sum(0), other.expected_classes(value[rows]).sum(0), rtol=1e-6
+    )
+    slope, slope_of_all = (
+        jax.grad(lambda logits, make=make, y=y: make(logits).log_prob(y).sum())(logits)
+        for make, y in ((counted, value), (written_out, value[rows]))
+    )
+    np.testing.assert_allclose(slope, slope_of_all, rtol=1e-5)
+    np.testing.assert_allclose(counted(logits).responsibilities(value).sum(1), 1, rtol=1e-6)
+
+
 @pytest.mark.parametrize("component", _COMPONENTS)
 def test_mixture_of_all_answers_is_one(component: str) -> None:
     """Σ over all labels of an item's two rows."""

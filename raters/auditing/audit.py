@@ -51,7 +51,8 @@ class Audit:
         ``low`` and ``high`` of P(label | annotator, true class), axes annotator, true_class, label;
         and ``"items"``, for each item its most probable class (``label``; of equally probable ones
         the first), that class's ``probability``, the ``entropy`` of its class in bits, and the
-        number of its ``judgements``.
+        number of its ``judgements``. Of item responses: ``"item_parameters"``, for each item its
+        ``difficulty`` and whatever else the model has, with ``_low`` and ``_high``.
     threshold, level, margin : float
         Options of the audit.
     min_judgements : int

@@ -24,7 +24,7 @@ def quantities(program: Program[Responses], result: xr.DataTree, limits: AuditLi
     Returns
     -------
     Quantities
-        With the table ``"items"`` of `items`.
+        With the table ``"item_parameters"`` of `items`.
     """
     data = program.data
     asked = np.maximum(data.judgements_by("person"), 1)
@@ -32,7 +32,7 @@ def quantities(program: Program[Responses], result: xr.DataTree, limits: AuditLi
         {"ability": draws_of(program, result)[0]["ability"]},
         judged="ability",
         columns={"share_right": data.right_by("person") / asked},
-        tables={"items": items(program, result, limits.level)},
+        tables={"item_parameters": items(program, result, limits.level)},
     )
 
 

@@ -244,7 +244,8 @@ def _has_columns(shape: Shape, by_lower: Mapping[str, str], given: Mapping[str, 
 
 
 def _judge_words(judge: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((judge, *_JUDGES)))
+    """Usual names of the column of a judge: a person who answers items is no annotator."""
+    return tuple(dict.fromkeys((judge, *_JUDGES))) if judge in _JUDGES else (judge,)
 
 
 def _written(columns: ColumnOptions, shapes: Sequence[Shape]) -> str:

@@ -86,7 +86,8 @@ def items(context: AuditContext) -> Section | None:
         if "discrimination" in table
         else []
     )
-    more = f" {counted(len(flat), 'item')} hardly tell persons apart: {shorten(flat)}."
+    tell = "tells" if len(flat) == 1 else "tell"
+    more = f" {counted(len(flat), 'item')} hardly {tell} persons apart: {shorten(flat)}."
     return Section(
         key="items",
         title="Items",
