@@ -198,3 +198,44 @@ def test_gibbs_agrees_with_nuts_on_labels(model: str, fit_quietly) -> None:
     moving = shares[1].std((0, 1)) > 1e-3
     (mean, _, error), (exact, _, exact_error) = (summary(share[:, :, moving]) for share in shares)
     assert np.abs((mean - exact) / np.sqrt(error + exact_error)).max() < 4.5
+
+
+@pytest.fixture(scope="module")
+def responses() -> rt.Responses:
+    """60 persons and 6 items of several difficulties and discriminations."""
+    person, item = (grid.ravel() for grid in np.indices((60, 6)))
+    rng = np.random.default_rng(0)
+    slope, difficulty = np.linspace(0.7, 1.7, 6)[item], np.linspace(-1.5, 1.5, 6)[item]
+    logits = slope * (1.2 * rng.normal(size=60)[person] - difficulty)
+    table = {"who": person, "item": item, "right": rng.random(360) < 1 / (1 + np.exp(-logits))}
+    return rt.Responses.from_frame(table, person="who", item="item", correct="right")
+
+
+@pytest.mark.parametrize("model", [rt.Rasch(), rt.TwoPL()], ids=["Rasch", "TwoPL"])
+def test_back_ends_agree_on_responses(model, responses, fit_quietly) -> None:
+    """Gibbs and NUTS: means of every parameter, and of its square; false-alarm rate 1e-4 for each
+    (|z| > 4.5, as errors are estimated). PGEM of Rasch: as the models of votes, within 0.25 and
+    1.4; of TwoPL it warns on so few persons."""
+    backends = (
+        rt.PGGibbs(draws=2500, warmup=300, chains=2),
+        rt.NUTS(draws=1500, warmup=400, chains=2, target_accept=0.9),
+    )
+    gibbs, nuts = (fit_quietly(model, responses, backend)["posterior"] for backend in backends)
+    for name in gibbs.data_vars:
+        one, other = (on_the_line(str(name), tree[name].values) for tree in (gibbs, nuts))
+        for power in (1, 2):
+            (mean, _, error), (exact, _, exact_error) = (
+                summary(draws**power) for draws in (one, other)
+            )
+            z = (mean - exact) / np.sqrt(error + exact_error)
+            assert np.abs(z).max() < 4.5, f"{name}, power {power}: {z}"
+    if isinstance(model, rt.TwoPL):
+        return
+    em = fit_quietly(model, responses, rt.PGEM(draws=2000))["posterior"]
+    for name in em.data_vars:
+        (mean, deviation, _), (exact, exact_deviation, _) = (
+            summary(tree[name].values) for tree in (em, nuts)
+        )
+        assert np.abs((mean - exact) / exact_deviation).max() < 0.25, name
+        ratio = deviation / exact_deviation
+        assert 1 / 1.4 < ratio.min() <= ratio.max() < 1.4, (name, ratio)
