@@ -113,7 +113,10 @@ def test_unknowns_given_known_classes_agree_with_importance_sampling(times):
     rng = np.random.default_rng(1)
     votes = rng.multinomial(6, [0.7, 0.3], size=60).astype(float)
     chances = np.array([[0.97, 0.03]] * 30 + [[0.8, 0.2]] * 30)
-    evidence, truth = evidence_of(chances, votes), (rng.random(60) < times * chances[:, 1]).astype(int)
+    evidence, truth = (
+        evidence_of(chances, votes),
+        (rng.random(60) < times * chances[:, 1]).astype(int),
+    )
     drawn = draw_unknowns(evidence, truth, 4000, np.random.default_rng(0))
     prior = draw_unknowns(evidence.at(np.arange(0)), truth[:0], 40_000, np.random.default_rng(2))
     log_weight = np.zeros(40_000)
