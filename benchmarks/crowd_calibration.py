@@ -5,7 +5,11 @@ Reads the crowds from the folder named by --data; each has labels.csv and truth.
 takes four unknowns of a crowd: how much less n labels of an item tell than n independent ones
 (dependence), the share of mistakes that the whole crowd makes (shared), how far plain vote shares
 are to be believed instead of the model (by_vote), and a tilt towards each class. Their prior is
-learned from the other crowds; known classes of fifty random items weigh the unknowns further.
+learned from the other crowds; known classes of fifty random items weigh the unknowns further. With
+a small probability, by the rule of succession, mistakes are independent as the model takes them.
+
+Below, simulated crowds with independent mistakes, which the prior was not learned from: 600 items
+of two classes with eight labels each, and of four classes with five.
 """
 
 from __future__ import annotations
@@ -44,6 +48,10 @@ DEPENDENCE, SHARED, TILT = (0.005, 20.0), (0.0005, 0.6), PRIOR.tilt
 # Least share of a class in the vote shares that are the baseline.
 FLOOR = 0.02
 GOLD, REPEATS = 50, 40
+# Share of the draws that are of independent mistakes.
+INDEPENDENT = 1 / 8
+# Classes, labels of each item and accuracy of simulated crowds, and how many there are of each.
+SIMULATED, SEEDS = ((2, 8, 0.7), (4, 5, 0.6)), 10
 _PROBS = jax.jit(jax.vmap(true_class_probs, (None, 0)))
 
 
@@ -86,42 +94,51 @@ class Stated(NamedTuple):
     of_choice: np.ndarray
 
 
-def fitted(folder: Path, model: Any, seed: int) -> Crowd:
-    """A crowd, fitted by the default back-end."""
+def public(folder: Path, model: Any, seed: int) -> Crowd:
+    """A public crowd, fitted."""
     labels, known = (pd.read_csv(folder / f"{name}.csv", dtype=str) for name in ("labels", "truth"))
     classes = sorted(set(labels["label"]) | set(known["label"]))
     data = rt.Labels.from_frame(
         labels, item="item", annotator="annotator", label="label", classes=classes
     )
+    true_class = dict(zip(known["item"], known["label"], strict=True))
+    rows = np.array([row for row, item in enumerate(data.items) if str(item) in true_class])
+    truth = np.array([classes.index(true_class[str(data.items[row])]) for row in rows])
+    return fitted(folder.name, data, rows, truth, model, seed)
+
+
+def simulated(classes: int, labels: int, accuracy: float, model: Any, seed: int) -> Crowd:
+    """A simulated crowd whose mistakes are independent, fitted."""
+    data, truth = rt.datasets.label_crowd(600, 40, labels, classes, accuracy=accuracy, seed=seed)
+    name = f"{classes} classes, {labels} labels"
+    return fitted(name, data, np.arange(600), truth["true_class"], model, seed)
+
+
+def fitted(
+    name: str, data: rt.Labels, rows: np.ndarray, truth: np.ndarray, model: Any, seed: int
+) -> Crowd:
+    """The items of known class of a crowd, fitted by the default back-end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = rt.fit(model, data, seed=seed, progress=False, log_likelihood=False)
     chances = result["classes"]["responsibility"].transpose("item", "true_class").values
-    votes = np.zeros(chances.shape)
-    np.add.at(votes, (data.item, data.label), 1)
-    evidence = Evidence.of(np.asarray(chances, float), votes)
-    true_class = dict(zip(known["item"], known["label"], strict=True))
-    rows = [row for row, item in enumerate(data.items) if str(item) in true_class]
-    truth = np.array([classes.index(true_class[str(data.items[row])]) for row in rows])
-    return Crowd(
-        folder.name,
-        np.asarray(chances, float)[rows],
-        votes[rows],
-        truth,
-        evidence.at(np.array(rows)),
-    )
+    chances, votes = np.asarray(chances, float), data.votes()
+    evidence = Evidence.of(chances, votes)
+    return Crowd(name, chances[rows], votes[rows], truth, evidence.at(rows))
 
 
 def stated(crowd: Crowd, draws: int) -> Stated:
-    """Probabilities under draws of the unknowns from a broad proposal."""
+    """Probabilities under draws of the unknowns from a broad proposal, and of some whose mistakes
+    are independent."""
     classes = crowd.chances.shape[1]
     places = qmc.Sobol(3 + classes, seed=0).random(draws)
+    alone = np.arange(draws) < draws * INDEPENDENT
     low, high = np.log(DEPENDENCE[0]), np.log(DEPENDENCE[1])
     least, most = logit(SHARED[0]), logit(SHARED[1])
     unknowns = {
-        "log_dependence": low + places[:, 0] * (high - low),
-        "logit_shared": least + places[:, 1] * (most - least),
-        "by_vote": places[:, 2],
+        "log_dependence": np.where(alone, -np.inf, low + places[:, 0] * (high - low)),
+        "logit_shared": np.where(alone, -np.inf, least + places[:, 1] * (most - least)),
+        "by_vote": np.where(alone, 0.0, places[:, 2]),
         "tilt": TILT * norm.ppf(places[:, 3:]),
     }
     chosen = crowd.chances.argmax(1)
@@ -148,14 +165,17 @@ def probabilities(crowd: Crowd, unknowns: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def log_prior(prior: np.ndarray, unknowns: dict[str, np.ndarray]) -> np.ndarray:
-    """Log weight of each draw: two Student distributions and a beta one against the proposal."""
+    """Log weight of each draw: two Student distributions and a beta one against the proposal, and
+    the probability of independent mistakes."""
     shares = np.clip(unknowns["by_vote"], 1e-3, 1 - 1e-3)
     total = (
         student.logpdf(unknowns["log_dependence"], FREEDOM, prior[0], np.exp(prior[1]))
         + student.logpdf(unknowns["logit_shared"], FREEDOM, prior[2], np.exp(prior[3]))
         + beta.logpdf(shares, np.exp(prior[4]), np.exp(prior[5]))
     )
-    return total - logsumexp(total)
+    total += np.log1p(-PRIOR.independent) - logsumexp(total)
+    alone = np.isneginf(unknowns["log_dependence"])
+    return np.where(alone, np.log(PRIOR.independent / alone.sum()), total)
 
 
 def learned(crowds: Sequence[Crowd], tables: Sequence[Stated]) -> np.ndarray:
@@ -223,6 +243,7 @@ def compared(crowd: Crowd, one: Stated, prior: np.ndarray, seed: int) -> dict[st
         "by model": float((1 - crowd.chances.max(1)).sum()),
         "loss of model": float(-np.log(np.maximum(crowd.chances[places], 1e-12)).mean()),
         "loss of votes": float(-np.log(shares[places]).mean()),
+        "log ratio with gold": float(anchored["log_ratio"].mean()),
         "rms with gold": float(np.sqrt((anchored["log_ratio"] ** 2).mean())),
         "rms of gold": float(np.sqrt((anchored["log_ratio_of_gold"] ** 2).mean())),
         "holds with gold": float(anchored["holds"].mean()),
@@ -252,6 +273,22 @@ def summary(rows: pd.DataFrame, weight: np.ndarray) -> str:
     )
 
 
+def of_independent(prior: np.ndarray, model: Any, draws: int, number: int) -> str:
+    """Table of simulated crowds with independent mistakes, means over some of each kind."""
+    header = ["crowd", "wrong", "by model", "expected", "holds", "loss of model", "log_loss"]
+    with_gold = ["expected / wrong with gold", "holds with gold", "loss with gold"]
+    rows = []
+    for kind in SIMULATED:
+        each = []
+        for seed in range(number):
+            crowd = simulated(*kind, model, seed)
+            each.append({"crowd": crowd.name} | compared(crowd, stated(crowd, draws), prior, seed))
+        found = pd.DataFrame(each)
+        found["expected / wrong with gold"] = np.exp(-found["log ratio with gold"])
+        rows.append([found["crowd"][0], *found[[*header[1:], *with_gold]].mean()])
+    return table([*header, *with_gold], rows)
+
+
 def main() -> None:
     """Fit the crowds, learn the prior without each of them, and report."""
     given = options(
@@ -261,8 +298,9 @@ def main() -> None:
     )
     model = getattr(rt, given.model)()
     names = CROWDS[:3] if given.quick else CROWDS
-    crowds = [fitted(Path(given.data) / name, model, given.seed) for name in names]
-    tables = [stated(crowd, 512 if given.quick else 4096) for crowd in crowds]
+    draws, number = (512, 2) if given.quick else (4096, SEEDS)
+    crowds = [public(Path(given.data) / name, model, given.seed) for name in names]
+    tables = [stated(crowd, draws) for crowd in crowds]
     found: list[dict[str, Any]] = []
     for crowd, one in zip(crowds, tables, strict=True):
         left_out = TWINS if crowd.name in TWINS else (crowd.name,)
@@ -284,6 +322,7 @@ def main() -> None:
         f" {np.exp(prior[3]):.2f}), by_vote Beta({np.exp(prior[4]):.2f}, {np.exp(prior[5]):.2f})."
     )
     parts = [table(list(shown.columns), shown.values.tolist()), summary(rows, weight), text]
+    parts += ["## Independent mistakes", of_independent(prior, model, draws, number)]
     title = "Numbers of wrong labels on public crowds"
     report(RESULTS[given.model], title, parts, given.quick)
 

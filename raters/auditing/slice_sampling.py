@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 # Points from the prior that chains start among, chains, and steps of each before the draws.
-_POINTS, _CHAINS, _WARMUP = 2000, 50, 20
+_POINTS, _CHAINS, _WARMUP = 2000, 100, 20
 
 
 def sample(

@@ -105,12 +105,18 @@ def test_slice_sampling_finds_a_posterior_in_closed_form():
     assert (np.abs(draws.var(0) / variance - 1) < 5 * np.sqrt(2 / 2000)).all()
 
 
-def test_unknowns_given_known_classes_agree_with_importance_sampling():
-    """Means of the logarithms within 5 standard errors of 200,000 weighted draws from the prior."""
+@pytest.mark.parametrize("times", [0.2, 3])
+def test_unknowns_given_known_classes_agree_with_importance_sampling(times):
+    """Items are wrong more seldom than the model says, or thrice as often. The chance that mistakes
+    are dependent, and means of the logarithms where they are, are within 5 standard errors of
+    40,000 weighted draws from the prior."""
     rng = np.random.default_rng(1)
     votes = rng.multinomial(6, [0.7, 0.3], size=60).astype(float)
     chances = np.array([[0.97, 0.03]] * 30 + [[0.8, 0.2]] * 30)
-    evidence, truth = evidence_of(chances, votes), (rng.random(60) < 0.25).astype(int)
+    evidence, truth = (
+        evidence_of(chances, votes),
+        (rng.random(60) < times * chances[:, 1]).astype(int),
+    )
     drawn = draw_unknowns(evidence, truth, 4000, np.random.default_rng(0))
     prior = draw_unknowns(evidence.at(np.arange(0)), truth[:0], 40_000, np.random.default_rng(2))
     log_weight = np.zeros(40_000)
@@ -128,14 +134,22 @@ def test_unknowns_given_known_classes_agree_with_importance_sampling():
     weight = np.exp(log_weight - logsumexp(log_weight))
     effective = 1 / (weight**2).sum()
     assert effective > 500
+    together, by_draw = prior["shared"] > 0, drawn["shared"] > 0
+    # Chains of 40 draws move seldom to independent mistakes and back.
+    chance = weight @ together
+    error = np.sqrt(chance * (1 - chance) * (1 / effective + 40 / 4000))
+    assert abs(by_draw.mean() - chance) <= 5 * error
+    if times == 0.2:
+        assert 0.2 < chance < 0.8
+    weight = weight * together / chance
     for name in ("dependence", "shared"):
-        values, known = np.log(drawn[name]), np.log(prior[name])
+        values, known = np.log(drawn[name][by_draw]), np.log(np.maximum(prior[name], 1e-30))
         mean = weight @ known
-        error = np.sqrt(weight @ (known - mean) ** 2 * (1 / effective + 10 / 4000))
+        error = np.sqrt(weight @ (known - mean) ** 2 * (1 / effective + 10 / by_draw.sum()))
         assert abs(values.mean() - mean) < 5 * error
-    tilt = drawn["tilt"][:, 1] - drawn["tilt"][:, 0]
+    tilt = (drawn["tilt"][:, 1] - drawn["tilt"][:, 0])[by_draw]
     known = prior["tilt"][:, 1] - prior["tilt"][:, 0]
-    error = np.sqrt(known.var() * (1 / effective + 10 / 4000))
+    error = np.sqrt(known.var() * (1 / effective + 10 / by_draw.sum()))
     assert abs(tilt.mean() - weight @ known) < 5 * error
 
 

@@ -336,6 +336,20 @@ def test_wanted_truths_are_filled_in_and_given_back(unanchored, crowd, truths, t
     )
 
 
+def test_known_truths_with_exchanged_classes_are_doubted_on_the_terminal(
+    crowd, truths, tmp_path, capsys
+):
+    gold, out = tmp_path / "gold.csv", tmp_path / "out"
+    truths[:40].map(lambda code: (int(code) + 1) % 3).to_csv(gold)
+    arguments = ("audit", crowd, *QUICK, "--gold", gold, "--out", out, "--quiet")
+    code, printed, _ = run(capsys, *arguments)
+    assert code == 0
+    # The terminal breaks lines.
+    _, _, doubt = " ".join(printed.split()).partition("Not final: ")
+    assert "of 40 known classes contradict the crowd" in doubt.partition(".")[0]
+    assert "of 40 known classes contradict the crowd" in summary_of(out)["doubts"][0]
+
+
 def test_a_trusted_annotator_is_an_anchor(crowd, tmp_path, capsys):
     out = tmp_path / "out"
     arguments = ("audit", crowd, *QUICK, "--reference", 3, "--out", out, "--quiet")

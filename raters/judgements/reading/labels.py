@@ -76,8 +76,11 @@ def incomplete(frame: Any, role: str, name: str | None, rows: int) -> Column | N
     return Column(name, role, code, known.values)
 
 
-def place(column: Column, known: Names, plural: str, advice: str) -> Int[np.ndarray, " row"]:
-    """The codes of a column among the names known, −1 where it is missing."""
+def place(
+    column: Column, known: Names, plural: str, advice: str, source: str | None = None
+) -> Int[np.ndarray, " row"]:
+    """The codes of a column, or of a part of another source, among the names known, −1 where it is
+    missing."""
     lookup = {name_text(name): code for code, name in enumerate(known)}
     # A missing value has the code −1, and so the last entry.
     table = np.array([*(lookup.get(name_text(value), -1) for value in column.values), -1], np.int32)
@@ -90,10 +93,10 @@ def place(column: Column, known: Names, plural: str, advice: str) -> Int[np.ndar
         near = difflib.get_close_matches(name_text(value).lower(), by_lower, n=1)
         hint = f"; did you mean {by_lower[near[0]]!r}?" if near else "."
         raise DataError(
-            f"column {column.name!r} (for {column.role}=) holds"
+            f"{source or f'column {column.name!r} (for {column.role}=)'} holds"
             f" {len(np.unique(column.code[wrong]))} name(s) that are none of the {plural}"
-            f" {shorten(map(repr, known))}: e.g. {value!r} in row {row} (counted from 0){hint}"
-            f" {advice}",
+            f" {shorten(map(repr, known))}: e.g. {value!r} in"
+            f" {'row' if source is None else 'entry'} {row} (counted from 0){hint} {advice}",
             parameter=column.role,
             value=column.name,
             problem=(
@@ -311,11 +314,13 @@ def known_truth(
     table: Any, item: str, truth: str, items: Names, classes: Names
 ) -> Int[np.ndarray, " item"] | None:
     """`truth_by_item` of a table with two columns, or of a mapping of items to classes."""
+    source = None
     if isinstance(table, pd.Series) or (
         isinstance(table, Mapping) and not any(map(is_column, table.values()))
     ):
         roles, pairs = (column_name("item", item), column_name("truth", truth)), list(table.items())
         table = {role: [pair[place] for pair in pairs] for place, role in enumerate(roles)}
+        source = "the mapping of items to classes"
     elif not (isinstance(table, Mapping) or hasattr(table, "columns") or hasattr(table, "schema")):
         expected = (
             "give a mapping of items to classes, a pandas.Series, or a table with columns"
@@ -336,13 +341,10 @@ def known_truth(
     items_with_truth = Column(
         item, "item", np.where(truths.code >= 0, column.code, -1), column.values
     )
-    code = place(
-        items_with_truth,
-        items,
-        "items",
-        "If items without labels are wanted, name all with items=[...] in from_frame",
-    )
-    gold = place(truths, classes, "classes", "Name all classes with classes=[...] in from_frame")
+    advice = "Leave them out, or name all items with items=[...] in from_frame"
+    code = place(items_with_truth, items, "items", advice, source)
+    advice = "Name all classes with classes=[...] in from_frame"
+    gold = place(truths, classes, "classes", advice, source)
     return truth_by_item(code, gold, items, classes)
 
 
