@@ -209,11 +209,15 @@ class Marginal(NamedTuple):
     site : str
         Site that is integrated out. It has one entry for each judge, which are independent of each
         other given the other sites, and its log density is concave.
+    finer : Model or None
+        The same with a closer approximation of the integral, by which the likelihood at the mode is
+        checked; None for an exact one.
     """
 
     model: Model[Any]
     data: Any
     site: str
+    finer: Model[Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,12 @@ def test_nodes_are_as_many_as_the_longest_test_needs() -> None:
     assert nodes(100) == 123  # 6 / √(1 + 100) apart of 0.0995 standard deviations
 
 
+def test_too_few_nodes_are_told(responses, monkeypatch) -> None:
+    monkeypatch.setattr(_logistic, "num_nodes", lambda patterns: 7)
+    with pytest.warns(rt.errors.ConvergenceWarning, match="integrated out on too few nodes"):
+        rt.fit(rt.Rasch(), responses, rt.PGEM(draws=0), seed=0, progress=False)
+
+
 def test_em_refuses_what_does_not_fit_into_memory(responses, monkeypatch) -> None:
     monkeypatch.setattr(_logistic, "_MOST_CELLS", 1000)
     program = rt.Program(rt.Rasch(), responses)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from raters.errors import ConvergenceWarning
 from raters.inference.base import Draws
 from raters.model import Marginal, Model, Values
 from raters.program import Program, likelihood_of, trace
@@ -21,6 +23,8 @@ _FROM_AFAR, _FROM_NEARBY = 30, 6
 # density is at least nine tenths of a normal one everywhere, so that of ten proposals nine are
 # accepted, and hardly an entry stays where it began.
 _PROPOSALS, _SCALE = 8, 0.6
+# Largest error of the log-likelihood at the mode, in nats, that needs no warning.
+_TOLERANCE = 0.01
 
 
 def added(
@@ -65,14 +69,34 @@ def added(
             )
             drawn = np.asarray(_drawn(how, data, flat, jnp.asarray(centre), keys))
             site = drawn.reshape(*first.shape[:2], -1)
-        likelihood = float(
-            likelihood_of(marginal.model, jax.tree.map(jnp.asarray, marginal.data), mode)
-        )
+        likelihood = _likelihood(marginal, mode)
     return draws._replace(
         values=draws.values | {marginal.site: site},
         mode=draws.mode | {marginal.site: centre},
         facts=draws.facts | {"marginal_log_likelihood": likelihood},
     )
+
+
+def _likelihood(marginal: Marginal, mode: Values) -> float:
+    """Log-likelihood at the mode; warns where a closer approximation of the integral has another.
+
+    Warns
+    -----
+    ConvergenceWarning
+    """
+    data = jax.tree.map(jnp.asarray, marginal.data)
+    likelihood = float(likelihood_of(marginal.model, data, mode))
+    if marginal.finer is not None:
+        error = abs(float(likelihood_of(marginal.finer, data, mode)) - likelihood)
+        if not error < _TOLERANCE:
+            warnings.warn(
+                f"the log-likelihood at the mode is off by {error:.2g} (at most {_TOLERANCE:g}),"
+                f" since {marginal.site} is integrated out on too few nodes for so steep a"
+                " likelihood; use PGGibbs or NUTS",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+    return likelihood
 
 
 @dataclasses.dataclass(frozen=True)

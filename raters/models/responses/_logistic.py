@@ -100,7 +100,9 @@ class Logistic(Model[Responses]):
     def marginal(self, data: Responses) -> Marginal:
         """This model with the abilities integrated out, on the patterns of the responses."""
         patterns = Patterns.of(data)
-        return Marginal(Integrated(self, num_nodes(patterns)), patterns, "ability")
+        nodes = num_nodes(patterns)
+        finer = Integrated(self, 2 * nodes - 1)
+        return Marginal(Integrated(self, nodes), patterns, "ability", finer)
 
     def start(self, data: Responses) -> Values:
         """Start from the log-odds of the shares of right responses."""
