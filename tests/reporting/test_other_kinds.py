@@ -31,7 +31,7 @@ PERSONS, ITEMS = ("guess", "good", "<b>fine</b>", "new"), ("addition", "division
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Responses(Judgements):
+class Replies(Judgements):
     """Right and wrong responses of persons to items."""
 
     person: Any
@@ -51,15 +51,15 @@ class Responses(Judgements):
         return np.array([0, 1])
 
     @classmethod
-    def from_frame(cls, frame: Any, *, person: str, item: str, correct: str) -> Responses:
+    def from_frame(cls, frame: Any, *, person: str, item: str, correct: str) -> Replies:
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Rasch(rt.Model[Responses]):
+class Rasch(rt.Model[Replies]):
     """Rasch: the odds of a right response depend on ability less difficulty."""
 
-    def generate(self, data: Responses) -> None:
+    def generate(self, data: Replies) -> None:
         with numpyro.plate("person", len(data.persons)):
             ability = numpyro.sample("ability", dist.Normal(0.0, 1.0))
         with numpyro.plate("item", len(data.items)):
@@ -68,7 +68,7 @@ class Rasch(rt.Model[Responses]):
         with numpyro.plate("response", data.num_rows):
             numpyro.sample("correct", dist.Bernoulli(logits=logits), obs=data.correct)
 
-    def start(self, data: Responses) -> dict[str, Any]:
+    def start(self, data: Replies) -> dict[str, Any]:
         return {"ability": jnp.zeros(len(data.persons)), "difficulty": jnp.zeros(len(data.items))}
 
 
@@ -101,11 +101,11 @@ def registry(monkeypatch) -> None:
     monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
 
 
-def responses() -> Responses:
+def responses() -> Replies:
     person = [*np.repeat([0, 1, 2], 8), 3]
     item = [0, 1, 2, 0, 1, 2, 0, 1] * 3 + [2]
     correct = [0, 1, 0, 1, 1, 0, 0, 1] + [1, 1, 1, 1, 0, 1, 1, 1] * 2 + [1]
-    return Responses(
+    return Replies(
         np.array(person, np.int32),
         np.array(item, np.int32),
         np.array(correct, np.float32),
@@ -135,8 +135,8 @@ def audited(**fields: Any) -> tuple[Rasch, xr.DataTree, rt.Audit]:
     """An audit of `responses`, whose kind is registered with some fields."""
     rt.register(
         Kind(
-            data=Responses,
-            readers=(rt.Reader(Responses.from_frame),),
+            data=Replies,
+            readers=(rt.Reader(Replies.from_frame),),
             models=(Rasch,),
             default=Rasch(),
             **{"words": Words("response", "responses")} | fields,
@@ -157,7 +157,7 @@ def audited(**fields: Any) -> tuple[Rasch, xr.DataTree, rt.Audit]:
 def test_a_kind_without_sections_has_a_report():
     model, result, audit = audited(quantities=None, sections=())
     facts = rt.report(model, result, audit).facts
-    assert (facts["kind"], facts["judge"], facts["judged"]) == ("responses", "person", "ability")
+    assert (facts["kind"], facts["judge"], facts["judged"]) == ("replies", "person", "ability")
     assert facts["title"] == "Audit of 4 persons"
     assert facts["answer"]["flagged"] == ["guess"]
     assert "persons should go (guess)" in facts["answer"]["sentence"]
