@@ -43,6 +43,7 @@ def test_everything_has_entries_with_what_their_kind_needs(cls):
         "article": {"author", "title", "journal", "year", "volume", "pages"},
         "inproceedings": {"author", "title", "booktitle", "year", "pages"},
         "book": {"author", "title", "publisher", "year"},
+        "incollection": {"author", "title", "booktitle", "editor", "publisher", "year"},
         "misc": {"author", "title", "year", "eprint", "archiveprefix"},
         "unpublished": {"author", "title", "note"},
     }
