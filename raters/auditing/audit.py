@@ -145,14 +145,38 @@ class Audit:
         those = change[change >= DECIDES]
         if those.empty:
             return ""
-        what = "item labels would be others"
-        if self.items is None:
-            what = "pairs of items would be the other way round"
         more = f" (of {len(those)} such {plural(self.judge)})" if len(those) > 1 else ""
         return (
-            f"Without {isolated(those.index[0])}{more}, {those.iloc[0]:.0%} of the {what}: so much"
-            f" hangs on one {self.judge}."
+            f"Without {isolated(those.index[0])}{more}, {those.iloc[0]:.0%} of the"
+            f" {self._conclusions}: so much hangs on one {self.judge}."
         )
+
+    @property
+    def _conclusions(self) -> str:
+        """Conclusions that may change without somebody, in words."""
+        if self.items is None:
+            return "pairs of items would be the other way round"
+        return "item labels would be others"
+
+    @property
+    def of_influence(self) -> str:
+        """Sentences on the influence of each annotator; empty where `influence` was not asked
+        for."""
+        if "influence" not in self.table:
+            return ""
+        change = self.table["influence"].to_series()
+        sentences = [self.decided] if self.decided else []
+        if not sentences and change.notna().any():
+            sentences = [
+                f"Without any one {self.judge}, at most {change.max():.0%} of the"
+                f" {self._conclusions}."
+            ]
+        if unknown := int(change.isna().sum()):
+            sentences.append(
+                f"Of {unknown:,} of {len(change):,} {plural(self.judge)} it is not known: the draws"
+                " do not tell, and only a few are left out of a new fit."
+            )
+        return " ".join(sentences)
 
     def __str__(self) -> str:
         frame = self.table.to_dataframe().sort_values(self.judged)
@@ -165,8 +189,8 @@ class Audit:
             if self.wrong_interval is not None:
                 low, high = self.wrong_interval
                 by = (
-                    f"; {self.level:.0%} interval {low:.0f} to {high:.0f}, which allows for"
-                    " mistakes that the crowd makes together"
+                    f"; {self.level:.0%} interval {low:.0f} to {high:.0f},"
+                    f" {self.anchor.of_interval}"
                 )
             lines += [
                 f"If labelling stops now, {wrong:.1f} of {num_items} item labels are expected to be"
@@ -179,7 +203,7 @@ class Audit:
                 else "Nobody is dropped."
             )
         ]
-        lines += [self.decided] if self.decided else []
+        lines += [self.of_influence] if self.of_influence else []
         doubts = [f"In doubt: {doubt}." for doubt in self.anchor.doubts]
         return "\n".join([self.anchor.sentence, *doubts, frame.round(3).to_string(), *lines])
 

@@ -104,6 +104,13 @@ class Anchor:
             )
         return f"{who} were measured against {against}."
 
+    @property
+    def of_interval(self) -> str:
+        """What an interval of a number of wrong answers allows for, in words."""
+        if self.is_missing:
+            return "if this crowd makes as many mistakes together as public ones did"
+        return "which allows for mistakes that the crowd makes together"
+
 
 @dataclass(frozen=True)
 class Calibration(abc.ABC):
@@ -373,7 +380,16 @@ def trusted_codes(data: Judgements, reference: Sequence[Any]) -> Int[np.ndarray,
             problem=f"is not among the {plural(data.judge)} ({shorten(data.judges)})",
             expected=f"name {plural(data.judge)} of the data that were fitted",
         )
-    return np.array([codes[str(name)] for name in reference], int)
+    trusted = np.array([codes[str(name)] for name in reference], int)
+    others = np.delete(data.judgements_by(data.judge), trusted)
+    if len(trusted) and not others.any():
+        raise SettingError(
+            parameter="reference",
+            value=shorten(reference),
+            problem=f"names all {plural(data.judge)}, so that nobody is left to be measured",
+            expected="name those who are known to be right",
+        )
+    return trusted
 
 
 def contradiction(wrong: int, known: int, what: str) -> str:
@@ -398,10 +414,8 @@ def contradiction(wrong: int, known: int, what: str) -> str:
         if wrong > _REVERSED * known
         else "look at some of them: the crowd is wrong on these together, or gold is"
     )
-    return (
-        f"{wrong} of {known} known {what} contradict the crowd, and every statement follows them;"
-        f" {remedy}"
-    )
+    followed = ", and every statement follows them" if known >= ENOUGH else ""
+    return f"{wrong} of {known} known {what} contradict the crowd{followed}; {remedy}"
 
 
 def warn_of(doubt: str) -> tuple[str, ...]:

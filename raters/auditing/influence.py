@@ -32,6 +32,7 @@ from scipy.stats import kendalltau
 
 from raters.errors import ConvergenceWarning
 from raters.fitting.result import draws_of
+from raters.inference import mirror
 from raters.inference.importance import largest_k, smoothed
 from raters.inference.polya_gamma.em import PGEM
 from raters.judgements.base import Judgements
@@ -308,10 +309,10 @@ def _modes(
 
     def found(judge: int | None) -> np.ndarray:
         part = Program(program.model, _without(program.data, judge))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            drawn = backend.run(part, jax.random.key(seed), start=start)
-        values = {name: value[0] for name, value in drawn.values.items()}
+        values = _mode(part, backend, start, seed)
+        image = _likelier_image(part, values)
+        if image is not None:
+            values = _mode(part, backend, {name: one[None] for name, one in image.items()}, seed)
         if not program.has_truth:
             return np.asarray(values["reward"][0])
         probs = class_probs(part.model, jax.tree.map(jnp.asarray, part.data), values)
@@ -322,6 +323,30 @@ def _modes(
     if program.has_truth:
         return np.array([(one != before).mean() for one in after])
     return np.array([_turned(before, one) for one in after])
+
+
+def _mode(program: Program[Any], backend: PGEM, start: Values, seed: int) -> Values:
+    """The mode near some draws, as one draw."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        drawn = backend.run(program, jax.random.key(seed), start=start)
+    return {name: np.asarray(value[0]) for name, value in drawn.values.items()}
+
+
+def _likelier_image(program: Program[Any], values: Values) -> Values | None:
+    """The mirror image of a mode that is likeliest, or None where the mode is: without a judge who
+    decides, the mode nearby may be that of the others upside down."""
+    here, best, image = {name: value[0] for name, value in values.items()}, 0.0, None
+    for move in mirror.images(program):
+        if move.parts:
+            continue
+        data = jax.tree.map(jnp.asarray, program.data)
+        for order in move.orders:
+            own = np.array(order, int)
+            odds = mirror.log_odds(program.model, move.symmetry, move.broken, data, here, own)
+            if float(odds) > best:
+                best, image = float(odds), mirror.mirrored(move.symmetry, here, own)
+    return None if image is None else {name: np.asarray(one)[None] for name, one in image.items()}
 
 
 def _without(data: Judgements, judge: int | None) -> Judgements:

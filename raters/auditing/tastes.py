@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.special import expit, log_expit, logsumexp
 
 from raters.fitting.result import draws_of
@@ -60,6 +60,9 @@ def quantities(program: Program[Any], result: xr.DataTree, margin: float) -> Qua
     alone) are expected log predictive densities by WAIC, and w is the pseudo-BMA weight of Yao et
     al. (2018), Bayesian Analysis 13, 917–1007. The posterior alone would not do: with few votes the
     own rewards of a guesser are uncertain, and each draw of them is consistent.
+    Competence and accuracy are averaged over the two: with probability :math:`w_k` they are 0 and
+    ½, those of coin flips. Without competences in the model, the own rewards of a guesser with few
+    votes stay near the crowd's, and would speak for competence.
     ``p_different_taste`` is P(−½ ≤ taste agreement < ½ and own accuracy ≥ ½ + margin), times 1 − w,
     and ``p_adversarial`` the same of a taste agreement below −½: the reverse of the crowd's order.
 
@@ -86,6 +89,11 @@ def quantities(program: Program[Any], result: xr.DataTree, margin: float) -> Qua
         for name in ("competence", "accuracy", "taste_agreement", "consistency", "own_accuracy")
     }
     weight = np.array([weight for _, weight in of_each])
+    flips = _shares(weight * (data.judgements_by(data.judge) > 0), len(values["competence"]), rng)
+    values |= {
+        name: np.where(flips, by_chance, values[name])
+        for name, by_chance in (("competence", 0.0), ("accuracy", 0.5))
+    }
     competence, guesses = values["competence"], values["own_accuracy"] < 0.5 + margin
     reverse = values["taste_agreement"] < -_ANOTHER
     different = (values["taste_agreement"] < _ANOTHER) & ~reverse & ~guesses
@@ -99,6 +107,14 @@ def quantities(program: Program[Any], result: xr.DataTree, margin: float) -> Qua
             "p_adversarial": (1 - weight) * (reverse & ~guesses).mean(0),
         },
     )
+
+
+def _shares(
+    weight: Float[np.ndarray, " annotator"], number: int, rng: np.random.Generator
+) -> Bool[np.ndarray, "draw annotator"]:
+    """Random draws of each annotator, as many as the weight says."""
+    ranks = rng.permuted(np.tile(np.arange(number), (len(weight), 1)), axis=1).T
+    return np.asarray((ranks + 0.5) / number < weight)
 
 
 def _pairs(data: Comparisons, rng: np.random.Generator) -> list[Compared]:

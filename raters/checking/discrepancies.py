@@ -364,10 +364,11 @@ def _drift(layout: Layout) -> Measure | str:
 
 DRIFT = Discrepancy(
     "drift",
-    "change along a {judge}'s time of the log-probability of answers (nats per standard deviation)",
+    "change along the time of each {judge} of the log-probability of answers (nats per standard"
+    " deviation)",
     _drift,
-    "The answers of a {judge} follow {model} better later than at first",
-    "The answers of a {judge} follow {model} less well later than at first",
+    "The answers of each {judge} follow {model} better later than at first",
+    "The answers of each {judge} follow {model} less well later than at first",
     lambda program, is_high: (
         "No model of the zoo changes along time: fit early and late judgements separately, with"
         " data.rows(...), and compare the audits"

@@ -6,12 +6,14 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import kendalltau
 
 import raters as rt
 from raters.auditing.influence import _Labels, _left_out, _weights, influence
 from raters.errors import ConvergenceWarning, DataWarning
 from raters.fitting.result import draws_of, program_of
 from raters.inference.importance import largest_k
+from tests.models.test_hierarchical import overrun
 
 GIBBS = rt.PGGibbs(draws=1000, chains=2)
 SIGNED = rt.ExtendedBTL(competence="signed")
@@ -120,6 +122,24 @@ def test_one_who_decides_is_named(takeover, fit_quietly):
     assert change["judge"] > 0.1 > change.drop("judge").max()
     assert audit.decided in str(audit)
     assert "influence" not in rt.audit(SIGNED, result).table
+
+
+def test_without_a_judge_of_most_votes_the_others_are_the_right_way_up(fit_quietly):
+    """Beside the judge the others' competences are about 0, and the mode nearby without the judge
+    is their order upside down."""
+    votes = overrun()
+    result = fit_quietly(SIGNED, votes, rt.PGGibbs(draws=300, chains=2))
+    found = influence(program_of(SIGNED, result), result)
+    assert found.refitted[12]
+    others = votes.take(np.asarray(votes.annotator) != 12)
+    alone = fit_quietly(SIGNED, others, rt.PGGibbs(draws=300, chains=2))
+    before, after = (
+        one["posterior"]["reward"].mean(("chain", "draw")).values for one in (result, alone)
+    )
+    turned = (1 - kendalltau(before, after).statistic) / 2
+    assert turned > 0.5
+    # Means and modes may differ in one pair or two.
+    assert found.change[12] == pytest.approx(turned, abs=0.08)
 
 
 def test_two_judges_have_no_influence_apart(fit_quietly):

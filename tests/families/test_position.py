@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,19 @@ def test_a_bias_that_all_share_has_a_sentence_and_no_table():
     )
     assert section.tables == ()
     assert section.files == {}
+
+
+def test_in_one_order_nothing_tells_the_bias_from_the_rewards():
+    """Each item always on the same side of the same others, in place of the random order."""
+    first, second = np.asarray(VOTES.first), np.asarray(VOTES.second)
+    sides = {"first": np.minimum(first, second), "second": np.maximum(first, second)}
+    votes = dataclasses.replace(VOTES, **sides)
+    given = context()
+    given = dataclasses.replace(given, program=Program(MODEL, votes))
+    sentence = bias(given).sentence
+    assert "cannot tell whether this is a bias" in sentence
+    assert "separates" not in sentence
+    assert "favours" not in sentence
 
 
 def test_it_is_in_the_report_and_in_no_other():

@@ -4,6 +4,7 @@ what the rows say."""
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 import warnings
 
@@ -667,3 +668,49 @@ def test_padding_that_cannot_be():
         rt.Comparisons(*(np.zeros(0, np.int32),) * 3, np.zeros(0), None, ("a",), ("ann",)).padded(4)
     with raises_about(DataError, "names"):
         small(annotators=["ann", "bob", "eve"]).padded(8).without_judges(["ann", "bob"])
+
+
+# ---------------------------------------------------------------- order of presentation
+
+
+@pytest.mark.parametrize(
+    ("rows", "share"),
+    [
+        ([("a", "b")] * 3, 0.0),
+        ([("a", "b"), ("b", "c"), ("a", "c")], 1 / 9),
+        ([("a", "b"), ("b", "c"), ("c", "a")], 1.0),
+        ([("a", "b")] * 3 + [("b", "a")], 0.75),
+    ],
+)
+def test_rewards_imitate_an_advantage_of_the_first_unless_orders_are_mixed(rows, share) -> None:
+    """By hand: of a before b before c, rewards ⅔ apart leave (⅓² + ⅓² + ⅓²) / 3."""
+    table = [(*row, "first", "ann") for row in rows]
+    votes = rt.Comparisons.from_frame(
+        pd.DataFrame(table, columns=["one", "two", "better", "who"]),
+        first="one",
+        second="two",
+        outcome="better",
+        annotator="who",
+    )
+    assert separation.order_share(votes) == pytest.approx(share, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        rt.BTL(position_bias=True),
+        rt.ExtendedBTL(position_bias=True),
+        rt.GuesserBTL(position_bias=True),
+        rt.HierarchicalBTL(position_bias=True),
+    ],
+)
+def test_pairs_in_one_order_are_warned_of(model) -> None:
+    votes, _ = rt.datasets.position_biased(num_items=5, num_annotators=4, num_votes=200, seed=0)
+    first, second = np.asarray(votes.first), np.asarray(votes.second)
+    (warning,) = model.data_warnings(
+        dataclasses.replace(
+            votes, first=np.minimum(first, second), second=np.maximum(first, second)
+        )
+    )
+    assert "shown in one order" in warning
+    assert model.data_warnings(votes) == ()

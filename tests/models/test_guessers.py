@@ -276,7 +276,7 @@ def test_ways_of_guessing_cover_the_simplex(num_classes: int) -> None:
     """Distributions, all different, each class alone among them, the classes all alike."""
     ways = ways_of_guessing(num_classes)
     np.testing.assert_allclose(ways.sum(1), 1)
-    assert len(np.unique(ways.round(9), axis=0)) == len(ways) <= 130
+    assert len(np.unique(ways.round(9), axis=0)) == len(ways) <= 300
     assert np.all(ways.max(0) > 0.97)
     np.testing.assert_allclose(ways.mean(0), 1 / num_classes)
 

@@ -46,6 +46,13 @@ def beside_a_judge(judge_agrees: bool) -> tuple[rt.Comparisons, np.ndarray]:
     return votes_of(np.vstack([own, 3 * judge]), [60] * 20 + [600], seed=2), crowd
 
 
+def overrun() -> rt.Comparisons:
+    """12 people with 40 votes each, and a judge with 3,000 and almost the reverse order."""
+    crowd = np.linspace(1.5, -1.5, 8)
+    judge = 3 * np.array([-0.5, -1.0, 0.2, 0.5, 1.5, 1.0, -1.5, -0.2])
+    return votes_of(np.vstack([*[crowd] * 12, judge]), [40] * 12 + [3000], seed=1)
+
+
 def sentences(model, votes, backend=QUICK) -> list[str]:
     """What a fit warns of an annotator who decides the ranking."""
     with warnings.catch_warnings(record=True) as caught:
@@ -84,6 +91,13 @@ def test_extended_btl_warns_of_a_takeover(taken) -> None:
     (sentence,) = sentences(rt.ExtendedBTL(), taken[0])
     assert sentence.startswith("annotator 20 cast 33% of the votes and has ")
     assert "fit rt.HierarchicalBTL()" in sentence
+
+
+def test_a_takeover_is_seen_where_all_others_seem_careless() -> None:
+    """The reverse of most of the judge's order has competences around 0, whose score of the rewards
+    is next to nothing."""
+    (sentence,) = sentences(rt.ExtendedBTL(competence="signed"), overrun())
+    assert sentence.startswith("annotator 12 cast 86% of the votes and has ")
 
 
 def test_a_judge_who_agrees_takes_nothing_over() -> None:
@@ -199,12 +213,16 @@ def by_hand():
 
 def test_competence_is_the_slope_on_the_pairs_that_were_compared(by_hand) -> None:
     # ann: own differences equal the crowd's, then half of them. bob compared a and b only: own
-    # differences −1 and −1 where the crowd's are 1 and 2.
-    assert float(by_hand["competence"].sel(annotator="ann")) == pytest.approx((1 + 0.5) / 2)
-    assert float(by_hand["competence"].sel(annotator="bob")) == pytest.approx((-1 - 0.5) / 2)
+    # differences −1 and −1 where the crowd's are 1 and 2. By coin flips the slope is 0.
+    named = by_hand[["competence", "accuracy", "p_careless"]].to_dataframe()
+    ann, bob = named.loc["ann"], named.loc["bob"]
+    assert ann["competence"] == pytest.approx((1 - ann["p_careless"]) * (1 + 0.5) / 2, abs=0.03)
+    assert bob["competence"] == pytest.approx((1 - bob["p_careless"]) * (-1 - 0.5) / 2, abs=0.03)
+    assert bob["accuracy"] == pytest.approx(
+        expit(-1) + bob["p_careless"] * (0.5 - expit(-1)), abs=0.01
+    )
     assert float(by_hand["consistency"].sel(annotator="bob")) == pytest.approx((1 + 0.5) / 2)
     assert float(by_hand["taste_agreement"].sel(annotator="bob")) == pytest.approx(-1)
-    assert float(by_hand["accuracy"].sel(annotator="bob")) == pytest.approx(expit(-1))
     assert float(by_hand["own_accuracy"].sel(annotator="bob")) == pytest.approx(expit(1))
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from raters import figures
 from raters.auditing.position import PositionBias, position_bias
 from raters.judgements.display import isolated
+from raters.judgements.separation import MIXED_ORDER, order_share
 from raters.kinds import AuditContext, Column, Section, Table
 from raters.reporting.facts import percent
 from raters.reporting.sentences import counted
@@ -55,13 +56,14 @@ def bias(context: AuditContext) -> Section | None:
     low, high = np.quantile(share, ((1 - context.level) / 2, (1 + context.level) / 2))
     crowd = {"first_share": share.mean(), "first_share_low": low, "first_share_high": high}
     observed = float(np.sum(data.wins) / np.sum(data.weight))
-    sentences = [_of_crowd(crowd, observed, found, context.level)]
+    separate = order_share(data) >= MIXED_ORDER
+    sentences = [_of_crowd(crowd, observed, found, context.level, separate)]
     tables: tuple[Table, ...] = ()
     files = {}
     if audit is not None and "first_share" in audit.table:
         frame = audit.table.to_dataframe().reset_index()
         frame = frame.sort_values("first_share", ascending=False, kind="stable", ignore_index=True)
-        sentences += _of_annotators(frame, context.level, audit.margin)
+        sentences += _of_annotators(frame, context.level, audit.margin) if separate else []
         caption = (
             "Annotators by position bias, those who favour the first most on top. P(bias):"
             f" probability that the share differs from 0.5 by {audit.margin:g} or more"
@@ -80,13 +82,22 @@ def bias(context: AuditContext) -> Section | None:
     )
 
 
-def _of_crowd(crowd: dict[str, Any], observed: float, found: PositionBias, level: float) -> str:
+def _of_crowd(
+    crowd: dict[str, Any], observed: float, found: PositionBias, level: float, separate: bool
+) -> str:
     """Share of choices of the first of two equal items, and of all votes."""
     mean = "" if found.shared or found.bias.shape[1] == 1 else ", as a mean over the annotators"
+    of_all = f"Of all votes, {percent(observed)} are for the item shown first."
+    if not separate:
+        return (
+            f"{of_all} Nearly all pairs were shown in one order, so that the votes cannot tell"
+            " whether this is a bias or the items shown first are better: the prior decides, and"
+            " neither the numbers below nor the rewards can be relied on. Show pairs in random"
+            " order."
+        )
     return (
-        f"Between two equal items the one shown first is chosen {_share(crowd, level)}{mean}. Of"
-        f" all votes, {percent(observed)} are for the item shown first. The model separates this"
-        " bias from the rewards of the items."
+        f"Between two equal items the one shown first is chosen {_share(crowd, level)}{mean}."
+        f" {of_all} The model separates this bias from the rewards of the items."
     )
 
 

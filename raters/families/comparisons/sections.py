@@ -141,8 +141,8 @@ def ranking(context: AuditContext) -> Section | None:
     sentence += _of_directions(context) if has_directions(context.program) else ""
     if context.audit is not None and "worlds" in context.audit.tables:
         sentence += " In the mirror image, which is possible too, the order is the other way round."
-    if context.audit is not None and context.audit.decided:
-        sentence += f" {context.audit.decided}"
+    if context.audit is not None and context.audit.of_influence:
+        sentence += f" {context.audit.of_influence}"
     return Section(
         key="items",
         title="Ranking",

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from raters import figures
+from raters.auditing.audit import Audit
 from raters.auditing.labels import item_labels
 from raters.fitting.result import data_of, program_of
 from raters.judgements.display import isolated
@@ -118,9 +119,9 @@ def items(context: AuditContext) -> Section | None:
     """
     labels, audit = context.program.data, context.audit
     labelled = None if audit is None else audit.items
+    interval = None if audit is None else audit.wrong_interval
     if labelled is None:
         labelled = item_labels(context.result, labels)
-    interval = None if audit is None else audit.wrong_interval
     frame = facts.items_frame(labelled)
     sizes = frame["label"].value_counts()
     known = facts.data_facts(labels)["known_truths"]
@@ -128,10 +129,10 @@ def items(context: AuditContext) -> Section | None:
     wrong = float((1 - labelled["probability"]).sum())
     share = wrong / num_items
     given = f" The truth of {known:,} was given." if known else ""
-    given += f" {audit.decided}" if audit is not None and audit.decided else ""
+    given += f" {audit.of_influence}" if audit is not None and audit.of_influence else ""
     headline = (
         f"If labelling stops now, {about(wrong)} of {counted(num_items, 'item label')}"
-        f" ({facts.percent(share)}) are expected to be wrong{_by(interval, context.level)}."
+        f" ({facts.percent(share)}) are expected to be wrong{_by(audit, context.level)}."
     )
     return Section(
         key="items",
@@ -165,15 +166,12 @@ def items(context: AuditContext) -> Section | None:
     )
 
 
-def _by(interval: tuple[float, float] | None, level: float) -> str:
+def _by(audit: Audit | None, level: float) -> str:
     """Basis of the expected number of wrong labels, in words."""
-    if interval is None:
+    if audit is None or audit.wrong_interval is None:
         return ", by this model"
-    low, high = interval
-    return (
-        f" ({level:.0%} interval {low:,.0f} to {high:,.0f}, which allows for mistakes that the"
-        " crowd makes together)"
-    )
+    low, high = audit.wrong_interval
+    return f" ({level:.0%} interval {low:,.0f} to {high:,.0f}, {audit.anchor.of_interval})"
 
 
 def confusion(context: AuditContext) -> Section | None:

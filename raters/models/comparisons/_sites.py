@@ -15,6 +15,7 @@ from raters.distributions import Votes
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.connection import judges_by_part, part_of
+from raters.judgements.separation import MIXED_ORDER, order_share
 from raters.model import OPEN_MIRROR, Values, probability_of_mirror
 
 Competence = Literal["unit", "positive", "signed"]
@@ -173,6 +174,19 @@ def why_not_ordered(data: Comparisons) -> str | None:
         value=True,
         problem="needs to know which item was shown first, and these votes do not say",
         expected="name the columns by `first`, `second` and `outcome`, or leave it out",
+    )
+
+
+def of_one_order(data: Comparisons) -> tuple[str, ...]:
+    """Warn of pairs that were shown in one order, whose bias rewards can imitate."""
+    if order_share(data) >= MIXED_ORDER:
+        return ()
+    return (
+        (
+            "nearly all pairs were shown in one order, so that a position bias cannot be told from"
+            " the rewards, and the prior divides what is chosen between them; show pairs in random"
+            " order, or fit with position_bias=False"
+        ),
     )
 
 

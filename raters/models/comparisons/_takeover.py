@@ -26,11 +26,13 @@ def takeover(draws: Values, data: Comparisons) -> tuple[str, ...]:
     The votes of annotator k have the Fisher information :math:`\sum_m n_m \beta_k^2 p_m (1 - p_m)`
     about differences of rewards, so that an annotator with many and consistent votes outweighs
     many others. That is as it should be where all see the same order. It is a takeover where one
-    annotator has more than half of the information, and the score test finds that the votes of all
-    others point to other rewards than those of the fit: with their score g and information H about
-    the rewards, :math:`g^\top (H + I / v)^{-1} g` is above the 95 % quantile of χ² with N − 1
-    degrees of freedom, where v is the variance of the rewards. Without dissent its mean is below
-    N − 1, because the others' votes were fitted, too.
+    annotator has more than half of the information, and a score test finds that the votes of all
+    others follow another order than that of the fit: of what they share beside it,
+    :math:`\beta_k (r_i - r_j) + d_i - d_j`, the score g and the information H at d = 0 make
+    :math:`g^\top (H + I / v)^{-1} g`, which is above the 95 % quantile of χ² with N − 1 degrees of
+    freedom, where v is the variance of the rewards. Without dissent its mean is below N − 1.
+    More of the same order, d = c r with c > 0, does not count. A score of the rewards themselves
+    would vanish with the competences of those who dissent.
 
     Parameters
     ----------
@@ -54,7 +56,8 @@ def takeover(draws: Values, data: Comparisons) -> tuple[str, ...]:
     information, votes = np.zeros((2, data.num_annotators))
     for piece in data.chunks(1 << 18):
         who, count = np.asarray(piece.annotator), _counts(piece)
-        information += np.bincount(who, _weights(piece, competence, reward, bias)[0], len(bias))
+        weight, _ = _weights(piece, competence, reward, bias)
+        information += np.bincount(who, competence[who] ** 2 * weight, len(bias))
         votes += np.bincount(who, count, len(bias))
     judge = int(np.argmax(information))
     if (votes > 0).sum() < _FEWEST or information[judge] <= _SHARE * information.sum():
@@ -83,19 +86,18 @@ def _counts(data: Comparisons) -> Float[np.ndarray, " comparison"]:
 def _weights(
     data: Comparisons, competence: np.ndarray, reward: np.ndarray, bias: np.ndarray
 ) -> tuple[Float[np.ndarray, " comparison"], Float[np.ndarray, " comparison"]]:
-    """Information of each row about the difference of its rewards, and its score."""
+    """Information of each row about its log-odds, and its score."""
     who, count = np.asarray(data.annotator), _counts(data)
-    own = competence[who]
     gap = reward[np.asarray(data.first)] - reward[np.asarray(data.second)]
-    prob = expit(own * gap + bias[who])
+    prob = expit(competence[who] * gap + bias[who])
     wins = np.asarray(data.wins, np.float64)
-    return count * own**2 * prob * (1 - prob), own * (wins - count * prob)
+    return count * prob * (1 - prob), wins - count * prob
 
 
 def _dissent(
     data: Comparisons, judge: int, competence: np.ndarray, reward: np.ndarray, bias: np.ndarray
 ) -> float:
-    """Score statistic of the rewards, from the votes of all but one annotator."""
+    """Score statistic of an order that all but one annotator share beside that of the fit."""
     size = len(reward)
     score, diagonal = np.zeros((2, size))
     across = scipy.sparse.csr_array((size, size))
@@ -108,6 +110,10 @@ def _dissent(
             diagonal += np.bincount(side, weight, size)
         across = across + scipy.sparse.csr_array((weight, sides), shape=(size, size))
     information = scipy.sparse.diags_array(diagonal + 1 / max(reward.var(), 1e-12))
+    information = information - across - across.T
     # The statistic rises with each step, so stopping early errs on the side of no warning.
-    step, _ = scipy.sparse.linalg.cg(information - across - across.T, score, rtol=1e-6, maxiter=200)
-    return float(score @ step)
+    step, _ = scipy.sparse.linalg.cg(information, score, rtol=1e-6, maxiter=200)
+    # More of the same order is no dissent: competences may be fitted too low.
+    own = reward - reward.mean()
+    same = max(float(own @ score), 0.0) ** 2 / max(float(own @ (information @ own)), 1e-12)
+    return float(score @ step) - same

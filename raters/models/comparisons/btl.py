@@ -109,3 +109,7 @@ class BTL(Model[Comparisons]):
     def why_not(self, data: Comparisons) -> str | None:
         """Refuse a position bias for votes without an order of presentation."""
         return _sites.why_not_ordered(data) if self.position_bias else None
+
+    def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
+        """Warn of pairs shown in one order, where a position bias is learned."""
+        return _sites.of_one_order(data) if self.position_bias else ()

@@ -160,5 +160,7 @@ class ExtendedBTL(Model[Comparisons]):
         return _sites.why_not_ordered(data) if self.position_bias else None
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        """Warn of a single annotator, whose competence is confounded with the reward scale."""
-        return _sites.of_one_annotator(data)
+        """Warn of a single annotator, whose competence is confounded with the reward scale, and of
+        pairs shown in one order."""
+        of_order = _sites.of_one_order(data) if self.position_bias else ()
+        return _sites.of_one_annotator(data) + of_order

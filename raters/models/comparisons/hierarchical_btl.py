@@ -245,14 +245,15 @@ class HierarchicalBTL(Model[Comparisons]):
         return _sites.why_not_ordered(data) if self.position_bias else None
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        """Warn of a single annotator, of annotators with one vote each, and of many tastes."""
+        """Warn of a single annotator, of annotators with one vote each, of many tastes, and of
+        pairs shown in one order."""
         votes = np.asarray(data.judgements_by("annotator"))
         if (votes > 0).sum() < 2:
             return (
                 "all votes are by one annotator, whose taste cannot be told from the rewards of"
                 " the crowd; name the column that says who voted, or fit rt.BTL()",
             )
-        messages: tuple[str, ...] = ()
+        messages = _sites.of_one_order(data) if self.position_bias else ()
         if votes.max() < 2:
             messages += (
                 "no annotator voted twice, so tastes cannot be told from chance; fit rt.BTL()",

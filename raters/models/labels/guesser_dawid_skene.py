@@ -22,8 +22,9 @@ from raters.model import Exchange, Model, Symmetry, Values
 from raters.models.labels import _guessers, _sites
 from raters.models.labels.dawid_skene import DawidSkene
 
-# Most ways of guessing, and the finest steps of a label's probability from one to the next.
-_MOST_WAYS, _FINEST = 130, 20
+# Most ways of guessing, most numbers in the matrices of all of them, and the finest steps of a
+# label's probability from one to the next.
+_MOST_WAYS, _NUMBERS, _FINEST = 300, 27_000, 20
 # Share of guesses that are of any class.
 _ANY = 0.02
 
@@ -54,7 +55,7 @@ class GuesserDawidSkene(Model[Labels]):
     prior, under which no matrix has equal rows.
 
     A guesser's labels may have any probabilities. They are summed over a grid :math:`q_g` on the
-    simplex, of 21 points for two classes, 120 for four, and, beyond 15 classes, of the classes one
+    simplex, of 21 points for two classes, 286 for four, and, beyond 15 classes, of the classes one
     by one and all alike: guessers between the points look a little more like competent annotators.
 
     Parameters
@@ -187,7 +188,7 @@ def ways_of_guessing(num_classes: int) -> Float[np.ndarray, "way label"]:
         (
             number
             for number in range(_FINEST, 1, -1)
-            if comb(number + num_classes - 1, number) <= _MOST_WAYS
+            if comb(number + num_classes - 1, number) <= min(_MOST_WAYS, _NUMBERS // num_classes**2)
         ),
         0,
     )

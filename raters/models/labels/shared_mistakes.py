@@ -170,6 +170,17 @@ class SharedMistakes(Model[Labels]):
             )
         return _sites.why_not_record(data, type(self).__name__)
 
+    def data_warnings(self, data: Labels) -> tuple[str, ...]:
+        """Warn of a single family without known truths."""
+        family = np.asarray(data.family)[np.asarray(data.judgements_by("annotator")) > 0]
+        if data.num_known or len(family) == 0 or family[0] < 0 or (family != family[0]).any():
+            return ()
+        return (
+            "all annotators are of one family, and no true class is known: nothing tells what they"
+            " get wrong together from what is right; give some by labels.with_truth(...), or fit"
+            " rt.DawidSkene()",
+        )
+
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Labels
     ) -> tuple[str, ...]:
