@@ -53,9 +53,9 @@ class TwoPL(Logistic):
     >>> import raters as rt
     >>> responses = rt.Responses.from_wide(
     ...     {"who": ["ann", "bob", "eve"], "q1": [1, 1, 0], "q2": [1, 0, 0]}, person="who")
-    >>> result = rt.fit(rt.TwoPL(), responses, rt.PGEM(), seed=0, progress=False)
-    >>> result.posterior["discrimination"].dims
-    ('chain', 'draw', 'item')
+    >>> result = rt.fit(rt.TwoPL(), responses, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["discrimination"].dims
+    ('item',)
     """
 
     difficulty_scale: float = 3.0
