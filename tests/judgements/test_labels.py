@@ -490,18 +490,18 @@ def test_known_truth_in_other_types():
             {7: "ham", 120: "ham", 13: "spam"},
             (
                 (
-                    "column 'item' (for item=) holds 2 name(s) that are none of the items 7, 9, 12:"
-                    " e.g. 120 in row 1"
+                    "the mapping of items to classes holds 2 name(s) that are none of the items 7,"
+                    " 9, 12: e.g. 120 in entry 1"
                 ),
                 "did you mean '12'?",
-                "name all with items=[...] in from_frame",
+                "name all items with items=[...] in from_frame",
             ),
         ),
         (
             {7: "Ham"},
             (
-                "(for truth=)",
-                "'Ham' in row 0 (counted from 0); did you mean 'ham'?",
+                "the mapping of items to classes",
+                "'Ham' in entry 0 (counted from 0); did you mean 'ham'?",
                 "all classes with classes=[...]",
             ),
         ),
