@@ -311,3 +311,26 @@ def test_one_item_of_a_rare_class_is_no_sign_of_a_choice():
     labels = rt.Labels.from_frame(frame, item="item", annotator="annotator", label="label")
     assert not _selection(labels, np.arange(1500) < 20)
     assert re.search("no random sample.*mostly labelled", _selection(labels, true == 0))
+
+
+# ---------------------------------------------------------------- limits of an anchor
+
+
+def test_few_truths_against_the_crowd_are_not_said_to_be_followed():
+    assert "follows them" in contradiction(8, 12, "classes")
+    assert "follows them" not in contradiction(3, 5, "classes")
+
+
+def test_somebody_must_be_left_to_be_measured(plain):
+    labels, result, _ = plain
+    with pytest.raises(SettingError, match="nobody is left to be measured"):
+        rt.calibrate(MODEL, result, reference=list(labels.annotators))
+
+
+def test_without_an_anchor_an_interval_is_that_of_crowds_like_the_public_ones(plain):
+    _, result, truth = plain
+    words = "if this crowd makes as many mistakes together as public ones did"
+    alone = rt.audit(MODEL, result)
+    assert words in str(alone)
+    assert words in rt.report(MODEL, result, alone).facts["sections"]["items"]["sentence"]
+    assert words not in str(rt.audit(MODEL, result, truth.sample(40, random_state=0)))

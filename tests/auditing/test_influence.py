@@ -121,6 +121,8 @@ def test_one_who_decides_is_named(takeover, fit_quietly):
     assert change.idxmax() == "judge"
     assert change["judge"] > 0.1 > change.drop("judge").max()
     assert audit.decided in str(audit)
+    unknown = int(change.isna().sum())
+    assert (f"Of {unknown} of 9 annotators it is not known" in audit.of_influence) == (unknown > 0)
     assert "influence" not in rt.audit(SIGNED, result).table
 
 

@@ -123,3 +123,16 @@ def test_a_program_has_the_axes_of_its_effects() -> None:
     sites = Program(rt.SharedMistakes(item_effects=True), labels).sites
     assert sites["family_effect"].dims == ("family", "item")
     assert sites["item_effect"].dims == ("item", "true_class")
+
+
+def test_one_family_without_truths_is_warned_of() -> None:
+    labels, _ = rt.datasets.label_crowd(20, 4, 3, 2, seed=0)
+    model = rt.SharedMistakes()
+    one, two = (
+        dataclasses.replace(labels, family=np.array(codes), families=names)
+        for codes, names in (([0] * 4, ("a",)), ([0, 0, 1, 1], ("a", "b")))
+    )
+    (warning,) = model.data_warnings(one)
+    assert "no true class is known" in warning
+    assert model.data_warnings(two) == ()
+    assert model.data_warnings(one.with_truth({labels.items[0]: labels.classes[0]})) == ()
