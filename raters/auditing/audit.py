@@ -164,7 +164,7 @@ class Audit:
         for."""
         if "influence" not in self.table:
             return ""
-        change = self.table["influence"].to_series()
+        change = self.table["influence"].to_series()[self.table["judgements"].values > 0]
         sentences = [self.decided] if self.decided else []
         if not sentences and change.notna().any():
             sentences = [

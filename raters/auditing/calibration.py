@@ -106,7 +106,7 @@ class Anchor:
 
     @property
     def of_interval(self) -> str:
-        """What an interval of a number of wrong answers allows for, in words."""
+        """Condition that an interval of a number of wrong answers rests on, in words."""
         if self.is_missing:
             return "if this crowd makes as many mistakes together as public ones did"
         return "which allows for mistakes that the crowd makes together"
@@ -223,8 +223,8 @@ def calibrate(
     The equations are those of `raters.auditing.true_classes`, `raters.auditing.true_orders` and
     `raters.auditing.annotator_accuracy`. What is known must be drawn at random: items that were
     chosen because they are in doubt make the crowd look worse than it is. Without known truths
-    intervals are wide, about a factor of two either way for the number of wrong labels, because
-    nothing that can be seen of a crowd narrows them.
+    intervals are wide, for the number of wrong labels up to two or three times of what is expected
+    and far below it, because nothing that can be seen of a crowd narrows them.
 
     Examples
     --------

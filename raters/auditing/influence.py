@@ -334,19 +334,20 @@ def _mode(program: Program[Any], backend: PGEM, start: Values, seed: int) -> Val
 
 
 def _likelier_image(program: Program[Any], values: Values) -> Values | None:
-    """The mirror image of a mode that is likeliest, or None where the mode is: without a judge who
-    decides, the mode nearby may be that of the others upside down."""
-    here, best, image = {name: value[0] for name, value in values.items()}, 0.0, None
+    """The mirror image of a mode where that is likelier, else None.
+
+    Without a judge who decides, the mode nearby may be that of the others upside down.
+    """
+    here, data = {name: value[0] for name, value in values.items()}, program.data
     for move in mirror.images(program):
-        if move.parts:
+        # Names of many classes have many images, each of which would have to be weighed.
+        if move.parts or len(move.orders) > 1:
             continue
-        data = jax.tree.map(jnp.asarray, program.data)
-        for order in move.orders:
-            own = np.array(order, int)
-            odds = mirror.log_odds(program.model, move.symmetry, move.broken, data, here, own)
-            if float(odds) > best:
-                best, image = float(odds), mirror.mirrored(move.symmetry, here, own)
-    return None if image is None else {name: np.asarray(one)[None] for name, one in image.items()}
+        order = np.array(move.orders[0], int)
+        if mirror.log_odds(program.model, move.symmetry, move.broken, data, here, order) > 0:
+            image = mirror.mirrored(move.symmetry, here, order)
+            return {name: np.asarray(one)[None] for name, one in image.items()}
+    return None
 
 
 def _without(data: Judgements, judge: int | None) -> Judgements:

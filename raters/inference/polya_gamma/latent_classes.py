@@ -48,7 +48,10 @@ def drawn(
     """Draw the classes given the labels, as one-hot rows."""
     site = trace(model, data, values)[model.observed]
     if site["fn"].repeats is not None:
-        raise NotImplementedError("a group that stands for several has no class to draw")
+        raise NotImplementedError(
+            "GroupedMixture(repeats=...) has groups that stand for several, each with a class of"
+            " its own; write them out to draw classes"
+        )
     joint = site["fn"].log_joint(site["value"])
     return jax.nn.one_hot(jax.random.categorical(key, joint), joint.shape[-1], dtype=joint.dtype)
 

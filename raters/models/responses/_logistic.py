@@ -1,5 +1,5 @@
-"""What logistic models of item responses share: the program with abilities, and the one in which
-they are integrated out."""
+"""Shared parts of logistic models of item responses: the program with abilities, and the one in
+which they are integrated out."""
 
 from __future__ import annotations
 
