@@ -17,7 +17,7 @@ from raters.fitting.result import model_of
 from raters.fitting.scoring import log_likelihood
 from raters.fitting.simulate import simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
-from raters.judgements import Comparisons, Judgements, Labels, Responses
+from raters.judgements import Comparisons, Judgements, Labels, Ratings, Responses
 from raters.kinds import AuditLimits, Kind, Quantities, Reader, Truths, Words, register
 from raters.model import Model
 from raters.models import (
@@ -32,6 +32,7 @@ from raters.models import (
     HierarchicalDawidSkene,
     ItemDifficulty,
     MajorityVote,
+    ManyFacet,
     MixtureBTL,
     OneCoin,
     Pooled,
@@ -73,6 +74,7 @@ __all__ = [
     "Kind",
     "Labels",
     "MajorityVote",
+    "ManyFacet",
     "MixtureBTL",
     "Model",
     "OneCoin",
@@ -82,6 +84,7 @@ __all__ = [
     "Program",
     "Quantities",
     "Rasch",
+    "Ratings",
     "Raykar",
     "Reader",
     "Report",

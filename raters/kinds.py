@@ -373,6 +373,9 @@ class Kind:
     name : str
         Name of the kind, such as ``"comparisons"``: that of the container in lower case unless it
         is given.
+    by_crowd : bool
+        Whether the judged quantity says how closely a judge agrees with the others, so that without
+        known truths nobody is dropped for it. Of a kind with `truths` it does.
     lowest : str
         Those of whom the judged quantity is lowest, in words: ``"least trusted"``, or ``"least
         able"``.
@@ -393,6 +396,7 @@ class Kind:
     discrepancies: tuple[Discrepancy, ...] = ()
     needs: Mapping[type[Model[Any]] | str, tuple[str, ...]] = field(default_factory=dict)
     name: str = ""
+    by_crowd: bool = False
     lowest: str = "least trusted"
 
     def __post_init__(self) -> None:
@@ -404,7 +408,7 @@ class Kind:
             )
         _check_fields(self.data)
         check_fields(self, readers=tuple, columns=tuple, sections=tuple, needs=Mapping)
-        check_fields(self, name=str, lowest=str)
+        check_fields(self, name=str, lowest=str, by_crowd=bool)
         check_fields(self, discrepancies=tuple)
         check_fields(self, questions=_MAYBE, quantities=_MAYBE, reason=_MAYBE)
         check_fields(self, truths=Truths | None, words=Words, threshold=float | None)

@@ -434,7 +434,11 @@ def audit(
     calibration = _calibrated(program, result, gold, reference, level, seed)
     if calibration is None:
         who, of_crowd = plural(data.judge).replace("_", " "), isinstance(reference, str)
-        anchor = Anchor(data.num_known, crowd=of_crowd, model=kind.truths is None, judges=who)
+        takes_truths = kind.truths is not None
+        by_model = not (takes_truths or kind.by_crowd)
+        anchor = Anchor(
+            data.num_known, crowd=of_crowd, model=by_model, judges=who, takes_truths=takes_truths
+        )
         quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
     else:
         anchor, quantities = calibration.anchor, calibration.quantities(limits)

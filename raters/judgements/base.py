@@ -53,6 +53,8 @@ class Judgements(Parts, Storing):
         each.
     again : bool
         Whether a judge who answers a question again tells something new.
+    graded : bool
+        Whether the names of the answers are levels of a scale, the lowest first.
     pair : tuple of (str, str), optional
         Columns of the two things that a question compares, the one shown first in front.
     success : tuple of (str, float), optional

@@ -64,6 +64,7 @@ class Roles(abc.ABC):
     known: ClassVar[str | None] = None
     summed: ClassVar[bool] = False
     again: ClassVar[bool] = False
+    graded: ClassVar[bool] = False
     pair: ClassVar[tuple[str, str] | None] = None
     success: ClassVar[tuple[str, float] | None] = None
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]

@@ -21,6 +21,7 @@ from raters.models.labels import (
     SharedMistakes,
     Yan,
 )
+from raters.models.ratings import ManyFacet
 from raters.models.responses import Rasch, TwoPL
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "HierarchicalDawidSkene",
     "ItemDifficulty",
     "MajorityVote",
+    "ManyFacet",
     "MixtureBTL",
     "OneCoin",
     "Pooled",

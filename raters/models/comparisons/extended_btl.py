@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 from raters._validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
+from raters.models._mirror import open_mirror
 from raters.models.comparisons import _sites
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
@@ -147,7 +148,7 @@ class ExtendedBTL(Model[Comparisons]):
         """Warn of votes that leave open whether the crowd or those who contradict it are right, and
         of an annotator who has become the scale by which all others are measured."""
         if self.competence == "signed":
-            mirrored = _sites.open_mirror(draws["competence"], data)
+            mirrored = open_mirror(draws["competence"], data, "votes")
         else:
             high = _sites.HIGH[self.competence]
             spread = _sites.fixed_spread(self)

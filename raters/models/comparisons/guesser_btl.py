@@ -13,6 +13,7 @@ import numpyro.distributions as dist
 from raters._validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
+from raters.models._mirror import open_mirror
 from raters.models.comparisons import _sites, _types
 from raters.models.comparisons._takeover import takeover
 from raters.models.comparisons.directions import DIRECTIONS, directed
@@ -178,7 +179,7 @@ class GuesserBTL(Model[Comparisons]):
         flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in flat.items()}
         competence = directed(self, data, flat)[None]
         # A mean over two mirrored worlds describes neither of them.
-        mirrored = _sites.open_mirror(competence, data)
+        mirrored = open_mirror(competence, data, "votes")
         return mirrored or takeover(draws | {"competence": competence}, data)
 
     def why_not(self, data: Comparisons) -> str | None:

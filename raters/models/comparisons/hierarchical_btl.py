@@ -15,6 +15,7 @@ from raters._validation import boolean, one_of, plain_positive
 from raters.errors import SettingError
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Transfer, Values
+from raters.models._mirror import open_mirror
 from raters.models.comparisons import _sites
 
 # Numbers of a draw from which on a warning says how much memory draws take.
@@ -223,7 +224,7 @@ class HierarchicalBTL(Model[Comparisons]):
         """Warn of tastes that leave hardly a common order, and of votes that leave open which way
         round the order is."""
         messages = (
-            _sites.open_mirror(draws["competence"], data) if self.competence == "signed" else ()
+            open_mirror(draws["competence"], data, "votes") if self.competence == "signed" else ()
         )
         spread, scale = (
             float(np.median(draws[name])) if name in draws else fixed
