@@ -17,7 +17,7 @@ from raters.fitting.result import model_of
 from raters.fitting.scoring import log_likelihood
 from raters.fitting.simulate import simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
-from raters.judgements import Comparisons, Judgements, Labels, Ratings, Responses
+from raters.judgements import Comparisons, GradedResponses, Judgements, Labels, Ratings, Responses
 from raters.kinds import AuditLimits, Kind, Quantities, Reader, Truths, Words, register
 from raters.model import Model
 from raters.models import (
@@ -25,6 +25,7 @@ from raters.models import (
     ContextualBTL,
     DawidSkene,
     ExtendedBTL,
+    GradedResponse,
     GuesserBTL,
     GuesserDawidSkene,
     GuesserOneCoin,
@@ -64,6 +65,8 @@ __all__ = [
     "DawidSkene",
     "Dependence",
     "ExtendedBTL",
+    "GradedResponse",
+    "GradedResponses",
     "GuesserBTL",
     "GuesserDawidSkene",
     "GuesserOneCoin",

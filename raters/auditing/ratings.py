@@ -75,7 +75,7 @@ def quantities(program: Program[Ratings], result: xr.DataTree, limits: AuditLimi
         )
     draws, few = draws_of(program, result)[0], draws_of(program, result, _DRAWS)[0]
     mean, correlation = map(np.asarray, _of_average_items(model, few))
-    number = data.ratings_by("annotator")
+    number = data.levels_by("annotator")
     level = np.arange(1, data.num_levels + 1)
     given = number.sum(1)
     mean_rating = np.where(given > 0, number @ level / np.maximum(given, 1), np.nan)
@@ -122,8 +122,8 @@ def _level_probs(model: ManyFacet, values: Values) -> Float[Array, "node annotat
     annotators = jnp.arange(len(values["severity"]))
     shape = (len(_NODES), len(annotators))
     reward = jnp.broadcast_to(jnp.asarray(_NODES)[:, None], shape)
-    utility = model.utilities(reward, jnp.broadcast_to(annotators, shape), values)
-    return jax.nn.softmax(utility, axis=-1)
+    probs: Array = model.answers_at(reward, jnp.broadcast_to(annotators, shape), values).probs
+    return probs
 
 
 def items(program: Program[Ratings], result: xr.DataTree, level: float) -> xr.Dataset:
@@ -152,7 +152,7 @@ def items(program: Program[Ratings], result: xr.DataTree, level: float) -> xr.Da
     draws = draws_of(program, result, _DRAWS)[0]
     score = scores(data)
     fair = np.asarray(_fair(model, draws, jnp.asarray(score)))
-    number = data.ratings_by("item")
+    number = data.levels_by("item")
     given = number.sum(1)
     columns = {
         "ratings": given.astype(int),
@@ -176,13 +176,13 @@ def _fair(
 
     def one(values: Values) -> Array:
         average = {
-            name: value.mean(-1, keepdims=True)
+            name: value.mean(0, keepdims=True)
             for name, value in values.items()
             if name in ("competence", "severity", "threshold_deviation")
         }
         reward = values["reward"]
-        utility = model.utilities(reward, jnp.zeros(reward.shape, int), values | average)
-        mean: Array = jax.nn.softmax(utility, axis=-1) @ score
+        ratings = model.answers_at(reward, jnp.zeros(reward.shape, int), values | average)
+        mean: Array = ratings.probs @ score
         return mean
 
     fair: Array = jax.lax.map(one, draws)
@@ -208,7 +208,7 @@ def scores(data: Ratings) -> Float[np.ndarray, " level"]:
 
 def _levels(data: Ratings) -> xr.Dataset:
     """Share of each annotator's ratings on each level."""
-    number = data.ratings_by("annotator")
+    number = data.levels_by("annotator")
     return xr.Dataset(
         {"share": (("annotator", "level"), number / np.maximum(number.sum(1, keepdims=True), 1))},
         coords={"annotator": names_array(data.annotators), "level": names_array(data.levels)},

@@ -3,6 +3,7 @@ columns."""
 
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
+from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.grouped import Grouped
 from raters.judgements.labels import Labels
 from raters.judgements.ratings import Ratings
@@ -11,6 +12,7 @@ from raters.judgements.roles import of_axes, static
 
 __all__ = [
     "Comparisons",
+    "GradedResponses",
     "Grouped",
     "Judgements",
     "Labels",

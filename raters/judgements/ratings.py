@@ -10,14 +10,12 @@ from typing import Any, ClassVar
 
 import jax
 import numpy as np
-import pandas as pd
-from jaxtyping import Float, Int
 
 from raters._validation import boolean
-from raters.errors import DataError, DataWarning
-from raters.judgements.base import Judgements
+from raters.errors import DataWarning
 from raters.judgements.connection import judges_by_part
 from raters.judgements.names import encode_names, shorten
+from raters.judgements.on_scale import OnScale
 from raters.judgements.reading import ratings as reading
 from raters.judgements.reading.columns import column_name, read_columns, read_counts
 from raters.judgements.reading.comparisons import annotators as annotator_names_of
@@ -30,7 +28,7 @@ _SAME = 5
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Ratings(Judgements):
+class Ratings(OnScale):
     """Ratings of items by annotators on one ordered scale, such as the scores of LLM judges.
 
     Build it with `from_frame` or `from_wide`; the constructor takes codes that are already right.
@@ -78,8 +76,6 @@ class Ratings(Judgements):
         "level": "levels",
     }
     answer: ClassVar[str] = "rating"
-    row: ClassVar[str] = "row"
-    graded: ClassVar[bool] = True
 
     # ---------------------------------------------------------------- building
 
@@ -201,68 +197,14 @@ class Ratings(Judgements):
     # ---------------------------------------------------------------- facts
 
     @property
-    def num_items(self) -> int:
-        """Number of items, rated or not."""
-        return len(self.items)
-
-    @property
     def num_annotators(self) -> int:
         """Number of annotators, with ratings or without."""
         return len(self.annotators)
 
     @property
-    def num_levels(self) -> int:
-        """Number of levels of the scale, met in the ratings or not."""
-        return len(self.levels)
-
-    @property
     def num_ratings(self) -> int:
         """Number of ratings, counts included."""
         return self.num_judgements
-
-    def ratings_by(self, axis: str) -> Float[np.ndarray, "axis level"]:
-        """Number of ratings of each level, of each item or by each annotator.
-
-        Parameters
-        ----------
-        axis : str
-            ``"item"`` or ``"annotator"``.
-
-        Returns
-        -------
-        float array, shape (item, level) or (annotator, level)
-            Zeros where the outcomes are not known.
-        """
-        shape = (len(self.coords[axis]), self.num_levels)
-        if self.rating is None:
-            return np.zeros(shape)
-        cell = np.asarray(self.codes(axis), np.int64) * self.num_levels + np.asarray(self.rating)
-        weight = np.asarray(self.weight, np.float64)
-        return np.bincount(cell, weight, shape[0] * shape[1]).reshape(shape)
-
-    def to_frame(self) -> pd.DataFrame:
-        """The ratings as a table, by name: ``item``, ``annotator``, ``rating`` and ``count``.
-
-        Raises
-        ------
-        DataError
-            When these are questions without answers.
-        """
-        if self.rating is None:
-            raise DataError(
-                "these are questions without answers; simulate some: rt.simulate(model, questions,"
-                " seed=0)"
-            )
-        codes = {
-            "item": (self.items, self.item),
-            "annotator": (self.annotators, self.annotator),
-            "rating": (self.levels, self.rating),
-        }
-        table = {
-            role: pd.Index(names).take(np.asarray(code)) for role, (names, code) in codes.items()
-        }
-        count = np.asarray(self.weight).astype(np.int64)
-        return pd.DataFrame(table | {"count": count})[count > 0].reset_index(drop=True)
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: items and annotators without a rating, annotators
@@ -272,7 +214,7 @@ class Ratings(Judgements):
         -----
         DataWarning
         """
-        used = self.ratings_by("annotator")
+        used = self.levels_by("annotator")
         same = (used.sum(1) >= _SAME) & ((used > 0).sum(1) == 1)
         sentences = {
             "item(s) have no rating, and keep their prior": (
@@ -302,9 +244,3 @@ class Ratings(Judgements):
                 DataWarning,
                 stacklevel=3,
             )
-
-    # ---------------------------------------------------------------- questions
-
-    def answers(self) -> Int[np.ndarray, " answer"]:
-        """Codes of the levels."""
-        return np.arange(self.num_levels)

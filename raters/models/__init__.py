@@ -22,13 +22,14 @@ from raters.models.labels import (
     Yan,
 )
 from raters.models.ratings import ManyFacet
-from raters.models.responses import Rasch, TwoPL
+from raters.models.responses import GradedResponse, Rasch, TwoPL
 
 __all__ = [
     "BTL",
     "ContextualBTL",
     "DawidSkene",
     "ExtendedBTL",
+    "GradedResponse",
     "GuesserBTL",
     "GuesserDawidSkene",
     "GuesserOneCoin",

@@ -47,7 +47,8 @@ LABEL_MODELS = (
     rt.SharedMistakes(item_effects=True),
 )
 RESPONSE_MODELS = (rt.Rasch(), rt.Rasch(ability_scale=1.0), rt.TwoPL())
-ALL_MODELS = MODELS + TYPE_MODELS + LABEL_MODELS + RESPONSE_MODELS
+RATING_MODELS = (rt.ManyFacet(), rt.ManyFacet(competence="positive", thresholds="shared"))
+ALL_MODELS = MODELS + TYPE_MODELS + LABEL_MODELS + RESPONSE_MODELS + RATING_MODELS
 BACKENDS = (
     rt.NUTS(draws=40, warmup=60, chains=2),
     rt.SVI(steps=500, draws=40),
@@ -68,6 +69,17 @@ def answered() -> rt.Responses:
     rows = np.concatenate([rows, rows[:6]])
     table = {"person": rows // 4, "item": rows % 4, "correct": rng.integers(0, 2, len(rows))}
     return rt.Responses.from_frame(table, person="person", item="item", correct="correct")
+
+
+@pytest.fixture(scope="session")
+def rated() -> rt.Ratings:
+    """5 items, 4 annotators and 3 levels, two thirds of the cells, some rated twice."""
+    rng = np.random.default_rng(0)
+    rows = rng.choice(20, 14, replace=False)
+    rows = np.concatenate([rows, rows[:4]])
+    rating = np.clip(rows // 8 + rng.integers(0, 2, len(rows)), 0, 2)
+    table = {"item": rows // 4, "annotator": rows % 4, "rating": rating}
+    return rt.Ratings.from_frame(table, item="item", annotator="annotator", rating="rating")
 
 
 @pytest.fixture(scope="session")
@@ -147,6 +159,16 @@ def test_response_model_keeps_the_contract(model, answered) -> None:
 @pytest.mark.parametrize(("model", "backend"), _pairs(RESPONSE_MODELS), ids=_name)
 def test_backend_keeps_the_contract_for_responses(model, backend, answered) -> None:
     rt.testing.check_backend(backend, model, answered)
+
+
+@pytest.mark.parametrize("model", _models(RATING_MODELS), ids=_name)
+def test_rating_model_keeps_the_contract(model, rated) -> None:
+    rt.testing.check_model(model, rated)
+
+
+@pytest.mark.parametrize(("model", "backend"), _pairs(RATING_MODELS), ids=_name)
+def test_backend_keeps_the_contract_for_ratings(model, backend, rated) -> None:
+    rt.testing.check_backend(backend, model, rated)
 
 
 @pytest.mark.slow

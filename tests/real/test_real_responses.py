@@ -34,7 +34,7 @@ def aggression() -> rt.Responses:
 
 
 def test_patterns_of_lsat6(lsat) -> None:
-    assert Patterns.of(lsat).num_units == 30
+    assert Patterns.of(lsat, "person", "item").num_units == 30
 
 
 @pytest.mark.parametrize(

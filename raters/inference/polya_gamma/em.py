@@ -137,12 +137,15 @@ class PGEM(Backend):
         whole("max_sweeps", self.max_sweeps)
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """Refuse models without blocks, and distributions that augmentation does not cover."""
+        """Refuse models without blocks, unless all that is left after one site is integrated out is
+        few enough for L-BFGS, and distributions that augmentation does not cover."""
         if reason := super().why_not(program):
             return reason
         if (marginal := program.model.marginal(program.data)) is not None:
             program = Program(marginal.model, marginal.data)
-            return program.model.why_not(program.data) or sweep.why_not(program)
+            reason = program.model.why_not(program.data)
+            if reason or not program.model.blocks:
+                return reason
         return sweep.why_not(program)
 
     def run(
@@ -235,11 +238,15 @@ class PGEM(Backend):
         return hyper, {name: np.asarray(value) for name, value in values.items()}
 
     def _climb(self, plan: sweep.Plan, data: Any, values: Values, bar: tqdm) -> Climb:
-        """Run EM from one start, with fixed hyper-parameters.
+        """Run EM from one start, with fixed hyper-parameters; of a model without blocks, L-BFGS.
 
         A sweep computes the density at its start, so a step that decreased the density is detected
         by the next sweep, and undone then.
         """
+        if not plan.blocks:
+            ascent = sweep.climb_steep(plan, data, values, self.max_sweeps, self.tolerance)
+            bar.set_postfix(log_joint=f"{ascent.objective[-1]:.4f}", refresh=False)
+            return Climb(*ascent)
         climber = _Climber(plan.holding_hyper(), data, self.update)
         newton = self.accelerate and self.update == "block"
         value, ahead = climber.sweep(values, newton)
@@ -378,7 +385,7 @@ class _Climber:
         for symmetry in self.plan.shifts:
             values = transfers.shift(self.plan.model, self.row, values, symmetry)
         if self.plan.steep:
-            values = sweep.climb_steep(self.plan, self.data, values)
+            values = sweep.climb_steep(self.plan, self.data, values).values
         if self.plan.free or self.plan.scales:
             values = sweep.visit_free(self.plan, self.row, self.data, values, self.key, False)
         return objective, {name: np.asarray(value) for name, value in values.items()}

@@ -51,10 +51,10 @@ def added(
         With the mode of the site given the mode of the others, and with the log-likelihood at that
         mode as the fact ``marginal_log_likelihood``.
     """
-    judge = program.data.judge
+    (axis,) = program.sites[marginal.site].dims
     with jax.enable_x64(True):
         data = jax.tree.map(jnp.asarray, program.data)
-        how = _How(program.model, marginal.site, judge, len(program.data.judges))
+        how = _How(program.model, marginal.site, axis, len(program.data.coords[axis]))
         mode = {name: jnp.asarray(value) for name, value in draws.mode.items()}
         centre = np.asarray(_mode_from_zero(how, data, mode))
         first = next(iter(draws.values.values()))
@@ -101,35 +101,36 @@ def _likelihood(marginal: Marginal, mode: Values) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class _How:
-    """A site of a model with an entry for each of so many judges, given the other sites."""
+    """A site of a model with an entry for each of so many names of an axis, given the other
+    sites."""
 
     model: Model[Any]
     site: str
-    judge: str
+    axis: str
     size: int
 
     def log_density(
-        self, data: Any, others: Values, entries: Float[Array, " judge"]
-    ) -> Float[Array, " judge"]:
+        self, data: Any, others: Values, entries: Float[Array, " entry"]
+    ) -> Float[Array, " entry"]:
         """Log density of each entry given the other sites, less a constant."""
         sites = trace(self.model, data, others | {self.site: entries})
         rows = sites[self.model.observed]
         likelihood = rows["fn"].log_prob(rows["value"])
-        own = jax.ops.segment_sum(likelihood, data.codes(self.judge), self.size)
+        own = jax.ops.segment_sum(likelihood, data.codes(self.axis), self.size)
         log_prior: Array = sites[self.site]["fn"].log_prob(entries)
         return log_prior + own
 
     def slopes(
-        self, data: Any, others: Values, entries: Float[Array, " judge"]
-    ) -> tuple[Float[Array, " judge"], Float[Array, " judge"]]:
+        self, data: Any, others: Values, entries: Float[Array, " entry"]
+    ) -> tuple[Float[Array, " entry"], Float[Array, " entry"]]:
         """First and second derivative of each entry's log density, which has no other entry."""
         gradient = jax.grad(lambda entries: self.log_density(data, others, entries).sum())
         first, second = jax.jvp(gradient, (entries,), (jnp.ones_like(entries),))
         return first, second
 
     def mode(
-        self, data: Any, others: Values, start: Float[Array, " judge"], steps: int
-    ) -> Float[Array, " judge"]:
+        self, data: Any, others: Values, start: Float[Array, " entry"], steps: int
+    ) -> Float[Array, " entry"]:
         """Mode of each entry by Newton's method."""
 
         def step(_: Any, entries: Array) -> Array:
@@ -142,14 +143,14 @@ class _How:
 
 
 @partial(jax.jit, static_argnums=0)
-def _mode_from_zero(how: _How, data: Any, others: Values) -> Float[Array, " judge"]:
+def _mode_from_zero(how: _How, data: Any, others: Values) -> Float[Array, " entry"]:
     return how.mode(data, others, jnp.zeros(how.size), _FROM_AFAR)
 
 
 @partial(jax.jit, static_argnums=0)
 def _drawn(
-    how: _How, data: Any, draws: Values, centre: Float[Array, " judge"], keys: Array
-) -> Float[Array, "draw judge"]:
+    how: _How, data: Any, draws: Values, centre: Float[Array, " entry"], keys: Array
+) -> Float[Array, "draw entry"]:
     """A draw of each entry under each draw of the other sites."""
 
     def one(entry: tuple[Values, Array]) -> Array:

@@ -12,10 +12,10 @@ import numpyro.distributions as dist
 from raters._validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
-from raters.models._mirror import open_mirror
 from raters.models.comparisons import _sites
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
+from raters.models.mirror import open_mirror
 
 
 @dataclass(frozen=True)

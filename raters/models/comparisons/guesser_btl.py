@@ -13,10 +13,10 @@ import numpyro.distributions as dist
 from raters._validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
-from raters.models._mirror import open_mirror
 from raters.models.comparisons import _sites, _types
 from raters.models.comparisons._takeover import takeover
 from raters.models.comparisons.directions import DIRECTIONS, directed
+from raters.models.mirror import open_mirror
 
 _TYPES = tuple(DIRECTIONS)
 # Prior of the spread of the competences: median, and standard deviation of its logarithm. A spread

@@ -15,8 +15,8 @@ from raters._validation import boolean, one_of, plain_positive
 from raters.errors import SettingError
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Transfer, Values
-from raters.models._mirror import open_mirror
 from raters.models.comparisons import _sites
+from raters.models.mirror import open_mirror
 
 # Numbers of a draw from which on a warning says how much memory draws take.
 _MANY = 500_000

@@ -14,8 +14,9 @@ from jaxtyping import Array, Float
 from raters._validation import one_of, plain_positive
 from raters.distributions import Repeated
 from raters.judgements.ratings import Ratings
-from raters.model import Model, Sign, Symmetry, Values
-from raters.models._mirror import open_mirror
+from raters.model import Sign, Symmetry, Values
+from raters.models.mirror import open_mirror
+from raters.models.on_nodes import Integrable
 
 Competence = Literal["positive", "signed"]
 Thresholds = Literal["own", "shared"]
@@ -23,7 +24,7 @@ _LOW = {"positive": 0.0, "signed": None}
 
 
 @dataclass(frozen=True)
-class ManyFacet(Model[Ratings]):
+class ManyFacet(Integrable[Ratings]):
     r"""Many-facet rating model: annotators differ in severity, in how they use the scale, and in
     how closely their ratings follow the items.
 
@@ -133,27 +134,21 @@ class ManyFacet(Model[Ratings]):
         """Define the NumPyro program."""
         with numpyro.plate("item", data.num_items):
             reward = numpyro.sample("reward", dist.Normal(0.0, 1.0))
-        sites = self.sample_annotators(data.num_annotators, data.num_levels)
-        utility = self.utilities(reward[data.item], data.annotator, sites)
+        sites = self.sample_others(data.num_annotators, data.num_levels)
+        rating = self.answers_at(reward[data.item], data.annotator, sites)
         with numpyro.plate("row", data.num_rows):
-            rating = Repeated(dist.Categorical(logits=utility), data.count)
-            numpyro.sample("rating", rating, obs=data.rating)
+            numpyro.sample("rating", Repeated(rating, data.count), obs=data.rating)
 
-    def sample_annotators(self, num_annotators: int, num_levels: int) -> Values:
-        """Sample all sites but the rewards.
+    @property
+    def integrated(self) -> tuple[str, str, str]:
+        """The rewards of the items; the other sites are those of the annotators."""
+        return "reward", "item", "annotator"
 
-        Parameters
-        ----------
-        num_annotators, num_levels : int
-
-        Returns
-        -------
-        dict of str to array
-            Value of each.
-        """
+    def sample_others(self, number: int, num_levels: int) -> Values:
+        """Sample the sites of so many annotators, and what they share."""
         low, size = _LOW[self.competence], num_levels - 1
         sites: Values = {"discrimination": numpyro.sample("discrimination", dist.LogNormal(0, 1))}
-        with numpyro.plate("annotator", num_annotators, dim=-1):
+        with numpyro.plate("annotator", number):
             competence = dist.TruncatedNormal(1.0, self.competence_spread, low=low)
             sites["competence"] = numpyro.sample("competence", competence)
             severity = dist.Normal(0.0, self.severity_spread)
@@ -161,54 +156,41 @@ class ManyFacet(Model[Ratings]):
         with numpyro.plate("step", size):
             sites["threshold"] = numpyro.sample("threshold", dist.Normal(0.0, self.threshold_scale))
         if self.thresholds == "own":
-            with (
-                numpyro.plate("step", size, dim=-2),
-                numpyro.plate("annotator", num_annotators, dim=-1),
-            ):
-                deviation = dist.Normal(0.0, self.threshold_spread)
-                sites["threshold_deviation"] = numpyro.sample("threshold_deviation", deviation)
+            deviation = dist.Normal(0.0, self.threshold_spread).expand([size]).to_event(1)
+            with numpyro.plate("annotator", number):
+                sites["threshold_deviation"] = numpyro.sample(
+                    "threshold_deviation", deviation, infer={"event_dims": ["step"]}
+                )
         return sites
 
-    def utilities(
-        self, reward: Float[Array, " *row"], annotator: Array, sites: Values
-    ) -> Float[Array, "*row level"]:
-        """Utility of each level, whose softmax is the probability of a rating.
-
-        Parameters
-        ----------
-        reward : array
-            Reward of each row's item.
-        annotator : int array
-            Code of each row's annotator, in the shape of the rewards.
-        sites : dict of str to array
-            As of `sample_annotators`.
-
-        Returns
-        -------
-        array
-            With the levels as a further axis.
-        """
+    def answers_at(
+        self, value: Float[Array, " *row"], other: Array, sites: Values
+    ) -> dist.Distribution:
+        """Distribution of the ratings of rewards by annotators."""
         competence, severity = sites["competence"], sites["severity"]
-        slope = sites["discrimination"] * competence[annotator]
-        location = slope * reward - severity[annotator]
-        below = cumulated_thresholds(sites, len(severity))
+        slope = sites["discrimination"] * competence[other]
+        location = slope * value - severity[other]
+        below = _cumulated(sites, len(severity))
         level = jnp.arange(below.shape[-1])
-        utility: Array = level * location[..., None] - below[annotator]
-        return utility
+        return dist.Categorical(logits=level * location[..., None] - below[other])
 
     def start(self, data: Ratings) -> Values:
         """Start from the items' mean ratings, and from the frequencies of the levels."""
+        return {"reward": _rewards(data)} | self.start_others(data.levels_by("annotator"))
+
+    def start_others(self, counts: Float[np.ndarray, "other level"]) -> Values:
+        """Start from equal annotators, and from the frequencies of the levels."""
+        number, size = counts.shape[0], counts.shape[1] - 1
+        used = counts.sum(0) + 1.0
         start: Values = {
-            "reward": start_rewards(data),
             "discrimination": np.asarray(1.0),
-            "competence": np.ones(data.num_annotators),
-            "severity": np.zeros(data.num_annotators),
+            "competence": np.ones(number),
+            "severity": np.zeros(number),
+            "threshold": np.log(used[:-1] / used[1:]),
         }
-        number = data.ratings_by("annotator").sum(0) + 1.0
-        start["threshold"] = np.log(number[:-1] / number[1:])
-        if self.thresholds == "own":
-            start["threshold_deviation"] = np.zeros((data.num_levels - 1, data.num_annotators))
-        return start
+        return start | (
+            {"threshold_deviation": np.zeros((number, size))} if self.thresholds == "own" else {}
+        )
 
     def data_warnings(self, data: Ratings) -> tuple[str, ...]:
         """Warn of a single annotator, whose competence is confounded with the discrimination."""
@@ -229,40 +211,18 @@ class ManyFacet(Model[Ratings]):
         return open_mirror(draws["competence"], data, "ratings")
 
 
-def cumulated_thresholds(sites: Values, num_annotators: int) -> Float[Array, "annotator level"]:
-    """Sum of the thresholds up to each level, for each annotator.
-
-    Parameters
-    ----------
-    sites : dict of str to array
-        With ``threshold``, and with ``threshold_deviation`` where annotators have thresholds of
-        their own.
-    num_annotators : int
-
-    Returns
-    -------
-    array, shape (annotator, level)
-    """
-    shared = jnp.broadcast_to(
-        sites["threshold"][:, None], (len(sites["threshold"]), num_annotators)
-    )
-    own = shared + sites["threshold_deviation"] if "threshold_deviation" in sites else shared
-    return jnp.concatenate([jnp.zeros((1, num_annotators)), jnp.cumsum(own, 0)]).T
+def _cumulated(sites: Values, num_annotators: int) -> Float[Array, "annotator level"]:
+    """Sum of the thresholds up to each level, for each annotator."""
+    shared = sites["threshold"]
+    own = jnp.broadcast_to(shared, (num_annotators, len(shared)))
+    if "threshold_deviation" in sites:
+        own = own + sites["threshold_deviation"]
+    return jnp.concatenate([jnp.zeros((num_annotators, 1)), jnp.cumsum(own, -1)], -1)
 
 
-def start_rewards(data: Ratings) -> Float[np.ndarray, " item"]:
-    """Mean rating of each item among all, shrunk by one rating of the overall mean, and
-    standardised.
-
-    Parameters
-    ----------
-    data : Ratings
-
-    Returns
-    -------
-    array, shape (item,)
-    """
-    used, level = data.ratings_by("item"), np.arange(data.num_levels)
+def _rewards(data: Ratings) -> Float[np.ndarray, " item"]:
+    """Mean rating of each item, shrunk by one rating of the overall mean, and standardised."""
+    used, level = data.levels_by("item"), np.arange(data.num_levels)
     number = used.sum()
     mean = float(used.sum(0) @ level / number) if number else 0.0
     own = (used @ level + mean) / (used.sum(1) + 1)
