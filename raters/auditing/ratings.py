@@ -150,7 +150,7 @@ def items(program: Program[Ratings], result: xr.DataTree, level: float) -> xr.Da
     model, data = program.model, program.data
     assert isinstance(model, ManyFacet)
     draws = draws_of(program, result, _DRAWS)[0]
-    score = scores(data)
+    score = data.scores()
     fair = np.asarray(_fair(model, draws, jnp.asarray(score)))
     number = data.levels_by("item")
     given = number.sum(1)
@@ -187,23 +187,6 @@ def _fair(
 
     fair: Array = jax.lax.map(one, draws)
     return fair
-
-
-def scores(data: Ratings) -> Float[np.ndarray, " level"]:
-    """Number of each level: the level itself where all are numbers, otherwise its place from 1.
-
-    Parameters
-    ----------
-    data : Ratings
-
-    Returns
-    -------
-    array, shape (level,)
-    """
-    try:
-        return np.array([float(level) for level in data.levels])
-    except ValueError:
-        return np.arange(1.0, data.num_levels + 1)
 
 
 def _levels(data: Ratings) -> xr.Dataset:

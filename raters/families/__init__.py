@@ -3,6 +3,6 @@
 from raters.families.comparisons import COMPARISONS
 from raters.families.labels import LABELS
 from raters.families.ratings import RATINGS
-from raters.families.responses import RESPONSES
+from raters.families.responses import GRADED_RESPONSES, RESPONSES
 
-__all__ = ["COMPARISONS", "LABELS", "RATINGS", "RESPONSES"]
+__all__ = ["COMPARISONS", "GRADED_RESPONSES", "LABELS", "RATINGS", "RESPONSES"]

@@ -44,6 +44,14 @@ class OnScale(Judgements):
         """Number of levels of the scale, met in the answers or not."""
         return len(self.levels)
 
+    def scores(self) -> Float[np.ndarray, " level"]:
+        """Number of each level: the level itself where all are numbers, otherwise its place from
+        1."""
+        try:
+            return np.array([float(level) for level in self.levels])
+        except ValueError:
+            return np.arange(1.0, self.num_levels + 1)
+
     def levels_by(self, axis: str) -> Float[np.ndarray, "axis level"]:
         """Number of answers on each level, of each name of an axis.
 

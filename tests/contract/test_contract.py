@@ -48,7 +48,8 @@ LABEL_MODELS = (
 )
 RESPONSE_MODELS = (rt.Rasch(), rt.Rasch(ability_scale=1.0), rt.TwoPL())
 RATING_MODELS = (rt.ManyFacet(), rt.ManyFacet(competence="positive", thresholds="shared"))
-ALL_MODELS = MODELS + TYPE_MODELS + LABEL_MODELS + RESPONSE_MODELS + RATING_MODELS
+GRADED_MODELS = (rt.GradedResponse(),)
+ALL_MODELS = MODELS + TYPE_MODELS + LABEL_MODELS + RESPONSE_MODELS + RATING_MODELS + GRADED_MODELS
 BACKENDS = (
     rt.NUTS(draws=40, warmup=60, chains=2),
     rt.SVI(steps=500, draws=40),
@@ -80,6 +81,14 @@ def rated() -> rt.Ratings:
     rating = np.clip(rows // 8 + rng.integers(0, 2, len(rows)), 0, 2)
     table = {"item": rows // 4, "annotator": rows % 4, "rating": rating}
     return rt.Ratings.from_frame(table, item="item", annotator="annotator", rating="rating")
+
+
+@pytest.fixture(scope="session")
+def graded(rated) -> rt.GradedResponses:
+    """The same, as responses of persons to items."""
+    return rt.GradedResponses(
+        rated.annotator, rated.item, rated.rating, rated.count, (0, 1, 2, 3), rated.items, (0, 1, 2)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -169,6 +178,16 @@ def test_rating_model_keeps_the_contract(model, rated) -> None:
 @pytest.mark.parametrize(("model", "backend"), _pairs(RATING_MODELS), ids=_name)
 def test_backend_keeps_the_contract_for_ratings(model, backend, rated) -> None:
     rt.testing.check_backend(backend, model, rated)
+
+
+@pytest.mark.parametrize("model", _models(GRADED_MODELS), ids=_name)
+def test_graded_model_keeps_the_contract(model, graded) -> None:
+    rt.testing.check_model(model, graded)
+
+
+@pytest.mark.parametrize(("model", "backend"), _pairs(GRADED_MODELS), ids=_name)
+def test_backend_keeps_the_contract_for_graded_responses(model, backend, graded) -> None:
+    rt.testing.check_backend(backend, model, graded)
 
 
 @pytest.mark.slow
