@@ -130,8 +130,8 @@ class OnNodes(Model[Patterns]):
         """Define the NumPyro program."""
         sites = self.model.sample_others(data.num_facets, data.num_answers)
         node, shape = jnp.linspace(-_REACH, _REACH, self.nodes), (data.num_facets, self.nodes)
-        other = jnp.broadcast_to(jnp.arange(data.num_facets)[:, None], shape)
-        answers = self.model.answers_at(jnp.broadcast_to(node, shape), other, sites)
+        code = jnp.broadcast_to(jnp.arange(data.num_facets)[:, None], shape)
+        answers = self.model.answers_at(jnp.broadcast_to(node, shape), code, sites)
         with numpyro.plate("pattern", data.num_units):
             mixture = GroupedMixture(
                 dist.Categorical(logits=-(node**2) / 2),
@@ -141,7 +141,8 @@ class OnNodes(Model[Patterns]):
                 data.count,
                 repeats=data.repeats,
             )
-            facts = {"unit": "pattern", "latent_class": "node"}
+            other = self.model.integrated[2]
+            facts = {"unit": "pattern", "latent_class": "node", "cell": other}
             numpyro.sample("given", mixture, obs=data.given, infer=facts)
 
     def start(self, data: Patterns) -> Values:

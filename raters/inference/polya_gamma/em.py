@@ -22,6 +22,7 @@ from raters.inference.polya_gamma import (
     integrated_site,
     latent_classes,
     sweep,
+    tables,
     transfers,
 )
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
@@ -196,6 +197,7 @@ class PGEM(Backend):
             else:
                 first = centre(model, start)
                 hyper, _ = self._empirical_bayes(plan, data, first, seeds[-1], warmup=0)
+            shared = None if plan.blocks else tables.Tables.of(program, first)
             climbs = []
             for index, seed in enumerate(seeds[:starts]):
                 values = (
@@ -205,14 +207,18 @@ class PGEM(Backend):
                         model, host, first, plan.supports, np.random.default_rng(seed)
                     )
                 )
-                climbs.append(self._climb(plan, data, values | hyper, bar))
+                climbs.append(self._climb(plan, data, values | hyper, bar, shared))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
             best = self._off_saddle(plan, data, best, seeds[-2].spawn(1)[0], bar)
             facts = self._report(climbs, best)
-            draws, stats = laplace(
-                plan, data, best.values, self.draws, np.random.default_rng(seeds[-2])
-            )
+            rng = np.random.default_rng(seeds[-2])
+            stats: Values = {}
+            if shared is not None and self.draws and shared.is_large(best.values, self.draws):
+                drawn = tables.draws(shared, best.values, self.draws, rng)
+                draws = {name: value[None] for name, value in drawn.items()}
+            else:
+                draws, stats = laplace(plan, data, best.values, self.draws, rng)
         mode = {name: np.asarray(value) for name, value in best.values.items()}
         return Draws(draws, stats, {"log_joint": best.objective}, facts, mode)
 
@@ -237,14 +243,25 @@ class PGEM(Backend):
         }
         return hyper, {name: np.asarray(value) for name, value in values.items()}
 
-    def _climb(self, plan: sweep.Plan, data: Any, values: Values, bar: tqdm) -> Climb:
+    def _climb(
+        self,
+        plan: sweep.Plan,
+        data: Any,
+        values: Values,
+        bar: tqdm,
+        shared: tables.Tables | None = None,
+    ) -> Climb:
         """Run EM from one start, with fixed hyper-parameters; of a model without blocks, L-BFGS.
 
         A sweep computes the density at its start, so a step that decreased the density is detected
         by the next sweep, and undone then.
         """
         if not plan.blocks:
-            ascent = sweep.climb_steep(plan, data, values, self.max_sweeps, self.tolerance)
+            ascent = (
+                sweep.climb_steep(plan, data, values, self.max_sweeps, self.tolerance)
+                if shared is None
+                else tables.climb(shared, values, self.max_sweeps, self.tolerance)
+            )
             bar.set_postfix(log_joint=f"{ascent.objective[-1]:.4f}", refresh=False)
             return Climb(*ascent)
         climber = _Climber(plan.holding_hyper(), data, self.update)
