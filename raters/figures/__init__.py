@@ -12,6 +12,7 @@ from raters.figures.curves import learning_curves, reliability
 from raters.figures.dependence import dependence
 from raters.figures.fits import ranks, rewards
 from raters.figures.labels import certainty, confusions
+from raters.figures.scales import item_person_map, levels
 from raters.figures.types import profiles, responsibilities, weights
 
 __all__ = [
@@ -21,7 +22,9 @@ __all__ = [
     "competences",
     "confusions",
     "dependence",
+    "item_person_map",
     "learning_curves",
+    "levels",
     "position_bias",
     "profiles",
     "ranks",

@@ -113,7 +113,7 @@ def test_predictions_and_questions(result, generated) -> None:
     np.testing.assert_allclose(predicted.sum("answer"), 1, rtol=1e-5)
     pool = rt.Candidates.of(ratings, limit=50, seed=0)
     chosen = rt.suggest(MODEL, result, pool, target="reward", batch_size=2)
-    assert len(chosen) == 2
+    assert chosen.sizes["suggestion"] == 2
 
 
 def test_a_model_of_ratings_is_audited_as_such(fit_quietly) -> None:

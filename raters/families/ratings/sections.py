@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from raters import figures
 from raters.auditing.ratings import items as items_table
 from raters.families.comparisons import sections as of_comparisons
 from raters.judgements.display import isolated
@@ -122,9 +123,10 @@ def severity(context: AuditContext) -> Section | None:
     Section or None
         None without an audit, and with one annotator.
     """
-    if context.audit is None or context.audit.table.sizes["annotator"] < 2:
+    audit = context.audit
+    if audit is None or audit.table.sizes["annotator"] < 2:
         return None
-    frame = context.audit.table.to_dataframe()
+    frame = audit.table.to_dataframe()
     frame = frame[frame["judgements"] > 0].sort_values("bias", kind="stable")
     apart = frame[(frame["bias_low"] > 0) | (frame["bias_high"] < 0)]
     apart = apart[apart["bias"].abs() >= _FAR]
@@ -151,6 +153,7 @@ def severity(context: AuditContext) -> Section | None:
         key="severity",
         title="Severity",
         sentence=sentence,
+        files={"levels.png": lambda path: figures.levels(audit).savefig(path)},
         facts={
             "severe_or_lenient": [str(name) for name in apart.index],
             "not_all_levels": [str(name) for name in few.index],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from raters import figures
 from raters.auditing.responses import items as items_table
 from raters.judgements.display import isolated
 from raters.judgements.names import shorten
@@ -112,5 +113,10 @@ def items(context: AuditContext) -> Section | None:
             ),
         ),
         facts={"num_items": len(rows), "flat_items": [str(name) for name in flat]},
-        files={"items.csv": lambda path: write_csv(frame, path)},
+        files={
+            "items.csv": lambda path: write_csv(frame, path),
+            "item-person-map.png": lambda path: figures.item_person_map(
+                context.result, level=context.level
+            ).savefig(path),
+        },
     )
