@@ -1,5 +1,6 @@
 """Distributions that NumPyro lacks."""
 
+from raters.distributions.choices import Choice, PlackettLuce
 from raters.distributions.labels import ConfusedLabel, RightOrWrongLabel
 from raters.distributions.mixture import GroupedMixture
 from raters.distributions.repeated import Repeated
@@ -8,8 +9,10 @@ from raters.distributions.type_mixture import TypeMixture
 from raters.distributions.votes import Votes
 
 __all__ = [
+    "Choice",
     "ConfusedLabel",
     "GroupedMixture",
+    "PlackettLuce",
     "Repeated",
     "RightOrWrongLabel",
     "StickBreaking",
