@@ -2,10 +2,20 @@
 columns."""
 
 from raters.judgements.base import Judgements
+from raters.judgements.choices import Choices
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.grouped import Grouped
 from raters.judgements.labels import Labels
 from raters.judgements.responses import Responses
 from raters.judgements.roles import of_axes, static
 
-__all__ = ["Comparisons", "Grouped", "Judgements", "Labels", "Responses", "of_axes", "static"]
+__all__ = [
+    "Choices",
+    "Comparisons",
+    "Grouped",
+    "Judgements",
+    "Labels",
+    "Responses",
+    "of_axes",
+    "static",
+]

@@ -51,6 +51,9 @@ class Judgements(Parts, Storing):
     summed : bool
         Whether the outcome of a row with a count is the sum of its judgements', and not that of
         each.
+    together : bool
+        Whether the rows of a unit are answered together: each judgement chooses one of them, and
+        the `count` of each row is the number of judgements of its unit.
     again : bool
         Whether a judge who answers a question again tells something new.
     pair : tuple of (str, str), optional

@@ -63,6 +63,7 @@ class Roles(abc.ABC):
     judge: ClassVar[str] = "annotator"
     known: ClassVar[str | None] = None
     summed: ClassVar[bool] = False
+    together: ClassVar[bool] = False
     again: ClassVar[bool] = False
     pair: ClassVar[tuple[str, str] | None] = None
     success: ClassVar[tuple[str, float] | None] = None
