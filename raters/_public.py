@@ -5,6 +5,7 @@ from raters.acquisition import Campaign, Candidates, Policy, suggest
 from raters.auditing.agreement import agreement
 from raters.auditing.audit import Audit, audit
 from raters.auditing.calibration import Anchor, Calibration, calibrate
+from raters.auditing.choices import choice_shares
 from raters.auditing.dropping import drop
 from raters.auditing.verdicts import Costs
 from raters.checking.dependence import Dependence, dependence
@@ -17,7 +18,7 @@ from raters.fitting.result import model_of
 from raters.fitting.scoring import log_likelihood
 from raters.fitting.simulate import simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
-from raters.judgements import Comparisons, Judgements, Labels, Responses
+from raters.judgements import Choices, Comparisons, Judgements, Labels, Responses
 from raters.kinds import AuditLimits, Kind, Quantities, Reader, Truths, Words, register
 from raters.model import Model
 from raters.models import (
@@ -33,6 +34,7 @@ from raters.models import (
     ItemDifficulty,
     MajorityVote,
     MixtureBTL,
+    MultinomialLogit,
     OneCoin,
     Pooled,
     Rasch,
@@ -57,6 +59,7 @@ __all__ = [
     "Campaign",
     "Candidates",
     "Check",
+    "Choices",
     "Comparisons",
     "ContextualBTL",
     "Costs",
@@ -75,6 +78,7 @@ __all__ = [
     "MajorityVote",
     "MixtureBTL",
     "Model",
+    "MultinomialLogit",
     "OneCoin",
     "PGGibbs",
     "Policy",
@@ -98,6 +102,7 @@ __all__ = [
     "calibrate",
     "check",
     "checking",
+    "choice_shares",
     "cite",
     "datasets",
     "dependence",

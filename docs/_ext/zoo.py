@@ -37,7 +37,17 @@ def tables() -> dict[type, Any]:
     responses = rt.Responses.from_wide(
         {"who": ["a", "b", "c"], "q1": [1, 1, 0], "q2": [1, 0, 0]}, person="who"
     )
+    trips = {"trip": [1, 1, 2, 2, 2], "mode": ["car", "bus", "car", "bus", "tram"]}
+    trips |= {
+        "taken": [1, 0, 0, 0, 1],
+        "price": [9.0, 4.0, 8.0, 3.0, 6.0],
+        "age": [30] * 2 + [60] * 3,
+    }
+    choices = rt.Choices.from_frame(
+        trips, set="trip", alternative="mode", chosen="taken", features=["price"], choosers=["age"]
+    )
     return {
+        rt.Choices: choices,
         rt.Comparisons: described,
         rt.Labels: dataclasses.replace(labels, family=family, families=("A",)),
         rt.Responses: responses,

@@ -4,6 +4,7 @@ from raters.distributions.choices import Choice, PlackettLuce
 from raters.distributions.labels import ConfusedLabel, RightOrWrongLabel
 from raters.distributions.mixture import GroupedMixture
 from raters.distributions.repeated import Repeated
+from raters.distributions.scaled_normal import ScaledNormal
 from raters.distributions.stick_breaking import StickBreaking
 from raters.distributions.type_mixture import TypeMixture
 from raters.distributions.votes import Votes
@@ -15,6 +16,7 @@ __all__ = [
     "PlackettLuce",
     "Repeated",
     "RightOrWrongLabel",
+    "ScaledNormal",
     "StickBreaking",
     "TypeMixture",
     "Votes",

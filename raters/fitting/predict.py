@@ -190,7 +190,9 @@ def recode(program: Program[Any], questions: Any) -> Any:
     unit = {program.unit} if program.latent is not None and program.unit != fitted.unit else set()
     latent = set() if program.latent is None else {program.latent.name}
     axes = {fitted.judge} | answers | unit | latent | set(program.axes)
-    recoded = questions.recoded(fitted, sorted(axes & set(fitted.names) - {"feature"}))
-    if program.model.why_not(fitted.without_features()) is None:
+    of_features = {axis for axis in fitted.names if not fitted.code_columns(axis)}
+    recoded = questions.recoded(fitted, sorted(axes & set(fitted.names) - of_features))
+    used = of_features & program.axes
+    if not used and program.model.why_not(fitted.without_features()) is None:
         return recoded.without_features()
     return recoded.features_of(fitted)

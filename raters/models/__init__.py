@@ -1,5 +1,6 @@
 """Models of judgements, one per file."""
 
+from raters.models.choices import MultinomialLogit
 from raters.models.comparisons import (
     BTL,
     ContextualBTL,
@@ -36,6 +37,7 @@ __all__ = [
     "ItemDifficulty",
     "MajorityVote",
     "MixtureBTL",
+    "MultinomialLogit",
     "OneCoin",
     "Pooled",
     "Rasch",

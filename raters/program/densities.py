@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
-from raters.distributions import GroupedMixture
+from raters.distributions import Choice, GroupedMixture
 from raters.errors import SettingError
 from raters.model import Model, Values
 from raters.program.traces import trace
@@ -291,4 +291,14 @@ def row_log_probs(fn: dist.Distribution, value: jax.Array) -> jax.Array:
 @row_log_probs.register
 def _(fn: GroupedMixture, value: jax.Array) -> jax.Array:
     log_probs: jax.Array = fn.component_distribution.log_prob(value[:, None])
+    return log_probs
+
+
+@row_log_probs.register
+def _(fn: Choice, value: jax.Array) -> jax.Array:
+    # Of each row alone: how often it was chosen of the choices from its set.
+    log_prob = fn.log_probs()
+    number = 1.0 if fn.count is None else fn.count[fn.set]
+    other = jax.scipy.special.xlog1py(number - value, -jnp.exp(log_prob))
+    log_probs: jax.Array = (value * log_prob + other)[:, None]
     return log_probs

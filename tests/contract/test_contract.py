@@ -47,7 +47,12 @@ LABEL_MODELS = (
     rt.SharedMistakes(item_effects=True),
 )
 RESPONSE_MODELS = (rt.Rasch(), rt.Rasch(ability_scale=1.0), rt.TwoPL())
-ALL_MODELS = MODELS + TYPE_MODELS + LABEL_MODELS + RESPONSE_MODELS
+CHOICE_MODELS = (
+    rt.MultinomialLogit(),
+    rt.MultinomialLogit(interactions=True),
+    rt.MultinomialLogit(features=False),
+)
+ALL_MODELS = MODELS + TYPE_MODELS + LABEL_MODELS + RESPONSE_MODELS + CHOICE_MODELS
 BACKENDS = (
     rt.NUTS(draws=40, warmup=60, chains=2),
     rt.SVI(steps=500, draws=40),
@@ -68,6 +73,31 @@ def answered() -> rt.Responses:
     rows = np.concatenate([rows, rows[:6]])
     table = {"person": rows // 4, "item": rows % 4, "correct": rng.integers(0, 2, len(rows))}
     return rt.Responses.from_frame(table, person="person", item="item", correct="correct")
+
+
+@pytest.fixture(scope="session")
+def chosen() -> rt.Choices:
+    """40 choices of 4 choosers from sets of two to four alternatives, with features of both."""
+    rng = np.random.default_rng(0)
+    rows: dict[str, list] = {"set": [], "mode": [], "price": [], "time": [], "who": [], "age": []}
+    for trip in range(40):
+        offered = rng.permutation(4)[: rng.integers(2, 5)]
+        rows["set"] += [trip] * len(offered)
+        rows["mode"] += offered.tolist()
+        rows["price"] += (100 * rng.normal(size=len(offered))).tolist()
+        rows["time"] += rng.normal(size=len(offered)).tolist()
+        rows["who"] += [trip % 4] * len(offered)
+        rows["age"] += [20.0 + 10 * (trip % 3)] * len(offered)
+    taken = np.append(True, np.diff(rows["set"]) != 0)
+    return rt.Choices.from_frame(
+        rows | {"taken": taken},
+        set="set",
+        alternative="mode",
+        chosen="taken",
+        annotator="who",
+        features=["price", "time"],
+        choosers=["age"],
+    )
 
 
 @pytest.fixture(scope="session")
@@ -147,6 +177,16 @@ def test_response_model_keeps_the_contract(model, answered) -> None:
 @pytest.mark.parametrize(("model", "backend"), _pairs(RESPONSE_MODELS), ids=_name)
 def test_backend_keeps_the_contract_for_responses(model, backend, answered) -> None:
     rt.testing.check_backend(backend, model, answered)
+
+
+@pytest.mark.parametrize("model", _models(CHOICE_MODELS), ids=_name)
+def test_choice_model_keeps_the_contract(model, chosen) -> None:
+    rt.testing.check_model(model, chosen)
+
+
+@pytest.mark.parametrize(("model", "backend"), _pairs(CHOICE_MODELS), ids=_name)
+def test_backend_keeps_the_contract_for_choices(model, backend, chosen) -> None:
+    rt.testing.check_backend(backend, model, chosen)
 
 
 @pytest.mark.slow

@@ -1,0 +1,157 @@
+"""Models of choices: terms, what they refuse, and probabilities by hand."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpyro.distributions import biject_to
+
+import raters as rt
+from raters.distributions import ScaledNormal
+from raters.errors import BackendError, DataWarning, SettingError
+from raters.program import answer_probs, log_joint, pointwise_log_likelihood
+from tests.refusals import raises_about
+
+TABLE = {
+    "trip": [1, 1, 1, 2, 2, 3, 3],
+    "mode": ["car", "bus", "tram", "car", "bus", "car", "tram"],
+    "taken": [1, 0, 0, 0, 1, 0, 1],
+    "price": [900.0, 400.0, 600.0, 800.0, 300.0, 700.0, 500.0],
+    "age": [30, 30, 30, 60, 60, 45, 45],
+}
+ROLES = {"set": "trip", "alternative": "mode", "chosen": "taken"}
+SITES = {
+    "coefficient": np.array([-0.01]),
+    "constant": np.array([0.5, -0.25, -0.25]),
+    "interaction": np.array([[0.02], [-0.01], [-0.01]]),
+}
+
+
+@pytest.fixture(scope="module")
+def choices() -> rt.Choices:
+    return rt.Choices.from_frame(TABLE, **ROLES, features=["price"], choosers=["age"])
+
+
+def by_hand(choices: rt.Choices, sites: dict) -> np.ndarray:
+    """Log-probability of each choice, in the user's units."""
+    log_probs = []
+    order = list(choices.alternatives)
+    for trip in (1, 2, 3):
+        rows = [row for row, name in enumerate(TABLE["trip"]) if name == trip]
+        utility = [
+            sites["coefficient"][0] * TABLE["price"][row]
+            + sites["constant"][order.index(TABLE["mode"][row])]
+            + sites["interaction"][order.index(TABLE["mode"][row]), 0] * (TABLE["age"][row] - 45)
+            for row in rows
+        ]
+        taken = next(place for place, row in enumerate(rows) if TABLE["taken"][row])
+        log_probs.append(utility[taken] - np.log(np.exp(utility).sum()))
+    return np.array(log_probs)
+
+
+def test_probabilities_are_those_of_the_users_units(choices) -> None:
+    model = rt.MultinomialLogit(interactions=True)
+    with jax.enable_x64(True):
+        own = np.asarray(pointwise_log_likelihood(model, choices, SITES))
+        probs = np.asarray(answer_probs(model, choices, SITES)[0])
+    np.testing.assert_allclose(own, by_hand(choices, SITES), rtol=1e-10)
+    sums = np.bincount(choices.group, probs[1])
+    np.testing.assert_allclose(sums, 1.0, rtol=1e-12)
+    np.testing.assert_allclose(probs.sum(0), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(np.log(probs[1][np.asarray(choices.chosen) == 1]), own, rtol=1e-9)
+
+
+def test_units_of_a_feature_change_its_coefficient_and_nothing_else(choices) -> None:
+    cents = TABLE | {"price": [100 * value for value in TABLE["price"]]}
+    other = rt.Choices.from_frame(cents, **ROLES, features=["price"], choosers=["age"])
+    model = rt.MultinomialLogit(interactions=True)
+    smaller = SITES | {"coefficient": SITES["coefficient"] / 100}
+    with jax.enable_x64(True):
+        one, two = (
+            float(log_joint(model, data, sites))
+            for data, sites in ((choices, SITES), (other, smaller))
+        )
+    # But for the volume of the density.
+    assert two - one == pytest.approx(np.log(100.0))
+
+
+def test_samplers_move_in_units_of_their_own() -> None:
+    prior = ScaledNormal(0.0, 2.5 * jnp.array([0.01, 10.0]), jnp.array([0.01, 10.0]))
+    values = biject_to(prior.support)(jnp.array([1.0, 1.0]))
+    np.testing.assert_allclose(values, [0.01, 10.0])
+    np.testing.assert_allclose(prior.log_prob(values), prior.log_prob(-values))
+    assert prior.support == ScaledNormal(0.0, jnp.ones(2), jnp.array([0.01, 10.0])).support
+    assert prior.support != ScaledNormal(0.0, 1.0, 1.0).support
+
+
+def test_rows_that_pad_are_not_offered(choices) -> None:
+    model = rt.MultinomialLogit(interactions=True)
+    with jax.enable_x64(True):
+        plain = pointwise_log_likelihood(model, choices, SITES)
+        padded = pointwise_log_likelihood(model, choices.padded(16), SITES)
+    np.testing.assert_allclose(padded, plain)
+
+
+def test_counted_choices_are_so_many_choices() -> None:
+    counted = TABLE | {"taken": [2, 1, 0, 1, 1, 3, 0]}
+    choices = rt.Choices.from_frame(counted, **ROLES, counted=True)
+    model, sites = rt.MultinomialLogit(features=False), {"constant": SITES["constant"]}
+    with jax.enable_x64(True):
+        together = pointwise_log_likelihood(model, choices, sites).sum()
+        single = pointwise_log_likelihood(model, choices.single(), sites).sum()
+    assert float(together) == pytest.approx(float(single))
+
+
+def test_replicated_choices_are_one_of_each_set(choices, fit_quietly) -> None:
+    model = rt.MultinomialLogit()
+    result = fit_quietly(model, choices, rt.NUTS(draws=20, warmup=20, chains=1))
+    drawn = rt.with_groups(model, result, "posterior_predictive", by="choice")
+    chosen = drawn["posterior_predictive"]["chosen"]
+    assert chosen.dims == ("chain", "draw", "offer")
+    sums = np.add.reduceat(chosen.values, [0, 3, 5], axis=-1)
+    assert (sums == 1).all()
+    by_chooser = rt.log_likelihood(model, result, by="annotator")["log_likelihood"]["chosen"]
+    assert by_chooser.dims == ("chain", "draw", "annotator")
+    np.testing.assert_allclose(
+        by_chooser.sum("annotator"), result["log_likelihood"]["chosen"].sum("set"), rtol=1e-5
+    )
+    with pytest.raises(SettingError, match="choose one of 'set', 'annotator'"):
+        rt.log_likelihood(model, result, by="alternative")
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_terms_without_data_are_refused(choices) -> None:
+    plain = choices.without_features()
+    for model, words in (
+        (rt.MultinomialLogit(), "MultinomialLogit(features=False)"),
+        (rt.MultinomialLogit(features=False, interactions=True), "read them with choosers=[...]"),
+    ):
+        with pytest.raises(BackendError, match=r"have no features") as caught:
+            rt.fit(model, plain, rt.NUTS(), seed=0, progress=False)
+        assert words in str(caught.value)
+    with raises_about(SettingError, "features"):
+        rt.MultinomialLogit(features=False, constants=False)
+
+
+def test_constants_of_what_was_never_offered_are_refused() -> None:
+    names = ["bike", "car", "bus", "tram"]
+    choices = rt.Choices.from_frame(TABLE, **ROLES, features=["price"], alternatives=names)
+    reason = rt.MultinomialLogit().why_not(choices)
+    assert "never offered" in reason
+    assert "bike" in reason
+    assert rt.MultinomialLogit(constants=False).why_not(choices) is None
+
+
+def test_features_of_choosers_that_are_not_used_are_named(choices) -> None:
+    with pytest.warns(DataWarning, match=r"does not use the features of the choosers \(age\)"):
+        rt.fit(
+            rt.MultinomialLogit(),
+            choices,
+            rt.NUTS(draws=20, warmup=20, chains=1),
+            seed=0,
+            progress=False,
+        )
