@@ -37,14 +37,22 @@ def tables() -> dict[type, Any]:
     responses = rt.Responses.from_wide(
         {"who": ["a", "b", "c"], "q1": [1, 1, 0], "q2": [1, 0, 0]}, person="who"
     )
-    trips = {"trip": [1, 1, 2, 2, 2], "mode": ["car", "bus", "car", "bus", "tram"]}
-    trips |= {
+    trips = {
+        "trip": [1, 1, 2, 2, 2],
+        "who": ["ann", "ann", "bob", "bob", "bob"],
+        "mode": ["car", "bus", "car", "bus", "tram"],
         "taken": [1, 0, 0, 0, 1],
-        "price": [9.0, 4.0, 8.0, 3.0, 6.0],
-        "age": [30] * 2 + [60] * 3,
+        "price": [9, 4, 8, 3, 6],
+        "age": [30, 30, 60, 60, 60],
     }
     choices = rt.Choices.from_frame(
-        trips, set="trip", alternative="mode", chosen="taken", features=["price"], choosers=["age"]
+        trips,
+        set="trip",
+        alternative="mode",
+        chosen="taken",
+        features=["price"],
+        choosers=["age"],
+        annotator="who",
     )
     return {
         rt.Choices: choices,

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from numpyro.distributions import constraints
 
 from raters._validation import checked
+from raters.distributions.choices import Choice
 
 
 class GroupedMixture(dist.Distribution):
@@ -28,7 +29,8 @@ class GroupedMixture(dist.Distribution):
     mixing_distribution : numpyro Categorical
         The class of each group; batch shape () or (group,).
     component_distribution : numpyro distribution, batch shape (row, class)
-        Each row's value, given each class.
+        Each row's value, given each class. A `Choice` of batch shape (set, class) gives the values
+        of all rows of a set together: sets take the place of rows below.
     group : int array, shape (row,)
         Code of each row's group.
     num_groups : int
@@ -84,12 +86,23 @@ class GroupedMixture(dist.Distribution):
         self.group, self.num_groups, self.count, self.known = group, num_groups, count, known
         self.repeats = repeats
         # The event is all rows, since groups differ in how many they have.
-        super().__init__((num_groups,), tuple(group.shape), validate_args=validate_args)
+        event = tuple(group.shape)
+        if isinstance(component_distribution, Choice):
+            event = tuple(component_distribution.set.shape)
+        super().__init__((num_groups,), event, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:
         """Support of the rows."""
         return constraints.independent(self.component_distribution.support, 1)
+
+    @property
+    def group_of_value(self) -> Int[Array, " row"]:
+        """Code of the group of each entry of a value: of each row, also of those of sets."""
+        component = self.component_distribution
+        if not isinstance(component, Choice):
+            return self.group
+        return self.group[jnp.minimum(component.set, component.num_sets - 1)]
 
     def log_weights(self) -> Float[Array, "group class"]:
         """Return the prior log-probability of each class.
@@ -258,9 +271,8 @@ class GroupedMixture(dist.Distribution):
         allowed = jnp.where(self._allowed(weights.shape[-1]), weights, -jnp.inf)
         classes = jax.random.categorical(class_key, allowed, shape=(*sample_shape, self.num_groups))
         rows = self.component_distribution.sample(row_key, sample_shape)
-        return jnp.take_along_axis(rows, classes[..., self.group][..., None], axis=-1)[..., 0], [
-            classes
-        ]
+        own = classes[..., self.group_of_value]
+        return jnp.take_along_axis(rows, own[..., None], axis=-1)[..., 0], [classes]
 
 
 def _weighted_sum(weight: Array, log_probs: Array) -> Float[Array, ""]:

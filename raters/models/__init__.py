@@ -1,6 +1,6 @@
 """Models of judgements, one per file."""
 
-from raters.models.choices import MultinomialLogit
+from raters.models.choices import LatentClassLogit, MultinomialLogit
 from raters.models.comparisons import (
     BTL,
     ContextualBTL,
@@ -35,6 +35,7 @@ __all__ = [
     "HierarchicalBTL",
     "HierarchicalDawidSkene",
     "ItemDifficulty",
+    "LatentClassLogit",
     "MajorityVote",
     "MixtureBTL",
     "MultinomialLogit",

@@ -51,6 +51,9 @@ CHOICE_MODELS = (
     rt.MultinomialLogit(),
     rt.MultinomialLogit(interactions=True),
     rt.MultinomialLogit(features=False),
+    rt.LatentClassLogit(),
+    rt.LatentClassLogit(features=False, interactions=True, num_types=3),
+    rt.LatentClassLogit(ignored=("price",)),
 )
 ALL_MODELS = MODELS + TYPE_MODELS + LABEL_MODELS + RESPONSE_MODELS + CHOICE_MODELS
 BACKENDS = (

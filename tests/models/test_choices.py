@@ -25,7 +25,7 @@ ROLES = {"set": "trip", "alternative": "mode", "chosen": "taken"}
 SITES = {
     "coefficient": np.array([-0.01]),
     "constant": np.array([0.5, -0.25, -0.25]),
-    "interaction": np.array([[0.02], [-0.01], [-0.01]]),
+    "interaction": np.array([[0.02, -0.01, -0.01]]),
 }
 
 
@@ -43,7 +43,7 @@ def by_hand(choices: rt.Choices, sites: dict) -> np.ndarray:
         utility = [
             sites["coefficient"][0] * TABLE["price"][row]
             + sites["constant"][order.index(TABLE["mode"][row])]
-            + sites["interaction"][order.index(TABLE["mode"][row]), 0] * (TABLE["age"][row] - 45)
+            + sites["interaction"][0, order.index(TABLE["mode"][row])] * (TABLE["age"][row] - 45)
             for row in rows
         ]
         taken = next(place for place, row in enumerate(rows) if TABLE["taken"][row])
@@ -155,3 +155,80 @@ def test_features_of_choosers_that_are_not_used_are_named(choices) -> None:
             seed=0,
             progress=False,
         )
+
+
+# ---------------------------------------------------------------- latent classes
+
+
+def of_types(number: int = 40, each: int = 12) -> rt.Choices:
+    """Choices by two types of choosers, of whom one loves a price and the other hates it."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for who in range(number):
+        for trip in range(each):
+            price = rng.normal(size=3)
+            taken = np.argmax((2.0 if who % 2 else -2.0) * price + rng.gumbel(size=3))
+            rows += [
+                (who, who * each + trip, code, price[code], code == taken) for code in range(3)
+            ]
+    table = dict(
+        zip(("who", "trip", "mode", "price", "taken"), zip(*rows, strict=True), strict=True)
+    )
+    return rt.Choices.from_frame(
+        {name: list(column) for name, column in table.items()},
+        set="trip",
+        alternative="mode",
+        chosen="taken",
+        annotator="who",
+        features=["price"],
+    )
+
+
+def test_types_are_found(fit_quietly) -> None:
+    choices = of_types()
+    model = rt.LatentClassLogit(constants=False)
+    result = fit_quietly(model, choices, rt.NUTS(draws=100, warmup=150, chains=1))
+    likely = result["types"]["responsibility"].argmax("type").values
+    assert len(set(likely[::2])) == len(set(likely[1::2])) == 1
+    assert likely[0] != likely[1]
+    slope = result.posterior["coefficient"].mean(("chain", "draw")).values[0]
+    assert sorted(slope) == pytest.approx([-2.0, 2.0], abs=0.4)
+    # A chooser's new choice follows their type.
+    probs = rt.predict(model, result, choices).mean(("chain", "draw")).values
+    right = probs[np.asarray(choices.chosen) == 1].mean()
+    assert right > 0.6
+    unit = rt.log_likelihood(model, result)["log_likelihood"]["chosen"]
+    assert unit.dims == ("chain", "draw", "annotator")
+    assert rt.check(model, result, replicates=320).failed == []
+
+
+def test_a_type_of_each_choice(choices) -> None:
+    model = rt.LatentClassLogit(by="set", ignored=("price",), constants=False)
+    sites = {"coefficient": np.array([-0.01]), "type_weight": np.array([0.7, 0.3])}
+    with jax.enable_x64(True):
+        own = np.asarray(pointwise_log_likelihood(model, choices, sites))
+    plain = {name: np.zeros_like(value) for name, value in SITES.items()}
+    attending = by_hand(choices, plain | {"coefficient": sites["coefficient"]})
+    ignoring = by_hand(choices, plain)
+    np.testing.assert_allclose(own, np.log(0.7 * np.exp(attending) + 0.3 * np.exp(ignoring)))
+    assert rt.Program(model, choices).latent.names == ("look at all", "ignore price")
+
+
+def test_what_types_are_predicted_by(choices, fit_quietly) -> None:
+    """Of new choices with types of their own, nothing but the shares is known."""
+    model = rt.LatentClassLogit(by="set", ignored=("price",))
+    result = fit_quietly(model, choices, rt.NUTS(draws=20, warmup=20, chains=1))
+    probs = rt.predict(model, result, choices.unanswered()).mean(("chain", "draw"))
+    np.testing.assert_allclose(np.bincount(choices.group, probs), 1.0, rtol=1e-5)
+
+
+def test_types_that_cannot_be_are_refused(choices) -> None:
+    assert "name the column that says who chose" in rt.LatentClassLogit().why_not(choices)
+    assert "speed" in rt.LatentClassLogit(by="set", ignored=("speed",)).why_not(choices)
+    counted = rt.Choices.from_frame(TABLE | {"taken": [2, 0, 0, 0, 1, 0, 1]}, **ROLES, counted=True)
+    reason = rt.LatentClassLogit(by="set", features=False).why_not(counted)
+    assert "choices.single()" in reason
+    with raises_about(SettingError, "num_types"):
+        rt.LatentClassLogit(num_types=3, ignored=("price",))
+    with raises_about(SettingError, "ignored", "price"):
+        rt.LatentClassLogit(ignored="price")

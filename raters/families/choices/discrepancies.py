@@ -7,6 +7,8 @@ from jaxtyping import Int
 
 from raters.auditing.choices import menus
 from raters.checking.discrepancies import AGREEMENT, DRIFT, Discrepancy, Draw, Layout, Measure
+from raters.judgements.names import plural
+from raters.models.choices import LatentClassLogit
 
 
 def _excess(layout: Layout, cell: Int[np.ndarray, " row"]) -> Measure:
@@ -58,6 +60,11 @@ HABITS = Discrepancy(
     "squared differences of the alternatives' shares by {judge}, over the model's",
     _habits,
     "Single {judges} keep to some alternatives more than {model} says",
+    mend=lambda program, is_high: (
+        "more types (num_types=) may mend it"
+        if isinstance(program.model, LatentClassLogit)
+        else f"rt.LatentClassLogit() lets types of {plural(program.data.judge)} differ"
+    ),
 )
 
 #: Discrepancies of choices.

@@ -1,5 +1,6 @@
 """Models of choices from sets."""
 
+from raters.models.choices.latent_class_logit import LatentClassLogit
 from raters.models.choices.multinomial_logit import MultinomialLogit
 
-__all__ = ["MultinomialLogit"]
+__all__ = ["LatentClassLogit", "MultinomialLogit"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -38,9 +39,6 @@ class Utility(Model[Choices]):
     coefficient_scale: float = 2.5
     constant_scale: float = 2.5
 
-    # Axis of a latent class at the end of each site; none where all choosers are alike.
-    class_axis: ClassVar[str | None] = None
-
     def __post_init__(self) -> None:
         for name in ("features", "constants", "interactions"):
             boolean(name, getattr(self, name))
@@ -69,7 +67,7 @@ class Utility(Model[Choices]):
         """A number added to all constants, or to all coefficients of a feature of the choosers:
         only differences between alternatives count."""
         own: tuple[Symmetry, ...] = (Shift("constant", 0),) if self.constants else ()
-        return own + ((Shift("interaction", 0),) if self.interactions else ())
+        return own + ((Shift("interaction", 1),) if self.interactions else ())
 
     def start(self, data: Choices) -> Values:
         """Start where all alternatives are chosen alike."""
@@ -81,7 +79,7 @@ class Utility(Model[Choices]):
         shapes = {
             "coefficient": (len(data.feature_names),),
             "constant": (alternatives,),
-            "interaction": (alternatives, len(data.chooser_names)),
+            "interaction": (len(data.chooser_names), alternatives),
         }
         return {name: shapes[name] for name in self.terms}
 
@@ -130,39 +128,53 @@ class Utility(Model[Choices]):
         )
 
 
-def sample_terms(model: Utility, data: Choices) -> Values:
+@contextmanager
+def _plates(num_types: int | None, **sizes: int) -> Iterator[None]:
+    """Plates of these names and sizes, and behind them that of the types where there are some. A
+    plate has its place from the end in every site, as guides want it."""
+    axes = [*sizes.items()] if num_types is None else [*sizes.items(), ("type", num_types)]
+    with ExitStack() as stack:
+        for place, (name, size) in enumerate(reversed(axes), 1):
+            stack.enter_context(numpyro.plate(name, size, dim=-place))
+        yield
+
+
+def sample_terms(model: Utility, data: Choices, num_types: int | None = None) -> Values:
     """Sample the coefficients, the constants and the interactions that a model has.
 
     Parameters
     ----------
     model : Utility
     data : Choices
+    num_types : int, optional
+        Number of types of choosers, each with its own; the types are the last axis of each site.
 
     Returns
     -------
     dict of str to array
     """
     sites: Values = {}
+    types = () if num_types is None else (1,)
+    features, alternatives = len(data.feature_names), len(data.alternatives)
     if model.features:
-        unit = 1 / jnp.asarray(data.scale)
-        with numpyro.plate("feature", len(data.feature_names)):
+        unit = jnp.reshape(1 / jnp.asarray(data.scale), (features, *types))
+        with _plates(num_types, feature=features):
             prior = ScaledNormal(0.0, model.coefficient_scale * unit, unit)
             sites["coefficient"] = numpyro.sample("coefficient", prior)
     if model.constants:
-        with numpyro.plate("alternative", len(data.alternatives)):
-            prior = dist.Normal(0.0, model.constant_scale)
-            sites["constant"] = numpyro.sample("constant", prior)
+        with _plates(num_types, alternative=alternatives):
+            normal = dist.Normal(0.0, model.constant_scale)
+            sites["constant"] = numpyro.sample("constant", normal)
     if model.interactions:
-        unit = 1 / jnp.asarray(data.chooser_scale)
-        # Guides want each plate along one axis of all sites: the other axis is of the event.
-        prior = ScaledNormal(0.0, model.coefficient_scale * unit, unit).to_event(1)
-        with numpyro.plate("alternative", len(data.alternatives)):
-            named = {"event_dims": ["chooser_feature"]}
-            sites["interaction"] = numpyro.sample("interaction", prior, infer=named)
+        choosers = len(data.chooser_names)
+        unit = jnp.reshape(1 / jnp.asarray(data.chooser_scale), (choosers, 1, *types))
+        with _plates(num_types, chooser_feature=choosers, alternative=alternatives):
+            prior = ScaledNormal(0.0, model.coefficient_scale * unit, unit)
+            sites["interaction"] = numpyro.sample("interaction", prior)
     return sites
 
 
-def utility_of(sites: Values, data: Choices) -> Float[Array, " offer"]:
+def utility_of(sites: Values, data: Choices) -> Float[Array, " offer *type"]:
     """Utility of each alternative of each set, up to a number of the set.
 
     Parameters
@@ -173,7 +185,7 @@ def utility_of(sites: Values, data: Choices) -> Float[Array, " offer"]:
 
     Returns
     -------
-    array, shape (offer,)
+    array, shape (offer,) or (offer, type)
     """
     utility: Array = jnp.zeros(())
     if "coefficient" in sites:
@@ -183,7 +195,12 @@ def utility_of(sites: Values, data: Choices) -> Float[Array, " offer"]:
         utility = utility + sites["constant"][data.alternative]
     if "interaction" in sites:
         own = (data.chooser_features * data.chooser_scale)[data.group]
-        utility = utility + (own * sites["interaction"][data.alternative]).sum(-1)
+        site = sites["interaction"]
+        for feature in range(site.shape[0]):
+            # One index for each row, as the conjugate updates read it.
+            of_rows = site[jnp.full(data.num_rows, feature), data.alternative]
+            column = own[:, feature].reshape(-1, *(1,) * (of_rows.ndim - 1))
+            utility = utility + column * of_rows
     return utility
 
 
