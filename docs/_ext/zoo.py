@@ -23,6 +23,8 @@ from sphinx.util.docutils import SphinxDirective
 import raters as rt
 
 BACKENDS = (rt.PGGibbs(), rt.NUTS(), rt.PGEM(), rt.SVI())
+# Models that need a setting.
+_EXAMPLES = {"NestedLogit": rt.NestedLogit(nests=(("car", "bus"),))}
 
 
 @lru_cache
@@ -102,7 +104,9 @@ def reasons(model: rt.Model) -> list[str | None]:
 def verdicts() -> list[tuple[str, list[str | None]]]:
     """The rows of the table: each model by its defaults, and models with settings that change what
     can run them."""
-    rows = [(name, reasons(getattr(rt, name)())) for name in rt.models.__all__]
+    rows = [
+        (name, reasons(_EXAMPLES.get(name) or getattr(rt, name)())) for name in rt.models.__all__
+    ]
     hidden = dataclasses.replace(rt.Raykar(), hidden=256)
     return [*rows, ("Raykar(hidden=256)", reasons(hidden))]
 

@@ -3,6 +3,7 @@
 from raters.distributions.choices import Choice, PlackettLuce
 from raters.distributions.labels import ConfusedLabel, RightOrWrongLabel
 from raters.distributions.mixture import GroupedMixture
+from raters.distributions.nested_choice import NestedChoice
 from raters.distributions.repeated import Repeated
 from raters.distributions.scaled_normal import ScaledNormal
 from raters.distributions.stick_breaking import StickBreaking
@@ -13,6 +14,7 @@ __all__ = [
     "Choice",
     "ConfusedLabel",
     "GroupedMixture",
+    "NestedChoice",
     "PlackettLuce",
     "Repeated",
     "RightOrWrongLabel",

@@ -59,6 +59,15 @@ def renamed(data: Any, new: NewCodes) -> Any:
     return dataclasses.replace(data, **changes)
 
 
+def with_names_moved(data: Any, new: NewCodes) -> Any:
+    """Judgements as `renamed` gives them, with the names at their new codes."""
+    changes = {}
+    for axis, order in new.items():
+        names = getattr(data, data.names[axis])
+        changes[data.names[axis]] = tuple(names[place] for place in np.argsort(order))
+    return dataclasses.replace(data, **changes)
+
+
 def doubled(data: Any) -> tuple[Any, Any]:
     """The same judgements in two tables of as many rows as the data have, which compile once.
 

@@ -54,6 +54,7 @@ CHOICE_MODELS = (
     rt.LatentClassLogit(),
     rt.LatentClassLogit(features=False, interactions=True, num_types=3),
     rt.LatentClassLogit(ignored=("price",)),
+    rt.NestedLogit(nests=(("1", "3"),)),
 )
 ALL_MODELS = MODELS + TYPE_MODELS + LABEL_MODELS + RESPONSE_MODELS + CHOICE_MODELS
 BACKENDS = (

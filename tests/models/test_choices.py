@@ -9,7 +9,7 @@ import pytest
 from numpyro.distributions import biject_to
 
 import raters as rt
-from raters.distributions import ScaledNormal
+from raters.distributions import NestedChoice, ScaledNormal
 from raters.errors import BackendError, DataWarning, SettingError
 from raters.program import answer_probs, log_joint, pointwise_log_likelihood
 from tests.refusals import raises_about
@@ -232,3 +232,47 @@ def test_types_that_cannot_be_are_refused(choices) -> None:
         rt.LatentClassLogit(num_types=3, ignored=("price",))
     with raises_about(SettingError, "ignored", "price"):
         rt.LatentClassLogit(ignored="price")
+
+
+# ---------------------------------------------------------------- alternatives that are alike
+
+
+def test_a_nest_by_hand() -> None:
+    utility, scale = np.array([0.3, -0.2, 0.5]), 0.4
+    within = np.exp(utility[1:] / scale)
+    upper = np.array([np.exp(utility[0]), within.sum() ** scale])
+    expected = np.r_[upper[0], upper[1] * within / within.sum()] / upper.sum()
+    softmax = np.exp(utility) / np.exp(utility).sum()
+    none, nest = jnp.zeros(3, int), jnp.array([0, 1, 1])
+    with jax.enable_x64(True):
+        for own, probs in ((scale, expected), (1.0, softmax)):
+            nested = NestedChoice(jnp.asarray(utility), none, 1, nest, jnp.array([1.0, own]))
+            np.testing.assert_allclose(nested.mean, probs, rtol=1e-12)
+
+
+def test_a_nest_of_which_little_is_offered_has_a_gradient() -> None:
+    """Sets without an alternative of a nest, and rows that only pad."""
+    codes, nests = jnp.array([0, 0, 1, 1, 2]), jnp.array([0, 1, 1, 1, 0])
+
+    def density(scale: jax.Array) -> jax.Array:
+        choice = NestedChoice(jnp.arange(5.0), codes, 2, nests, jnp.array([1.0, scale]))
+        return choice.log_prob(jnp.array([1.0, 0.0, 0.0, 1.0, 0.0])).sum()
+
+    value, slope = jax.value_and_grad(density)(jnp.array(0.5))
+    assert np.isfinite(value)
+    assert np.isfinite(slope)
+
+
+def test_nests_that_cannot_be_are_refused(choices) -> None:
+    with raises_about(SettingError, "nests"):
+        rt.NestedLogit(nests=("car", "bus"))
+    with raises_about(SettingError, "nests"):
+        rt.NestedLogit(nests=(("car", "bus"), ("bus", "tram")))
+    assert "needs nests" in rt.NestedLogit().why_not(choices)
+    assert "bike" in rt.NestedLogit(nests=(("car", "bike"),)).why_not(choices)
+    apart = choices.take([1, 2])
+    assert "leave it out" in rt.NestedLogit(nests=(("bus", "tram"),), constants=False).why_not(
+        apart
+    )
+    with pytest.raises(BackendError, match="no conjugate blocks"):
+        rt.fit(rt.NestedLogit(nests=(("car", "bus"),)), choices, rt.PGGibbs(), seed=0)

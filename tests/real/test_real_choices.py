@@ -176,3 +176,13 @@ def test_a_part_of_the_choices_ignores_time(survey) -> None:
     assert mode.log_likelihood == pytest.approx(-5208.4980, abs=0.01)
     assert mode.values["type_weight"][1] == pytest.approx(0.2508, abs=2e-3)
     assert mode.values["coefficient"][0] == pytest.approx(-2.798, abs=0.01)
+
+
+def test_train_and_car_in_a_nest(survey) -> None:
+    """Biogeme's example b09 prints −5236.900, with a nest parameter of 2.05."""
+    mode = Mode(rt.NestedLogit(nests=(("train", "car"),), **WIDE), survey)
+    assert mode.log_likelihood == pytest.approx(-5236.9000, abs=0.01)
+    assert 1 / mode.values["dissimilarity"][0] == pytest.approx(2.0541, abs=2e-3)
+    # By the delta method, of 1/μ.
+    error = mode.spread("dissimilarity")[0] / mode.values["dissimilarity"][0] ** 2
+    assert error == pytest.approx(0.118, rel=0.03)

@@ -2,5 +2,6 @@
 
 from raters.models.choices.latent_class_logit import LatentClassLogit
 from raters.models.choices.multinomial_logit import MultinomialLogit
+from raters.models.choices.nested_logit import NestedLogit
 
-__all__ = ["LatentClassLogit", "MultinomialLogit"]
+__all__ = ["LatentClassLogit", "MultinomialLogit", "NestedLogit"]
