@@ -4,6 +4,7 @@ from raters.distributions.choices import Choice, PlackettLuce
 from raters.distributions.labels import ConfusedLabel, RightOrWrongLabel
 from raters.distributions.mixture import GroupedMixture
 from raters.distributions.nested_choice import NestedChoice
+from raters.distributions.probit_choice import ProbitChoice
 from raters.distributions.repeated import Repeated
 from raters.distributions.scaled_normal import ScaledNormal
 from raters.distributions.stick_breaking import StickBreaking
@@ -16,6 +17,7 @@ __all__ = [
     "GroupedMixture",
     "NestedChoice",
     "PlackettLuce",
+    "ProbitChoice",
     "Repeated",
     "RightOrWrongLabel",
     "ScaledNormal",

@@ -139,6 +139,12 @@ class Offered(Grouped):
         """The sets without what was chosen, as `raters.simulate` takes them; counts stay."""
         return dataclasses.replace(self, **{self.answer: None})
 
+    def rows(self, index: Any) -> Self:
+        """The given rows in their order; all sets stay. See `Grouped.rows`."""
+        part = super().rows(index)
+        sizes = np.bincount(np.asarray(part.group), minlength=1)
+        return dataclasses.replace(part, most=int(sizes.max(initial=1)))
+
     def canonical(self) -> Self:
         """The rows of each set in the order of their alternatives."""
         order = np.lexsort((np.asarray(self.alternative), np.asarray(self.group)))

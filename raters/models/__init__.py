@@ -1,6 +1,6 @@
 """Models of judgements, one per file."""
 
-from raters.models.choices import LatentClassLogit, MultinomialLogit, NestedLogit
+from raters.models.choices import LatentClassLogit, MultinomialLogit, MultinomialProbit, NestedLogit
 from raters.models.comparisons import (
     BTL,
     ContextualBTL,
@@ -39,6 +39,7 @@ __all__ = [
     "MajorityVote",
     "MixtureBTL",
     "MultinomialLogit",
+    "MultinomialProbit",
     "NestedLogit",
     "OneCoin",
     "Pooled",

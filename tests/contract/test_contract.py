@@ -55,6 +55,7 @@ CHOICE_MODELS = (
     rt.LatentClassLogit(features=False, interactions=True, num_types=3),
     rt.LatentClassLogit(ignored=("price",)),
     rt.NestedLogit(nests=(("1", "3"),)),
+    rt.MultinomialProbit(),
 )
 ALL_MODELS = MODELS + TYPE_MODELS + LABEL_MODELS + RESPONSE_MODELS + CHOICE_MODELS
 BACKENDS = (

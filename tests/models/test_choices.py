@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 from numpyro.distributions import biject_to
 
 import raters as rt
-from raters.distributions import NestedChoice, ScaledNormal
+from raters.distributions import NestedChoice, ProbitChoice, ScaledNormal
 from raters.errors import BackendError, DataWarning, SettingError
 from raters.program import answer_probs, log_joint, pointwise_log_likelihood
 from tests.refusals import raises_about
@@ -276,3 +277,45 @@ def test_nests_that_cannot_be_are_refused(choices) -> None:
     )
     with pytest.raises(BackendError, match="no conjugate blocks"):
         rt.fit(rt.NestedLogit(nests=(("car", "bus"),)), choices, rt.PGGibbs(), seed=0)
+
+
+def test_a_red_and_a_blue_bus() -> None:
+    """Of three alternatives the car has the probability that two correlated normals are both
+    negative."""
+    with jax.enable_x64(True):
+        none, row = jnp.zeros(3, int), jnp.zeros(3)
+        np.testing.assert_allclose(ProbitChoice(row, none, 1, 3).mean, 1 / 3, rtol=1e-9)
+        car = []
+        for size in (0.5, 2.0, 4.0, 8.0):
+            mean = ProbitChoice(row, none, 1, 3, jnp.array([0.0, size, size])).mean
+            correlation = (size**2 + 1) / (size**2 + 2)
+            exact = 0.25 + np.arcsin(correlation) / (2 * np.pi)
+            np.testing.assert_allclose(mean, [exact, (1 - exact) / 2, (1 - exact) / 2], rtol=1e-3)
+            car.append(float(mean[0]))
+    # From a third towards one half.
+    assert 1 / 3 < car[0] < car[1] < car[2] < car[3] < 0.5
+    assert car[3] > 0.47
+
+
+def test_two_alternatives_are_a_probit() -> None:
+    gap = np.linspace(-6, 6, 13)
+    utility = np.stack([gap, np.zeros(13)], axis=1).ravel()
+    codes = np.repeat(np.arange(13), 2)
+    with jax.enable_x64(True):
+        own = ProbitChoice(jnp.asarray(utility), jnp.asarray(codes), 13, 2).log_probs()[::2]
+    np.testing.assert_allclose(own, scipy.stats.norm.logcdf(gap / np.sqrt(2)), rtol=1e-5)
+
+
+def test_sets_of_several_sizes_and_rows_that_pad(choices) -> None:
+    model = rt.MultinomialProbit(shared=("bus", "tram"))
+    sites = {name: SITES[name] for name in ("coefficient", "constant")}
+    sites |= {"shared_scale": np.asarray(1.5)}
+    with jax.enable_x64(True):
+        whole = np.asarray(pointwise_log_likelihood(model, choices, sites))
+        padded = np.asarray(pointwise_log_likelihood(model, choices.padded(16), sites))
+        two = np.asarray(pointwise_log_likelihood(model, choices.take([1]), sites))
+    np.testing.assert_allclose(padded, whole)
+    np.testing.assert_allclose(two, whole[1:2])
+    with raises_about(SettingError, "shared"):
+        rt.MultinomialProbit(shared=("bus",))
+    assert "bike" in rt.MultinomialProbit(shared=("bus", "bike")).why_not(choices)

@@ -8,7 +8,7 @@ from jaxtyping import Int
 from raters.auditing.choices import menus
 from raters.checking.discrepancies import AGREEMENT, DRIFT, Discrepancy, Draw, Layout, Measure
 from raters.judgements.names import plural
-from raters.models.choices import LatentClassLogit
+from raters.models.choices import LatentClassLogit, MultinomialLogit
 
 
 def _excess(layout: Layout, cell: Int[np.ndarray, " row"]) -> Measure:
@@ -39,6 +39,12 @@ MENUS = Discrepancy(
     "squared differences of the alternatives' shares by what else was offered, over the model's",
     _menus,
     "What else is offered changes the shares of the alternatives in another way than {model} says",
+    mend=lambda program, is_high: (
+        "rt.NestedLogit(nests=...) lets alternatives resemble each other, and rt.LatentClassLogit()"
+        " types of choosers want them"
+        if isinstance(program.model, MultinomialLogit)
+        else ""
+    ),
 )
 
 

@@ -2,6 +2,7 @@
 
 from raters.models.choices.latent_class_logit import LatentClassLogit
 from raters.models.choices.multinomial_logit import MultinomialLogit
+from raters.models.choices.multinomial_probit import MultinomialProbit
 from raters.models.choices.nested_logit import NestedLogit
 
-__all__ = ["LatentClassLogit", "MultinomialLogit", "NestedLogit"]
+__all__ = ["LatentClassLogit", "MultinomialLogit", "MultinomialProbit", "NestedLogit"]
