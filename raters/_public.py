@@ -17,7 +17,7 @@ from raters.fitting.result import model_of
 from raters.fitting.scoring import log_likelihood
 from raters.fitting.simulate import simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
-from raters.judgements import Comparisons, Judgements, Labels, Responses
+from raters.judgements import Comparisons, Judgements, Labels, Rankings, Responses
 from raters.kinds import AuditLimits, Kind, Quantities, Reader, Truths, Words, register
 from raters.model import Model
 from raters.models import (
@@ -25,6 +25,7 @@ from raters.models import (
     ContextualBTL,
     DawidSkene,
     ExtendedBTL,
+    ExtendedPlackettLuce,
     GuesserBTL,
     GuesserDawidSkene,
     GuesserOneCoin,
@@ -34,6 +35,7 @@ from raters.models import (
     MajorityVote,
     MixtureBTL,
     OneCoin,
+    PlackettLuce,
     Pooled,
     Rasch,
     Raykar,
@@ -63,6 +65,7 @@ __all__ = [
     "DawidSkene",
     "Dependence",
     "ExtendedBTL",
+    "ExtendedPlackettLuce",
     "GuesserBTL",
     "GuesserDawidSkene",
     "GuesserOneCoin",
@@ -77,10 +80,12 @@ __all__ = [
     "Model",
     "OneCoin",
     "PGGibbs",
+    "PlackettLuce",
     "Policy",
     "Pooled",
     "Program",
     "Quantities",
+    "Rankings",
     "Rasch",
     "Raykar",
     "Reader",

@@ -37,9 +37,16 @@ def tables() -> dict[type, Any]:
     responses = rt.Responses.from_wide(
         {"who": ["a", "b", "c"], "q1": [1, 1, 0], "q2": [1, 0, 0]}, person="who"
     )
+    rankings = rt.Rankings.from_wide(
+        {"who": ["a", "b", "c"], "best": ["x", "x", "y"], "next": ["y", "z", "x"]},
+        places=["best", "next"],
+        annotator="who",
+        unranked="below",
+    )
     return {
         rt.Comparisons: described,
         rt.Labels: dataclasses.replace(labels, family=family, families=("A",)),
+        rt.Rankings: rankings,
         rt.Responses: responses,
     }
 

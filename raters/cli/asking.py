@@ -114,6 +114,8 @@ def next_questions(
     nothing = pd.DataFrame(columns=[*data.question_names(), "score"])
     if not who:
         return nothing, "Everybody is flagged: there is nobody to ask."
+    if not data.listed:
+        return nothing, f"No {type(data).__name__.lower()} to ask for next are chosen."
     try:
         table = questions(
             program,

@@ -2,6 +2,7 @@
 
 from raters.families.comparisons import COMPARISONS
 from raters.families.labels import LABELS
+from raters.families.rankings import RANKINGS
 from raters.families.responses import RESPONSES
 
-__all__ = ["COMPARISONS", "LABELS", "RESPONSES"]
+__all__ = ["COMPARISONS", "LABELS", "RANKINGS", "RESPONSES"]

@@ -5,7 +5,17 @@ from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.grouped import Grouped
 from raters.judgements.labels import Labels
+from raters.judgements.rankings import Rankings
 from raters.judgements.responses import Responses
 from raters.judgements.roles import of_axes, static
 
-__all__ = ["Comparisons", "Grouped", "Judgements", "Labels", "Responses", "of_axes", "static"]
+__all__ = [
+    "Comparisons",
+    "Grouped",
+    "Judgements",
+    "Labels",
+    "Rankings",
+    "Responses",
+    "of_axes",
+    "static",
+]

@@ -21,6 +21,7 @@ from raters.models.labels import (
     SharedMistakes,
     Yan,
 )
+from raters.models.rankings import ExtendedPlackettLuce, PlackettLuce
 from raters.models.responses import Rasch, TwoPL
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "ContextualBTL",
     "DawidSkene",
     "ExtendedBTL",
+    "ExtendedPlackettLuce",
     "GuesserBTL",
     "GuesserDawidSkene",
     "GuesserOneCoin",
@@ -37,6 +39,7 @@ __all__ = [
     "MajorityVote",
     "MixtureBTL",
     "OneCoin",
+    "PlackettLuce",
     "Pooled",
     "Rasch",
     "Raykar",

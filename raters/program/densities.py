@@ -251,6 +251,7 @@ def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array
     array, shape (class, answer, row)
         One class where the likelihood sums none out.
     """
+    questions.check_listed()
     rows, is_whole = questions.num_rows, questions.answer_dtype is np.int32
     outcomes = jnp.asarray(questions.answers(), jnp.int32 if is_whole else jnp.result_type(float))
 
