@@ -308,7 +308,7 @@ def _statistics_of_types(
     logits, total, kappa = (
         part.reshape(-1, share.shape[-1]) for part in observation(fn, votes, jnp.ones_like(share))
     )
-    agreeing = (share[fn.group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
+    agreeing = (share[fn.row_group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
     return {
         "sureness of the types": (share**2).sum(-1).mean(),
         "outcomes × logits × types": agreeing,
