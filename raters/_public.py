@@ -18,7 +18,7 @@ from raters.fitting.result import model_of
 from raters.fitting.scoring import log_likelihood
 from raters.fitting.simulate import simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
-from raters.judgements import Choices, Comparisons, Judgements, Labels, Responses
+from raters.judgements import Choices, Comparisons, Judgements, Labels, Rankings, Responses
 from raters.kinds import AuditLimits, Kind, Quantities, Reader, Truths, Words, register
 from raters.model import Model
 from raters.models import (
@@ -26,6 +26,7 @@ from raters.models import (
     ContextualBTL,
     DawidSkene,
     ExtendedBTL,
+    ExtendedPlackettLuce,
     GuesserBTL,
     GuesserDawidSkene,
     GuesserOneCoin,
@@ -39,6 +40,7 @@ from raters.models import (
     MultinomialProbit,
     NestedLogit,
     OneCoin,
+    PlackettLuce,
     Pooled,
     Rasch,
     Raykar,
@@ -69,6 +71,7 @@ __all__ = [
     "DawidSkene",
     "Dependence",
     "ExtendedBTL",
+    "ExtendedPlackettLuce",
     "GuesserBTL",
     "GuesserDawidSkene",
     "GuesserOneCoin",
@@ -87,10 +90,12 @@ __all__ = [
     "NestedLogit",
     "OneCoin",
     "PGGibbs",
+    "PlackettLuce",
     "Policy",
     "Pooled",
     "Program",
     "Quantities",
+    "Rankings",
     "Rasch",
     "Raykar",
     "Reader",

@@ -56,10 +56,17 @@ def tables() -> dict[type, Any]:
         choosers=["age"],
         annotator="who",
     )
+    rankings = rt.Rankings.from_wide(
+        {"who": ["a", "b", "c"], "best": ["x", "x", "y"], "next": ["y", "z", "x"]},
+        places=["best", "next"],
+        annotator="who",
+        unranked="below",
+    )
     return {
         rt.Choices: choices,
         rt.Comparisons: described,
         rt.Labels: dataclasses.replace(labels, family=family, families=("A",)),
+        rt.Rankings: rankings,
         rt.Responses: responses,
     }
 

@@ -13,6 +13,9 @@ from numpyro.distributions import constraints
 
 from raters._validation import checked
 
+# The log of what is not there: −∞ has no second derivative in `jnp.logaddexp`.
+_NOTHING = -1e30
+
 
 class Choice(dist.Distribution):
     r"""Choices from sets of alternatives: the multinomial logit (Luce 1959, McFadden 1974).
@@ -265,16 +268,15 @@ class PlackettLuce(dist.Distribution):
         utility, own = self.utility, self.ranking < self.num_rankings
         placed = (value > 0) & own
         place = self._begin()[self.ranking] + value.astype(int) - 1
-        in_order = jnp.full_like(utility, -jnp.inf)
+        in_order = jnp.full_like(utility, _NOTHING)
         in_order = in_order.at[jnp.where(placed, place, utility.size)].set(utility, mode="drop")
         # Those without a place are at the end of each ranking, all in one.
         last = jnp.append(self.ranking[1:] != self.ranking[:-1], True)
-        unplaced = jnp.where(own & ~placed, utility, -jnp.inf)
+        unplaced = jnp.where(own & ~placed, utility, _NOTHING)
         rest = _log_sum(unplaced, self.ranking, self.num_rankings)[self.ranking]
         ahead = jnp.where(last, jnp.logaddexp(in_order, rest), in_order)
-        filled = jnp.isfinite(in_order)
-        stages = jnp.where(filled, in_order - jnp.where(filled, _from_end(ahead, last), 0.0), 0.0)
-        stages = jnp.where(filled, stages, 0.0)
+        filled = in_order > _NOTHING / 2
+        stages = jnp.where(filled, in_order - _from_end(ahead, last), 0.0)
         log_probs = jax.ops.segment_sum(stages, self.ranking, self.num_rankings)
         return log_probs if self.count is None else self.count * log_probs
 
@@ -316,12 +318,11 @@ def _by_code(terms: Array, code: Int[Array, " row"], number: int, axis: int) -> 
 def _log_sum(
     terms: Float[Array, " row"], code: Int[Array, " row"], number: int
 ) -> Float[Array, " code"]:
-    """Return the log of the sum of e to the terms of each code; −∞ without any."""
+    """Return the log of the sum of e to the terms of each code, and `_NOTHING` without any."""
     top = jax.ops.segment_max(lax.stop_gradient(terms), code, number)
-    top = jnp.where(jnp.isfinite(top), top, 0.0)
+    top = jnp.maximum(top, _NOTHING)
     total = jax.ops.segment_sum(jnp.exp(terms - top[code]), code, number)
-    some = total > 0
-    return jnp.where(some, top + jnp.log(jnp.where(some, total, 1.0)), -jnp.inf)
+    return top + jnp.log(jnp.where(total > 0, total, 1.0))
 
 
 def _from_end(terms: Float[Array, " row"], last: Array) -> Float[Array, " row"]:

@@ -29,8 +29,8 @@ class GroupedMixture(dist.Distribution):
     mixing_distribution : numpyro Categorical
         The class of each group; batch shape () or (group,).
     component_distribution : numpyro distribution, batch shape (row, class)
-        Each row's value, given each class. A `Choice` of batch shape (set, class) gives the values
-        of all rows of a set together: sets take the place of rows below.
+        Each row's value, given each class; or `Choice` of batch shape (set, class), whose sets each
+        have several rows and take the place of rows below.
     group : int array, shape (row,)
         Code of each row's group.
     num_groups : int
@@ -86,10 +86,8 @@ class GroupedMixture(dist.Distribution):
         self.group, self.num_groups, self.count, self.known = group, num_groups, count, known
         self.repeats = repeats
         # The event is all rows, since groups differ in how many they have.
-        event = tuple(group.shape)
-        if isinstance(component_distribution, Choice):
-            event = tuple(component_distribution.set.shape)
-        super().__init__((num_groups,), event, validate_args=validate_args)
+        rows = component_distribution.set if isinstance(component_distribution, Choice) else group
+        super().__init__((num_groups,), tuple(rows.shape), validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:
@@ -97,8 +95,8 @@ class GroupedMixture(dist.Distribution):
         return constraints.independent(self.component_distribution.support, 1)
 
     @property
-    def group_of_value(self) -> Int[Array, " row"]:
-        """Code of the group of each entry of a value: of each row, also of those of sets."""
+    def row_group(self) -> Int[Array, " row"]:
+        """Code of the group of each row, of sets that of each row of a set."""
         component = self.component_distribution
         if not isinstance(component, Choice):
             return self.group
@@ -271,8 +269,8 @@ class GroupedMixture(dist.Distribution):
         allowed = jnp.where(self._allowed(weights.shape[-1]), weights, -jnp.inf)
         classes = jax.random.categorical(class_key, allowed, shape=(*sample_shape, self.num_groups))
         rows = self.component_distribution.sample(row_key, sample_shape)
-        own = classes[..., self.group_of_value]
-        return jnp.take_along_axis(rows, own[..., None], axis=-1)[..., 0], [classes]
+        of_row = classes[..., self.row_group][..., None]
+        return jnp.take_along_axis(rows, of_row, axis=-1)[..., 0], [classes]
 
 
 def _weighted_sum(weight: Array, log_probs: Array) -> Float[Array, ""]:

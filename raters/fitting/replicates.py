@@ -164,6 +164,7 @@ def answer_counts(data: Judgements) -> Float[np.ndarray, "answer row"]:
     SettingError
         When rows are sums of more than two kinds of answers, which do not say how many of each.
     """
+    data.check_listed()
     answers = np.asarray(data.answers(), float)
     outcome, number = (np.asarray(x, float) for x in (getattr(data, data.answer), data.weight))
     if not data.summed:

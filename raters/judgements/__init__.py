@@ -6,6 +6,7 @@ from raters.judgements.choices import Choices
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.grouped import Grouped
 from raters.judgements.labels import Labels
+from raters.judgements.rankings import Rankings
 from raters.judgements.responses import Responses
 from raters.judgements.roles import of_axes, static
 
@@ -15,6 +16,7 @@ __all__ = [
     "Grouped",
     "Judgements",
     "Labels",
+    "Rankings",
     "Responses",
     "of_axes",
     "static",

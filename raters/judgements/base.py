@@ -56,6 +56,9 @@ class Judgements(Parts, Storing):
         the `count` of each row is the number of judgements of its unit.
     again : bool
         Whether a judge who answers a question again tells something new.
+    listed : bool
+        Whether `answers` lists what a question can be answered. Of orders there are too many:
+        predictions, questions and checks are then refused.
     pair : tuple of (str, str), optional
         Columns of the two things that a question compares, the one shown first in front.
     success : tuple of (str, float), optional

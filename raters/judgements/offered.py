@@ -145,6 +145,12 @@ class Offered(Grouped):
         sizes = np.bincount(np.asarray(part.group), minlength=1)
         return dataclasses.replace(part, most=int(sizes.max(initial=1)))
 
+    def some_outcomes(self) -> Float[np.ndarray, " offer"]:
+        """Outcomes that these sets can have: all choices are of the first alternative."""
+        group = np.asarray(self.group)
+        first = np.append(True, group[1:] != group[:-1])
+        return np.where(first, np.asarray(self.weight, float), 0.0)
+
     def canonical(self) -> Self:
         """The rows of each set in the order of their alternatives."""
         order = np.lexsort((np.asarray(self.alternative), np.asarray(self.group)))

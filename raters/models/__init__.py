@@ -22,6 +22,7 @@ from raters.models.labels import (
     SharedMistakes,
     Yan,
 )
+from raters.models.rankings import ExtendedPlackettLuce, PlackettLuce
 from raters.models.responses import Rasch, TwoPL
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "ContextualBTL",
     "DawidSkene",
     "ExtendedBTL",
+    "ExtendedPlackettLuce",
     "GuesserBTL",
     "GuesserDawidSkene",
     "GuesserOneCoin",
@@ -42,6 +44,7 @@ __all__ = [
     "MultinomialProbit",
     "NestedLogit",
     "OneCoin",
+    "PlackettLuce",
     "Pooled",
     "Rasch",
     "Raykar",

@@ -171,7 +171,7 @@ def class_weights(model: Model[Any], data: Any, values: Values) -> jax.Array:
     array, shape (class, 1, row)
     """
     fn = trace(model, data, values)[model.observed]["fn"]
-    weights: jax.Array = jnp.exp(fn.log_weights())[fn.group_of_value].T[:, None]
+    weights: jax.Array = jnp.exp(fn.log_weights())[fn.row_group].T[:, None]
     return weights
 
 
@@ -275,6 +275,7 @@ def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array
     array, shape (class, answer, row)
         One class where the likelihood sums none out.
     """
+    questions.check_listed()
     rows, is_whole = questions.num_rows, questions.answer_dtype is np.int32
     outcomes = jnp.asarray(questions.answers(), jnp.int32 if is_whole else jnp.result_type(float))
 

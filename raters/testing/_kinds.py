@@ -111,6 +111,9 @@ def answered_otherwise(data: Any) -> Any:
         return dataclasses.replace(
             data, **{data.answer: (highest(data) - outcomes(data)).astype(np.float32)}
         )
+    if outcomes(data).ndim > 1:  # Places, of which the last becomes the first.
+        place = outcomes(data)
+        return data.answered(np.where(place > 0, place.max(1, keepdims=True) + 1 - place, 0))
     possible = data.answers().tolist()
     others = []
     for row, outcome in enumerate(outcomes(data).tolist()):

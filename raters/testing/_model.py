@@ -169,9 +169,10 @@ def _check_simulates(model: Model[Any], data: Any, seed: int) -> tuple[Values, V
     name = type(model).__name__
     one, again, other = (simulate(model, data, seed=number) for number in (seed, seed, seed + 1))
     drawn, most = _kinds.outcomes(one.data), _kinds.highest(one.data)
-    asked = (data.unanswered().num_rows,)
+    # One outcome for each row, or one for each place of a row.
+    asked = (data.unanswered().num_rows, *_kinds.outcomes(data).shape[1:])
     assert drawn.shape == asked, f"{name} draws outcomes of shape {drawn.shape}, not {asked}"
-    least = _kinds.lowest(one.data)
+    least, most = _kinds.lowest(one.data), most.reshape(-1, *(1,) * (drawn.ndim - 1))
     assert np.all((drawn >= least) & (drawn <= most)), (
         f"{name} draws outcomes from {drawn.min():g} to {drawn.max():g}, not between {least:g} and"
         f" {most.max():g}"

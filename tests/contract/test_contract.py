@@ -46,6 +46,12 @@ LABEL_MODELS = (
     rt.SharedMistakes(),
     rt.SharedMistakes(item_effects=True),
 )
+RANKING_MODELS = (
+    rt.PlackettLuce(),
+    rt.PlackettLuce(worth_scale=1.0),
+    rt.ExtendedPlackettLuce(),
+    rt.ExtendedPlackettLuce(competence="unit", worth_scale=1.0),
+)
 RESPONSE_MODELS = (rt.Rasch(), rt.Rasch(ability_scale=1.0), rt.TwoPL())
 CHOICE_MODELS = (
     rt.MultinomialLogit(),
@@ -57,7 +63,7 @@ CHOICE_MODELS = (
     rt.NestedLogit(nests=(("1", "3"),)),
     rt.MultinomialProbit(),
 )
-ALL_MODELS = MODELS + TYPE_MODELS + LABEL_MODELS + RESPONSE_MODELS + CHOICE_MODELS
+ALL_MODELS = MODELS + TYPE_MODELS + LABEL_MODELS + RANKING_MODELS + RESPONSE_MODELS + CHOICE_MODELS
 BACKENDS = (
     rt.NUTS(draws=40, warmup=60, chains=2),
     rt.SVI(steps=500, draws=40),
@@ -192,6 +198,16 @@ def test_choice_model_keeps_the_contract(model, chosen) -> None:
 @pytest.mark.parametrize(("model", "backend"), _pairs(CHOICE_MODELS), ids=_name)
 def test_backend_keeps_the_contract_for_choices(model, backend, chosen) -> None:
     rt.testing.check_backend(backend, model, chosen)
+
+
+@pytest.mark.parametrize("model", _models(RANKING_MODELS), ids=_name)
+def test_ranking_model_keeps_the_contract(model, ranked) -> None:
+    rt.testing.check_model(model, ranked)
+
+
+@pytest.mark.parametrize(("model", "backend"), _pairs(RANKING_MODELS), ids=_name)
+def test_backend_keeps_the_contract_for_rankings(model, backend, ranked) -> None:
+    rt.testing.check_backend(backend, model, ranked)
 
 
 @pytest.mark.slow

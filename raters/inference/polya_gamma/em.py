@@ -21,6 +21,7 @@ from raters.inference.polya_gamma import (
     augmentation,
     integrated_site,
     latent_classes,
+    sets,
     sweep,
     transfers,
 )
@@ -142,8 +143,11 @@ class PGEM(Backend):
             return reason
         if (marginal := program.model.marginal(program.data)) is not None:
             program = Program(marginal.model, marginal.data)
-            return program.model.why_not(program.data) or sweep.why_not(program)
-        return sweep.why_not(program)
+            if reason := program.model.why_not(program.data):
+                return reason
+        if (reason := sweep.why_not(program)) is None and self.update == "coordinate":
+            return _why_not_one_by_one(program)
+        return reason
 
     def run(
         self,
@@ -193,7 +197,7 @@ class PGEM(Backend):
             else:
                 first = centre(model, start)
                 hyper, _ = self._empirical_bayes(plan, data, first, seeds[-1], warmup=0)
-            climbs = []
+            climbs, held = [], sets.Held(plan.steady)
             for index, seed in enumerate(seeds[:starts]):
                 values = (
                     first
@@ -202,7 +206,7 @@ class PGEM(Backend):
                         model, host, first, plan.supports, np.random.default_rng(seed)
                     )
                 )
-                climbs.append(self._climb(plan, data, values | hyper, bar))
+                climbs.append(self._climb(plan, data, values | hyper, bar, held))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
             best = self._off_saddle(plan, data, best, seeds[-2].spawn(1)[0], bar)
@@ -221,11 +225,11 @@ class PGEM(Backend):
         The average is in unconstrained coordinates.
         """
         rng = np.random.default_rng(seed)
-        row = data.take(slice(0, 1))
+        row, held = data.take(slice(0, 1)), sets.Held(plan.steady)
         supports = plan.supports
         draws: dict[str, list[np.ndarray]] = {name: [] for name in plan.hyper}
         for index in range(warmup + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3 if plan.hyper else 0):
-            values = gibbs_sweep(plan, row, data, values, rng)
+            values = gibbs_sweep(plan, row, data, values, rng, held=held)
             for name in plan.hyper if index >= warmup else ():
                 draws[name].append(np.asarray(biject_to(supports[name]).inv(values[name])))
         hyper = {
@@ -234,13 +238,15 @@ class PGEM(Backend):
         }
         return hyper, {name: np.asarray(value) for name, value in values.items()}
 
-    def _climb(self, plan: sweep.Plan, data: Any, values: Values, bar: tqdm) -> Climb:
+    def _climb(
+        self, plan: sweep.Plan, data: Any, values: Values, bar: tqdm, held: sets.Held
+    ) -> Climb:
         """Run EM from one start, with fixed hyper-parameters.
 
         A sweep computes the density at its start, so a step that decreased the density is detected
         by the next sweep, and undone then.
         """
-        climber = _Climber(plan.holding_hyper(), data, self.update)
+        climber = _Climber(plan.holding_hyper(), data, self.update, held)
         newton = self.accelerate and self.update == "block"
         value, ahead = climber.sweep(values, newton)
         objective = [value]
@@ -286,7 +292,7 @@ class PGEM(Backend):
         rng = np.random.default_rng(seed)
         near = scattered(climb.values, plan.supports, rng, least=0.9)
         near |= {name: climb.values[name] for name in plan.hyper}
-        again = self._climb(plan, data, near, bar)
+        again = self._climb(plan, data, near, bar, sets.Held(plan.steady))
         return again if again.objective[-1] > climb.objective[-1] else climb
 
     def _report(self, climbs: list[Climb], best: Climb) -> dict[str, Any]:
@@ -307,6 +313,16 @@ class PGEM(Backend):
             "starts_at_best": int(np.sum(maxima > maxima.max() - 0.01)),
             "sweeps": len(best.objective),
         }
+
+
+def _why_not_one_by_one(program: Program[Any]) -> str | None:
+    """Explain why entries are not updated one by one, or return None."""
+    if not sets.chooses(program):
+        return None
+    return (
+        f"{type(program.model).__name__} chooses from sets, in which the entries of a block meet"
+        " and are updated together; write PGEM() without update='coordinate'"
+    )
 
 
 def _usual_starts(plan: sweep.Plan) -> int:
@@ -334,8 +350,8 @@ def _slack(value: float) -> float:
 class _Climber:
     """Sweeps of EM over a data set, and their extrapolation."""
 
-    def __init__(self, plan: sweep.Plan, data: Any, update: str) -> None:
-        self.plan, self.data, self.update = plan, data, update
+    def __init__(self, plan: sweep.Plan, data: Any, update: str, held: sets.Held) -> None:
+        self.plan, self.data, self.update, self.held = plan, data, update, held
         self.row = data.take(slice(0, 1))
         self.supports = plan.supports
         self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
@@ -366,8 +382,10 @@ class _Climber:
 
         for index, block in enumerate(self.plan.blocks):
             conditional = sweep.block_conditional(
-                self.plan, self.data, values, block, weights, classes, draws=False
+                self.plan, self.data, values, block, weights, classes, draws=False, held=self.held
             )
+            if index == 0 and isinstance(conditional, sets.SetConditional):
+                likelihoods.append(conditional.log_likelihood(block.current(start)))
             # The first block's weights were computed at `start`.
             if index == 0 and not self.plan.classes:
                 objective = sum(likelihoods) + self._rest(start, sum(likelihoods))
