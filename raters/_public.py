@@ -5,6 +5,7 @@ from raters.acquisition import Campaign, Candidates, Policy, suggest
 from raters.auditing.agreement import agreement
 from raters.auditing.audit import Audit, audit
 from raters.auditing.calibration import Anchor, Calibration, calibrate
+from raters.auditing.choices import choice_shares
 from raters.auditing.dropping import drop
 from raters.auditing.verdicts import Costs
 from raters.checking.dependence import Dependence, dependence
@@ -17,7 +18,16 @@ from raters.fitting.result import model_of
 from raters.fitting.scoring import log_likelihood
 from raters.fitting.simulate import simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
-from raters.judgements import Comparisons, GradedResponses, Judgements, Labels, Ratings, Responses
+from raters.judgements import (
+    Choices,
+    Comparisons,
+    GradedResponses,
+    Judgements,
+    Labels,
+    Rankings,
+    Ratings,
+    Responses,
+)
 from raters.kinds import AuditLimits, Kind, Quantities, Reader, Truths, Words, register
 from raters.model import Model
 from raters.models import (
@@ -25,6 +35,7 @@ from raters.models import (
     ContextualBTL,
     DawidSkene,
     ExtendedBTL,
+    ExtendedPlackettLuce,
     GradedResponse,
     GuesserBTL,
     GuesserDawidSkene,
@@ -32,10 +43,15 @@ from raters.models import (
     HierarchicalBTL,
     HierarchicalDawidSkene,
     ItemDifficulty,
+    LatentClassLogit,
     MajorityVote,
     ManyFacet,
     MixtureBTL,
+    MultinomialLogit,
+    MultinomialProbit,
+    NestedLogit,
     OneCoin,
+    PlackettLuce,
     Pooled,
     Rasch,
     Raykar,
@@ -59,12 +75,14 @@ __all__ = [
     "Campaign",
     "Candidates",
     "Check",
+    "Choices",
     "Comparisons",
     "ContextualBTL",
     "Costs",
     "DawidSkene",
     "Dependence",
     "ExtendedBTL",
+    "ExtendedPlackettLuce",
     "GradedResponse",
     "GradedResponses",
     "GuesserBTL",
@@ -76,16 +94,22 @@ __all__ = [
     "Judgements",
     "Kind",
     "Labels",
+    "LatentClassLogit",
     "MajorityVote",
     "ManyFacet",
     "MixtureBTL",
     "Model",
+    "MultinomialLogit",
+    "MultinomialProbit",
+    "NestedLogit",
     "OneCoin",
     "PGGibbs",
+    "PlackettLuce",
     "Policy",
     "Pooled",
     "Program",
     "Quantities",
+    "Rankings",
     "Rasch",
     "Ratings",
     "Raykar",
@@ -104,6 +128,7 @@ __all__ = [
     "calibrate",
     "check",
     "checking",
+    "choice_shares",
     "cite",
     "datasets",
     "dependence",

@@ -70,6 +70,22 @@ def tiny() -> rt.Comparisons:
 
 
 @pytest.fixture(scope="session")
+def ranked() -> rt.Rankings:
+    """12 rankings of three to five of 5 items by 3 annotators, most of them in part."""
+    rng = np.random.default_rng(0)
+    table: dict[str, list] = {"ranking": [], "item": [], "rank": [], "who": []}
+    for number in range(12):
+        offered = rng.choice(5, size=rng.integers(3, 6), replace=False)
+        for rank, item in enumerate(offered):
+            asked = rank <= number % 4
+            row = (number, f"item {item}", rank + 1 if asked else None, f"who {number % 3}")
+            for column, value in zip(table.values(), row, strict=True):
+                column.append(value)
+    roles = {"ranking": "ranking", "item": "item", "rank": "rank", "annotator": "who"}
+    return rt.Rankings.from_frame(table, **roles, unranked="not offered", aggregate=False)
+
+
+@pytest.fixture(scope="session")
 def described(tiny: rt.Comparisons) -> rt.Comparisons:
     """The same, with two features of the items."""
     return tiny.with_features(

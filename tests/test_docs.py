@@ -173,6 +173,10 @@ def tables(tmp_path) -> Path:
     orders = [rng.permutation(["tea", "milk", "beer"]) for _ in range(12)]
     places = pd.DataFrame(orders, columns=["first", "second", "third"])
     places.assign(voter=range(12)).to_csv(tmp_path / "rankings.csv", index=False)
+    best = pd.DataFrame(orders, columns=["pos1", "pos2", "pos3"]).assign(who=[*"abc"] * 4)
+    best.drop(columns="pos3").to_csv(tmp_path / "drinks.csv", index=False)
+    races = pd.DataFrame({"race": np.repeat(range(12), 3), "driver": np.ravel(orders)})
+    races.assign(finish=[1, 2, 3] * 12).to_csv(tmp_path / "races.csv", index=False)
     long = pd.DataFrame(
         {
             "patient": np.tile(range(5), 3),

@@ -19,10 +19,12 @@ import numpy as np
 import pandas as pd
 
 from raters._validation import boolean, checked, one_of, share
+from raters.auditing.concordance import kendall_w
 from raters.auditing.disagreement import Answers, Ratio, nominal, of_class, ordinal, scored
 from raters.errors import DataError, DataWarning, SettingError
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
+from raters.judgements.rankings import Rankings
 
 #: How far apart two classes are.
 Metric = Literal["nominal", "ordinal", "interval"]
@@ -37,7 +39,8 @@ def agreement(
     Parameters
     ----------
     data : Judgements
-        Answers that are names, such as `Labels`, or comparisons. Items (of comparisons and other
+        Answers that are names, such as `Labels`, or comparisons; or `Rankings`, of which it is
+        Kendall's W (`raters.auditing.concordance.kendall_w`). Items (of comparisons and other
         kinds: questions) with answers by fewer than two annotators are left out. An annotator who
         answered a question several times counts once, with the shares of their answers, and is not
         compared with themselves.
@@ -194,6 +197,9 @@ def agreement(
     if metric is not None:
         one_of("metric", metric, get_args(Metric))
     boolean("by_class", by_class)
+    if isinstance(data, Rankings):
+        _check_rankings(metric, by_class)
+        return kendall_w(data, level)
     _check(data, metric, by_class)
     answers = Answers.of(data)
     used = answers.num_raters >= 2
@@ -218,8 +224,8 @@ def agreement(
 
 
 def is_measurable(data: Judgements) -> bool:
-    """True if answers to the same question can be equal by more than chance: they are names, or
-    sides of a pair.
+    """True if answers to the same question can be equal by more than chance: they are names, sides
+    of a pair, or orders.
 
     Parameters
     ----------
@@ -229,7 +235,7 @@ def is_measurable(data: Judgements) -> bool:
     -------
     bool
     """
-    return data.answer in data.axes or data.pair is not None
+    return data.answer in data.axes or data.pair is not None or isinstance(data, Rankings)
 
 
 def _classes(data: Judgements) -> Sequence[Any]:
@@ -293,6 +299,17 @@ def _check(data: Any, metric: str | None, by_class: bool) -> None:
         problem=f"is {why}",
         expected=expected,
     )
+
+
+def _check_rankings(metric: str | None, by_class: bool) -> None:
+    """Raise unless the options have a meaning for rankings."""
+    if by_class or metric not in (None, "nominal"):
+        raise SettingError(
+            parameter="by_class" if by_class else "metric",
+            value=True if by_class else metric,
+            problem="has no effect on rankings, whose agreement is Kendall's W",
+            expected="leave it out",
+        )
 
 
 def _check_asked(data: Judgements, metric: str | None, by_class: bool) -> None:

@@ -425,6 +425,8 @@ def audit(
     """
     program = program_of(model, result)
     data, kind = program.data, kind_of(program.data)
+    if kind.unjudged:
+        raise SettingError(f"there is no audit of {kind.words.many}. {kind.unjudged}")
     costs = Costs() if costs is None else costs
     threshold = kind.threshold if threshold is None else threshold
     check_limits(threshold, level, margin, min_judgements, costs)

@@ -37,7 +37,7 @@ def with_any_outcomes(questions: Judgements) -> Any:
     """Return the questions with arbitrary outcomes, from which back-ends tell whether they can
     run."""
     asked = questions.unanswered()
-    return asked.answered(np.full(asked.num_rows, asked.answers()[-1]))
+    return asked.answered(asked.some_outcomes())
 
 
 @checked
@@ -308,7 +308,7 @@ def _statistics_of_types(
     logits, total, kappa = (
         part.reshape(-1, share.shape[-1]) for part in observation(fn, votes, jnp.ones_like(share))
     )
-    agreeing = (share[fn.group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
+    agreeing = (share[fn.row_group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
     return {
         "sureness of the types": (share**2).sum(-1).mean(),
         "outcomes × logits × types": agreeing,

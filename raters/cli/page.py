@@ -236,6 +236,11 @@ def print_agreement_by_class(
 
 def _print_questions_used(out: console.Output, judge: str, table: pd.DataFrame) -> None:
     """Print how many questions agreement was measured on, where some were left out."""
+    if "rankings" in table:
+        used, others = int(table["rankings"].iloc[0]), int(table["rankings_left_out"].iloc[0])
+        more = f"; {others:,} of other items are left out" if others else ""
+        out.print(f"From {used:,} rankings of the same items{more}.\n", highlight=False)
+        return
     items, left_out = int(table["items"].iloc[0]), int(table["items_left_out"].iloc[0])
     if left_out:
         out.print(

@@ -1,4 +1,4 @@
-"""Figures of fits, audits, checks, labels, types, campaigns and calibration.
+"""Figures of fits, audits, checks, labels, choices, types, campaigns and calibration.
 
 Each function returns an ArviZ ``PlotCollection``: ``.savefig(path)`` saves it, ``.data`` is the
 dataset that is drawn, and ``.get_viz("figure")`` the Matplotlib figure, which is not registered
@@ -8,6 +8,7 @@ smaller.
 
 from raters.figures.audits import auditor, competences, position_bias
 from raters.figures.checks import checks
+from raters.figures.choices import choice_shares
 from raters.figures.curves import learning_curves, reliability
 from raters.figures.dependence import dependence
 from raters.figures.fits import ranks, rewards
@@ -19,6 +20,7 @@ __all__ = [
     "auditor",
     "certainty",
     "checks",
+    "choice_shares",
     "competences",
     "confusions",
     "dependence",

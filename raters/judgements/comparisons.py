@@ -233,10 +233,11 @@ class Comparisons(Pairs):
         """Turn rankings into comparisons: of two items that one annotator ranked, the one in the
         earlier place wins.
 
-        A ranking of n items becomes n(n−1)/2 comparisons. They agree with one another as
-        independent votes would not, so intervals come out narrower than n places deserve, and
-        annotators look more certain of their taste; read the order of things and the types from the
-        fit, and widths with that in mind.
+        A ranking of n items becomes n(n−1)/2 comparisons. They count as independent and agree with
+        one another as independent votes would not, so intervals come out narrower than n places
+        deserve, and annotators look more certain of their taste; read the order of things and the
+        types from the fit, and widths with that in mind. What was offered and not ranked is lost.
+        `raters.Rankings` has neither fault, with `PlackettLuce` and `ExtendedPlackettLuce`.
 
         Parameters
         ----------

@@ -164,6 +164,10 @@ class Parts(Roles):
         them."""
         return dataclasses.replace(self, **{self.answer: None})
 
+    def some_outcomes(self) -> Any:
+        """Outcomes that these questions can have, whichever, as `answered` takes them."""
+        return np.full(self.num_rows, self.answers()[-1])
+
     def answered(self, outcomes: Any) -> Self:
         """These questions with outcomes.
 

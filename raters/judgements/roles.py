@@ -63,8 +63,10 @@ class Roles(abc.ABC):
     judge: ClassVar[str] = "annotator"
     known: ClassVar[str | None] = None
     summed: ClassVar[bool] = False
+    together: ClassVar[bool] = False
     again: ClassVar[bool] = False
     graded: ClassVar[bool] = False
+    listed: ClassVar[bool] = True
     pair: ClassVar[tuple[str, str] | None] = None
     success: ClassVar[tuple[str, float] | None] = None
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
@@ -92,6 +94,21 @@ class Roles(abc.ABC):
         array, shape (answer,)
             Codes where the answers have names, otherwise numbers.
         """
+
+    @classmethod
+    def check_listed(cls) -> None:
+        """Raise where the outcomes of a question cannot be listed, as orders of several things.
+
+        Raises
+        ------
+        DataError
+        """
+        if not cls.listed:
+            raise DataError(
+                f"{cls.__name__} have as many answers as there are orders, which are not listed one"
+                " by one, so that predictions, questions and checks by answer are not made of them;"
+                " draw new ones with rt.simulate, or ask about pairs: rt.Comparisons"
+            )
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: by default the names behind the codes, or the

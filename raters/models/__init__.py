@@ -1,5 +1,6 @@
 """Models of judgements, one per file."""
 
+from raters.models.choices import LatentClassLogit, MultinomialLogit, MultinomialProbit, NestedLogit
 from raters.models.comparisons import (
     BTL,
     ContextualBTL,
@@ -21,6 +22,7 @@ from raters.models.labels import (
     SharedMistakes,
     Yan,
 )
+from raters.models.rankings import ExtendedPlackettLuce, PlackettLuce
 from raters.models.ratings import ManyFacet
 from raters.models.responses import GradedResponse, Rasch, TwoPL
 
@@ -29,6 +31,7 @@ __all__ = [
     "ContextualBTL",
     "DawidSkene",
     "ExtendedBTL",
+    "ExtendedPlackettLuce",
     "GradedResponse",
     "GuesserBTL",
     "GuesserDawidSkene",
@@ -36,10 +39,15 @@ __all__ = [
     "HierarchicalBTL",
     "HierarchicalDawidSkene",
     "ItemDifficulty",
+    "LatentClassLogit",
     "MajorityVote",
     "ManyFacet",
     "MixtureBTL",
+    "MultinomialLogit",
+    "MultinomialProbit",
+    "NestedLogit",
     "OneCoin",
+    "PlackettLuce",
     "Pooled",
     "Rasch",
     "Raykar",

@@ -27,6 +27,7 @@ STATISTICS = {
     "krippendorff_alpha": "Krippendorff's alpha",
     "fleiss_kappa": "Fleiss' kappa",
     "gwet_ac1": "Gwet's AC1",
+    "kendall_w": "Kendall's W",
 }
 
 

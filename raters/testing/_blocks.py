@@ -89,7 +89,7 @@ def _check_slope(
     if isinstance(given, latent_classes.Counts):
         slopes, expected = _slopes_in_logs(given, current, expected)
     else:
-        slopes = given.shift - given.product(current)
+        slopes = given.slope(current)
     wrong = float(np.max(np.abs(slopes - expected) / (1 + np.abs(expected)), initial=0.0))
     assert wrong <= 100 * _TOLERANCE, (
         f"the conditional read of block {block.sites} has a slope that differs by {wrong:.3g}"

@@ -19,6 +19,18 @@ def asked() -> rt.Labels:
 
 
 @pytest.fixture(scope="package")
+def to_rank() -> rt.Rankings:
+    """Five rankings of up to 3 of 4 items by two annotators, with items that get no place."""
+    offered = np.array([[0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 3, -1], [1, 2, 3, -1], [0, 2, -1, -1]])
+    depth = np.array([1, 2, 3, 2, 1], np.int32)
+    place = np.where(np.arange(1, 5) <= depth[:, None], np.arange(1, 5), 0)
+    who = np.array([0, 1, 0, 1, 0], np.int32)
+    return rt.Rankings(
+        who, depth, None, offered.astype(np.int32), place, ("ann", "bob"), tuple("abcd")
+    )
+
+
+@pytest.fixture(scope="package")
 def tested() -> rt.Responses:
     """Four items to three persons, one of the cells empty."""
     rows = np.delete(np.arange(12), 5)

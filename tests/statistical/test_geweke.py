@@ -17,11 +17,14 @@ from raters.inference.polya_gamma import (
     augmentation,
     conditionals,
     latent_classes,
+    set_likelihood,
+    sets,
     sweep,
     transfers,
 )
 from raters.model import CommonShift
 from raters.program import trace
+from tests.inference.first_choices import FirstChoices
 
 _BOUND = 4.0
 # Kernels that are parts of others here, and errors whose like is injected at every change.
@@ -162,6 +165,73 @@ def test_a_common_shift_that_forgets_the_persons_is_caught(tested, monkeypatch) 
     monkeypatch.setattr(transfers, "shift", shift)
     result = geweke(rt.Rasch(), tested, seed=1, chains=80, sweeps=15, prior_draws=30_000)
     assert worst(result) > _LABEL_BOUND
+
+
+_RANKING_KERNELS = {
+    "PlackettLuce": rt.PlackettLuce(),
+    "PlackettLuce, fixed scale": rt.PlackettLuce(worth_scale=1.0),
+    "first choices by types": FirstChoices(),
+    "ExtendedPlackettLuce": rt.ExtendedPlackettLuce(),
+    "ExtendedPlackettLuce, unit": rt.ExtendedPlackettLuce(competence="unit"),
+}
+
+
+def of_rankings(kernel: str, to_rank) -> xr.Dataset:
+    """The test with as few and as short chains as it takes."""
+    if isinstance(_RANKING_KERNELS[kernel], FirstChoices):
+        to_rank = dataclasses.replace(to_rank, depth=np.ones(5, np.int32))
+    return geweke(
+        _RANKING_KERNELS[kernel], to_rank, seed=1, chains=80, sweeps=15, prior_draws=30_000
+    )
+
+
+@pytest.mark.parametrize("kernel", _RANKING_KERNELS)
+def test_kernel_of_rankings_leaves_the_joint_distribution_invariant(kernel: str, to_rank) -> None:
+    """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of
+    freedom)."""
+    result = of_rankings(kernel, to_rank)
+    assert worst(result) < _LABEL_BOUND, str(result["z"].to_series())
+
+
+_read_stages = set_likelihood._stages
+
+
+def _more_choices(read, offered):
+    """Another number of choices than were made of each set, as n − 1 would be."""
+    cells = _read_stages(read, offered)
+    return cells._replace(number=1.5 * cells.number)
+
+
+_RANKING_ERRORS = {
+    "no density of the proposal": (
+        "PlackettLuce",
+        (sets, "log_t", lambda square, freedom, size: np.zeros_like(square)),
+    ),
+    "no density of the proposal, entry by entry": (
+        "ExtendedPlackettLuce",
+        (sets, "log_t", lambda square, freedom, size: np.zeros_like(square)),
+    ),
+    "another number of choices": (
+        "PlackettLuce, fixed scale",
+        (set_likelihood, "_stages", _more_choices),
+    ),
+    "items without a place left out": (
+        "PlackettLuce",
+        (
+            set_likelihood,
+            "_stages",
+            lambda read, offered: _read_stages(read, offered & (np.asarray(read.place) > 0)),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("error", _RANKING_ERRORS)
+def test_injected_error_in_a_kernel_of_rankings_is_caught(error, to_rank, monkeypatch) -> None:
+    """The bound that the right kernels keep is broken by each of these."""
+    kernel, broken = _RANKING_ERRORS[error]
+    monkeypatch.setattr(*broken)
+    assert worst(of_rankings(kernel, to_rank)) > _LABEL_BOUND
 
 
 _LABEL_KERNELS = {

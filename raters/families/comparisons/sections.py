@@ -137,7 +137,9 @@ def ranking(context: AuditContext) -> Section | None:
         Table("ranking", caption, _RANKING, rows, heading=heading, both_ends=True)
         for rows, heading in zip(rankings, headings or [""], strict=True)
     )
-    sentence = _of_types(types, rankings) if types else _of_all(rankings[0], level, true)
+    sentence = (
+        _of_types(types, rankings) if types else order_sentence(rankings[0], level, true=true)
+    )
     sentence += _of_directions(context) if has_directions(context.program) else ""
     if context.audit is not None and "worlds" in context.audit.tables:
         sentence += " In the mirror image, which is possible too, the order is the other way round."
@@ -208,8 +210,22 @@ def _of_directions(context: AuditContext) -> str:
     )
 
 
-def _of_all(rows: Sequence[Mapping[str, Any]], level: float, true: bool) -> str:
-    """The first and the last item, and how many neighbours are told apart."""
+def order_sentence(rows: Sequence[Mapping[str, Any]], level: float, *, true: bool = False) -> str:
+    """The first and the last item in words, and how many neighbours are told apart.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Rows of `raters.reporting.facts.ranking`.
+    level : float
+        Probability from which on two count as told apart.
+    true : bool
+        Whether the order allows for errors that annotators share.
+
+    Returns
+    -------
+    str
+    """
     by = "which allows for errors that annotators share" if true else "by this model"
     pairs = len(rows) - 1
     apart = sum(row["p_above_next"] >= level for row in rows[:-1])

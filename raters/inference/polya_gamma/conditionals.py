@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int
 from numpyro.distributions import truncated
 from scipy.special import log_ndtr, ndtri_exp
 
-from raters.distributions import GroupedMixture, RightOrWrongLabel
+from raters.distributions import Choice, GroupedMixture, PlackettLuce, RightOrWrongLabel
 from raters.errors import ConvergenceWarning
 
 # Above this many entries a coupled block is solved by preconditioned conjugate gradients, without a
@@ -29,7 +29,8 @@ MODE_LIMIT = 600
 _MOST_STEPS = 1000
 BOUNDED = "its prior is bounded and its entries meet in the same logits"
 
-# Logits, votes and κ = wins − votes/2 of each row.
+# Logits, votes and κ = wins − votes/2 of each row. For choices from sets: utilities, ones, and how
+# often each was chosen; the sets themselves are in `sets.Sets`.
 Observation = tuple[Float[Array, " row"], Float[Array, " row"], Float[Array, " row"]]
 
 
@@ -50,7 +51,7 @@ def observation(fn: dist.Distribution, value: Any, classes: Any = None) -> Obser
     """
     raise NotImplementedError(
         f"the observed distribution is {type(fn).__name__}; Pólya-Gamma needs Bernoulli or Binomial"
-        " with logits, or a GroupedMixture of such"
+        " with logits, choices from sets, or a GroupedMixture of such"
     )
 
 
@@ -65,6 +66,13 @@ def _(fn: dist.BinomialLogits, value: Any, classes: Any = None) -> Observation:
     logits = jnp.asarray(fn.logits, float)
     count = jnp.broadcast_to(jnp.asarray(fn.total_count, float), logits.shape)
     return logits, count, value - count / 2
+
+
+@observation.register(Choice)
+@observation.register(PlackettLuce)
+def _(fn: Choice | PlackettLuce, value: Any, classes: Any = None) -> Observation:
+    utility = jnp.asarray(fn.utility, float)
+    return utility, jnp.ones_like(utility), jnp.asarray(value, float)
 
 
 @observation.register
@@ -109,6 +117,13 @@ def _(fn: dist.BinomialLogits, value: Any, weight: Float[Array, "row class"]) ->
         (weight * count).ravel(),
         (weight * (value[:, None] - count / 2)).ravel(),
     )
+
+
+@component.register
+def _(fn: Choice, value: Any, weight: Float[Array, "set class"]) -> Observation:
+    utility = jnp.asarray(fn.utility, float)
+    times = value[:, None] * weight[jnp.minimum(fn.set, fn.num_sets - 1)]
+    return utility.ravel(), jnp.ones(utility.size), times.ravel()
 
 
 class Gaussian(NamedTuple):
@@ -227,6 +242,10 @@ class Conditional(ABC):
     @abstractmethod
     def product(self, entries: np.ndarray) -> np.ndarray:
         """Return the precision times a vector of entries."""
+
+    def slope(self, current: np.ndarray) -> np.ndarray:
+        """Return the derivative of the log density at a point."""
+        return np.asarray(self.shift - self.product(current))
 
     @abstractmethod
     def mode(self, current: np.ndarray) -> np.ndarray:

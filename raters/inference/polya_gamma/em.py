@@ -21,6 +21,7 @@ from raters.inference.polya_gamma import (
     augmentation,
     integrated_site,
     latent_classes,
+    sets,
     sweep,
     tables,
     transfers,
@@ -147,7 +148,9 @@ class PGEM(Backend):
             reason = program.model.why_not(program.data)
             if reason or not program.model.blocks:
                 return reason
-        return sweep.why_not(program)
+        if (reason := sweep.why_not(program)) is None and self.update == "coordinate":
+            return _why_not_one_by_one(program)
+        return reason
 
     def run(
         self,
@@ -198,7 +201,7 @@ class PGEM(Backend):
                 first = centre(model, start)
                 hyper, _ = self._empirical_bayes(plan, data, first, seeds[-1], warmup=0)
             shared = None if plan.blocks else tables.Tables.of(program, first)
-            climbs = []
+            climbs, held = [], sets.Held(plan.steady)
             for index, seed in enumerate(seeds[:starts]):
                 values = (
                     first
@@ -207,7 +210,7 @@ class PGEM(Backend):
                         model, host, first, plan.supports, np.random.default_rng(seed)
                     )
                 )
-                climbs.append(self._climb(plan, data, values | hyper, bar, shared))
+                climbs.append(self._climb(plan, data, values | hyper, bar, held, shared))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
             best = self._off_saddle(plan, data, best, seeds[-2].spawn(1)[0], bar)
@@ -230,11 +233,11 @@ class PGEM(Backend):
         The average is in unconstrained coordinates.
         """
         rng = np.random.default_rng(seed)
-        row = data.take(slice(0, 1))
+        row, held = data.take(slice(0, 1)), sets.Held(plan.steady)
         supports = plan.supports
         draws: dict[str, list[np.ndarray]] = {name: [] for name in plan.hyper}
         for index in range(warmup + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3 if plan.hyper else 0):
-            values = gibbs_sweep(plan, row, data, values, rng)
+            values = gibbs_sweep(plan, row, data, values, rng, held=held)
             for name in plan.hyper if index >= warmup else ():
                 draws[name].append(np.asarray(biject_to(supports[name]).inv(values[name])))
         hyper = {
@@ -249,6 +252,7 @@ class PGEM(Backend):
         data: Any,
         values: Values,
         bar: tqdm,
+        held: sets.Held,
         shared: tables.Tables | None = None,
     ) -> Climb:
         """Run EM from one start, with fixed hyper-parameters; of a model without blocks, L-BFGS.
@@ -264,7 +268,7 @@ class PGEM(Backend):
             )
             bar.set_postfix(log_joint=f"{ascent.objective[-1]:.4f}", refresh=False)
             return Climb(*ascent)
-        climber = _Climber(plan.holding_hyper(), data, self.update)
+        climber = _Climber(plan.holding_hyper(), data, self.update, held)
         newton = self.accelerate and self.update == "block"
         value, ahead = climber.sweep(values, newton)
         objective = [value]
@@ -310,7 +314,7 @@ class PGEM(Backend):
         rng = np.random.default_rng(seed)
         near = scattered(climb.values, plan.supports, rng, least=0.9)
         near |= {name: climb.values[name] for name in plan.hyper}
-        again = self._climb(plan, data, near, bar)
+        again = self._climb(plan, data, near, bar, sets.Held(plan.steady))
         return again if again.objective[-1] > climb.objective[-1] else climb
 
     def _report(self, climbs: list[Climb], best: Climb) -> dict[str, Any]:
@@ -331,6 +335,16 @@ class PGEM(Backend):
             "starts_at_best": int(np.sum(maxima > maxima.max() - 0.01)),
             "sweeps": len(best.objective),
         }
+
+
+def _why_not_one_by_one(program: Program[Any]) -> str | None:
+    """Explain why entries are not updated one by one, or return None."""
+    if not sets.chooses(program):
+        return None
+    return (
+        f"{type(program.model).__name__} chooses from sets, in which the entries of a block meet"
+        " and are updated together; write PGEM() without update='coordinate'"
+    )
 
 
 def _usual_starts(plan: sweep.Plan) -> int:
@@ -358,8 +372,8 @@ def _slack(value: float) -> float:
 class _Climber:
     """Sweeps of EM over a data set, and their extrapolation."""
 
-    def __init__(self, plan: sweep.Plan, data: Any, update: str) -> None:
-        self.plan, self.data, self.update = plan, data, update
+    def __init__(self, plan: sweep.Plan, data: Any, update: str, held: sets.Held) -> None:
+        self.plan, self.data, self.update, self.held = plan, data, update, held
         self.row = data.take(slice(0, 1))
         self.supports = plan.supports
         self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
@@ -390,8 +404,10 @@ class _Climber:
 
         for index, block in enumerate(self.plan.blocks):
             conditional = sweep.block_conditional(
-                self.plan, self.data, values, block, weights, classes, draws=False
+                self.plan, self.data, values, block, weights, classes, draws=False, held=self.held
             )
+            if index == 0 and isinstance(conditional, sets.SetConditional):
+                likelihoods.append(conditional.log_likelihood(block.current(start)))
             # The first block's weights were computed at `start`.
             if index == 0 and not self.plan.classes:
                 objective = sum(likelihoods) + self._rest(start, sum(likelihoods))

@@ -21,6 +21,7 @@ from raters.inference.polya_gamma import (
     latent_classes,
     local,
     renamed,
+    sets,
     sweep,
     transfers,
 )
@@ -175,11 +176,11 @@ class PGGibbs(Backend):
             data = sweep.on_device(data)
             row = data.take(slice(0, 1))
             draws: dict[str, list[np.ndarray]] = {name: [] for name in values}
-            own = rng.spawn(1)[0]
+            own, held = rng.spawn(1)[0], sets.Held(plan.steady)
             for index in range(self.warmup + self.draws * self.thin):
                 if stop.is_set():
                     break
-                values = gibbs_step(plan, moves, row, data, values, rng, own)
+                values = gibbs_step(plan, moves, row, data, values, rng, own, held)
                 if index >= self.warmup and (index - self.warmup) % self.thin == 0:
                     for name in draws:
                         draws[name].append(np.asarray(values[name]))
@@ -195,6 +196,7 @@ def gibbs_step(
     values: Values,
     rng: np.random.Generator,
     own: np.random.Generator,
+    held: sets.Held | None = None,
 ) -> Values:
     """Run one sweep and one step to the mirror image, whose random numbers are its `own`."""
     within = tuple(move for move in moves if renamed.is_collapsed(plan, move))
@@ -202,7 +204,7 @@ def gibbs_step(
     def rename(values: Values, classes: Any) -> tuple[Values, Any, dict[str, Counts]]:
         return renamed.step(plan, within, row, data, values, classes, own)
 
-    values = gibbs_sweep(plan, row, data, values, rng, rename if within else None)
+    values = gibbs_sweep(plan, row, data, values, rng, rename if within else None, held)
     after = tuple(move for move in moves if move not in within)
     return mirror.step(plan.model, after, row, data, values, own)
 
@@ -214,6 +216,7 @@ def gibbs_sweep(
     values: Values,
     rng: np.random.Generator,
     rename: Callable[[Values, Any], tuple[Values, Any, dict[str, Counts]]] | None = None,
+    held: sets.Held | None = None,
 ) -> Values:
     """Run one sweep, which leaves the posterior invariant, and in it a step that may `rename` the
     drawn classes."""
@@ -240,7 +243,7 @@ def gibbs_sweep(
         if block.kind != "counts":  # The priors of counted sites may depend on it.
             ready = {}
         conditional = ready.get(block.sites[0]) or sweep.block_conditional(
-            plan, data, values, block, weights, classes, draws=True
+            plan, data, values, block, weights, classes, draws=True, held=held
         )
         values = block.put(values, conditional.draw(rng, block.current(values)))
     for transfer in plan.transfers:

@@ -186,7 +186,7 @@ def _indexed_rows(
     current = jnp.concatenate([values[name].ravel() for name in block])
     offset = logits - (weight * current[entry]).sum(0)
     return Rows(
-        entry, weight, offset, logits, kappa, votes, _block_prior(model, data, values, block)
+        entry, weight, offset, logits, kappa, votes, block_prior(model, data, values, block)
     )
 
 
@@ -296,7 +296,7 @@ def _dense_rows(
         logits,
         kappa,
         votes,
-        _block_prior(model, data, values, block),
+        block_prior(model, data, values, block),
     )
 
 
@@ -311,7 +311,7 @@ def split(entries: Any, values: Values, block: tuple[str, ...]) -> Values:
     return parts
 
 
-def _block_prior(model: Model[Any], data: Any, values: Values, block: tuple[str, ...]) -> Gaussian:
+def block_prior(model: Model[Any], data: Any, values: Values, block: tuple[str, ...]) -> Gaussian:
     """Return the priors of a block's sites, concatenated."""
     traced = trace(model, data, values)
     parts = [prior(traced[name]["fn"], np.shape(values[name])) for name in block]
@@ -320,7 +320,7 @@ def _block_prior(model: Model[Any], data: Any, values: Values, block: tuple[str,
 
 def _column_prior(model: Model[Any], data: Any, values: Values, block: Block) -> Gaussian:
     """Return the prior of one column of a site."""
-    prior = _block_prior(model, data, values, block.sites[:1])
+    prior = block_prior(model, data, values, block.sites[:1])
     shape = np.shape(values[block.sites[0]])
     return Gaussian(*(part.reshape(shape)[:, block.column] for part in prior))
 

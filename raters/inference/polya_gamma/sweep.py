@@ -20,7 +20,7 @@ from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import latent_classes, line, local
+from raters.inference.polya_gamma import latent_classes, line, local, sets
 from raters.inference.polya_gamma.conditionals import Conditional, Gaussian, Weighted, conditional
 from raters.inference.polya_gamma.parts import Parts
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
@@ -77,6 +77,10 @@ class Plan:
     steep : tuple of str
         Sites with too many entries to update one by one: EM uses their gradient, Gibbs refuses
         them.
+    of_sets : bool
+        True where the observed distribution chooses from sets.
+    steady : frozenset of Block
+        Blocks of utilities whose rows depend on no site.
     """
 
     model: Model[Any]
@@ -92,6 +96,8 @@ class Plan:
     shifts: tuple[CommonShift, ...] = ()
     spreads: tuple[tuple[Spread, str | None], ...] = ()
     steep: tuple[str, ...] = ()
+    of_sets: bool = False
+    steady: frozenset[Block] = frozenset()
 
     @property
     def hyper(self) -> tuple[str, ...]:
@@ -137,6 +143,8 @@ def why_not(program: Program[Any]) -> str | None:
     try:
         blocks = blocks_of(program, sample, start)
         jax.eval_shape(read, start)  # runs the program without compiling anything
+        if sets.chooses(program) and (reason := sets.why_not(program, start, blocks)):
+            raise NotImplementedError(reason)
     except NotImplementedError as error:
         return (
             f"{type(model).__name__} cannot be augmented by Pólya-Gamma: {error}; use NUTS or SVI"
@@ -220,6 +228,8 @@ def plan(program: Program[Any], values: Values) -> Plan:
         tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, CommonShift)),
         tuple((spread, column_of(program, spread)) for spread in model.spreads),
         steep,
+        of_sets := sets.chooses(program),
+        sets.steady_blocks(program, values, blocks) if of_sets else frozenset(),
     )
 
 
@@ -361,6 +371,7 @@ def block_conditional(
     *,
     draws: bool,
     joint: bool = False,
+    held: sets.Held | None = None,
 ) -> Conditional | latent_classes.Counts:
     """Assemble the full conditional of `block`, in one pass over the rows.
 
@@ -376,6 +387,8 @@ def block_conditional(
         Keep the rows of a large block, which its draws need.
     joint : bool
         Leave bounds of the priors to the caller.
+    held : sets.Held, optional
+        What need not be made anew in a run.
     """
     if block.kind == "counts":
         site = block.sites[0]
@@ -383,6 +396,8 @@ def block_conditional(
         return kind(
             latent_classes.parameters(plan.model, data, values, classes, site), site in plan.in_logs
         )
+    if plan.of_sets and block.kind != "class":
+        return sets.conditional_of(plan.model, data, values, block, classes, held, joint=joint)
     full: Conditional | None = None
     for index, piece in enumerate(data.chunks(CHUNK)):
         rows = rows_of(plan.model, piece, values, block, classes)

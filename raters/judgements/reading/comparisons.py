@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from raters._validation import is_list
 from raters.errors import DataError, DataWarning
 from raters.judgements.counts import exact
 from raters.judgements.names import Names, encode_names, shorten, shown
-from raters.judgements.reading.columns import Column, column_name, read_columns, read_places
+from raters.judgements.reading.columns import Column
+from raters.judgements.reading.rankings import place_columns, ranked, rankers
 
 _MAX_PAIRS = 50_000_000
 
@@ -252,14 +252,14 @@ def rankings(
     Names,
 ]:
     """Winners, losers and annotators of the comparisons that rankings make, and the names."""
-    listed = _places(places)
-    place, item_names = _ranked(frame, listed, known_items)
+    listed = place_columns(places)
+    place, item_names = ranked(frame, listed, known_items)
     if len(place) * math.comb(len(listed), 2) > _MAX_PAIRS:
         raise DataError(
             f"{len(place):,} rankings of {len(listed)} places make more than {_MAX_PAIRS:,}"
             " comparisons; take a sample of annotators, or fewer places"
         )
-    who, names = _rankers(frame, annotator, known_annotators, listed[0], len(place))
+    who, names = rankers(frame, annotator, known_annotators, listed[0], len(place))
     before, after = np.triu_indices(len(listed), 1)
     winner, loser = place[:, before], place[:, after]
     both = (winner >= 0) & (loser >= 0)
@@ -279,81 +279,3 @@ def rankings(
         item_names,
         names,
     )
-
-
-def _places(places: Any) -> list[str]:
-    """The columns of a ranking, in order: two or more, each once."""
-    listed = list(places) if is_list(places) else []
-    if len(listed) < 2:
-        raise DataError(
-            "places= lists the columns of a ranking in order, such as places=['first', 'second'],"
-            f" not {shown(places)}",
-            parameter="places",
-            value=places,
-            problem="does not list the columns of a ranking",
-            expected="give two or more, in the order of the places",
-        )
-    listed = [column_name("places", name) for name in listed]
-    if twice := [name for name in listed if listed.count(name) > 1]:
-        raise DataError(
-            f"{twice[0]!r} comes twice in places=; every place of a ranking has a column of"
-            " its own",
-            parameter="places",
-            value=twice[0],
-            problem="comes twice",
-            expected="every place of a ranking has a column of its own",
-        )
-    return listed
-
-
-def _ranked(
-    frame: Any, places: list[str], known: Iterable[Any] | None
-) -> tuple[Int[np.ndarray, "ranking place"], Names]:
-    """Code of the item in each place of each ranking, −1 for none, and the names of the items."""
-    item, name = read_places(frame, places)
-    (code,), item_names = encode_names([name], known, "item")
-    place = np.full(item.shape, -1, np.int32)
-    place[item] = code
-    ordered = np.sort(place, axis=1)
-    if (again := (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
-        row, column = np.argwhere(again)[0]
-        raise DataError(
-            f"the ranking in row {row} (counted from 0) names {item_names[ordered[row, column]]!r}"
-            f" twice ({int(again.any(1).sum())} such ranking(s)); a ranking names an item once."
-            " Leave those rows out first",
-            parameter="places",
-            problem=(
-                f"names {item_names[ordered[row, column]]!r} twice in row {row} (counted from 0;"
-                f" {int(again.any(1).sum())} such ranking(s))"
-            ),
-            expected="a ranking names an item once; leave those rows out",
-        )
-    return place, item_names
-
-
-def _rankers(
-    frame: Any, annotator: str | None, known: Iterable[Any] | None, first_place: str, rows: int
-) -> tuple[Int[np.ndarray, " ranking"], Names]:
-    """Code of who gave each ranking, and the names; without a column each is its own."""
-    if annotator is None:
-        if known is not None:
-            raise DataError(
-                "annotators= lists the names in a column; say which column that is with annotator=",
-                parameter="annotator",
-                problem="is not given, and a list of annotators is",
-                expected="say which column holds those names",
-            )
-        return np.arange(rows, dtype=np.int32), tuple(range(rows))
-    (who,), names = encode_names(
-        [read_columns(frame, annotator=annotator)["annotator"]], known, "annotator"
-    )
-    if len(who) != rows:
-        raise DataError(
-            f"column {annotator!r} has {len(who)} rows and column {first_place!r} has"
-            f" {rows}; every column needs one value per row",
-            parameter="annotator",
-            value=annotator,
-            problem=f"has {len(who)} rows, and column {first_place!r} has {rows}",
-            expected="every column needs one value per row",
-        )
-    return who, names

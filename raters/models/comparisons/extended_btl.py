@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 from raters._validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
+from raters.models import competences
 from raters.models.comparisons import _sites
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
@@ -87,9 +88,9 @@ class ExtendedBTL(Model[Comparisons]):
     ('chain', 'draw', 'annotator')
     """
 
-    competence: _sites.Competence = "unit"
+    competence: competences.Competence = "unit"
     reward_scale: float | None = None
-    competence_spread: _sites.Spread = "auto"
+    competence_spread: competences.Spread = "auto"
     position_bias: bool = False
 
     reference: ClassVar[str] = r"""
@@ -101,10 +102,10 @@ class ExtendedBTL(Model[Comparisons]):
     """
 
     def __post_init__(self) -> None:
-        one_of("competence", self.competence, _sites.LOW)
+        one_of("competence", self.competence, competences.LOW)
         plain_positive(self, "reward_scale", optional=True)
         boolean("position_bias", self.position_bias)
-        _sites.check_competence_spread(self)
+        competences.check_competence_spread(self)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -123,10 +124,10 @@ class ExtendedBTL(Model[Comparisons]):
     def generate(self, data: Comparisons) -> None:
         """Define the NumPyro program."""
         reward_scale = _sites.reward_scale_site(self.reward_scale)
-        spread = _sites.competence_spread_site(_sites.fixed_spread(self))
+        spread = competences.competence_spread_site(competences.fixed_spread(self))
         with numpyro.plate("item", data.num_items):
             reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
-        competence = _sites.competence_site(self.competence, spread, data.num_annotators)
+        competence = competences.competence_site(self.competence, spread, data.num_annotators)
         logits = competence[data.annotator] * (reward[data.first] - reward[data.second])
         if self.position_bias:
             logits = logits + _sites.position_bias_site(data.num_annotators)[data.annotator]
@@ -139,7 +140,7 @@ class ExtendedBTL(Model[Comparisons]):
         Positive competences choose the sign under which the crowd is right.
         """
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
-        start |= _sites.competence_start(data, _sites.fixed_spread(self))
+        start |= _sites.competence_start(data, competences.fixed_spread(self))
         return start | (_sites.position_bias_start(data) if self.position_bias else {})
 
     def fit_warnings(
@@ -150,8 +151,8 @@ class ExtendedBTL(Model[Comparisons]):
         if self.competence == "signed":
             mirrored = open_mirror(draws["competence"], data, "votes")
         else:
-            high = _sites.HIGH[self.competence]
-            spread = _sites.fixed_spread(self)
+            high = competences.HIGH[self.competence]
+            spread = competences.fixed_spread(self)
             mirrored = open_reversal(draws, data, self.reward_scale, spread, high)
         # A mean over two mirrored worlds describes neither of them.
         return mirrored or takeover(draws, data)

@@ -13,6 +13,7 @@ import numpyro.distributions as dist
 from raters._validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
+from raters.models import competences
 from raters.models.comparisons import _sites, _types
 from raters.models.comparisons._takeover import takeover
 from raters.models.comparisons.directions import DIRECTIONS, directed
@@ -140,10 +141,10 @@ class GuesserBTL(Model[Comparisons]):
         prior = dist.Dirichlet(jnp.array([self.concentration, 1.0, 1.0]))
         weight = numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
         reward_scale = _sites.reward_scale_site(self.reward_scale)
-        spread = _sites.competence_spread_site(self.competence_spread, _SPREAD, _SPREAD_SCALE)
+        spread = competences.competence_spread_site(self.competence_spread, _SPREAD, _SPREAD_SCALE)
         with numpyro.plate("item", data.num_items):
             reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
-        competence = _sites.competence_site("positive", spread, data.num_annotators)
+        competence = competences.competence_site("positive", spread, data.num_annotators)
         # Each log-odds needs its own index, as the conjugate updates read it row by row.
         first, second, annotator = (
             jnp.broadcast_to(jnp.asarray(code)[:, None], (data.num_comparisons, len(_TYPES)))

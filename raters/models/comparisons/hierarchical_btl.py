@@ -15,6 +15,7 @@ from raters._validation import boolean, one_of, plain_positive
 from raters.errors import SettingError
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Transfer, Values
+from raters.models import competences
 from raters.models.comparisons import _sites
 from raters.models.mirror import open_mirror
 
@@ -103,11 +104,11 @@ class HierarchicalBTL(Model[Comparisons]):
     ('chain', 'draw', 'annotator', 'item')
     """
 
-    competence: _sites.Competence | None = None
+    competence: competences.Competence | None = None
     own_spread: bool = False
     reward_scale: float | None = None
     taste_spread: float | None = None
-    competence_spread: _sites.Spread = "auto"
+    competence_spread: competences.Spread = "auto"
     position_bias: bool = False
 
     reference: ClassVar[str] = r"""
@@ -125,11 +126,11 @@ class HierarchicalBTL(Model[Comparisons]):
 
     def __post_init__(self) -> None:
         if self.competence is not None:
-            one_of("competence", self.competence, _sites.LOW)
+            one_of("competence", self.competence, competences.LOW)
         boolean("own_spread", self.own_spread)
         boolean("position_bias", self.position_bias)
         plain_positive(self, "reward_scale", "taste_spread", optional=True)
-        _sites.check_competence_spread(self)
+        competences.check_competence_spread(self)
         if self.own_spread and self.taste_spread is not None:
             raise SettingError(
                 parameter="taste_spread",
@@ -183,8 +184,8 @@ class HierarchicalBTL(Model[Comparisons]):
         logits = reward[data.first] - reward[data.second]
         logits = logits + taste[annotator, data.first] - taste[annotator, data.second]
         if self.competence is not None:
-            spread = _sites.competence_spread_site(_sites.fixed_spread(self))
-            competence = _sites.competence_site(self.competence, spread, data.num_annotators)
+            spread = competences.competence_spread_site(competences.fixed_spread(self))
+            competence = competences.competence_site(self.competence, spread, data.num_annotators)
             logits = competence[annotator] * logits
         if self.position_bias:
             logits = logits + _sites.position_bias_site(data.num_annotators)[annotator]
@@ -215,7 +216,7 @@ class HierarchicalBTL(Model[Comparisons]):
         elif self.taste_spread is None:
             start["taste_spread"] = jnp.asarray(0.5)
         if self.competence:
-            start |= _sites.competence_start(data, _sites.fixed_spread(self))
+            start |= _sites.competence_start(data, competences.fixed_spread(self))
         return start | (_sites.position_bias_start(data) if self.position_bias else {})
 
     def fit_warnings(

@@ -13,6 +13,7 @@ import numpyro.distributions as dist
 from raters._validation import one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Symmetry, Values
+from raters.models import competences
 from raters.models.comparisons import _sites, _types
 
 
@@ -125,8 +126,8 @@ class MixtureBTL(Model[Comparisons]):
         if self.competence is not None:
             # Each log-odds needs its own index, as the conjugate updates read it row by row.
             annotator = jnp.broadcast_to(jnp.asarray(data.annotator)[:, None], logits.shape)
-            spread = _sites.competence_spread_site(None)
-            competence = _sites.competence_site(self.competence, spread, data.num_annotators)
+            spread = competences.competence_spread_site(None)
+            competence = competences.competence_site(self.competence, spread, data.num_annotators)
             logits = competence[annotator] * logits
         _types.observe(weight, logits, data)
 

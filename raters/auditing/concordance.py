@@ -1,0 +1,94 @@
+"""Agreement of rankings without a model: Kendall's W."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from scipy.special import ndtri
+
+from raters.errors import DataError
+from raters.judgements.rankings import Rankings
+
+
+def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:
+    r"""Kendall's coefficient of concordance W of the rankings of the same items.
+
+    .. math:: W = \frac{12 \sum_i (R_i - \bar R)^2}{m^2 (n^3 - n) - m \sum_r T_r}
+
+    of m rankings of n items, with :math:`R_i` the sum of the ranks of item i and :math:`T_r = \sum
+    (t^3 - t)` over ties of t items. Items without a place share the mean of the ranks that are
+    left. W is 1 where all rank alike, and has the expectation 1/m where they rank at random.
+
+    Parameters
+    ----------
+    rankings : Rankings
+        Of rankings of several sets of items, those of the most frequent set are used.
+    level : float
+        Coverage of the interval, by the jackknife over rankings.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row, ``kendall_w``, with columns ``estimate``, ``low``, ``high``, ``rankings`` (the
+        number used) and ``rankings_left_out``.
+
+    Raises
+    ------
+    DataError
+        When no two rankings are of the same items, or there are no outcomes.
+
+    References
+    ----------
+    Kendall, M. and Gibbons, J. D. (1990). Rank Correlation Methods, 5th edition. Edward Arnold.
+    """
+    if rankings.place is None:
+        raise DataError("these rankings have no outcomes, so there is no agreement to measure")
+    rank, tied, count = _of_one_set(rankings.unpadded())
+    number, size = count.sum(), rank.shape[1]
+    if number < 2 or size < 2:
+        raise DataError(
+            "no two rankings are of the same items, so there is no agreement to measure; let a"
+            " random part of the items be ranked by two annotators or more"
+        )
+    total, ties = count @ rank, count @ tied
+    estimate = float(_w(total, ties, number))
+    without = _w(total - rank, ties - tied, number - 1)
+    mean = (count @ without) / number
+    deviation = np.sqrt((number - 1) / number * (count @ (without - mean) ** 2))
+    reach = ndtri((1 + level) / 2) * deviation if number > 2 else np.nan
+    row = {
+        "estimate": estimate,
+        "low": np.clip(estimate - reach, 0, 1),
+        "high": np.clip(estimate + reach, 0, 1),
+        "rankings": int(number),
+        "rankings_left_out": rankings.num_rankings - int(number),
+    }
+    return pd.DataFrame([row], index=pd.Index(["kendall_w"], name="statistic"))
+
+
+def _w(total: Float[np.ndarray, "*row item"], ties: np.ndarray, number: float) -> np.ndarray:
+    """Return W from the sums of the ranks, and of the ties."""
+    size = total.shape[-1]
+    spread = ((total - total.mean(-1, keepdims=True)) ** 2).sum(-1)
+    most = number**2 * (size**3 - size) - number * ties
+    # Where every ranking leaves all open, there is nothing to agree on.
+    return np.asarray(12 * spread / np.where(most > 0, most, np.nan))
+
+
+def _of_one_set(
+    data: Rankings,
+) -> tuple[
+    Float[np.ndarray, "ranking item"], Float[np.ndarray, " ranking"], Float[np.ndarray, " ranking"]
+]:
+    """Return the ranks of the rankings of the most frequent set of items, their ties, and their
+    counts."""
+    offered, count = np.asarray(data.offered), np.asarray(data.weight, np.float64)
+    sets: Int[np.ndarray, " ranking"] = np.unique(offered, axis=0, return_inverse=True)[1].ravel()
+    rows = sets == np.bincount(sets, count).argmax()
+    there = offered[rows][0] >= 0
+    place = np.asarray(data.place)[rows][:, there].astype(np.float64)
+    placed = (place > 0).sum(1, keepdims=True)
+    left = place.shape[1] - placed
+    rank = np.where(place > 0, place, placed + (left + 1) / 2)
+    return rank, (left[:, 0] ** 3 - left[:, 0]).astype(np.float64), count[rows]

@@ -1,0 +1,81 @@
+"""Quantities of an audit of rankings: the competence of each annotator, and the pairs of items that
+they put in the model's order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from raters.errors import SettingError
+from raters.fitting.result import draws_of
+from raters.judgements.rankings import Rankings
+from raters.kinds import AuditLimits, Quantities
+from raters.program import Program
+
+
+def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
+    """Competence of each annotator, the probability that it is negative, and their agreement.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    limits : AuditLimits
+
+    Returns
+    -------
+    Quantities
+
+    Raises
+    ------
+    SettingError
+        When the model has no competences.
+    """
+    if "competence" not in program.sites:
+        raise SettingError(
+            parameter="model",
+            value=program.model,
+            problem="has no competences to audit",
+            expected="fit a model with competences, and pass that model and its result",
+            instead="rt.ExtendedPlackettLuce()",
+        )
+    draws, _ = draws_of(program, result)
+    return Quantities(
+        values={"competence": draws["competence"]},
+        judged="competence",
+        columns={
+            "p_adversarial": (draws["competence"] < 0).mean(0),
+            "agreement": agreement(program.data, draws["worth"].mean(0)),
+        },
+    )
+
+
+def agreement(data: Rankings, worth: Float[np.ndarray, " item"]) -> Float[np.ndarray, " annotator"]:
+    """Share of the pairs of items that each annotator puts in the order of some worths.
+
+    Parameters
+    ----------
+    data : Rankings
+        With outcomes. Pairs of which neither item has a place do not count.
+    worth : array, shape (item,)
+
+    Returns
+    -------
+    array, shape (annotator,)
+        NaN without a pair.
+    """
+    right, pairs = np.zeros(data.num_annotators), np.zeros(data.num_annotators)
+    for piece in data.chunks(10_000):
+        offered, place = np.asarray(piece.offered), np.asarray(piece.place)
+        who, count = np.asarray(piece.annotator), np.asarray(piece.weight, np.float64)
+        value = worth[np.maximum(offered, 0)]
+        for position in range(offered.shape[1]):
+            own = place[:, position, None]
+            behind = (own > 0) & (offered >= 0) & ((place == 0) | (place > own))
+            higher = behind & (value[:, position, None] > value)
+            right += np.bincount(who, count * higher.sum(1), len(right))
+            pairs += np.bincount(who, count * behind.sum(1), len(pairs))
+    return np.where(pairs > 0, right / np.maximum(pairs, 1), np.nan)

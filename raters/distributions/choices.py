@@ -1,0 +1,336 @@
+"""Choices from sets, and rankings: the softmax of utilities, once or stage by stage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax import lax
+from jaxtyping import Array, Float, Int, Num
+from numpyro.distributions import constraints
+
+from raters._validation import checked
+
+# The log of what is not there: −∞ has no second derivative in `jnp.logaddexp`.
+_NOTHING = -1e30
+
+
+class Choice(dist.Distribution):
+    r"""Choices from sets of alternatives: the multinomial logit (Luce 1959, McFadden 1974).
+
+    .. math::
+
+        \log p(y_S) = \sum_{j \in S} y_j u_j - n_S \log \sum_{j \in S} e^{u_j}
+
+    for :math:`n_S = \sum_{j \in S} y_j` choices. The multinomial coefficient, which depends on no
+    utility, is left out, so that choices counted together have the density of single ones.
+
+    Batch shape (set,); the event is all rows, since sets differ in size. A utility for each class
+    gives batch shape (set, class), as a component of `GroupedMixture`, whose groups are of sets.
+
+    Parameters
+    ----------
+    utility : float array, shape (row,) or (row, class)
+        Utility of each alternative of each set.
+    set : int array, shape (row,)
+        Code of each row's set, ascending. Rows whose code is `num_sets` only pad.
+    num_sets : int
+        Number of sets.
+    count : float array, shape (set,), optional
+        Number of choices made from each set; 0 for a set that only pads. 1 unless given.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.distributions import Choice
+    >>> choice = Choice(jnp.array([0.0, 1.0, 2.0]), jnp.zeros(3, int), 1)
+    >>> choice.mean.tolist()
+    [0.090, 0.245, 0.665]
+    """
+
+    pytree_data_fields = ("utility", "set", "count")
+    pytree_aux_fields = ("num_sets",)
+
+    @checked
+    def __init__(
+        self,
+        utility: Float[Array, " row"] | Float[Array, "row class"],
+        set: Int[Array, " row"],
+        num_sets: int,
+        count: Float[Array, " set"] | None = None,
+        *,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.utility, self.set, self.num_sets, self.count = utility, set, num_sets, count
+        # A mixture takes care of the rows, and has them as its own event.
+        event = tuple(utility.shape[:1]) if utility.ndim == 1 else ()
+        super().__init__((num_sets, *utility.shape[1:]), event, validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True)
+    def support(self) -> constraints.Constraint:
+        """Number of times that each row was chosen."""
+        return constraints.independent(constraints.nonnegative, len(self.event_shape))
+
+    def _log_totals(self) -> tuple[Float[Array, "set *class"], Float[Array, "set *class"]]:
+        """Return the largest utility of each set, and the log of the sum of e to the utilities less
+        it. Both are 0 for a set without rows."""
+        top = jax.ops.segment_max(lax.stop_gradient(self.utility), self.set, self.num_sets)
+        top = jnp.where(jnp.isfinite(top), top, 0.0)
+        total = jax.ops.segment_sum(jnp.exp(self.utility - top[self.set]), self.set, self.num_sets)
+        return top, jnp.log(jnp.where(total > 0, total, 1.0))
+
+    def log_probs(self) -> Float[Array, "row *class"]:
+        """Return the log-probability of each row to be chosen of its set.
+
+        Returns
+        -------
+        array, shape (row,) or (row, class)
+        """
+        top, total = self._log_totals()
+        return self.utility - (top + total)[self.set]
+
+    @property
+    def mean(self) -> Float[Array, "row *class"]:
+        """Expected number of times that each row is chosen."""
+        own = _own_code(self.set, self.num_sets, self.utility.ndim)
+        probs = jnp.where(own, jnp.exp(self.log_probs()), 0.0)
+        if self.count is None:
+            return probs
+        number = self.count[self.set]
+        return probs * (number if probs.ndim == 1 else number[:, None])
+
+    def log_prob(
+        self, value: Num[Array, "*sample row"] | Num[Array, "row 1"], intermediates: Any = None
+    ) -> Float[Array, "*sample set *class"]:
+        """Return the log-probability of the choices from each set.
+
+        Parameters
+        ----------
+        value : array, shape (..., row), or (row, 1) where there are classes
+            Number of times that each row was chosen.
+        intermediates : object
+            Not used.
+
+        Returns
+        -------
+        array, shape (..., set) or (set, class)
+        """
+        top, total = self._log_totals()
+        above = value * (self.utility - top[self.set])
+        own = _by_code(above, self.set, self.num_sets, axis=self.utility.ndim)
+        if self.count is None:
+            return own - total
+        number = self.count if self.utility.ndim == 1 else self.count[:, None]
+        return own - number * total
+
+    def sample(
+        self, key: Array, sample_shape: tuple[int, ...] = ()
+    ) -> Float[Array, "*sample row *class"]:
+        """Draw how often each row is chosen.
+
+        Parameters
+        ----------
+        key : jax.Array
+        sample_shape : tuple of int
+
+        Returns
+        -------
+        float array, shape (..., row) or (..., row, class)
+            One choice from each set, unless they have counts.
+        """
+        shape = (*sample_shape, *self.utility.shape)
+        if self.count is not None:
+            return self._counts(key, shape)
+        noisy = self.utility + jax.random.gumbel(key, shape, self.utility.dtype)
+        first = jnp.moveaxis(noisy, len(sample_shape), 0)
+        top = jax.ops.segment_max(first, self.set, self.num_sets)
+        chosen = (first == top[self.set]) & _own_code(self.set, self.num_sets, first.ndim)
+        return jnp.moveaxis(chosen.astype(self.utility.dtype), 0, len(sample_shape))
+
+    def _counts(self, key: Array, shape: tuple[int, ...]) -> Float[Array, "*sample row *class"]:
+        """Draw multinomial counts, row by row: binomial given those of the rows before."""
+        assert self.count is not None
+        last = jnp.append(self.set[1:] != self.set[:-1], True)
+        number = jnp.where(self.set < self.num_sets, self.count[self.set], 0.0)
+        first = jnp.append(True, last[:-1])
+        axis = len(shape) - self.utility.ndim
+        before = tuple(shape[:axis]) + tuple(self.utility.shape[1:])
+
+        def draw(carry: tuple[Array, Array], row: Any) -> tuple[tuple[Array, Array], Array]:
+            left, mass = carry
+            key, prob, number, begins, ends = row
+            left = jnp.where(begins, number, left)
+            mass = jnp.where(begins, 1.0, mass)
+            share = jnp.clip(prob / jnp.maximum(mass, 1e-30), 0.0, 1.0)
+            drawn = jax.random.binomial(key, left, share, shape=before, dtype=left.dtype)
+            drawn = jnp.where(ends, left, drawn)
+            return (left - drawn, mass - prob), drawn
+
+        keys = jax.random.split(key, len(self.set))
+        rows = (keys, jnp.exp(self.log_probs()), number, first, last)
+        zero = jnp.zeros(before, self.utility.dtype)
+        _, drawn = lax.scan(draw, (zero, zero), rows)
+        return jnp.moveaxis(drawn, 0, axis)
+
+
+class PlackettLuce(dist.Distribution):
+    r"""Rankings as choices in stages: the best, then the best of the rest (Plackett 1975, Luce
+    1959).
+
+    .. math::
+
+        \log p(j_1 \succ \dots \succ j_K)
+        = \sum_{k=1}^{K} \Big( u_{j_k} - \log \sum_{j \in R_k} e^{u_j} \Big)
+
+    in which :math:`R_k` are the rows of the ranking that have no place before the k-th. Rows
+    without a place, with a value of 0, are among them at all stages: they were offered and come
+    below all placed ones.
+
+    Batch shape (ranking,); the event is all rows. `log_prob` takes rows in any order within their
+    ranking: a scatter by place takes the part of a sort, which a compiler would carry out again on
+    each program of which the places are constants.
+
+    Parameters
+    ----------
+    utility : float array, shape (row,)
+        Utility of each item offered.
+    ranking : int array, shape (row,)
+        Code of each row's ranking, ascending. Rows whose code is `num_rankings` only pad.
+    num_rankings : int
+        Number of rankings.
+    count : float array, shape (ranking,), optional
+        Number of times that each ranking was given; 0 for one that only pads. 1 unless given.
+    places : int array, shape (ranking,), optional
+        Number of places that `sample` fills of each ranking: all unless given.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.distributions import PlackettLuce
+    >>> ranking = PlackettLuce(jnp.array([0.0, 1.0, 2.0]), jnp.zeros(3, int), 1)
+    >>> jnp.exp(ranking.log_prob(jnp.array([3, 2, 1]))).tolist()
+    [0.486]
+    """
+
+    pytree_data_fields = ("utility", "ranking", "count", "places")
+    pytree_aux_fields = ("num_rankings",)
+
+    @checked
+    def __init__(
+        self,
+        utility: Float[Array, " row"],
+        ranking: Int[Array, " row"],
+        num_rankings: int,
+        count: Float[Array, " ranking"] | None = None,
+        places: Int[Array, " ranking"] | None = None,
+        *,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.utility, self.ranking, self.num_rankings = utility, ranking, num_rankings
+        self.count, self.places = count, places
+        super().__init__((num_rankings,), tuple(utility.shape), validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> constraints.Constraint:
+        """Places from 1, and 0 for a row without one."""
+        return constraints.independent(constraints.nonnegative_integer, 1)
+
+    def _begin(self) -> Int[Array, " ranking"]:
+        """Return the first row of each ranking."""
+        return jnp.searchsorted(self.ranking, jnp.arange(self.num_rankings))
+
+    def log_prob(
+        self, value: Num[Array, "*sample row"], intermediates: Any = None
+    ) -> Float[Array, "*sample ranking"]:
+        """Return the log-probability of each ranking.
+
+        Parameters
+        ----------
+        value : array, shape (..., row)
+            Place of each row, from 1 without gaps; 0 for rows without a place.
+        intermediates : object
+            Not used.
+
+        Returns
+        -------
+        array, shape (..., ranking)
+        """
+        value = jnp.asarray(value)
+        if value.ndim > 1:
+            each: Array = jnp.vectorize(self._log_prob, signature="(r)->(k)")(value)
+            return each
+        return self._log_prob(value)
+
+    def _log_prob(self, value: Num[Array, " row"]) -> Float[Array, " ranking"]:
+        """Return the log-probability of one ranking of all rows."""
+        utility, own = self.utility, self.ranking < self.num_rankings
+        placed = (value > 0) & own
+        place = self._begin()[self.ranking] + value.astype(int) - 1
+        in_order = jnp.full_like(utility, _NOTHING)
+        in_order = in_order.at[jnp.where(placed, place, utility.size)].set(utility, mode="drop")
+        # Those without a place are at the end of each ranking, all in one.
+        last = jnp.append(self.ranking[1:] != self.ranking[:-1], True)
+        unplaced = jnp.where(own & ~placed, utility, _NOTHING)
+        rest = _log_sum(unplaced, self.ranking, self.num_rankings)[self.ranking]
+        ahead = jnp.where(last, jnp.logaddexp(in_order, rest), in_order)
+        filled = in_order > _NOTHING / 2
+        stages = jnp.where(filled, in_order - _from_end(ahead, last), 0.0)
+        log_probs = jax.ops.segment_sum(stages, self.ranking, self.num_rankings)
+        return log_probs if self.count is None else self.count * log_probs
+
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Int[Array, "*sample row"]:
+        """Draw a place for each row.
+
+        Parameters
+        ----------
+        key : jax.Array
+        sample_shape : tuple of int
+
+        Returns
+        -------
+        int array, shape (..., row)
+            Places from 1 in each ranking; 0 beyond the `places` that are filled.
+        """
+        noisy = self.utility + jax.random.gumbel(
+            key, (*sample_shape, *self.utility.shape), self.utility.dtype
+        )
+        order = jnp.lexsort((-noisy, jnp.broadcast_to(self.ranking, noisy.shape)), axis=-1)
+        place = jnp.argsort(order, axis=-1) - self._begin()[self.ranking] + 1
+        own = self.ranking < self.num_rankings
+        if self.places is not None:
+            own = own & (place <= self.places[self.ranking])
+        return jnp.where(own, place, 0).astype(jnp.int32)
+
+
+def _own_code(code: Int[Array, " row"], number: int, ndim: int) -> Array:
+    """Return the mask of the rows that do not pad, with further axes of length 1."""
+    return (code < number).reshape(-1, *(1,) * (ndim - 1))
+
+
+def _by_code(terms: Array, code: Int[Array, " row"], number: int, axis: int) -> Array:
+    """Sum rows by their code; the rows are the first of the last `axis` axes."""
+    rows = jnp.moveaxis(terms, -axis, 0)
+    return jnp.moveaxis(jax.ops.segment_sum(rows, code, number), 0, -axis)
+
+
+def _log_sum(
+    terms: Float[Array, " row"], code: Int[Array, " row"], number: int
+) -> Float[Array, " code"]:
+    """Return the log of the sum of e to the terms of each code, and `_NOTHING` without any."""
+    top = jax.ops.segment_max(lax.stop_gradient(terms), code, number)
+    top = jnp.maximum(top, _NOTHING)
+    total = jax.ops.segment_sum(jnp.exp(terms - top[code]), code, number)
+    return top + jnp.log(jnp.where(total > 0, total, 1.0))
+
+
+def _from_end(terms: Float[Array, " row"], last: Array) -> Float[Array, " row"]:
+    """Return the log of the sum of e to the terms from each row to the last of its ranking."""
+
+    def join(later: tuple[Array, Array], here: tuple[Array, Array]) -> tuple[Array, Array]:
+        total = jnp.where(here[1], here[0], jnp.logaddexp(later[0], here[0]))
+        return total, later[1] | here[1]
+
+    summed: Array = lax.associative_scan(join, (terms, last), reverse=True)[0]
+    return summed

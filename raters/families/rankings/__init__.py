@@ -1,0 +1,32 @@
+"""Rankings as a kind of judgement."""
+
+from __future__ import annotations
+
+from raters.auditing import rankings
+from raters.families.rankings import sections
+from raters.judgements.rankings import Rankings
+from raters.kinds import Kind, Reader, Words, register
+from raters.models import rankings as models
+from raters.models.rankings import ExtendedPlackettLuce
+
+RANKINGS = register(
+    Kind(
+        data=Rankings,
+        readers=(
+            Reader(
+                Rankings.from_frame,
+                shapes=(("ranking", "item", "rank"), ("ranking", "item", "rank", "unranked")),
+                may_be_empty=("rank",),
+            ),
+            Reader(Rankings.from_wide, shapes=(("places", "unranked"),), may_be_empty=("places",)),
+        ),
+        models=tuple(vars(models)[name] for name in models.__all__),
+        default=ExtendedPlackettLuce(),
+        words=Words("ranking", "rankings"),
+        quantities=rankings.quantities,
+        threshold=0.25,
+        columns=sections.COLUMNS,
+        reason=sections.reason,
+        sections=(sections.order,),
+    )
+)

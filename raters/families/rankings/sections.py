@@ -1,0 +1,90 @@
+"""Report of rankings: columns of the audit's table, reasons, and the order of the items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from raters.families.comparisons.sections import order_sentence
+from raters.kinds import AuditContext, Column, Section, Table
+from raters.reporting import facts
+from raters.reporting.cells import write_csv
+
+COLUMNS = (
+    Column(
+        "competence",
+        "competence",
+        "interval",
+        "Competence is 1 for the annotator that all are measured against, 0 for one who ranks at"
+        " random, and below 0 for one who ranks upside down.",
+        marks=(0.0, 1.0),
+    ),
+    Column(
+        "p_adversarial",
+        "P(adversary)",
+        "percent",
+        "P(adversary) is the probability that competence is below 0.",
+    ),
+    Column(
+        "agreement",
+        "agreement",
+        "percent",
+        "Agreement is the share of the pairs of items that the annotator puts in the model's"
+        " order.",
+    ),
+)
+
+_ORDER = (
+    Column("rank", "rank", "range"),
+    Column("item", "item", "name"),
+    Column("worth", "worth", "interval"),
+    Column("p_best", "P(best)", "percent"),
+    Column("p_above_next", "P(above next)", "percent"),
+)
+
+
+def reason(row: Mapping[str, Any]) -> str:
+    """Reason for a verdict: an order upside down, or one that says little.
+
+    Parameters
+    ----------
+    row : mapping
+        Row of the audit's table.
+
+    Returns
+    -------
+    str
+    """
+    share = f"{facts.percent(row['agreement'])} of the pairs in the model's order"
+    if row["p_adversarial"] > 0.5:
+        return f"ranks upside down: {share}"
+    return f"competence {row['competence']:.1f}: {share}"
+
+
+def order(context: AuditContext) -> Section | None:
+    """Items by their worths, with intervals of their ranks.
+
+    Parameters
+    ----------
+    context : AuditContext
+
+    Returns
+    -------
+    Section or None
+        None for a model without worths.
+    """
+    if "worth" not in context.program.sites:
+        return None
+    level = context.level
+    frame = facts.ranking(context.result["posterior"].dataset["worth"], level)
+    frame = frame.rename(columns=lambda name: name.replace("reward", "worth"))
+    rows = frame.to_dict("records")
+    caption = "Items, highest worth first; a worth of 0 is the average item"
+    return Section(
+        key="items",
+        title="Ranking",
+        sentence=order_sentence(rows, level),
+        tables=(Table("ranking", caption, _ORDER, rows, both_ends=True),),
+        facts={"num_items": len(rows)},
+        files={"items.csv": lambda path: write_csv(frame, path)},
+    )

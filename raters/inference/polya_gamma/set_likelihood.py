@@ -1,0 +1,286 @@
+"""Log-likelihood of choices from sets as a function of what their utilities are affine in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Bool, Float, Int
+
+if TYPE_CHECKING:
+    from raters.inference.polya_gamma.rows import Rows
+    from raters.inference.polya_gamma.sets import Sets
+
+# Largest number of cells of a dense table of sets by entries.
+_DENSE_CELLS = 4_000_000
+# A row with a lower utility, whatever the block, is not offered.
+_NOT_OFFERED = -1e8
+_ROUNDING = 1e-9
+# Between utilities closer than this, e to them is a number in double precision.
+_RANGE = 600.0
+
+
+class Expanded(NamedTuple):
+    """Value, slope and negative curvature of a log-likelihood at a point."""
+
+    value: float
+    slope: Float[np.ndarray, " entry"]
+    curvature: Float[np.ndarray, "entry entry"]
+
+
+class Likelihood(ABC):
+    """Log-likelihood Σ y u − n log Σ exp u of choices from sets."""
+
+    @abstractmethod
+    def at(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
+        """Return the log-likelihood at some points."""
+
+    @abstractmethod
+    def expanded(self, entries: Float[np.ndarray, " entry"]) -> Expanded:
+        """Return the value, the slope and the negative curvature at a point."""
+
+
+class Cells(NamedTuple):
+    """Rows of sets, sorted by set, each set with one row or more.
+
+    Attributes
+    ----------
+    row : int array, shape (cell,)
+        Place among the rows of the block.
+    begin : int array, shape (set,)
+        First cell of each set.
+    chosen : float array, shape (cell,)
+        Times that each was chosen.
+    number : float array, shape (set,)
+        Number of choices from each set.
+    """
+
+    row: Int[np.ndarray, " cell"]
+    begin: Int[np.ndarray, " set"]
+    chosen: Float[np.ndarray, " cell"]
+    number: Float[np.ndarray, " set"]
+
+    @property
+    def code(self) -> Int[np.ndarray, " cell"]:
+        """Set of each cell."""
+        return np.repeat(np.arange(len(self.begin)), np.diff(self.begin, append=len(self.row)))
+
+
+def likelihood_of_sets(rows: Rows, sets: Sets) -> Likelihood:
+    """Return the likelihood of a block.
+
+    Sets of the same entries are put together where utilities are entries of the block as they are.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of arrays of NumPy: `logits` are the utilities, and `kappa` the times chosen.
+    sets : Sets
+    """
+    offered = (sets.code < len(sets.number)) & (np.asarray(rows.offset) > _NOT_OFFERED)
+    cells = _chosen(rows, sets, offered) if sets.place is None else _stages(sets, offered)
+    weight, offset = np.asarray(rows.weight), np.asarray(rows.offset)
+    size = len(rows.prior.mean)
+    if rows.entry is not None and len(rows.entry) == 1:
+        entry, factor = np.asarray(rows.entry)[0, cells.row], weight[0, cells.row]
+        apart = max(np.abs(part).max(initial=0.0) for part in (factor - 1, offset[cells.row]))
+        if apart < _ROUNDING:
+            return Plain(entry, cells, size)
+        if np.array_equal(entry, entry[cells.begin][cells.code]):
+            return Separate(entry, factor, offset[cells.row], cells, size)
+    if rows.entry is None:
+        design = scipy.sparse.csr_array(weight[cells.row])
+    else:
+        slots = [
+            (part[cells.row], entry[cells.row])
+            for part, entry in zip(weight, np.asarray(rows.entry), strict=True)
+        ]
+        values, columns = (np.stack(part, axis=1).ravel() for part in zip(*slots, strict=True))
+        ends = np.arange(len(cells.row) + 1) * len(slots)
+        design = scipy.sparse.csr_array((values, columns, ends), shape=(len(cells.row), size))
+    return Affine(design, offset[cells.row], cells)
+
+
+def _chosen(rows: Rows, sets: Sets, offered: Bool[np.ndarray, " row"]) -> Cells:
+    """Return the cells of single choices."""
+    row = np.flatnonzero(
+        offered & (np.asarray(sets.number)[np.minimum(sets.code, len(sets.number) - 1)] > 0)
+    )
+    row = row[np.argsort(sets.code[row], kind="stable")]
+    code = sets.code[row]
+    begin = np.flatnonzero(np.diff(code, prepend=-1))
+    number = np.asarray(sets.number, np.float64)[code[begin]]
+    return Cells(row, begin, np.asarray(rows.kappa, np.float64)[row], number)
+
+
+def _stages(sets: Sets, offered: Bool[np.ndarray, " row"]) -> Cells:
+    """Return the cells of the stages of rankings: each placed row against those that are not placed
+    before it."""
+    row = np.flatnonzero(offered)
+    place = np.asarray(sets.place)[row]
+    order = np.lexsort((np.where(place > 0, place, np.inf), sets.code[row]))
+    row, place = row[order], place[order]
+    size = np.bincount(sets.code[row], minlength=len(sets.number))
+    placed = np.bincount(sets.code[row], place > 0, len(sets.number)).astype(int)
+    end = np.cumsum(size)
+    # The last row of a full ranking has nothing left beside it.
+    ranking = np.repeat(np.arange(len(size)), np.minimum(placed, np.maximum(size - 1, 0)))
+    first = np.arange(len(ranking)) - np.searchsorted(ranking, ranking) + (end - size)[ranking]
+    length = end[ranking] - first
+    begin = np.cumsum(length) - length
+    cell = np.arange(length.sum()) - np.repeat(begin - first, length)
+    number = np.asarray(sets.number, np.float64)[ranking]
+    chosen = np.zeros(len(cell))
+    chosen[begin] = number
+    return Cells(row[cell], begin, chosen, number)
+
+
+class Plain(Likelihood):
+    """Likelihood of utilities that are the entries of a block: e to an entry is needed once, and
+    equal sets are one."""
+
+    def __init__(self, entry: Int[np.ndarray, " cell"], cells: Cells, size: int) -> None:
+        self.wins = np.bincount(entry, cells.chosen, size)
+        first, place = _equal_sets(entry, cells, size)
+        self.number = np.bincount(place, cells.number, len(first))
+        code = np.full(len(cells.begin), -1)
+        code[first] = np.arange(len(first))
+        code = code[cells.code]
+        order = np.argsort(code[code >= 0], kind="stable")
+        self.entry, self.code = entry[code >= 0][order], code[code >= 0][order]
+        self.begin = np.searchsorted(self.code, np.arange(len(first) + 1))
+        table = self._table(np.ones(len(self.entry)))
+        self.table: Any = table.toarray() if len(first) * size <= _DENSE_CELLS else table
+
+    def _table(self, values: Float[np.ndarray, " cell"]) -> scipy.sparse.csr_array:
+        """Return values of the cells as a table of sets by entries."""
+        shape = len(self.number), len(self.wins)
+        return scipy.sparse.csr_array((values, self.entry, self.begin), shape=shape)
+
+    def _log_totals(self, entries: Float[np.ndarray, "entry point"]) -> np.ndarray:
+        """Return the log of the sum of e to the utilities of each set, at some points."""
+        top = entries.max(0)
+        if np.max(top - entries.min(0)) < _RANGE:
+            return np.asarray(np.log(self.table @ np.exp(entries - top)) + top)
+        if not len(self.number):
+            return np.zeros((0, entries.shape[1]))
+        utility = entries[self.entry]
+        top = np.maximum.reduceat(utility, self.begin[:-1], axis=0)
+        exps = np.exp(utility - top[self.code])
+        return np.asarray(np.log(np.add.reduceat(exps, self.begin[:-1], axis=0)) + top)
+
+    def at(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
+        return np.asarray(self.wins @ entries - self.number @ self._log_totals(entries))
+
+    def expanded(self, entries: Float[np.ndarray, " entry"]) -> Expanded:
+        totals = self._log_totals(entries[:, None])[:, 0]
+        value = float(self.wins @ entries - self.number @ totals)
+        root, top = np.sqrt(self.number), entries.max()
+        if isinstance(self.table, np.ndarray) and top - entries.min() < _RANGE:
+            share = self.table * np.exp(entries - top) * (root * np.exp(top - totals))[:, None]
+            across = share.T @ share
+        else:
+            share = self._table(np.exp(entries[self.entry] - totals[self.code]) * root[self.code])
+            across = (share.T @ share).toarray()
+        expected = root @ share
+        return Expanded(value, self.wins - expected, np.diag(expected) - across)
+
+
+def _equal_sets(
+    entry: Int[np.ndarray, " cell"], cells: Cells, size: int
+) -> tuple[Int[np.ndarray, " different"], Int[np.ndarray, " set"]]:
+    """Return the first of all equal sets, and the place of each set among these.
+
+    Equal sets have equal sums of random numbers of 128 bits, and different ones have not.
+    """
+    random = np.random.default_rng(0).integers(2**63, size=(size, 2), dtype=np.uint64)
+    if not len(cells.begin):
+        return np.zeros(0, int), np.zeros(0, int)
+    sums = np.add.reduceat(random[entry], cells.begin)
+    _, first, place = np.unique(sums, axis=0, return_index=True, return_inverse=True)
+    return first, place.ravel()
+
+
+class Affine(Likelihood):
+    """Likelihood of utilities that are affine in a block."""
+
+    def __init__(
+        self, design: scipy.sparse.csr_array, offset: Float[np.ndarray, " cell"], cells: Cells
+    ) -> None:
+        self.design, self.offset, self.cells = design, offset, cells
+        self.code = cells.code
+        self.score = design.T @ cells.chosen
+        ends = np.append(cells.begin, len(cells.row))
+        shape = (len(cells.begin), len(cells.row))
+        ones = np.ones(len(cells.row))
+        self.of_set = scipy.sparse.csr_array((ones, np.arange(len(cells.row)), ends), shape=shape)
+
+    def _totals(self, utility: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return e to the utilities less the highest of their set, and the log of the sums."""
+        if not len(self.cells.begin):
+            return utility, np.zeros((0, *utility.shape[1:]))
+        top = np.maximum.reduceat(utility, self.cells.begin, axis=0)
+        exps = np.exp(utility - top[self.code])
+        return exps, np.log(self.of_set @ exps) + top
+
+    def at(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
+        utility = self.design @ entries + self.offset[:, None]
+        _, totals = self._totals(utility)
+        return np.asarray(self.cells.chosen @ utility - self.cells.number @ totals)
+
+    def expanded(self, entries: Float[np.ndarray, " entry"]) -> Expanded:
+        utility = self.design @ entries + self.offset
+        _, totals = self._totals(utility)
+        probs = np.exp(utility - totals[self.code])
+        value = self.cells.chosen @ utility - self.cells.number @ totals
+        expected = self.cells.number[self.code] * probs
+        own = self.design.T @ scipy.sparse.diags_array(expected) @ self.design
+        root = scipy.sparse.diags_array(np.sqrt(self.cells.number))
+        share = root @ self.of_set @ scipy.sparse.diags_array(probs) @ self.design
+        curvature = (own - share.T @ share).toarray()
+        return Expanded(float(value), self.score - self.design.T @ expected, curvature)
+
+
+class Separate(Affine):
+    """Likelihood of a block of which each set touches one entry, such as the competence of whoever
+    chose: its entries are independent."""
+
+    def __init__(
+        self,
+        entry: Int[np.ndarray, " cell"],
+        weight: Float[np.ndarray, " cell"],
+        offset: Float[np.ndarray, " cell"],
+        cells: Cells,
+        size: int,
+    ) -> None:
+        number = len(cells.row)
+        ends = np.arange(number + 1)
+        design = scipy.sparse.csr_array((weight, entry, ends), shape=(number, size))
+        super().__init__(design, offset, cells)
+        self.weight, owner = weight, entry[cells.begin]
+        places = np.arange(len(owner))
+        self.of_entry = scipy.sparse.coo_array(
+            (np.ones(len(owner)), (owner, places)), shape=(size, len(owner))
+        ).tocsr()
+
+    def of_each(
+        self, entries: Float[np.ndarray, "entry point"]
+    ) -> Float[np.ndarray, "entry point"]:
+        """Return the part of the log-likelihood that each entry has, at some points."""
+        utility = self.design @ entries + self.offset[:, None]
+        _, totals = self._totals(utility)
+        of_set = self.of_set @ (self.cells.chosen[:, None] * utility)
+        return np.asarray(self.of_entry @ (of_set - self.cells.number[:, None] * totals))
+
+    def slopes(
+        self, entries: Float[np.ndarray, " entry"]
+    ) -> tuple[Float[np.ndarray, " entry"], Float[np.ndarray, " entry"]]:
+        """Return the slope and the negative curvature along each entry."""
+        utility = self.design @ entries + self.offset
+        _, totals = self._totals(utility)
+        weighted = np.exp(utility - totals[self.code]) * self.weight
+        mean, square = self.of_set @ weighted, self.of_set @ (weighted * self.weight)
+        slope = self.score - self.of_entry @ (self.cells.number * mean)
+        return slope, self.of_entry @ (self.cells.number * (square - mean**2))

@@ -1,0 +1,413 @@
+"""Rankings: ``Rankings`` holds which items were ranked and in which places, as integer codes with
+the names beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import Int
+
+from raters._validation import boolean
+from raters.errors import DataError, DataWarning
+from raters.judgements.base import Judgements
+from raters.judgements.counts import Tallies
+from raters.judgements.names import encode_names, names_array, shorten
+from raters.judgements.reading import rankings as reading
+from raters.judgements.reading.columns import column_name, read_columns
+from raters.judgements.roles import of_axes, static
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Rankings(Judgements):
+    """Rankings of items by annotators, full or in part.
+
+    A ranking has the items that were offered, each with its place, from 1 for the best, or without
+    a place: it was offered, and comes below all that have one. What was not offered is not in the
+    ranking. Build it with `from_frame` or `from_wide`; the constructor takes codes that are already
+    right.
+
+    Parameters
+    ----------
+    annotator : int array, shape (ranking,)
+        Code of who ranked.
+    depth : int array, shape (ranking,)
+        Number of places that were to be given: as many as there are, unless a part was asked for.
+    count : float array, shape (ranking,), or None
+        Equal rankings of one annotator that the row stands for. None means one each.
+    offered : int array, shape (ranking, position)
+        Codes of the items offered, ascending; −1 where a ranking has fewer.
+    place : int array, shape (ranking, position), or None
+        Place of each, from 1 without gaps; 0 for an item without a place, and where there is none.
+        None when the outcomes are not known yet, as for `raters.simulate`.
+    annotators, items : tuple
+        The names, in code order.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> rankings = rt.Rankings.from_wide(
+    ...     {"who": ["ann", "bob"], "best": ["tea", "milk"], "next": ["milk", None]},
+    ...     places=["best", "next"], annotator="who", unranked="below")
+    >>> rankings.num_rankings, rankings.num_items, rankings.place.tolist()
+    (2, 2, [[2, 1], [1, 0]])
+    """
+
+    annotator: Any
+    depth: Any
+    count: Any
+    offered: Any = of_axes("ranking", "position")
+    place: Any = of_axes("ranking", "position")
+    annotators: tuple[Any, ...] = static()
+    items: tuple[Any, ...] = static()
+
+    axes: ClassVar[Mapping[str, str]] = {"annotator": "annotator", "offered": "item"}
+    names: ClassVar[Mapping[str, str]] = {"annotator": "annotators", "item": "items"}
+    answer: ClassVar[str] = "place"
+    row: ClassVar[str] = "ranking"
+    listed: ClassVar[bool] = False
+
+    # ---------------------------------------------------------------- building
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        ranking: str,
+        item: str,
+        rank: str,
+        annotator: str | None = None,
+        unranked: reading.Unranked | None = None,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        aggregate: bool = True,
+    ) -> Rankings:
+        """Read rankings from a table with one row for each item of each ranking.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+        ranking, item : str
+            Columns that name the ranking, and the item.
+        rank : str
+            Column of ranks, the lowest for the best. An empty one says that the item was offered,
+            and comes below all that have a rank.
+        annotator : str, optional
+            Column that names who ranked; without it every ranking is by an annotator of its own, of
+            the same name.
+        unranked : {"below", "not offered"}, optional
+            Meaning of the items that have no row in a ranking, needed where there are some:
+            ``"below"`` all that were ranked (the best three of ten), or ``"not offered"`` (a race
+            of some of the drivers).
+        items, annotators : iterable, optional
+            All names in the order wanted, also of those that the table does not mention.
+        aggregate : bool
+            Put equal rankings of one annotator together into one row with a count.
+
+        Returns
+        -------
+        Rankings
+
+        Raises
+        ------
+        DataError
+            When two items of a ranking have the same rank, since there is no likelihood of ties; a
+            ranking names an item twice, or places none; `unranked` is needed.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> rankings = rt.Rankings.from_frame(
+        ...     {"race": [1, 1, 2, 2], "driver": ["ann", "bob", "bob", "eve"],
+        ...      "finish": [1, 2, 1, 2]},
+        ...     ranking="race", item="driver", rank="finish", unranked="not offered")
+        >>> rankings.offered.tolist()
+        [[0, 1], [1, 2]]
+        """
+        boolean("aggregate", aggregate)
+        roles = {"ranking": ranking, "item": item}
+        named = {role: column_name(role, name) for role, name in roles.items()}
+        columns = read_columns(frame, **named, annotator=annotator)
+        (of,), names = encode_names([columns["ranking"]], None, "ranking")
+        (what,), item_names = encode_names([columns["item"]], items, "item")
+        reading.check_once(of, what, names, item_names)
+        if annotator is None:
+            reading.refuse_names(annotators)
+            each, annotator_names = np.arange(len(names), dtype=np.int32), names
+        else:
+            (who,), annotator_names = encode_names([columns["annotator"]], annotators, "annotator")
+            each = reading.of_ranking(of, who, names, annotator_names)
+        place = reading.placed(frame, rank, of, names, [item_names[code] for code in what])
+        table = reading.by_cells(of, what, place, len(names))
+        reading.check_placed(table, lambda row: f"the ranking {names[row]!r}")
+        return cls._read(table, each, item_names, annotator_names, unranked, aggregate)
+
+    @classmethod
+    def from_wide(
+        cls,
+        frame: Any,
+        *,
+        places: Sequence[str],
+        annotator: str | None = None,
+        unranked: reading.Unranked | None = None,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        aggregate: bool = True,
+    ) -> Rankings:
+        """Read rankings from a table with one row for each ranking and one column for each place.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+        places : sequence of str
+            Columns that name the item in the first place, the second, and so on, or patterns such
+            as ``pos*``, whose columns are in the order of the table. The last places may be empty.
+        annotator : str, optional
+            Column that names who ranked; without it every row is an annotator of its own, numbered
+            from 0.
+        unranked : {"below", "not offered"}, optional
+            Meaning of the items that a ranking leaves out, needed where it does: ``"below"`` all
+            that were ranked (the best three of ten), or ``"not offered"`` (a race of some of the
+            drivers).
+        items, annotators : iterable, optional
+            All names in the order wanted, also of those that the table does not mention.
+        aggregate : bool
+            Put equal rankings of one annotator together into one row with a count.
+
+        Returns
+        -------
+        Rankings
+
+        Raises
+        ------
+        DataError
+            When a ranking names an item twice or none, or a place after an empty one; `unranked` is
+            needed.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> best = rt.Rankings.from_wide(
+        ...     {"pos1": ["tea", "milk"], "pos2": ["milk", "beer"]}, places=["pos*"],
+        ...     unranked="below")
+        >>> best.num_rankings, best.items
+        (2, ('beer', 'milk', 'tea'))
+        """
+        boolean("aggregate", aggregate)
+        listed = reading.place_columns(reading.matching(frame, places), least=1)
+        in_place, item_names = reading.ranked(frame, listed, items)
+        who, annotator_names = reading.rankers(
+            frame, annotator, annotators, listed[0], len(in_place)
+        )
+        row, column = np.nonzero(in_place >= 0)
+        table = reading.by_cells(row, in_place[row, column], column + 1, len(in_place))
+        reading.check_placed(table, lambda row: f"row {row} (counted from 0)")
+        return cls._read(table, who, item_names, annotator_names, unranked, aggregate)
+
+    @classmethod
+    def _read(
+        cls,
+        table: reading.Table,
+        who: Int[np.ndarray, " ranking"],
+        items: tuple[Any, ...],
+        annotators: tuple[Any, ...],
+        unranked: reading.Unranked | None,
+        aggregate: bool,
+    ) -> Rankings:
+        """The rankings of a table of codes."""
+        offered, place = reading.with_unranked(table, len(items), unranked)
+        depth = (place > 0).sum(1).astype(np.int32)
+        data = cls(who, depth, None, offered, place, annotators, items)
+        return data.aggregate() if aggregate else data
+
+    # ---------------------------------------------------------------- facts
+
+    @property
+    def num_rankings(self) -> int:
+        """Number of rankings, counts included."""
+        return self.num_judgements
+
+    @property
+    def num_items(self) -> int:
+        """Number of items, ranked or not."""
+        return len(self.items)
+
+    @property
+    def num_annotators(self) -> int:
+        """Number of annotators, with rankings or without."""
+        return len(self.annotators)
+
+    @property
+    def is_partial(self) -> bool:
+        """True if a ranking leaves an item that was offered without a place."""
+        if self.place is None:
+            return False
+        return bool(((np.asarray(self.place) == 0) & (np.asarray(self.offered) >= 0)).any())
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rankings as a long table, by name: ``ranking`` (its row), ``annotator``, ``item``,
+        ``rank`` (missing for an item without a place) and ``count``.
+
+        Raises
+        ------
+        DataError
+            When these are questions without answers.
+        """
+        if self.place is None:
+            raise DataError(
+                "these are questions without answers; simulate some: rt.simulate(model, questions,"
+                " seed=0)"
+            )
+        offered, place = np.asarray(self.offered), np.asarray(self.place)
+        count = np.asarray(self.weight)
+        row, position = np.nonzero((offered >= 0) & (count > 0)[:, None])
+        rank = pd.array(place[row, position], dtype="Int64")
+        rank[place[row, position] == 0] = pd.NA
+        return pd.DataFrame(
+            {
+                "ranking": row,
+                "annotator": names_array(self.annotators)[np.asarray(self.annotator)[row]],
+                "item": names_array(self.items)[offered[row, position]],
+                "rank": rank,
+                "count": count[row].astype(np.int64),
+            }
+        )
+
+    def warn(self) -> None:
+        """Warn about what these data cannot tell: items that were never offered, and rankings of a
+        single item.
+
+        Warns
+        -----
+        DataWarning
+        """
+        never = self.judgements_by("item") == 0
+        if names := [self.items[code] for code in np.flatnonzero(never)]:
+            warnings.warn(
+                f"{len(names)} item(s) were never offered, and keep their prior: {shorten(names)}",
+                DataWarning,
+                stacklevel=3,
+            )
+        if single := int(((np.asarray(self.offered) >= 0).sum(1) == 1).sum()):
+            warnings.warn(
+                f"{single} ranking(s) have a single item, and say nothing",
+                DataWarning,
+                stacklevel=3,
+            )
+
+    # ---------------------------------------------------------------- questions
+
+    def answers(self) -> Int[np.ndarray, " answer"]:
+        """Places, and 0 for none."""
+        return np.arange(np.shape(self.offered)[1] + 1)
+
+    def unanswered(self) -> Self:
+        """The questions without the answers: a row with a count becomes so many rows."""
+        index = np.repeat(np.arange(self.num_rows), np.asarray(self.weight).astype(int))
+        questions = self if self.count is None else self.rows(index)
+        return dataclasses.replace(questions, place=None, count=None)
+
+    def some_outcomes(self) -> Int[np.ndarray, "ranking position"]:
+        """Places in the order of the codes."""
+        place = np.arange(1, np.shape(self.offered)[1] + 1)
+        return np.where(place <= np.asarray(self.depth)[:, None], place, 0)
+
+    def answered(self, outcomes: Any) -> Self:
+        """These questions with outcomes.
+
+        Parameters
+        ----------
+        outcomes : array, shape (ranking, position), or (ranking × position,)
+            Place of each item offered.
+
+        Returns
+        -------
+        Rankings
+        """
+        offered = np.asarray(self.offered)
+        column = np.asarray(outcomes)
+        if column.size != offered.size or column.dtype.kind not in "iuf":
+            raise DataError(
+                parameter="outcomes",
+                value=outcomes,
+                problem="is not one place for each item offered",
+                expected=f"it must be an array of shape {offered.shape}",
+            )
+        place = column.reshape(offered.shape).astype(np.int32)
+        return dataclasses.replace(self, place=np.where(offered >= 0, place, 0))
+
+    def outcome_of(self, row: int, answer: Any) -> float | None:
+        """None: an answer to such a question is an order, and no word."""
+        return None
+
+    def joined(self, more: Self) -> Self:
+        """These rankings and further ones, in this order.
+
+        Parameters
+        ----------
+        more : Rankings
+            Rankings with the same names.
+
+        Returns
+        -------
+        Rankings
+        """
+        width = max(np.shape(part.offered)[1] for part in (self, more))
+        one, other = self._widened(width), more._widened(width)
+        return super(Rankings, one).joined(other)
+
+    def _widened(self, width: int) -> Self:
+        """The same rankings with more positions."""
+        more = ((0, 0), (0, width - np.shape(self.offered)[1]))
+        place = None if self.place is None else np.pad(np.asarray(self.place), more)
+        offered = np.pad(np.asarray(self.offered), more, constant_values=-1)
+        return dataclasses.replace(self, offered=offered, place=place)
+
+    def _tallied(self, about: Int[np.ndarray, " row"]) -> Tallies:
+        """Counted answers by annotator and pair of items, whatever else was offered: 1 where the
+        item of the lower code is ahead. Pairs of which neither item has a place do not count."""
+        offered, place = np.asarray(self.offered, np.int64), np.asarray(self.place)
+        judge, count = np.asarray(self.annotator, np.int64), np.asarray(self.weight, float)
+        ahead = np.where(place > 0, place, place.shape[1] + 1)
+        keys, counts = [], []
+        for first, second in zip(*np.triu_indices(offered.shape[1], 1), strict=True):
+            told = (offered[:, second] >= 0) & (ahead[:, first] != ahead[:, second])
+            pair = offered[:, first] * self.num_items + offered[:, second]
+            answer = ahead[:, first] < ahead[:, second]
+            keys.append(np.stack([judge, pair, answer], axis=1)[told])
+            counts.append(count[told])
+        every = np.concatenate([*keys, np.zeros((0, 3), np.int64)])
+        each, place_of = np.unique(every, axis=0, return_inverse=True)
+        total = np.bincount(place_of.ravel(), np.concatenate([*counts, np.zeros(0)]), len(each))
+        return each[:, 0], each[:, 1], each[:, 2], total
+
+    def check(self) -> None:
+        """Raise unless the columns fit together, and each ranking places its items from 1 without
+        gaps; see `Judgements.check`.
+
+        Raises
+        ------
+        DataError
+            When they do not.
+        """
+        super().check()
+        offered = np.asarray(self.offered)
+        ascending = (np.diff(offered, axis=1) > 0) | (offered[:, 1:] < 0)
+        self._refuse("offered", ~ascending, "items of a ranking must ascend, those there are first")
+        if self.place is None:
+            return
+        place = np.asarray(self.place)
+        self._refuse("place", (place > 0) & (offered < 0), "only items offered have a place")
+        ordered, number = np.sort(place, axis=1), (place > 0).sum(1)
+        wanted = np.arange(place.shape[1]) - (place.shape[1] - number)[:, None] + 1
+        wrong = ordered != np.maximum(wanted, 0)
+        wrong |= (number != np.asarray(self.depth))[:, None]
+        self._refuse("place", wrong, "places must be 1, 2, ... up to the depth of the ranking")

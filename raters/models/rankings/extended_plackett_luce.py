@@ -1,0 +1,165 @@
+"""Extended Plackett–Luce model: one worth per item and one competence per annotator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from raters._validation import one_of, plain_positive
+from raters.judgements.rankings import Rankings
+from raters.model import (
+    OPEN_MIRROR,
+    Model,
+    Scale,
+    Shift,
+    Sign,
+    Symmetry,
+    Values,
+    probability_of_mirror,
+)
+from raters.models import competences
+from raters.models.rankings import _sites
+
+
+@dataclass(frozen=True)
+class ExtendedPlackettLuce(Model[Rankings]):
+    r"""Plackett–Luce model in which each annotator has a competence that scales the worths.
+
+    .. math::
+
+        P(i_1 \succ \dots \succ i_K \mid a)
+        = \prod_{k=1}^{K} \frac{e^{\beta_a u_{i_k}}}{\sum_{j \in R_k} e^{\beta_a u_j}}, \qquad
+        u_i \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1), \\
+        \beta_a \sim \mathrm{Normal}(1, \tau) \text{ on } B, \quad
+        \tau \sim \mathrm{LogNormal}(\log ½, 1)
+
+    where B is the real line (``"signed"``), [0, ∞) (``"positive"``) or [0, 1] (``"unit"``). It is
+    `ExtendedBTL` for rankings: an annotator of competence 0 ranks at random, and one of a negative
+    competence, who took the best for the worst, ranks upside down. With ``"signed"`` the spread τ
+    is 1 by default. One ranking says as much of its annotator as some votes: a competence needs
+    few rankings of several items.
+
+    The likelihood is unchanged by a shift of the worths (draws are centred), by their scale against
+    the competences, and, with ``"signed"``, by a common sign, which the prior mean of 1 decides:
+    the crowd as a whole is right.
+
+    Parameters
+    ----------
+    competence : {"signed", "positive", "unit"}
+        Range of the competences.
+    worth_scale : float, optional
+        Standard deviation s of the worths; learned unless given.
+    competence_spread : float, "learned" or "auto"
+        Standard deviation τ of the competences about 1, before truncation. ``"auto"``: 1 with
+        ``"signed"``, else learned.
+
+    References
+    ----------
+    Shejole, K. and Kush. Learning human expertise in RLHF using Extended-BTL model. IIT Bombay, for
+    the competences. Plackett, R. L. (1975). The analysis of permutations. Applied Statistics 24,
+    193–202.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> rankings = rt.Rankings.from_wide(
+    ...     {"who": ["ann", "bob", "eve"], "best": ["tea", "tea", "beer"],
+    ...      "next": ["milk", "milk", "milk"], "last": ["beer", "beer", "tea"]},
+    ...     places=["best", "next", "last"], annotator="who")
+    >>> model = rt.ExtendedPlackettLuce()
+    >>> result = rt.fit(model, rankings, rt.PGGibbs(draws=200), seed=0, progress=False)
+    >>> result.posterior["competence"].dims
+    ('chain', 'draw', 'annotator')
+    """
+
+    competence: competences.Competence = "signed"
+    worth_scale: float | None = None
+    competence_spread: competences.Spread = "auto"
+
+    reference: ClassVar[str] = r"""
+    @unpublished{shejole_learning,
+      author = {Shejole, Kaustubh and {Kush}},
+      title  = {Learning Human Expertise in {RLHF} Using {Extended-BTL} Model},
+      note   = {Department of Computer Science, IIT Bombay, under the guidance of Arpit Agarwal},
+    }
+    @article{plackett1975analysis,
+      author  = {Plackett, R. L.},
+      title   = {The Analysis of Permutations},
+      journal = {Applied Statistics},
+      year    = {1975},
+      volume  = {24},
+      number  = {2},
+      pages   = {193--202},
+      doi     = {10.2307/2346567},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        one_of("competence", self.competence, competences.LOW)
+        plain_positive(self, "worth_scale", optional=True)
+        competences.check_competence_spread(self)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Worths, then competences."""
+        return (("worth",), ("competence",))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Shift of the worths, their scale against the competences, and the common sign of both
+        where competences may be negative."""
+        up = ("worth", "worth_scale") if self.worth_scale is None else ("worth",)
+        sign = (Sign(("worth", "competence")),) if self.competence == "signed" else ()
+        return (Shift("worth"), Scale(up=up, down=("competence",)), *sign)
+
+    def generate(self, data: Rankings) -> None:
+        """Define the NumPyro program."""
+        scale = _sites.worth_scale_site(self.worth_scale)
+        spread = competences.competence_spread_site(competences.fixed_spread(self))
+        worth = _sites.worth_site(scale, data.num_items)
+        competence = competences.competence_site(self.competence, spread, data.num_annotators)
+        item = _sites.item_of(data)
+        # Each utility needs its own index, as the blocks are read row by row.
+        annotator = jnp.broadcast_to(jnp.asarray(data.annotator)[:, None], item.shape)
+        _sites.observe(competence[annotator] * worth[item], data)
+
+    def start(self, data: Rankings) -> Values:
+        """Start from the log-odds of coming before another item, with competences near that of the
+        reference.
+
+        Positive competences choose the sign under which the crowd is right.
+        """
+        start = _sites.worth_start(data, self.worth_scale)
+        start["competence"] = jnp.full(data.num_annotators, 0.8)
+        if competences.fixed_spread(self) is None:
+            start["competence_spread"] = jnp.asarray(0.5)
+        return start
+
+    def data_warnings(self, data: Rankings) -> tuple[str, ...]:
+        """Warn of a single annotator, and of items whose worths only a wide prior bounds."""
+        single = len(set(np.asarray(data.annotator).tolist())) < 2
+        alone = (
+            "all rankings are by one annotator, whose competence cannot be told from the scale of"
+            " the worths; name the column that says who ranked, or fit PlackettLuce()"
+        )
+        return ((alone,) if single else ()) + _sites.of_unbounded(data, self.worth_scale)
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Rankings
+    ) -> tuple[str, ...]:
+        """Warn of rankings that leave open which way round the order is."""
+        if self.competence != "signed":
+            return ()
+        less = probability_of_mirror(draws["competence"])
+        if less < OPEN_MIRROR:
+            return ()
+        return (
+            (
+                "the rankings leave open which way round the order is: by this model and its prior"
+                f" it is, with probability {less:.2f}, the mirror image, in which those who rank"
+                " upside down are right; one annotator who is known to be good would decide it"
+            ),
+        )

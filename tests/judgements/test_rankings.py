@@ -1,0 +1,180 @@
+"""Rankings: reading, refusals, parts, and round trips."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raters as rt
+from raters.errors import DataError, DataWarning
+
+WIDE = {
+    "who": ["ann", "bob", "ann", "eve"],
+    "pos1": ["tea", "milk", "tea", "beer"],
+    "pos2": ["milk", "tea", "milk", None],
+}
+LONG = {
+    "race": [7, 7, 7, 8, 8],
+    "driver": ["ann", "bob", "eve", "eve", "ann"],
+    "finish": [2, 1, None, 1, 5],
+}
+
+
+def wide(**options) -> rt.Rankings:
+    given = {"places": ["pos1", "pos2"], "annotator": "who", "unranked": "below"}
+    return rt.Rankings.from_wide(WIDE, **given | options)
+
+
+def long(table=LONG, **options) -> rt.Rankings:
+    roles = {"ranking": "race", "item": "driver", "rank": "finish"}
+    return rt.Rankings.from_frame(table, **roles | options)
+
+
+def test_equal_rankings_of_one_annotator_are_one_row() -> None:
+    rankings = wide()
+    assert rankings.items == ("beer", "milk", "tea")
+    assert rankings.num_rows == 3
+    assert rankings.num_rankings == 4
+    frame = rankings.to_frame()
+    ann = frame[frame["annotator"] == "ann"].set_index("item")
+    assert ann["rank"].fillna(0).to_dict() == {"beer": 0, "milk": 2, "tea": 1}
+    assert set(ann["count"]) == {2}
+    assert wide(aggregate=False).num_rows == 4
+
+
+def test_what_is_left_out_is_below_or_was_not_offered() -> None:
+    below, apart = wide(), wide(unranked="not offered")
+    assert below.judgements_by("item").tolist() == [4, 4, 4]
+    assert apart.judgements_by("item").tolist() == [1, 3, 3]
+    assert below.is_partial
+    assert not apart.is_partial
+    assert below.depth.tolist() == apart.depth.tolist()
+    with pytest.raises(DataError, match=r"'below'.*'not offered'.*unranked='below'"):
+        wide(unranked=None)
+    with pytest.raises(DataError, match="unranked"):
+        wide(unranked="above")
+
+
+def test_full_rankings_need_no_word_for_what_they_leave_out() -> None:
+    full = rt.Rankings.from_wide({"a": ["x", "y"], "b": ["y", "x"]}, places=["a", "b"])
+    assert full.annotators == (0, 1)
+    assert full.place.tolist() == [[1, 2], [2, 1]]
+
+
+def test_a_long_table_ranks_by_the_lowest_and_an_empty_rank_is_below() -> None:
+    rankings = long(unranked="not offered")
+    assert rankings.annotators == (7, 8)
+    assert rankings.items == ("ann", "bob", "eve")
+    assert rankings.offered.tolist() == [[0, 1, 2], [0, 2, -1]]
+    assert rankings.place.tolist() == [[2, 1, 0], [2, 1, 0]]
+    assert rankings.depth.tolist() == [2, 2]
+    again = long(rankings_table(rankings), unranked="not offered")
+    assert again.offered.tolist() == rankings.offered.tolist()
+    assert again.place.tolist() == rankings.place.tolist()
+
+
+def rankings_table(rankings: rt.Rankings) -> pd.DataFrame:
+    frame = rankings.to_frame()
+    return frame.rename(columns={"ranking": "race", "item": "driver", "rank": "finish"})
+
+
+def test_patterns_name_the_columns_in_the_order_of_the_table() -> None:
+    assert wide(places=["pos*"]).place.tolist() == wide().place.tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"finish": [1, 1, None, 1, 2]}, "'ann', 'bob' the same rank in the ranking 7"),
+        ({"driver": ["ann", "ann", "eve", "eve", "ann"]}, "comes twice in the ranking 7"),
+        ({"finish": [None, None, None, 1, 2]}, "places no item in the ranking 7"),
+        ({"finish": ["first", 1, None, 1, 2]}, "must hold numbers"),
+    ],
+    ids=["ties", "twice", "no place", "no number"],
+)
+def test_tables_that_are_no_rankings_are_refused(change, message) -> None:
+    with pytest.raises(DataError, match=message):
+        long(LONG | change, unranked="not offered")
+
+
+def test_annotators_do_not_share_a_ranking() -> None:
+    table = LONG | {"who": ["a", "b", "a", "a", "a"]}
+    with pytest.raises(DataError, match=r"several annotators \(a, b\)"):
+        long(table, annotator="who", unranked="below")
+    with pytest.raises(DataError, match="say which column that is"):
+        long(annotators=["a"], unranked="below")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"place": np.array([[1, 1], [1, 2]])}, "up to the depth of the ranking"),
+        ({"place": np.array([[1, 3], [1, 2]])}, "one of"),
+        ({"depth": np.array([1, 2])}, "up to the depth"),
+        ({"offered": np.array([[1, 0], [0, 1]])}, "must ascend"),
+        ({"offered": np.array([[0, -1], [0, 1]])}, "only items offered have a place"),
+        ({"offered": np.array([[0, 2], [0, 1]])}, "codes of the 2 items"),
+    ],
+)
+def test_columns_that_do_not_fit_together_are_refused(change, message) -> None:
+    full = rt.Rankings.from_wide({"a": ["x", "y"], "b": ["y", "x"]}, places=["a", "b"])
+    full.check()
+    with pytest.raises(DataError, match=message):
+        dataclasses.replace(full, **change).check()
+
+
+def test_rankings_of_several_widths_are_joined() -> None:
+    one, other = wide(), wide(unranked="not offered")
+    both = one.joined(other)
+    assert both.num_rankings == 8
+    both.check()
+    assert both.without_judges(["eve"]).annotators == ("ann", "bob")
+
+
+def test_questions_and_answers() -> None:
+    rankings = wide()
+    asked = rankings.unanswered()
+    assert asked.num_rows == 4
+    assert asked.count is None
+    assert asked.answered(asked.some_outcomes()).num_rankings == 4
+    with pytest.raises(DataError, match="one place for each item"):
+        asked.answered(np.zeros(3, int))
+    with pytest.raises(DataError, match=r"rt\.simulate"):
+        asked.to_frame()
+
+
+def test_pairs_of_a_ranking_count_its_order() -> None:
+    """Ann put tea before milk twice, and both before beer."""
+    judge, pair, answer, count = wide().tallies()
+    ann = judge == 0
+    assert sorted(zip(pair[ann] % 3, answer[ann], count[ann], strict=True)) == [
+        (1, 0, 2.0),  # beer and milk
+        (2, 0, 2.0),  # beer and tea, milk and tea
+        (2, 0, 2.0),
+    ]
+
+
+def test_warnings_name_what_is_not_known() -> None:
+    rankings = rt.Rankings.from_wide(
+        {"a": ["x", "y"], "b": ["y", None]},
+        places=["a", "b"],
+        unranked="not offered",
+        items=["x", "y", "z"],
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rankings.warn()
+    texts = [str(one.message) for one in caught if one.category is DataWarning]
+    assert "1 item(s) were never offered, and keep their prior: z" in texts[0]
+    assert "1 ranking(s) have a single item" in texts[1]
+
+
+def test_padding_changes_nothing() -> None:
+    rankings = wide()
+    padded = rankings.padded(8)
+    assert padded.num_rankings == 4
+    assert padded.unpadded().place.tolist() == rankings.place.tolist()

@@ -1,0 +1,149 @@
+"""Choices and rankings against enumeration and sums written out by hand."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from jax.test_util import check_grads
+from scipy.stats import chisquare
+
+from raters.distributions import Choice, GroupedMixture, PlackettLuce
+
+_SLIDES = jnp.array([0.0, 1.0, 2.0])  # utilities of the slides of CS329H, chapter 2
+
+
+def _one(utility, places, **options) -> float:
+    ranking = jnp.zeros(len(utility), int)
+    law = PlackettLuce(jnp.asarray(utility, float), ranking, 1, **options)
+    return float(jnp.exp(law.log_prob(jnp.asarray(places)))[0])
+
+
+def test_the_softmax_of_the_slides() -> None:
+    choice = Choice(_SLIDES, jnp.zeros(3, int), 1)
+    np.testing.assert_allclose(choice.mean, [0.0900, 0.2447, 0.6652], atol=5e-5)
+    chosen = jnp.exp(choice.log_prob(jnp.eye(3)))[:, 0]
+    np.testing.assert_allclose(chosen, choice.mean, rtol=1e-6)
+
+
+def test_the_ranking_of_the_slides() -> None:
+    assert _one(_SLIDES, [3, 2, 1]) == pytest.approx(0.4863, abs=5e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_rankings_sum_to_one(size: int) -> None:
+    utility = np.random.default_rng(0).normal(size=size)
+    law = PlackettLuce(jnp.asarray(utility), jnp.zeros(size, int), 1)
+    every = jnp.array(list(itertools.permutations(range(1, size + 1))))
+    assert float(jnp.exp(law.log_prob(every)).sum()) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_partial_ranking_is_the_sum_of_the_full_ones_that_it_leaves_open() -> None:
+    utility = np.random.default_rng(1).normal(size=4)
+    full = [
+        _one(utility, places)
+        for places in itertools.permutations(range(1, 5))
+        if places[2] == 1 and places[0] == 2
+    ]
+    assert _one(utility, [2, 0, 1, 0]) == pytest.approx(sum(full), rel=1e-5)
+
+
+def test_rows_in_any_order_and_rankings_of_any_size() -> None:
+    utility = jnp.array([0.3, -1.0, 0.8, 2.0, 0.1, 0.5, -0.4])
+    ranking = jnp.array([0, 0, 0, 2, 2, 2, 3])  # the second ranking is empty, the last row pads
+    places = jnp.array([2, 3, 1, 0, 1, 2, 0])
+    count = jnp.array([2.0, 1.0, 3.0])
+    by_hand = [2 * np.log(_one(utility[:3], places[:3])), 0.0]
+    by_hand.append(3 * np.log(_one(utility[3:6], places[3:6])))
+    law = PlackettLuce(utility, ranking, 3, count)
+    np.testing.assert_allclose(law.log_prob(places), by_hand, rtol=1e-5)
+
+
+def test_distant_utilities_keep_their_digits() -> None:
+    # The last stage, between −200 and −201, is not lost beside the first.
+    log_prob = PlackettLuce(jnp.array([0.0, -200.0, -201.0]), jnp.zeros(3, int), 1).log_prob(
+        jnp.array([1, 3, 2])
+    )
+    assert float(log_prob[0]) == pytest.approx(-1 - np.log1p(np.exp(-1)), rel=1e-5)
+
+
+@pytest.mark.parametrize("places", [[2, 0, 1, 1, 0], [1, 2, 3, 2, 1]])
+def test_slopes_are_those_of_finite_differences(places: list[int]) -> None:
+    ranking = jnp.array([0, 0, 0, 1, 1])
+
+    def total(utility):
+        return PlackettLuce(utility, ranking, 2).log_prob(jnp.array(places)).sum()
+
+    with jax.enable_x64(True):
+        utility = jnp.array([0.3, -1.0, 0.8, 2.0, 0.1])
+        check_grads(total, (utility,), 2)
+
+
+def test_counts_multiply_the_density_of_single_choices() -> None:
+    utility, of = jnp.array([0.3, -1.0, 0.8, 2.0, 9.0]), jnp.array([0, 0, 1, 1, 2])
+    one = Choice(utility, of, 2)
+    first, second = jnp.array([1.0, 0, 0, 1, 0]), jnp.array([0.0, 1, 0, 1, 0])
+    both = Choice(utility, of, 2, jnp.array([3.0, 3.0])).log_prob(2 * first + second)
+    np.testing.assert_allclose(both, 2 * one.log_prob(first) + one.log_prob(second), rtol=1e-5)
+
+
+def test_sets_that_pad_have_no_part() -> None:
+    utility, of = jnp.array([0.3, -1.0, 0.8]), jnp.array([0, 0, 2])
+    padded = Choice(utility, of, 2, jnp.array([1.0, 0.0]))
+    value = jnp.array([1.0, 0.0, 0.0])
+    alone = Choice(utility[:2], of[:2], 1).log_prob(value[:2])
+    np.testing.assert_allclose(padded.log_prob(value), [alone[0], 0.0])
+    slope = jax.grad(lambda u: Choice(u, of, 2, padded.count).log_prob(value).sum())(utility)
+    assert np.isfinite(slope).all()
+    assert float(slope[2]) == 0
+
+
+def test_choices_are_drawn_as_often_as_they_are_probable() -> None:
+    # Chi-squared tests of 3 sets at a level of 1e-5 each.
+    utility, of = jnp.array([0.3, -1.0, 0.8, 2.0, 0.1, 0.5]), jnp.array([0, 0, 1, 1, 1, 2])
+    number = jnp.array([3.0, 5.0, 0.0])
+    single = Choice(utility, of, 3).sample(jax.random.key(0), (4000,)).sum(0)
+    counted = Choice(utility, of, 3, number).sample(jax.random.key(1), (1000,))
+    np.testing.assert_array_equal(counted[:, :2].sum(1), 3)
+    np.testing.assert_array_equal(counted[:, 2:5].sum(1), 5)
+    np.testing.assert_array_equal(counted[:, 5], 0)
+    probs = np.exp(np.asarray(Choice(utility, of, 3).log_probs(), float))
+    for rows in (slice(0, 2), slice(2, 5)):
+        for drawn in (np.asarray(single, float)[rows], np.asarray(counted.sum(0), float)[rows]):
+            expected = probs[rows] / probs[rows].sum() * drawn.sum()
+            assert chisquare(drawn, expected).pvalue > 1e-5
+
+
+def test_rankings_are_drawn_as_often_as_they_are_probable() -> None:
+    # A chi-squared test at a level of 1e-5.
+    law = PlackettLuce(_SLIDES, jnp.zeros(3, int), 1, places=jnp.array([2]))
+    drawn = np.asarray(law.sample(jax.random.key(0), (6000,)))
+    kinds, number = np.unique(drawn, axis=0, return_counts=True)
+    assert len(kinds) == 6
+    assert (np.sort(kinds, axis=1) == [0, 1, 2]).all()
+    expected = np.exp(np.asarray(law.log_prob(jnp.asarray(kinds)), float))[:, 0] * 6000
+    assert chisquare(number, expected * number.sum() / expected.sum()).pvalue > 1e-5
+
+
+def test_types_choose_from_sets() -> None:
+    utility = jnp.array([[0.3, 1.0], [-1.0, 0.5], [0.8, 0.0], [2.0, -1.0]])
+    sets, chooser = jnp.array([0, 0, 1, 1]), jnp.array([0, 0])
+    share = jnp.array([0.25, 0.75])
+    chosen = jnp.array([1.0, 0.0, 0.0, 1.0])
+    mixture = GroupedMixture(dist.Categorical(probs=share), Choice(utility, sets, 2), chooser, 1)
+    softmax = np.exp(np.asarray(Choice(utility, sets, 2).log_probs()))
+    by_hand = np.log((share * softmax[0] * softmax[3]).sum())
+    assert float(mixture.log_prob(chosen)[0]) == pytest.approx(float(by_hand), rel=1e-5)
+
+
+def test_both_cross_the_border_of_a_compiled_function() -> None:
+    choice = Choice(_SLIDES, jnp.zeros(3, int), 1)
+    ranking = PlackettLuce(_SLIDES, jnp.zeros(3, int), 1)
+    value = jnp.array([0.0, 0.0, 1.0])
+    log_prob = jax.jit(lambda law, value: law.log_prob(value))
+    np.testing.assert_allclose(log_prob(choice, value), choice.log_prob(value), rtol=1e-6)
+    np.testing.assert_allclose(log_prob(ranking, value), ranking.log_prob(value), rtol=1e-6)
