@@ -2,8 +2,8 @@
 
 Of two items the probability of the more probable order is what a fit states; it is right where
 that order is the true one. Simulated crowds, under the model of the ratings with other scales of
-severity and thresholds than its priors have. The large table is one whole call, from a data frame to draws,
-in a process of its own.
+severity and thresholds than its priors have. The large table is one whole call, from a data frame
+to draws, in a process of its own.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def item_person_map(result: xr.DataTree, *, level: float = 0.9, most: int = 60) 
             instead="rt.fit(rt.Rasch(), responses, seed=0)",
         )
     difficulty = posterior["difficulty"]
-    steps = difficulty.dims[3:]
+    steps = tuple(map(str, difficulty.dims[3:]))
     mean = difficulty.mean(("chain", "draw"))
     order = np.argsort(-(mean.mean(steps) if steps else mean).values, kind="stable")
     rows = rows_of(mean["item"].values[order], most, (most + 1) // 2)
