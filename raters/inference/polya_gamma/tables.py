@@ -1,11 +1,11 @@
-"""Mode and draws of a model whose groups have a latent class and whose rows share few tabulated
+r"""Mode and draws of a model whose groups have a latent class and whose rows share few tabulated
 distributions, each with parameters of its own.
 
 With :math:`T_{cvq}` for the log-probability of value v under distribution c and class q, and
 :math:`n_{icv}` for the number of such rows of group i,
 
-.. math:: \\ell = \\sum_i \\log \\sum_q w_q \\exp \\sum_{cv} n_{icv} T_{cvq}, \\qquad
-    \\frac{\\partial \\ell}{\\partial T_{cvq}} = \\sum_i n_{icv} \\, p(q \\mid i)
+.. math:: \ell = \sum_i \log \sum_q w_q \exp \sum_{cv} n_{icv} T_{cvq}, \qquad
+    \frac{\partial \ell}{\partial T_{cvq}} = \sum_i n_{icv} \, p(q \mid i)
 
 (Fisher's identity), so that a step costs two products with one sparse matrix, whatever the model
 that makes the table. Given the classes, the distributions do not meet, and the information matrix
@@ -16,27 +16,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 import scipy.sparse
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
-from numpyro.distributions.transforms import biject_to
 from scipy.special import logsumexp
 
 from raters.distributions import GroupedMixture, Tabulated
+from raters.inference.polya_gamma.coordinates import Factor, Metric, Split, factor
 from raters.inference.polya_gamma.sweep import Ascent
 from raters.model import Model, Values
 from raters.program import Program, Supports, log_prior, trace
 
 # Steps of L-BFGS in one metric, after which it is computed anew.
 _STEPS = 40
-# Least eigenvalue of a block of the metric, relative to its largest.
-_FLATTEST = 1e-6
 # Rows times classes of which scores are held at a time.
 _PIECE = 1_000_000
 # Largest number of parameters, and of rows times classes of all passes, for which draws use the
@@ -139,67 +136,6 @@ class Tables:
         return np.asarray((self.transposed @ (self.repeats[:, None] * probs)).reshape(shape))
 
 
-class Metric(NamedTuple):
-    """Information matrix with a block for each distribution, and a border for what they share.
-
-    Attributes
-    ----------
-    block : array, shape (cell, own, own)
-    border : array, shape (cell, own, shared)
-    shared : array, shape (shared, shared)
-    """
-
-    block: np.ndarray
-    border: np.ndarray
-    shared: np.ndarray
-
-
-class Factor(NamedTuple):
-    """A map of independent coordinates to steps whose covariance is the inverse of a metric.
-
-    Attributes
-    ----------
-    inverse : array, shape (cell, own, own)
-        Transposed inverse of the Cholesky factor of each block.
-    slope : array, shape (cell, own, shared)
-        Step of the own coordinates for one of the shared ones, with the sign turned.
-    shared : array, shape (shared, shared)
-        Transposed inverse of the Cholesky factor of what is left of the shared block.
-    """
-
-    inverse: np.ndarray
-    slope: np.ndarray
-    shared: np.ndarray
-
-    def step(self, own: np.ndarray, shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Steps of the own and of the shared coordinates."""
-        moved = self.shared @ shared
-        return np.einsum("cij,cj->ci", self.inverse, own) - self.slope @ moved, moved
-
-    def pull(self, own: np.ndarray, shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient in the independent coordinates, from that in the others."""
-        left = shared - np.einsum("cis,ci->s", self.slope, own)
-        return np.einsum("cij,ci->cj", self.inverse, own), self.shared.T @ left
-
-
-def factor(metric: Metric) -> Factor:
-    """Factor of a metric, whose flat and falling directions are bounded from below."""
-    inverse = _inverse_factor(metric.block)
-    solved = inverse @ (inverse.transpose(0, 2, 1) @ metric.border)
-    left = metric.shared - np.einsum("cis,cit->st", metric.border, solved)
-    return Factor(inverse, solved, _inverse_factor(left[None])[0])
-
-
-def _inverse_factor(matrix: Float[np.ndarray, "cell own own"]) -> np.ndarray:
-    """Matrices F with F Fᵀ the inverse of each."""
-    if matrix.shape[-1] == 0:
-        return matrix
-    eigenvalues, vectors = np.linalg.eigh((matrix + matrix.transpose(0, 2, 1)) / 2)
-    least = _FLATTEST * np.maximum(np.abs(eigenvalues).max(1, keepdims=True), 1e-3)
-    scale = 1 / np.sqrt(np.maximum(np.abs(eigenvalues), least))
-    return np.asarray(vectors * scale[:, None, :])
-
-
 def climb(
     tables: Tables, values: Values, steps: int, tolerance: float, *, volume: bool = False
 ) -> Ascent:
@@ -221,7 +157,7 @@ def climb(
     -------
     Ascent
     """
-    split = _Split(tables.supports, tables.cells, values, volume)
+    split = Split(tables.supports, tables.cells, values, volume)
     own, shared = split.start(values)
     objective = [_objective(tables, split, own, shared)[0]]
     converged = False
@@ -249,7 +185,7 @@ def climb(
 
 def _loss(
     tables: Tables,
-    split: _Split,
+    split: Split,
     metric: Factor,
     own: np.ndarray,
     shared: np.ndarray,
@@ -280,7 +216,7 @@ def draws(tables: Tables, mode: Values, number: int, rng: np.random.Generator) -
     dict of str to array, shape (draw, ...)
     """
     mode = climb(tables, mode, _STEPS * 5, 1e-6, volume=True).values
-    split = _Split(tables.supports, tables.cells, mode, True)
+    split = Split(tables.supports, tables.cells, mode, True)
     own, shared = split.start(mode)
     metric = _metric(tables, split, own, shared)
     metric = metric._replace(block=metric.block - _missing(tables, split, own, shared))
@@ -293,89 +229,7 @@ def draws(tables: Tables, mode: Values, number: int, rng: np.random.Generator) -
     return {name: np.stack([each[name] for each in drawn]) for name in mode}
 
 
-class _Split:
-    """Unconstrained coordinates of the sites of distributions, side by side, and of the others."""
-
-    def __init__(
-        self, supports: Supports, cells: tuple[str, ...], values: Values, volume: bool
-    ) -> None:
-        self.supports, self.cells, self.volume = supports, cells, volume
-        self.others = tuple(name for name in values if name not in cells)
-        flat = {name: self._free(name, values[name]) for name in values}
-        self.number = len(flat[cells[0]])
-        self.shapes = {name: flat[name].shape[1:] for name in cells}
-        self.widths = [int(np.prod(self.shapes[name])) for name in cells]
-        self.unravel = ravel_pytree({name: flat[name] for name in self.others})[1]
-
-    def _free(self, name: str, value: Any) -> Array:
-        """A site in its unconstrained coordinates."""
-        free: Array = biject_to(self.supports[name]).inv(jnp.asarray(value, float))
-        return free
-
-    def start(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
-        """Own coordinates, shape (cell, own), and those that are shared."""
-        own = [np.asarray(self._free(name, values[name])) for name in self.cells]
-        others = {name: self._free(name, values[name]) for name in self.others}
-        return (
-            np.concatenate([part.reshape(self.number, -1) for part in own], axis=1),
-            np.asarray(ravel_pytree(others)[0], np.float64),
-        )
-
-    def parted(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """One vector as own and shared coordinates."""
-        size = self.number * sum(self.widths)
-        return flat[:size].reshape(self.number, -1), flat[size:]
-
-    def joined(self, own: np.ndarray, shared: np.ndarray) -> np.ndarray:
-        """Own and shared coordinates as one vector."""
-        return np.concatenate([own.ravel(), shared])
-
-    def point(self, own: Array, shared: Array) -> Values:
-        """Values at some coordinates, for traced arrays too."""
-        free = self.free(own, shared)
-        values: Values = {
-            name: biject_to(self.supports[name])(value) for name, value in free.items()
-        }
-        return values
-
-    def free(self, own: Array, shared: Array) -> Values:
-        """Unconstrained coordinates of each site."""
-        parts = jnp.split(own, np.cumsum(self.widths)[:-1], axis=1)
-        others: Values = self.unravel(shared)
-        return others | {
-            name: part.reshape(self.number, *self.shapes[name])
-            for name, part in zip(self.cells, parts, strict=True)
-        }
-
-    def log_volume(self, own: Array, shared: Array) -> Array:
-        """Log volume element of the coordinates; 0 where the density is that of the sites."""
-        total = jnp.zeros(())
-        for name, free in self.free(own, shared).items() if self.volume else ():
-            transform = biject_to(self.supports[name])
-            total += transform.log_abs_det_jacobian(free, transform(free)).sum()
-        return total
-
-    def values(self, own: np.ndarray, shared: np.ndarray) -> Values:
-        """Values at some coordinates."""
-        return {
-            name: np.asarray(value)
-            for name, value in self.point(jnp.asarray(own), jnp.asarray(shared)).items()
-        }
-
-    def __hash__(self) -> int:
-        return hash((self.cells, self.others, self.number, self.volume))
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Split)
-            and (self.cells, self.others, self.number, self.shapes, self.volume)
-            == (other.cells, other.others, other.number, other.shapes, other.volume)
-            and {name: str(fn) for name, fn in self.supports.items()}
-            == {name: str(fn) for name, fn in other.supports.items()}
-        )
-
-
-def _table(tables: Tables, split: _Split, own: np.ndarray, shared: np.ndarray) -> np.ndarray:
+def _table(tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray) -> np.ndarray:
     """Log-probability of each value under each distribution and class."""
     row = tables.data.take(slice(0, 1))
     at = jnp.asarray(own), jnp.asarray(shared)
@@ -390,14 +244,14 @@ def _table_at(model: Model[Any], data: Any, values: Values) -> Array:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _table_of(model: Model[Any], split: _Split, data: Any, own: Array, shared: Array) -> Array:
+def _table_of(model: Model[Any], split: Split, data: Any, own: Array, shared: Array) -> Array:
     table: Array = _table_at(model, data, split.point(own, shared))
     return table
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _complete(
-    model: Model[Any], split: _Split, data: Any, own: Array, shared: Array, expected: Array
+    model: Model[Any], split: Split, data: Any, own: Array, shared: Array, expected: Array
 ) -> tuple[Array, tuple[Array, Array]]:
     """Log prior density, and the gradient of the expected log joint density of rows and classes."""
 
@@ -412,7 +266,7 @@ def _complete(
 
 
 def _objective(
-    tables: Tables, split: _Split, own: np.ndarray, shared: np.ndarray
+    tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray
 ) -> tuple[float, tuple[np.ndarray, np.ndarray]]:
     """Log joint density, and its gradient."""
     table = _table(tables, split, own, shared)
@@ -424,7 +278,7 @@ def _objective(
     return likelihood + float(prior), (np.asarray(slopes[0]), np.asarray(slopes[1]))
 
 
-def _metric(tables: Tables, split: _Split, own: np.ndarray, shared: np.ndarray) -> Metric:
+def _metric(tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray) -> Metric:
     """Information of rows and classes together, averaged over the classes.
 
     Distributions do not meet in it, so that one product with a vector gives a column of each.
@@ -440,7 +294,7 @@ def _metric(tables: Tables, split: _Split, own: np.ndarray, shared: np.ndarray) 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _information(
-    model: Model[Any], split: _Split, data: Any, own: Array, shared: Array, expected: Array
+    model: Model[Any], split: Split, data: Any, own: Array, shared: Array, expected: Array
 ) -> tuple[Array, Array, Array]:
     """Blocks, border and shared part of the negative second derivatives."""
 
@@ -461,7 +315,7 @@ def _information(
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _scores(model: Model[Any], split: _Split, data: Any, own: Array, shared: Array) -> Array:
+def _scores(model: Model[Any], split: Split, data: Any, own: Array, shared: Array) -> Array:
     """Derivatives of the table in the own coordinates of each distribution."""
 
     def along(one: Array) -> Array:
@@ -476,7 +330,7 @@ def _scores(model: Model[Any], split: _Split, data: Any, own: Array, shared: Arr
 
 
 def _missing(
-    tables: Tables, split: _Split, own: np.ndarray, shared: np.ndarray
+    tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray
 ) -> Float[np.ndarray, "cell own own"]:
     """Information that the classes would add, in the block of each distribution.
 
