@@ -148,6 +148,42 @@ class Permute:
 
 
 @dataclass(frozen=True)
+class Rotation:
+    """The likelihood and the priors are unchanged when the vectors along the last axis of all
+    `sites` are turned or reflected together; with one dimension, when they change sign.
+
+    `raters.fit` turns each draw towards the mean of all, on its principal axes.
+
+    Parameters
+    ----------
+    sites : tuple of str
+        Names; the last axes of all of them are the dimensions, in the same order.
+    """
+
+    sites: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Affine:
+    r"""The likelihood is unchanged when the vectors `point` are stretched and shifted and `slope`
+    and `intercept` change so that every :math:`\text{intercept} + \text{slope}^\top \text{point}`
+    stays as it is. The priors, which are normal, with mean 0 for points and slopes, say where they
+    lie.
+
+    Parameters
+    ----------
+    point, slope : str
+        Names of sites whose last axes are the same dimensions.
+    intercept : str
+        Name of a site with the other axes of `slope`.
+    """
+
+    point: str
+    slope: str
+    intercept: str
+
+
+@dataclass(frozen=True)
 class Spread:
     """The prior of `site` is normal about 0, with the standard deviation `scale`, on which no other
     prior depends.
@@ -194,7 +230,7 @@ class Spread:
 
 # Of each, the prior says how probable a point and its image are.
 Mirror = Sign | Exchange
-Symmetry = Shift | CommonShift | Scale | Transfer | Mirror | Permute
+Symmetry = Shift | CommonShift | Scale | Transfer | Mirror | Permute | Rotation | Affine
 
 
 class Marginal(NamedTuple):
@@ -334,7 +370,7 @@ class Model[Data: Judgements](abc.ABC):
         """
         return None
 
-    def marginal(self, data: Data) -> Marginal | None:
+    def marginal(self, data: Data) -> Marginal | str | None:
         """This model with one site integrated out, for back-ends that look for a mode.
 
         The mode of many entries, each with few judgements of its own, together with what they
@@ -347,8 +383,9 @@ class Model[Data: Judgements](abc.ABC):
 
         Returns
         -------
-        Marginal or None
-            None for a model whose sites are all estimated together.
+        Marginal, str or None
+            None for a model whose sites are all estimated together; the sentence that says why not
+            for one that has such a site, and no such form.
         """
         return None
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from raters.errors import SettingError
 from raters.fitting.result import draws_of
 from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.names import names_array
@@ -31,6 +32,14 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     Quantities
         With the table ``"item_parameters"`` of `items`.
     """
+    if "ability" not in program.sites:
+        raise SettingError(
+            parameter="model",
+            value=program.model,
+            problem="has no abilities to audit",
+            expected="positions are neither good nor bad; fit a model with abilities",
+            instead="rt.Rasch()",
+        )
     return Quantities(
         {"ability": draws_of(program, result)[0]["ability"]},
         judged="ability",

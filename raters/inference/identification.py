@@ -11,7 +11,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from raters.inference.base import Draws
-from raters.model import Model, Permute, Values, identify, renumbered
+from raters.inference.rotation import turned
+from raters.model import Model, Permute, Rotation, Values, identify, renumbered
 from raters.program import Program, responsibility
 
 # Responsibilities are compared on as many annotators, evenly spaced, as stay below this many
@@ -42,6 +43,9 @@ def identified(program: Program[Any], draws: Draws) -> Draws:
     for symmetry in model.symmetries:
         if isinstance(symmetry, Permute):
             values, mode = _numbered(program, symmetry, values, mode)
+        if isinstance(symmetry, Rotation):
+            values = turned(symmetry, values, 2)
+            mode = turned(symmetry, mode, 0) if mode else {}
     return draws._replace(values=values, mode=mode)
 
 

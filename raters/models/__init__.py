@@ -24,7 +24,7 @@ from raters.models.labels import (
 )
 from raters.models.rankings import ExtendedPlackettLuce, PlackettLuce
 from raters.models.ratings import ManyFacet
-from raters.models.responses import GradedResponse, Rasch, TwoPL
+from raters.models.responses import GradedResponse, IdealPoint, Rasch, TwoPL
 
 __all__ = [
     "BTL",
@@ -38,6 +38,7 @@ __all__ = [
     "GuesserOneCoin",
     "HierarchicalBTL",
     "HierarchicalDawidSkene",
+    "IdealPoint",
     "ItemDifficulty",
     "LatentClassLogit",
     "MajorityVote",

@@ -17,10 +17,12 @@ from raters.fitting.storage import from_json, to_json
 from raters.inference.mirror import images, mirrored
 from raters.judgements.base import Judgements
 from raters.model import (
+    Affine,
     CommonShift,
     Exchange,
     Model,
     Permute,
+    Rotation,
     Scale,
     Shift,
     Sign,
@@ -272,6 +274,20 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
             return moved | {factor: values[factor] * less, own: product - moved[common]}
         case Sign():
             return mirrored(symmetry, values)
+        case Affine(point, slope, intercept):
+            size = np.shape(values[point])[-1]
+            stretch, step = np.linspace(0.6, 1.7, size), np.linspace(0.3, 0.7, size)
+            squeezed = values[slope] / stretch
+            return values | {
+                point: values[point] * stretch + step,
+                slope: squeezed,
+                intercept: values[intercept] - squeezed @ step,
+            }
+        case Rotation(both):
+            size = np.shape(values[both[0]])[-1]
+            turn = np.linalg.qr(np.random.default_rng(size).normal(size=(size, size)))[0]
+            turn = -turn if size == 1 and turn[0, 0] > 0 else turn
+            return values | {name: values[name] @ turn for name in both}
         case Exchange(((site, axis), *_)):
             # A shift, which from three classes on is not its own inverse.
             return mirrored(symmetry, values, np.roll(np.arange(np.shape(values[site])[axis]), 1))
@@ -279,7 +295,7 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
             return values | {name: np.roll(values[name], 1, axis=-1) for name in both}
     raise AssertionError(
         f"{symmetry!r} is not a symmetry that raters knows: Shift, CommonShift, Scale,"
-        " Transfer, Sign, Exchange or Permute"
+        " Transfer, Sign, Exchange, Permute, Rotation or Affine"
     )
 
 
@@ -340,8 +356,10 @@ def _sites(symmetry: Symmetry) -> tuple[str, ...]:
             return (common, own)
         case Sign(both, exchanged):
             return both + tuple(name for name, _ in exchanged)
-        case Permute(both):
+        case Permute(both) | Rotation(both):
             return both
+        case Affine(point, slope, intercept):
+            return (point, slope, intercept)
         case Exchange(both):
             return tuple(name for name, _ in both)
     return ()

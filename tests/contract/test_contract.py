@@ -52,7 +52,13 @@ RANKING_MODELS = (
     rt.ExtendedPlackettLuce(),
     rt.ExtendedPlackettLuce(competence="unit", worth_scale=1.0),
 )
-RESPONSE_MODELS = (rt.Rasch(), rt.Rasch(ability_scale=1.0), rt.TwoPL())
+RESPONSE_MODELS = (
+    rt.Rasch(),
+    rt.Rasch(ability_scale=1.0),
+    rt.TwoPL(),
+    rt.IdealPoint(),
+    rt.IdealPoint(num_dimensions=2),
+)
 RATING_MODELS = (rt.ManyFacet(), rt.ManyFacet(competence="positive", thresholds="shared"))
 GRADED_MODELS = (rt.GradedResponse(),)
 CHOICE_MODELS = (

@@ -1,10 +1,12 @@
-"""Rasch and TwoPL: the marginal likelihood by quadrature, consistency, and draws of abilities."""
+"""Models of responses: the marginal likelihood by quadrature, consistency, draws of abilities, and
+ideal points."""
 
 from __future__ import annotations
 
 import jax
 import numpy as np
 import pytest
+import scipy.linalg
 from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
@@ -12,9 +14,10 @@ from scipy.stats import norm
 import raters as rt
 from raters.inference.base import Draws
 from raters.inference.polya_gamma import integrated_site, transfers
-from raters.model import CommonShift
+from raters.inference.rotation import turned
+from raters.model import Affine, CommonShift, Rotation
 from raters.models.responses import _logistic
-from raters.program import likelihood_of, pointwise_log_likelihood
+from raters.program import Program, likelihood_of, pointwise_log_likelihood
 
 DIFFICULTY = np.array([-1.5, -0.4, 0.3, 1.2])
 DISCRIMINATION = np.array([0.5, 1.0, 1.6, 2.2])
@@ -188,3 +191,95 @@ def test_a_later_fit_starts_where_the_first_ended(responses, fit_quietly) -> Non
     again = fit_quietly(rt.Rasch(), responses, rt.PGEM(draws=0), start=first)
     assert again.attrs["sweeps"] < first.attrs["sweeps"]
     np.testing.assert_allclose(again["mode"]["difficulty"], first["mode"]["difficulty"], atol=1e-3)
+
+
+# ------------------------------------------------------------------ ideal points
+
+
+def _senate(persons: int, items: int, dimensions: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    position = rng.normal(size=(persons, dimensions)) * [1.5, 0.8][:dimensions]
+    slope = rng.normal(0, 1.5, (items, dimensions))
+    logits = rng.normal(size=items) + position @ slope.T
+    yes = rng.random(logits.shape) < 1 / (1 + np.exp(-logits))
+    person, item = (grid.ravel() for grid in np.indices(yes.shape))
+    votes = rt.Responses(
+        person, item, yes.ravel().astype(float), None, tuple(range(persons)), tuple(range(items))
+    )
+    return votes, position
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_positions_are_recovered_up_to_a_rotation(dimensions, fit_quietly) -> None:
+    votes, position = _senate(40, 80, dimensions)
+    model = rt.IdealPoint(num_dimensions=dimensions)
+    result = fit_quietly(model, votes, rt.PGGibbs(draws=150, warmup=100, chains=2))
+    mean = result.posterior["position"].mean(("chain", "draw")).values
+    turn = scipy.linalg.orthogonal_procrustes(mean, position)[0]
+    for column in range(dimensions):
+        assert np.corrcoef((mean @ turn)[:, column], position[:, column])[0, 1] > 0.9
+    # On principal axes, each in the direction of the person furthest from 0.
+    spread = mean.std(0)
+    assert (np.diff(spread) <= 0).all()
+    furthest = mean[np.argmax(np.abs(mean), axis=0), np.arange(dimensions)]
+    assert (furthest > 0).all()
+
+
+def test_draws_turned_at_random_come_together() -> None:
+    rng = np.random.default_rng(1)
+    centre = {"position": rng.normal(size=(6, 2)), "slope": rng.normal(size=(4, 2))}
+    turns = [np.linalg.qr(rng.normal(size=(2, 2)))[0] for _ in range(30)]
+    values = {
+        name: np.stack([(site + 0.01 * rng.normal(size=site.shape)) @ turn for turn in turns])
+        for name, site in centre.items()
+    }
+    symmetry = Rotation(("position", "slope"))
+    found = turned(symmetry, values, 1)
+    assert found["position"].std(0).max() < 0.05
+    # Products, which the likelihood sees, are as they were.
+    for name in ("position", "slope"):
+        assert found[name].shape == values[name].shape
+    before = np.einsum("dpk,dik->dpi", values["position"], values["slope"])
+    after = np.einsum("dpk,dik->dpi", found["position"], found["slope"])
+    np.testing.assert_allclose(after, before, atol=1e-9)
+    single = turned(symmetry, {name: value[0] for name, value in values.items()}, 0)
+    np.testing.assert_allclose(single["position"] @ single["slope"].T, before[0], atol=1e-9)
+
+
+def test_affine_moves_leave_the_likelihood_and_keep_the_prior() -> None:
+    """Over many moves the points keep the moments of the prior restricted to the orbit: a chain of
+    moves alone from a draw of the prior is stationary. Of 3 means none is 5 standard errors off:
+    false alarms of 2e-6."""
+    votes = _senate(5, 4, 2)[0]
+    model, rng = rt.IdealPoint(num_dimensions=2), np.random.default_rng(0)
+    (symmetry,) = [one for one in model.symmetries if isinstance(one, Affine)]
+    row = votes.take(slice(0, 1))
+    before, after = [], []
+    for _ in range(400):
+        values = {
+            "position": rng.normal(size=(5, 2)),
+            "slope": 2 * rng.normal(size=(4, 2)),
+            "intercept": 5 * rng.normal(size=4),
+        }
+        moved = transfers.affine(model, row, values, symmetry, rng)
+        one, two = (
+            at["intercept"][:, None] + at["slope"] @ at["position"].T for at in (values, moved)
+        )
+        np.testing.assert_allclose(one, two, atol=1e-8)
+        for at, kept in ((values, before), (moved, after)):
+            kept.append(
+                [(at["position"] ** 2).mean(), (at["slope"] ** 2).mean(), at["intercept"].mean()]
+            )
+    difference = np.array(after) - np.array(before)
+    score = difference.mean(0) / (difference.std(0) / np.sqrt(len(difference)))
+    assert (np.abs(score) < 5).all(), score
+
+
+def test_positions_have_no_mode_and_no_verdicts(fit_quietly) -> None:
+    votes = _senate(6, 8, 1)[0]
+    reason = rt.PGEM().why_not(Program(rt.IdealPoint(), votes))
+    assert "joint mode of positions and items is inconsistent" in reason
+    result = fit_quietly(rt.IdealPoint(), votes, rt.PGGibbs(draws=50, warmup=20, chains=2))
+    with pytest.raises(rt.errors.SettingError, match="has no abilities to audit"):
+        rt.audit(rt.IdealPoint(), result)

@@ -75,3 +75,28 @@ def test_em_reaches_the_maximum_of_graded_responses() -> None:
     model = rt.GradedResponse(difficulty_scale=100.0, discrimination_scale=100.0)
     fitted = rt.fit(model, graded, rt.PGEM(draws=0), seed=0, progress=False)
     assert fitted.attrs["marginal_log_likelihood"] == pytest.approx(-6285.816, abs=1e-2)
+
+
+@pytest.mark.exhaustive
+def test_ideal_points_of_senators(fit_quietly) -> None:
+    """The 90th US Senate, against the published coordinates of W-NOMINATE (Poole et al. 2011), of
+    which items with a minority below 2.5 % are left out."""
+    folder = data_folder("senate90")
+    table = pd.read_csv(folder / "votes_long.csv")
+    share = table.groupby("vote")["yea"].mean()
+    table = table[table["vote"].isin(share[share.between(0.025, 0.975)].index)]
+    votes = rt.Responses.from_frame(table, person="legislator", item="vote", correct="yea")
+    gibbs = rt.PGGibbs(draws=150, warmup=100, chains=2)
+    fitted = fit_quietly(rt.IdealPoint(), votes, gibbs, log_likelihood=False)
+    position = fitted.posterior["position"].mean(("chain", "draw", "dimension"))
+    published = pd.read_csv(folder / "published_wnominate.csv").set_index("legislator")["coord1D"]
+    both = pd.DataFrame(
+        {"ours": position.to_series(), "theirs": published.rename(index=int)}
+    ).dropna()
+    assert abs(both.corr().iloc[0, 1]) > 0.98
+    assert abs(both.corr("spearman").iloc[0, 1]) > 0.99
+    mean = fitted.posterior.mean(("chain", "draw"))
+    logits = mean["intercept"].values[votes.item] + (
+        mean["slope"].values[votes.item] * mean["position"].values[votes.person]
+    ).sum(-1)
+    assert ((logits > 0) == (votes.correct > 0.5)).mean() > 0.795

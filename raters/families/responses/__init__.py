@@ -9,7 +9,7 @@ from raters.families.responses import sections
 from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.responses import Responses
 from raters.kinds import Kind, Reader, Words, register
-from raters.models.responses import GradedResponse, Rasch, TwoPL
+from raters.models.responses import GradedResponse, IdealPoint, Rasch, TwoPL
 
 _SHARED: dict[str, Any] = {
     "words": Words("response", "responses"),
@@ -29,7 +29,7 @@ RESPONSES = register(
             Reader(Responses.from_frame),
             Reader(Responses.from_wide, shapes=(("person", "columns"),), may_be_empty=("columns",)),
         ),
-        models=(Rasch, TwoPL),
+        models=(Rasch, TwoPL, IdealPoint),
         default=Rasch(),
         **_SHARED,
     )

@@ -143,7 +143,9 @@ class PGEM(Backend):
         few enough for L-BFGS, and distributions that augmentation does not cover."""
         if reason := super().why_not(program):
             return reason
-        if (marginal := program.model.marginal(program.data)) is not None:
+        if isinstance(marginal := program.model.marginal(program.data), str):
+            return marginal
+        if marginal is not None:
             program = Program(marginal.model, marginal.data)
             reason = program.model.why_not(program.data)
             if reason or not program.model.blocks:
@@ -167,6 +169,7 @@ class PGEM(Backend):
         """
         if (marginal := program.model.marginal(program.data)) is None:
             return self._run(program, key, start, progress)
+        assert not isinstance(marginal, str)
         own = None if start is None else {n: v for n, v in start.items() if n != marginal.site}
         draws = self._run(Program(marginal.model, marginal.data), key, own, progress)
         return integrated_site.added(
@@ -417,6 +420,8 @@ class _Climber:
             values = transfers.move(self.plan.model, self.row, values, transfer)
         for symmetry in self.plan.shifts:
             values = transfers.shift(self.plan.model, self.row, values, symmetry)
+        for affine in self.plan.affine:
+            values = transfers.affine(self.plan.model, self.row, values, affine)
         if self.plan.steep:
             values = sweep.climb_steep(self.plan, self.data, values).values
         if self.plan.free or self.plan.scales:

@@ -250,6 +250,8 @@ def gibbs_sweep(
         values = transfers.move(plan.model, row, values, transfer, rng)
     for symmetry in plan.shifts:
         values = transfers.shift(plan.model, row, values, symmetry, rng)
+    for affine in plan.affine:
+        values = transfers.affine(plan.model, row, values, affine, rng)
     for spread, column in plan.spreads:
         values = stretch(plan.model, row, data, values, spread, column, rng)
     if plan.free or plan.scales:

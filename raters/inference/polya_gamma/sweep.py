@@ -25,7 +25,7 @@ from raters.inference.polya_gamma.conditionals import Conditional, Gaussian, Wei
 from raters.inference.polya_gamma.parts import Parts
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.inference.polya_gamma.spreads import column_of
-from raters.model import CommonShift, Model, Permute, Scale, Spread, Transfer, Values
+from raters.model import Affine, CommonShift, Model, Permute, Scale, Spread, Transfer, Values
 from raters.program import Program, Supports, log_joint, log_prior, pointwise_log_likelihood, trace
 
 # Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
@@ -72,6 +72,8 @@ class Plan:
         Symmetries by which two sites are divided anew, given their sum.
     shifts : tuple of CommonShift
         Symmetries by which a number is added to several sites.
+    affine : tuple of Affine
+        Symmetries by which points are stretched and shifted.
     spreads : tuple of (Spread, str or None)
         Scales that move together with their sites, each with the column of its places.
     steep : tuple of str
@@ -94,6 +96,7 @@ class Plan:
     broken: frozenset[str]
     transfers: tuple[Transfer, ...] = ()
     shifts: tuple[CommonShift, ...] = ()
+    affine: tuple[Affine, ...] = ()
     spreads: tuple[tuple[Spread, str | None], ...] = ()
     steep: tuple[str, ...] = ()
     of_sets: bool = False
@@ -226,6 +229,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
         broken,
         tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Transfer)),
         tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, CommonShift)),
+        tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Affine)),
         tuple((spread, column_of(program, spread)) for spread in model.spreads),
         steep,
         of_sets := sets.chooses(program),
@@ -409,7 +413,7 @@ def block_conditional(
         if full is None:
             prior = Gaussian(*map(np.asarray, rows.prior))
             # The rows of a site with two axes may connect its entries along one of them only.
-            planar = all(np.ndim(values[name]) > 1 for name in block.sites)
+            planar = any(np.ndim(values[name]) > 1 for name in block.sites)
             if (
                 planar
                 and block.kind == "rows"

@@ -1,5 +1,6 @@
 """The division of a sum between two normal sites, and of a product between the sum and a factor:
-drawn or maximised given the sum, or the product; and a number that is added to several sites."""
+drawn or maximised given the sum, or the product; a number that is added to several sites; and
+stretches and shifts of points."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Float
+from scipy.stats import geninvgauss
 
 from raters.inference.polya_gamma.conditionals import Gaussian, prior
-from raters.model import CommonShift, Model, Transfer, Values
+from raters.model import Affine, CommonShift, Model, Transfer, Values
 from raters.program import trace
 
 # Widths of the steps of a factor's logarithm.
@@ -73,6 +75,75 @@ def shift(
     if rng is not None:
         number += rng.standard_normal() / np.sqrt(total)
     return values | {name: given[name] + number for name in symmetry.sites}
+
+
+def affine(
+    model: Model[Any],
+    row: Any,
+    values: Values,
+    symmetry: Affine,
+    rng: np.random.Generator | None = None,
+) -> Values:
+    r"""Shift and stretch points, and move slopes and intercepts against it.
+
+    The likelihood does not change. A shift h of all points, with
+    :math:`c_i - b_i^\top h` for the intercepts, has a normal conditional, that of the priors. The
+    factor f of one direction, with the slopes along it divided by f, has
+
+    .. math:: f^2 \sim \mathrm{GIG}\Big(\tfrac{P - I}{2}, \sum \lambda x^2, \sum \mu b^2\Big)
+
+    for P points of prior precision λ and I slopes of precision μ along it. Directions are drawn at
+    random. A sweep that updates the sites one after the other moves slowly along both.
+
+    Parameters
+    ----------
+    model : Model
+    row : Judgements
+        Any part of the data: the prior does not depend on it.
+    values : dict of str to array
+    symmetry : Affine
+    rng : numpy.random.Generator, optional
+        For a draw; the mode without it.
+
+    Returns
+    -------
+    dict of str to array
+    """
+    names = (symmetry.point, symmetry.slope, symmetry.intercept)
+    given = {name: np.asarray(value, np.float64) for name, value in values.items()}
+    point, slope, intercept = (given[name] for name in names)
+    of_point, of_slope, of_intercept = (
+        np.reshape(each.precision, given[name].shape)
+        for name, each in zip(names, _priors_of(model, row, given, names), strict=True)
+    )
+    mean = np.reshape(_priors_of(model, row, given, names)[2].mean, intercept.shape)
+    precision = np.diag(of_point.sum(0)) + (slope.T * of_intercept) @ slope
+    away = slope.T @ (of_intercept * (intercept - mean)) - (of_point * point).sum(0)
+    step = np.linalg.solve(precision, away)
+    if rng is not None:
+        noise = rng.standard_normal(len(step))
+        step = step + np.linalg.solve(np.linalg.cholesky(precision).T, noise)
+    point, intercept = point + step, intercept - slope @ step
+    turn = np.eye(len(step))
+    if rng is not None and len(step) > 1:
+        turn = np.linalg.qr(rng.standard_normal(turn.shape))[0]
+    # Precisions are those of each site as a whole, so that a direction has the same.
+    up, down = of_point[0, 0] * (point @ turn) ** 2, of_slope[0, 0] * (slope @ turn) ** 2
+    factor = _stretches(up.sum(0), down.sum(0), len(point) - len(slope), rng)
+    stretch = (turn * factor) @ turn.T
+    squeeze = (turn / factor) @ turn.T
+    return values | dict(zip(names, (point @ stretch, slope @ squeeze, intercept), strict=True))
+
+
+def _stretches(
+    up: np.ndarray, down: np.ndarray, more: int, rng: np.random.Generator | None
+) -> np.ndarray:
+    """Factor of each direction, from the sums of squares that it multiplies and divides."""
+    if rng is None:
+        return np.asarray((down / up) ** 0.25)
+    size, scale = np.sqrt(up * down), np.sqrt(down / up)
+    square = geninvgauss.rvs(more / 2, size, scale=scale, random_state=rng)
+    return np.asarray(np.sqrt(square))
 
 
 def divide(

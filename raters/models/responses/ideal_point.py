@@ -1,0 +1,139 @@
+"""Positions of persons and directions of items in a space of few dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import scipy.sparse
+from scipy.sparse.linalg import svds
+
+from raters._validation import plain_positive, whole
+from raters.distributions import Votes
+from raters.judgements.responses import Responses
+from raters.model import Affine, Model, Rotation, Symmetry, Values
+
+
+@dataclass(frozen=True)
+class IdealPoint(Model[Responses]):
+    r"""Ideal-point model: persons have positions, and each item divides them along a direction.
+
+    .. math::
+
+        P(\text{yes} \mid p, i) = \sigma\Big(c_i + \sum_d b_{id} \, x_{pd}\Big), \qquad
+        x_{pd} \sim \mathrm{Normal}(0, 1), \quad b_{id} \sim \mathrm{Normal}(0, s), \quad
+        c_i \sim \mathrm{Normal}(0, t)
+
+    It follows from utilities that fall with the squared distance between a person's ideal point
+    and what a vote of yes, and one of no, would bring about (Clinton, Jackman and Rivers 2004), and
+    is the logistic factor model with positions as factors and slopes as loadings. Of legislators,
+    the first dimension is usually that from left to right. Of a test it is `TwoPL` with slopes of
+    either sign.
+
+    Positions are known up to a rotation or reflection: draws are turned towards their mean, on its
+    principal axes, each in the direction in which the person furthest from 0 is positive. With one
+    dimension only the sign is open.
+
+    Parameters
+    ----------
+    num_dimensions : int
+        Number of dimensions.
+    slope_scale : float
+        Standard deviation s of the slopes, in logits for one standard deviation of the positions.
+    intercept_scale : float
+        Standard deviation t of the intercepts, in logits.
+
+    References
+    ----------
+    Clinton, J., Jackman, S. and Rivers, D. (2004). The statistical analysis of roll call data.
+    American Political Science Review 98, 355–370.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes = rt.Responses.from_wide(
+    ...     {"who": ["ann", "bob", "eve"], "bill 1": [1, 1, 0], "bill 2": [0, 0, 1]}, person="who")
+    >>> gibbs = rt.PGGibbs(draws=200, chains=2)
+    >>> result = rt.fit(rt.IdealPoint(), votes, gibbs, seed=0, progress=False)
+    >>> result.posterior["position"].dims
+    ('chain', 'draw', 'person', 'dimension')
+    """
+
+    num_dimensions: int = 1
+    slope_scale: float = 2.0
+    intercept_scale: float = 5.0
+
+    reference: ClassVar[str] = r"""
+    @article{clinton2004statistical,
+      author  = {Clinton, Joshua and Jackman, Simon and Rivers, Douglas},
+      title   = {The Statistical Analysis of Roll Call Data},
+      journal = {American Political Science Review},
+      year    = {2004},
+      volume  = {98},
+      number  = {2},
+      pages   = {355--370},
+      doi     = {10.1017/S0003055404001194},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        whole("num_dimensions", self.num_dimensions)
+        plain_positive(self, "slope_scale", "intercept_scale")
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Positions, then intercepts and slopes together."""
+        return (("position",), ("intercept", "slope"))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Rotation of the space, and its stretches and shifts, which the priors bound."""
+        return (Rotation(("position", "slope")), Affine("position", "slope", "intercept"))
+
+    def generate(self, data: Responses) -> None:
+        """Define the NumPyro program."""
+        size, facts = self.num_dimensions, {"event_dims": ["dimension"]}
+        with numpyro.plate("person", data.num_persons):
+            normal = dist.Normal(0.0, 1.0).expand([size]).to_event(1)
+            position = numpyro.sample("position", normal, infer=facts)
+        with numpyro.plate("item", data.num_items):
+            intercept = numpyro.sample("intercept", dist.Normal(0.0, self.intercept_scale))
+            normal = dist.Normal(0.0, self.slope_scale).expand([size]).to_event(1)
+            slope = numpyro.sample("slope", normal, infer=facts)
+        logits = intercept[data.item]
+        for place in range(size):
+            # One index for each row, as the conjugate updates read it.
+            column = np.full(data.num_rows, place)
+            logits = logits + slope[data.item, column] * position[data.person, column]
+        votes = dist.Bernoulli(logits=logits) if data.count is None else Votes(logits, data.count)
+        with numpyro.plate("response", data.num_rows):
+            numpyro.sample("correct", votes, obs=data.correct)
+
+    def start(self, data: Responses) -> Values:
+        """Start from the principal components of the responses less the share of each item."""
+        asked = np.maximum(data.judgements_by("item"), 1)
+        share = (data.right_by("item") + 0.5) / (asked + 1)
+        position = np.zeros((data.num_persons, self.num_dimensions))
+        if data.correct is not None and min(data.num_persons, data.num_items) > self.num_dimensions:
+            weight = np.asarray(data.weight, np.float64)
+            apart = np.asarray(data.correct, np.float64) - weight * share[np.asarray(data.item)]
+            cells = (apart, (np.asarray(data.person), np.asarray(data.item)))
+            matrix = scipy.sparse.coo_array(cells, (data.num_persons, data.num_items)).tocsr()
+            begin = np.ones(min(matrix.shape))
+            left = svds(matrix, k=self.num_dimensions, v0=begin, return_singular_vectors="u")[0]
+            position = left[:, ::-1] * np.sqrt(data.num_persons)
+        return {
+            "position": position,
+            "intercept": np.log(share / (1 - share)),
+            "slope": np.full((data.num_items, self.num_dimensions), 0.1),
+        }
+
+    def marginal(self, data: Responses) -> str:
+        """Why no mode can be found."""
+        return (
+            "the joint mode of positions and items is inconsistent for the items, and IdealPoint"
+            " has no form with the positions integrated out; use PGGibbs, NUTS or SVI"
+        )
