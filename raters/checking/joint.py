@@ -173,7 +173,8 @@ def _drawn(
 def _with(asked: Any, outcomes: Outcomes) -> Any:
     """Return the questions with outcomes, also within a compiled function."""
     kind = np.int32 if asked.answer in asked.axes else float
-    answered = dataclasses.replace(asked, **{asked.answer: outcomes[0].astype(kind)})
+    column = asked.shaped(outcomes[0].astype(kind))
+    answered = dataclasses.replace(asked, **{asked.answer: column})
     return answered.with_truth_of(asked, outcomes[1]) if len(outcomes) > 1 else answered
 
 
@@ -308,7 +309,7 @@ def _statistics_of_types(
     logits, total, kappa = (
         part.reshape(-1, share.shape[-1]) for part in observation(fn, votes, jnp.ones_like(share))
     )
-    agreeing = (share[fn.group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
+    agreeing = (share[fn.row_group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
     return {
         "sureness of the types": (share**2).sum(-1).mean(),
         "outcomes × logits × types": agreeing,

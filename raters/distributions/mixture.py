@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from numpyro.distributions import constraints
 
 from raters._validation import checked
+from raters.distributions.choices import Choice
 
 
 class GroupedMixture(dist.Distribution):
@@ -28,7 +29,8 @@ class GroupedMixture(dist.Distribution):
     mixing_distribution : numpyro Categorical
         The class of each group; batch shape () or (group,).
     component_distribution : numpyro distribution, batch shape (row, class)
-        Each row's value, given each class.
+        Each row's value, given each class; or `Choice` of batch shape (set, class), whose sets each
+        have several rows and take the place of rows below.
     group : int array, shape (row,)
         Code of each row's group.
     num_groups : int
@@ -84,12 +86,21 @@ class GroupedMixture(dist.Distribution):
         self.group, self.num_groups, self.count, self.known = group, num_groups, count, known
         self.repeats = repeats
         # The event is all rows, since groups differ in how many they have.
-        super().__init__((num_groups,), tuple(group.shape), validate_args=validate_args)
+        rows = component_distribution.set if isinstance(component_distribution, Choice) else group
+        super().__init__((num_groups,), tuple(rows.shape), validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:
         """Support of the rows."""
         return constraints.independent(self.component_distribution.support, 1)
+
+    @property
+    def row_group(self) -> Int[Array, " row"]:
+        """Code of the group of each row, of sets that of each row of a set."""
+        component = self.component_distribution
+        if not isinstance(component, Choice):
+            return self.group
+        return self.group[jnp.minimum(component.set, component.num_sets - 1)]
 
     def log_weights(self) -> Float[Array, "group class"]:
         """Return the prior log-probability of each class.
@@ -258,9 +269,8 @@ class GroupedMixture(dist.Distribution):
         allowed = jnp.where(self._allowed(weights.shape[-1]), weights, -jnp.inf)
         classes = jax.random.categorical(class_key, allowed, shape=(*sample_shape, self.num_groups))
         rows = self.component_distribution.sample(row_key, sample_shape)
-        return jnp.take_along_axis(rows, classes[..., self.group][..., None], axis=-1)[..., 0], [
-            classes
-        ]
+        of_row = classes[..., self.row_group][..., None]
+        return jnp.take_along_axis(rows, of_row, axis=-1)[..., 0], [classes]
 
 
 def _weighted_sum(weight: Array, log_probs: Array) -> Float[Array, ""]:

@@ -17,6 +17,7 @@ from raters.inference.polya_gamma.conditionals import Gaussian, observation
 from raters.inference.polya_gamma.rows import Block, Rows
 from raters.inference.polya_gamma.set_likelihood import Affine, Plain, Separate, likelihood_of_sets
 from raters.program import pointwise_log_likelihood
+from tests.inference.first_choices import FirstChoices
 
 _RNG = np.random.default_rng(0)
 _VALUES = {"worth": _RNG.normal(size=5), "competence": np.array([1.0, 0.4, -0.7])}
@@ -228,3 +229,10 @@ def test_types_that_choose_from_sets() -> None:
 def test_coordinate_updates_are_refused(ranked) -> None:
     reason = rt.PGEM(update="coordinate").why_not(rt.Program(rt.PlackettLuce(), ranked))
     assert "PGEM()" in reason
+
+
+@pytest.mark.slow
+def test_a_model_of_types_that_choose_keeps_the_contract(ranked) -> None:
+    first = np.where(ranked.place == 1, 1, 0)
+    choices = dataclasses.replace(ranked, place=first, depth=np.ones_like(ranked.depth))
+    rt.testing.check_model(FirstChoices(), choices)

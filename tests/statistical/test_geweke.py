@@ -24,6 +24,7 @@ from raters.inference.polya_gamma import (
 )
 from raters.model import CommonShift
 from raters.program import trace
+from tests.inference.first_choices import FirstChoices
 
 _BOUND = 4.0
 # Kernels that are parts of others here, and errors whose like is injected at every change.
@@ -169,6 +170,7 @@ def test_a_common_shift_that_forgets_the_persons_is_caught(tested, monkeypatch) 
 _RANKING_KERNELS = {
     "PlackettLuce": rt.PlackettLuce(),
     "PlackettLuce, fixed scale": rt.PlackettLuce(worth_scale=1.0),
+    "first choices by types": FirstChoices(),
     "ExtendedPlackettLuce": rt.ExtendedPlackettLuce(),
     "ExtendedPlackettLuce, unit": rt.ExtendedPlackettLuce(competence="unit"),
 }
@@ -176,6 +178,8 @@ _RANKING_KERNELS = {
 
 def of_rankings(kernel: str, to_rank) -> xr.Dataset:
     """The test with as few and as short chains as it takes."""
+    if isinstance(_RANKING_KERNELS[kernel], FirstChoices):
+        to_rank = dataclasses.replace(to_rank, depth=np.ones(5, np.int32))
     return geweke(
         _RANKING_KERNELS[kernel], to_rank, seed=1, chains=80, sweeps=15, prior_draws=30_000
     )

@@ -29,6 +29,7 @@ from jaxtyping import Float
 from numpyro.distributions import constraints
 
 from raters.distributions import Choice, GroupedMixture, PlackettLuce
+from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Conditional, Dense, Gaussian
 from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record
 from raters.inference.polya_gamma.set_likelihood import Likelihood, Separate, likelihood_of_sets
@@ -122,12 +123,15 @@ def why_not(program: Program[Any], values: Values, blocks: tuple[Block, ...]) ->
     A block whose entries meet in a set has a dense curvature, and no bounds.
     """
     for block in blocks:
+        if block.kind in ("counts", "class"):  # They have no utilities.
+            continue
         size = len(block.current(values))
         bounded = any(program.supports[name] is not constraints.real for name in block.sites)
         if not bounded and size <= DENSE_LIMIT:
             continue
-        sample = program.data.take(slice(0, 20))
-        rows, sets = jax.tree.map(np.asarray, _read(program.model, sample, values, block, None))
+        model, sample = program.model, program.data.take(slice(0, 20))
+        classes = latent_classes.expected(model, sample, values)[0] if program.latent else None
+        rows, sets = jax.tree.map(np.asarray, _read(model, sample, values, block, classes))
         if isinstance(likelihood_of_sets(rows, sets), Separate):
             continue
         if bounded:

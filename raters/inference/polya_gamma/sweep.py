@@ -348,7 +348,7 @@ def block_conditional(
         return kind(
             latent_classes.parameters(plan.model, data, values, classes, site), site in plan.in_logs
         )
-    if plan.of_sets:
+    if plan.of_sets and block.kind != "class":
         return sets.conditional_of(plan.model, data, values, block, classes, held, joint=joint)
     full: Conditional | None = None
     for index, piece in enumerate(data.chunks(CHUNK)):
