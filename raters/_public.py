@@ -5,6 +5,7 @@ from raters.acquisition import Campaign, Candidates, Policy, suggest
 from raters.auditing.agreement import agreement
 from raters.auditing.audit import Audit, audit
 from raters.auditing.calibration import Anchor, Calibration, calibrate
+from raters.auditing.choices import choice_shares
 from raters.auditing.dropping import drop
 from raters.auditing.verdicts import Costs
 from raters.checking.dependence import Dependence, dependence
@@ -17,7 +18,16 @@ from raters.fitting.result import model_of
 from raters.fitting.scoring import log_likelihood
 from raters.fitting.simulate import simulate
 from raters.inference import NUTS, PGEM, SVI, PGGibbs
-from raters.judgements import Comparisons, Judgements, Labels, Rankings, Responses
+from raters.judgements import (
+    Choices,
+    Comparisons,
+    GradedResponses,
+    Judgements,
+    Labels,
+    Rankings,
+    Ratings,
+    Responses,
+)
 from raters.kinds import AuditLimits, Kind, Quantities, Reader, Truths, Words, register
 from raters.model import Model
 from raters.models import (
@@ -26,14 +36,20 @@ from raters.models import (
     DawidSkene,
     ExtendedBTL,
     ExtendedPlackettLuce,
+    GradedResponse,
     GuesserBTL,
     GuesserDawidSkene,
     GuesserOneCoin,
     HierarchicalBTL,
     HierarchicalDawidSkene,
     ItemDifficulty,
+    LatentClassLogit,
     MajorityVote,
+    ManyFacet,
     MixtureBTL,
+    MultinomialLogit,
+    MultinomialProbit,
+    NestedLogit,
     OneCoin,
     PlackettLuce,
     Pooled,
@@ -59,6 +75,7 @@ __all__ = [
     "Campaign",
     "Candidates",
     "Check",
+    "Choices",
     "Comparisons",
     "ContextualBTL",
     "Costs",
@@ -66,6 +83,8 @@ __all__ = [
     "Dependence",
     "ExtendedBTL",
     "ExtendedPlackettLuce",
+    "GradedResponse",
+    "GradedResponses",
     "GuesserBTL",
     "GuesserDawidSkene",
     "GuesserOneCoin",
@@ -75,9 +94,14 @@ __all__ = [
     "Judgements",
     "Kind",
     "Labels",
+    "LatentClassLogit",
     "MajorityVote",
+    "ManyFacet",
     "MixtureBTL",
     "Model",
+    "MultinomialLogit",
+    "MultinomialProbit",
+    "NestedLogit",
     "OneCoin",
     "PGGibbs",
     "PlackettLuce",
@@ -87,6 +111,7 @@ __all__ = [
     "Quantities",
     "Rankings",
     "Rasch",
+    "Ratings",
     "Raykar",
     "Reader",
     "Report",
@@ -103,6 +128,7 @@ __all__ = [
     "calibrate",
     "check",
     "checking",
+    "choice_shares",
     "cite",
     "datasets",
     "dependence",

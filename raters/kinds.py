@@ -373,9 +373,15 @@ class Kind:
     name : str
         Name of the kind, such as ``"comparisons"``: that of the container in lower case unless it
         is given.
+    by_crowd : bool
+        Whether the judged quantity says how closely a judge agrees with the others, so that without
+        known truths nobody is dropped for it. Of a kind with `truths` it does.
     lowest : str
         Those of whom the judged quantity is lowest, in words: ``"least trusted"``, or ``"least
         able"``.
+    unjudged : str
+        Sentence that says why no judge of this kind is right or wrong, in place of an audit; empty
+        for kinds whose judges are audited.
     """
 
     data: type[Judgements]
@@ -393,7 +399,9 @@ class Kind:
     discrepancies: tuple[Discrepancy, ...] = ()
     needs: Mapping[type[Model[Any]] | str, tuple[str, ...]] = field(default_factory=dict)
     name: str = ""
+    by_crowd: bool = False
     lowest: str = "least trusted"
+    unjudged: str = ""
 
     def __post_init__(self) -> None:
         if not (isinstance(self.data, type) and issubclass(self.data, Judgements)):
@@ -404,7 +412,7 @@ class Kind:
             )
         _check_fields(self.data)
         check_fields(self, readers=tuple, columns=tuple, sections=tuple, needs=Mapping)
-        check_fields(self, name=str, lowest=str)
+        check_fields(self, name=str, lowest=str, by_crowd=bool, unjudged=str)
         check_fields(self, discrepancies=tuple)
         check_fields(self, questions=_MAYBE, quantities=_MAYBE, reason=_MAYBE)
         check_fields(self, truths=Truths | None, words=Words, threshold=float | None)

@@ -207,8 +207,9 @@ class Marginal(NamedTuple):
         Its latent sites are those of the whole model but `site`, with the same priors.
     data : Judgements
     site : str
-        Site that is integrated out. It has one entry for each judge, which are independent of each
-        other given the other sites, and its log density is concave.
+        Site that is integrated out. It has one entry for each name of an axis, such as the judges,
+        which are independent of each other given the other sites, and its log density is
+        concave.
     finer : Model or None
         The same with a closer approximation of the integral, by which the likelihood at the mode is
         checked; None for an exact one.

@@ -23,6 +23,8 @@ from sphinx.util.docutils import SphinxDirective
 import raters as rt
 
 BACKENDS = (rt.PGGibbs(), rt.NUTS(), rt.PGEM(), rt.SVI())
+# Models that need a setting.
+_EXAMPLES = {"NestedLogit": rt.NestedLogit(nests=(("car", "bus"),))}
 
 
 @lru_cache
@@ -37,6 +39,23 @@ def tables() -> dict[type, Any]:
     responses = rt.Responses.from_wide(
         {"who": ["a", "b", "c"], "q1": [1, 1, 0], "q2": [1, 0, 0]}, person="who"
     )
+    trips = {
+        "trip": [1, 1, 2, 2, 2],
+        "who": ["ann", "ann", "bob", "bob", "bob"],
+        "mode": ["car", "bus", "car", "bus", "tram"],
+        "taken": [1, 0, 0, 0, 1],
+        "price": [9, 4, 8, 3, 6],
+        "age": [30, 30, 60, 60, 60],
+    }
+    choices = rt.Choices.from_frame(
+        trips,
+        set="trip",
+        alternative="mode",
+        chosen="taken",
+        features=["price"],
+        choosers=["age"],
+        annotator="who",
+    )
     rankings = rt.Rankings.from_wide(
         {"who": ["a", "b", "c"], "best": ["x", "x", "y"], "next": ["y", "z", "x"]},
         places=["best", "next"],
@@ -44,6 +63,7 @@ def tables() -> dict[type, Any]:
         unranked="below",
     )
     return {
+        rt.Choices: choices,
         rt.Comparisons: described,
         rt.Labels: dataclasses.replace(labels, family=family, families=("A",)),
         rt.Rankings: rankings,
@@ -91,7 +111,9 @@ def reasons(model: rt.Model) -> list[str | None]:
 def verdicts() -> list[tuple[str, list[str | None]]]:
     """The rows of the table: each model by its defaults, and models with settings that change what
     can run them."""
-    rows = [(name, reasons(getattr(rt, name)())) for name in rt.models.__all__]
+    rows = [
+        (name, reasons(_EXAMPLES.get(name) or getattr(rt, name)())) for name in rt.models.__all__
+    ]
     hidden = dataclasses.replace(rt.Raykar(), hidden=256)
     return [*rows, ("Raykar(hidden=256)", reasons(hidden))]
 

@@ -32,7 +32,7 @@ Metric = Literal["nominal", "ordinal", "interval"]
 
 @checked
 def agreement(
-    data: Judgements, *, level: float = 0.9, metric: Metric = "nominal", by_class: bool = False
+    data: Judgements, *, level: float = 0.9, metric: Metric | None = None, by_class: bool = False
 ) -> pd.DataFrame:
     r"""Measure the agreement of the annotators, as a share and corrected for chance.
 
@@ -46,9 +46,10 @@ def agreement(
         compared with themselves.
     level : float
         Coverage of the intervals.
-    metric : {"nominal", "ordinal", "interval"}
+    metric : {"nominal", "ordinal", "interval"}, optional
         Distance of two classes in Krippendorff's α: any two are equally far apart, whatever the
-        order of the classes; classes have the order of `Labels.classes`; or they are numbers.
+        order of the classes; classes have the order of `Labels.classes`; or they are numbers. By
+        default nominal, and of `Ratings` ordinal.
     by_class : bool
         Measure the agreement on each class against the rest.
 
@@ -59,7 +60,8 @@ def agreement(
         ``krippendorff_alpha``, ``fleiss_kappa`` and ``gwet_ac1``, with columns ``estimate``,
         ``low`` and ``high`` (a confidence interval), ``items`` (the number of items used) and
         ``items_left_out`` (the number with answers by fewer than two annotators). With another
-        metric than ``"nominal"`` a row for α alone.
+        metric than ``"nominal"`` a row for α alone, and of `Ratings` by default also one for
+        observed agreement.
 
         With `by_class`, rows for each class (index ``class``, ``statistic``), among them
         ``specific_agreement``, and a column ``share``, the share of the class among the answers.
@@ -192,7 +194,8 @@ def agreement(
     0.333
     """
     share("level", level)
-    one_of("metric", metric, get_args(Metric))
+    if metric is not None:
+        one_of("metric", metric, get_args(Metric))
     boolean("by_class", by_class)
     if isinstance(data, Rankings):
         _check_rankings(metric, by_class)
@@ -209,7 +212,7 @@ def agreement(
         table = _by_class(answers, classes, level)
         _warn_of_classes([one for one in classes if one not in given])
     else:
-        table = _table(_statistics(answers, classes, given, metric), level)
+        table = _table(_statistics(answers, data, given, metric), level)
         _warn_of_one_class(table, given[0], num_used, data)
     if num_used == 1:
         text = f"one {_noun(data)} has answers by two {plural(data.judge)} or more"
@@ -250,13 +253,18 @@ def _table(statistics: Mapping[str, Ratio], level: float) -> pd.DataFrame:
 
 
 def _statistics(
-    answers: Answers, classes: Sequence[Any], given: Sequence[Any], metric: Metric
+    answers: Answers, data: Judgements, given: Sequence[Any], metric: Metric | None
 ) -> dict[str, Ratio]:
     """Statistics under a metric."""
-    if metric == "nominal":
+    if metric is None and data.graded:
+        observed = nominal(answers)["observed_agreement"]
+        return {"observed_agreement": observed, "krippendorff_alpha": ordinal(answers)}
+    if metric in (None, "nominal"):
         return nominal(answers)
+    classes = _classes(data)
     if metric == "ordinal":
-        _check_order(classes, given)
+        if not data.graded:
+            _check_order(classes, given)
         return {"krippendorff_alpha": ordinal(answers)}
     return {"krippendorff_alpha": scored(answers, np.array(_numbers(classes)))}
 
@@ -273,7 +281,7 @@ def _by_class(answers: Answers, classes: Sequence[Any], level: float) -> pd.Data
 # ---------------------------------------------------------------- checks
 
 
-def _check(data: Any, metric: str, by_class: bool) -> None:
+def _check(data: Any, metric: str | None, by_class: bool) -> None:
     """Raise unless these are answers that can be compared, in the way that is asked for."""
     if not isinstance(data, Judgements) or not is_measurable(data):
         why = f"a {type(data).__name__}"
@@ -293,9 +301,9 @@ def _check(data: Any, metric: str, by_class: bool) -> None:
     )
 
 
-def _check_rankings(metric: str, by_class: bool) -> None:
+def _check_rankings(metric: str | None, by_class: bool) -> None:
     """Raise unless the options have a meaning for rankings."""
-    if by_class or metric != "nominal":
+    if by_class or metric not in (None, "nominal"):
         raise SettingError(
             parameter="by_class" if by_class else "metric",
             value=True if by_class else metric,
@@ -304,16 +312,16 @@ def _check_rankings(metric: str, by_class: bool) -> None:
         )
 
 
-def _check_asked(data: Judgements, metric: str, by_class: bool) -> None:
+def _check_asked(data: Judgements, metric: str | None, by_class: bool) -> None:
     """Raise unless the options have a meaning for these data."""
-    if data.answer not in data.axes and (by_class or metric != "nominal"):
+    if data.answer not in data.axes and (by_class or metric not in (None, "nominal")):
         raise SettingError(
             parameter="by_class" if by_class else "metric",
             value=True if by_class else metric,
             problem="has no effect on pairs, of which there are two answers",
             expected="leave it out, or read ties as an answer of their own, with rt.Labels",
         )
-    if by_class and metric != "nominal":
+    if by_class and metric not in (None, "nominal"):
         raise SettingError(
             parameter="metric",
             value=metric,

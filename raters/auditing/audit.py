@@ -425,6 +425,8 @@ def audit(
     """
     program = program_of(model, result)
     data, kind = program.data, kind_of(program.data)
+    if kind.unjudged:
+        raise SettingError(f"there is no audit of {kind.words.many}. {kind.unjudged}")
     costs = Costs() if costs is None else costs
     threshold = kind.threshold if threshold is None else threshold
     check_limits(threshold, level, margin, min_judgements, costs)
@@ -434,7 +436,11 @@ def audit(
     calibration = _calibrated(program, result, gold, reference, level, seed)
     if calibration is None:
         who, of_crowd = plural(data.judge).replace("_", " "), isinstance(reference, str)
-        anchor = Anchor(data.num_known, crowd=of_crowd, model=kind.truths is None, judges=who)
+        takes_truths = kind.truths is not None
+        by_model = not (takes_truths or kind.by_crowd)
+        anchor = Anchor(
+            data.num_known, crowd=of_crowd, model=by_model, judges=who, takes_truths=takes_truths
+        )
         quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
     else:
         anchor, quantities = calibration.anchor, calibration.quantities(limits)

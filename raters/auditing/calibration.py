@@ -59,6 +59,8 @@ class Anchor:
         Number of the known truths that only trusted annotators tell.
     doubts : tuple of str
         Reasons to doubt that the known truths are true, or a random sample.
+    takes_truths : bool
+        True for a kind of judgement of which truths can be given.
     """
 
     known: int = 0
@@ -69,6 +71,7 @@ class Anchor:
     judges: str = "annotators"
     told: int = 0
     doubts: tuple[str, ...] = ()
+    takes_truths: bool = True
 
     @property
     def is_missing(self) -> bool:
@@ -80,9 +83,10 @@ class Anchor:
         """The source, in one sentence."""
         who = self.judges.capitalize()
         if self.is_missing and not self.known:
+            remedy = " Known truths of a random part of the questions would."
             return (
                 f"{who} were measured against the crowd alone: nothing here tells whether the"
-                " crowd is right. Known truths of a random part of the questions would."
+                f" crowd is right.{remedy if self.takes_truths else ''}"
             )
         if self.crowd:
             return (

@@ -1,19 +1,24 @@
-"""Audit of item responses: the ability of each person, and a table of the items."""
+"""Audit of item responses, right or wrong or graded: the ability of each person, and a table of the
+items."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from raters.fitting.result import draws_of
+from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.names import names_array
 from raters.judgements.responses import Responses
 from raters.kinds import AuditLimits, Quantities
 from raters.program import Program
 
 
-def quantities(program: Program[Responses], result: xr.DataTree, limits: AuditLimits) -> Quantities:
-    """Ability of each person, and the share of their responses that are right.
+def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
+    """Ability of each person, and the share of their responses that are right, or the mean level
+    of graded ones.
 
     Parameters
     ----------
@@ -26,17 +31,24 @@ def quantities(program: Program[Responses], result: xr.DataTree, limits: AuditLi
     Quantities
         With the table ``"item_parameters"`` of `items`.
     """
-    data = program.data
-    asked = np.maximum(data.judgements_by("person"), 1)
     return Quantities(
         {"ability": draws_of(program, result)[0]["ability"]},
         judged="ability",
-        columns={"share_right": data.right_by("person") / asked},
+        columns=_answered(program.data, "person"),
         tables={"item_parameters": items(program, result, limits.level)},
     )
 
 
-def items(program: Program[Responses], result: xr.DataTree, level: float) -> xr.Dataset:
+def _answered(data: Responses | GradedResponses, axis: str) -> dict[str, np.ndarray]:
+    """Share of right responses of each name, or the mean level of graded ones, as numbers or from
+    1."""
+    asked = np.maximum(data.judgements_by(axis), 1)
+    if isinstance(data, GradedResponses):
+        return {"mean_level": data.levels_by(axis) @ data.scores() / asked}
+    return {"share_right": data.right_by(axis) / asked}
+
+
+def items(program: Program[Any], result: xr.DataTree, level: float) -> xr.Dataset:
     """Parameters of each item with their intervals, and what was answered.
 
     Parameters
@@ -49,17 +61,24 @@ def items(program: Program[Responses], result: xr.DataTree, level: float) -> xr.
     Returns
     -------
     xarray.Dataset
-        Axis item: ``responses``, ``share_right``, and the posterior mean of each parameter of
-        items, such as ``difficulty``, with ``_low`` and ``_high``.
+        Axis item: ``responses``, ``share_right`` or ``mean_level``, and the posterior mean of each
+        parameter of items, such as ``difficulty``, with ``_low`` and ``_high``; of graded
+        responses, whose steps have a difficulty each, their mean, and ``difficulty_LEVEL`` for each
+        step into a level.
     """
     data, draws = program.data, draws_of(program, result)[0]
-    asked = data.judgements_by("item")
-    columns = {"responses": asked, "share_right": data.right_by("item") / np.maximum(asked, 1)}
+    columns = {"responses": data.judgements_by("item")} | _answered(data, "item")
     tails = ((1 - level) / 2, (1 + level) / 2)
     for name, site in program.sites.items():
-        if site.dims == ("item",):
-            low, high = np.quantile(draws[name], tails, axis=0)
-            columns |= {name: draws[name].mean(0), f"{name}_low": low, f"{name}_high": high}
+        of_item = {name: draws[name]} if site.dims == ("item",) else {}
+        if site.dims == ("item", "step"):
+            of_item = {name: draws[name].mean(-1)} | {
+                f"{name}_{step}": draws[name][..., place]
+                for place, step in enumerate(data.coords["step"])
+            }
+        for column, values in of_item.items():
+            low, high = np.quantile(values, tails, axis=0)
+            columns |= {column: values.mean(0), f"{column}_low": low, f"{column}_high": high}
     return xr.Dataset(
         {name: ("item", value) for name, value in columns.items()},
         coords={"item": names_array(data.items)},

@@ -247,7 +247,7 @@ def _values(
     observed, data = answer_counts(layout.data), layout.data
     table = []
     for probs, classes in probs_of_draws(layout.program, draws, seed):
-        drawn = replicated(probs, layout.number, data.summed, rng)
+        drawn = replicated(data, probs, rng)
         both = (Draw(counts, probs, classes) for counts in (observed, drawn))
         table.append([[measure(one) for measure in measures] for one in both])
     return np.asarray(table, float).transpose(1, 2, 0)

@@ -33,14 +33,14 @@ class AgreementOptions:
 
     Parameters
     ----------
-    metric : {"nominal", "ordinal", "interval"}
+    metric : {"nominal", "ordinal", "interval"}, optional
     by_class : bool
     level : float
     out : Path, optional
     force, quiet : bool
     """
 
-    metric: Annotated[Metric, option(_PANEL, help=_METRIC)] = "nominal"
+    metric: Annotated[Metric | None, option(_PANEL, help=_METRIC)] = None
     by_class: Annotated[bool, option(_PANEL, "--by-class", help="Each class against the rest.")] = (
         False
     )
@@ -88,10 +88,11 @@ def _print(data: Judgements, table: pd.DataFrame, options: AgreementOptions) -> 
         page.print_agreement_by_class(out, data.judge, table, options.level)
     else:
         page.print_agreement(out, data.judge, table, "", options.level)
-    if options.metric != "nominal":
+    metric = "ordinal" if options.metric is None and data.graded else options.metric
+    if metric not in (None, "nominal"):
         classes = map(display_name, data.coords[data.axes[data.answer]])
         out.print(
-            f"Distances are {options.metric}; the order of the classes is {' < '.join(classes)}.\n",
+            f"Distances are {metric}; the order of the classes is {' < '.join(classes)}.\n",
             highlight=False,
             markup=False,
         )

@@ -114,6 +114,8 @@ def next_questions(
     nothing = pd.DataFrame(columns=[*data.question_names(), "score"])
     if not who:
         return nothing, "Everybody is flagged: there is nobody to ask."
+    if data.together:
+        return nothing, f"What to ask next is not suggested for {kind_of(data).words.many}."
     if not data.listed:
         return nothing, f"No {type(data).__name__.lower()} to ask for next are chosen."
     try:

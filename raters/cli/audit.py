@@ -154,7 +154,10 @@ def _check_judged(request: AuditCommand, program: Program[Any]) -> None:
     wanted = {"--drop": request.audit.drop, "--report": bool(request.output.report)}
     for flag, given in wanted.items():
         if given and not _judged(program):
-            default = type(kind_of(program.data).default)
+            kind = kind_of(program.data)
+            if kind.unjudged:
+                raise SettingError(f"{flag} needs an audit. {kind.unjudged}")
+            default = type(kind.default)
             raise SettingError(
                 f"{flag} needs {plural(program.data.judge)} told apart, which"
                 f" {model_flag(type(program.model))} does not; write {model_flag(default)}"
@@ -263,20 +266,21 @@ def _print(request: AuditCommand, findings: Findings) -> None:
     out, context = console.Output(), findings.context
     kind, audited, rows = kind_of(context.program.data), context.audit, request.output.rows
     first, others = findings.sections[:1], findings.sections[1:]
-    stands = _UNJUDGED if audited is None else audited.anchor.sentence
+    unjudged = kind.unjudged or _UNJUDGED
+    stands = unjudged if audited is None else audited.anchor.sentence
     out.print(stands, style="bold", highlight=False, markup=False)
     for reason in _not_final(context, request.command):
         out.print(reason, highlight=False, markup=False)
     out.print()
     for section in first:
         page.print_section(out, section, context.level, rows)
-    if audited is None:
+    if audited is None and not kind.unjudged:
         flag, instead = map(model_flag, (type(context.program.model), type(kind.default)))
         who = facts.plural_noun(context.program.data.judge)
         out.print(
             f"No audit of {who}: {flag} takes them all as alike; use {instead}.\n", highlight=False
         )
-    else:
+    elif audited is not None:
         page.print_judges(out, audited, judges(audited, kind), columns(audited, kind), kind, rows)
     for section in others:
         page.print_section(out, section, context.level, rows)

@@ -213,7 +213,8 @@ def _collection(part: Any) -> Shape:
     if origin is Sequence and arguments == (str,):
         return _COLUMNS
     if origin is Mapping:
-        pairs = "NAME=COLUMN,COLUMN" if arguments[-1:] == (tuple[str, str],) else "NAME=VALUE"
+        several = arguments[-1] == tuple[str, str] or Sequence[str] in _alternatives(arguments[-1])
+        pairs = "NAME=COLUMN,COLUMN" if several else "NAME=VALUE"
         return Shape(str, metavar=pairs, several=True)
     return _NAMES if origin is Iterable else _UNKNOWN
 

@@ -237,8 +237,8 @@ def _has_columns(shape: Shape, by_lower: Mapping[str, str], given: Mapping[str, 
             role in by_lower
             or (role == shape.judge and (role in given or set(_judge_words(role)) & set(by_lower)))
             for role in shape.roles
-            if is_column(accepted[role])
         )
+        and all(is_column(accepted[role]) for role in shape.roles)
         and not any(shape_of(accepted[role]).several for role in shape.roles)
     )
 

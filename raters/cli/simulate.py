@@ -113,6 +113,11 @@ def label_table(labels: Any, seed: int) -> pd.DataFrame:
     return pd.DataFrame(table.assign(**dict(zip(labels.feature_names[1:], columns, strict=True))))
 
 
+def rating_table(ratings: Any, seed: int) -> pd.DataFrame:
+    """Ratings one a row."""
+    return pd.DataFrame(ratings.to_frame().drop(columns="count"))
+
+
 _VOTES: tuple[Callable[..., Any], ...] = (
     datasets.paper,
     datasets.separated,
@@ -121,3 +126,4 @@ _VOTES: tuple[Callable[..., Any], ...] = (
 )
 DESIGNS = {dashed(generator.__name__): Design(generator, votes_table) for generator in _VOTES}
 DESIGNS["label-crowd"] = Design(datasets.label_crowd, label_table)
+DESIGNS["rating-crowd"] = Design(datasets.rating_crowd, rating_table)

@@ -11,6 +11,7 @@ from jaxtyping import Shaped
 
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
+from raters.judgements.ratings import Ratings
 
 
 def anesthesia_path() -> Path:
@@ -49,11 +50,30 @@ def anesthesia() -> dict[str, Shaped[np.ndarray, " rating"]]:
     return table
 
 
+def anesthesia_ratings() -> Ratings:
+    """Load the ratings of 45 patients, seven of each.
+
+    Returns
+    -------
+    Ratings
+        With 45 items, 7 annotators and 4 levels; higher is a worse risk.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> ratings = rt.datasets.anesthesia_ratings()
+    >>> ratings.num_items, ratings.num_annotators, ratings.levels
+    (45, 7, (1, 2, 3, 4))
+    """
+    return Ratings.from_frame(anesthesia(), item="patient", rating="rating", annotator="rater")
+
+
 def anesthesia_votes() -> Comparisons:
     """Load the same ratings as comparisons of patients.
 
     Of two patients that one rater rated, the one with the worse risk wins; equal ratings are ties,
-    half a vote for each.
+    half a vote for each. The 990 votes of a rater come from 45 ratings, and are not independent:
+    `anesthesia_ratings` has the ratings as they are.
 
     Returns
     -------

@@ -3,8 +3,13 @@
 from raters.distributions.choices import Choice, PlackettLuce
 from raters.distributions.labels import ConfusedLabel, RightOrWrongLabel
 from raters.distributions.mixture import GroupedMixture
+from raters.distributions.nested_choice import NestedChoice
+from raters.distributions.ordered_normal import OrderedNormal
+from raters.distributions.probit_choice import ProbitChoice
 from raters.distributions.repeated import Repeated
+from raters.distributions.scaled_normal import ScaledNormal
 from raters.distributions.stick_breaking import StickBreaking
+from raters.distributions.tabulated import Tabulated
 from raters.distributions.type_mixture import TypeMixture
 from raters.distributions.votes import Votes
 
@@ -12,10 +17,15 @@ __all__ = [
     "Choice",
     "ConfusedLabel",
     "GroupedMixture",
+    "NestedChoice",
+    "OrderedNormal",
     "PlackettLuce",
+    "ProbitChoice",
     "Repeated",
     "RightOrWrongLabel",
+    "ScaledNormal",
     "StickBreaking",
+    "Tabulated",
     "TypeMixture",
     "Votes",
 ]

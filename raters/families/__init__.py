@@ -1,8 +1,18 @@
 """The kinds of judgement that raters comes with, registered."""
 
+from raters.families.choices import CHOICES
 from raters.families.comparisons import COMPARISONS
 from raters.families.labels import LABELS
 from raters.families.rankings import RANKINGS
-from raters.families.responses import RESPONSES
+from raters.families.ratings import RATINGS
+from raters.families.responses import GRADED_RESPONSES, RESPONSES
 
-__all__ = ["COMPARISONS", "LABELS", "RANKINGS", "RESPONSES"]
+__all__ = [
+    "CHOICES",
+    "COMPARISONS",
+    "GRADED_RESPONSES",
+    "LABELS",
+    "RANKINGS",
+    "RATINGS",
+    "RESPONSES",
+]

@@ -81,7 +81,8 @@ def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Plots
     axes.hlines(rows.position, low, high, color=VERDICTS["keep"][0], linewidth=1.6)
     axes.plot(data["reward"], rows.position, "o", color=VERDICTS["keep"][0], markersize=4.5)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
-    axes.set_xlabel("reward (logits; 0 is the average item)")
+    unit = "standard deviations" if "threshold" in result["posterior"] else "logits"
+    axes.set_xlabel(f"reward ({unit}; 0 is the average item)")
     axes.set_title(f"Posterior mean reward and {level:.0%} interval", loc="left", fontsize=11)
     return collected(data, figure, axes)
 

@@ -110,8 +110,9 @@ def with_groups(
         one_of("by", by, dict.fromkeys((word, data.row)))
     wanted, tree = set(groups or get_args(Group)), result.copy()
     part = Program(model, votes_of(data)) if by == word else program
-    # A word that is also an axis of names, as that of labels is, cannot be the axis of rows.
-    row = by if by and by not in data.coords else data.row
+    # A word that is also an axis of names, as that of labels is, cannot be the axis of rows, nor
+    # can that of judgements that choose one of several rows.
+    row = data.row if by is None or by in data.coords or data.together else by
     writer = _Writer(part, result, row, str(next(iter(result["observed_data"].data_vars))))
     if by:
         tree["observed_data"] = writer.observed()
@@ -142,9 +143,11 @@ def votes_of(data: Judgements) -> Any:
         Without counts. Of a sum of judgements those with the first answer come first, and half a
         vote is the last.
     """
-    real = data.unpadded()
+    real: Any = data.unpadded()
     if real.count is None:
         return real
+    if real.together:
+        return real.single()
     number = np.asarray(real.count).round().astype(np.int64)
     rows = np.repeat(np.arange(real.num_rows), number)
     single = dataclasses.replace(real.rows(rows), count=None)
@@ -194,11 +197,11 @@ class _Writer:
         """Outcomes under each posterior draw."""
         draws, sizes = draws_of(self.program, self.result)
         data, rng = self.program.data, np.random.default_rng(seed)
-        number, answers = np.asarray(data.weight, float), np.asarray(data.answers(), float)
+        answers = np.asarray(data.answers(), float)
         values = np.empty((sizes[0] * sizes[1], data.num_rows), data.answer_dtype)
         tables = probs_of_draws(self.program, draws, seed, left_out=left_out)
         for place, (probs, _) in enumerate(tables):
-            values[place] = answers @ replicated(probs, number, data.summed, rng)
+            values[place] = answers @ replicated(data, probs, rng)
         return self._outcomes(values.reshape(*sizes, -1), "chain", "draw", **self._lead())
 
     def prior(self, seed: int, draws: int) -> tuple[xr.Dataset, xr.Dataset]:

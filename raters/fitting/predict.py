@@ -18,7 +18,7 @@ from raters.fitting.result import check_data, draws_of, program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array, plural
 from raters.model import Model, Values
-from raters.program import Program, answer_probs, class_probs, responsibility
+from raters.program import Program, answer_probs, class_probs, class_weights, responsibility
 
 # Probabilities of classes are computed for up to this many numbers (1.6 GB).
 _MOST = 400_000_000
@@ -84,10 +84,11 @@ def predict(
         asked = recode(program, questions)
     values, sizes = draws_of(program, result)
     lead = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
-    if program.latent is not None and program.unit == asked.unit:
+    if program.latent is not None and program.unit == asked.unit and not asked.together:
         return _class_table(program, asked, values, sizes, lead)
     # A row with a count is one question.
-    known = None if program.latent is None else jax.tree.map(jnp.asarray, fitted)
+    of_unit = program.latent is not None and program.unit != asked.unit
+    known = jax.tree.map(jnp.asarray, fitted) if of_unit else None
     pieces = []
     for piece in asked.chunks(_CHUNK):
         unit = None if known is None else piece.codes(program.unit)
@@ -150,12 +151,15 @@ def _answer_table(
     model: Model[Any], asked: Any, known: Any, unit: Any, draws: Values
 ) -> Float[Array, "draw answer row"]:
     """Probability of each answer, shape (draw, answer, row), the latent class of each row's `unit`
-    summed out given the judgements that are `known`."""
+    summed out given the judgements that are `known`; where the units themselves are asked about, as
+    its prior has it."""
 
     def one(values: Values) -> Float[Array, "answer row"]:
         probs = answer_probs(model, asked, values)  # (class, answer, row)
-        if known is None:
+        if known is None and len(probs) == 1:
             return probs[0]
+        if known is None:
+            return (class_weights(model, asked, values) * probs).sum(0)
         share = responsibility(model, known, values)[unit].T  # (class, row)
         return (share[:, None] * probs).sum(0)
 
@@ -190,7 +194,9 @@ def recode(program: Program[Any], questions: Any) -> Any:
     unit = {program.unit} if program.latent is not None and program.unit != fitted.unit else set()
     latent = set() if program.latent is None else {program.latent.name}
     axes = {fitted.judge} | answers | unit | latent | set(program.axes)
-    recoded = questions.recoded(fitted, sorted(axes & set(fitted.names) - {"feature"}))
-    if program.model.why_not(fitted.without_features()) is None:
+    of_features = {axis for axis in fitted.names if not fitted.code_columns(axis)}
+    recoded = questions.recoded(fitted, sorted(axes & set(fitted.names) - of_features))
+    used = of_features & program.axes
+    if not used and program.model.why_not(fitted.without_features()) is None:
         return recoded.without_features()
     return recoded.features_of(fitted)

@@ -180,28 +180,56 @@ def answer_counts(data: Judgements) -> Float[np.ndarray, "answer row"]:
 
 
 def replicated(
-    probs: Float[np.ndarray, "answer row"],
-    number: Float[np.ndarray, " row"],
-    summed: bool,
-    rng: np.random.Generator,
+    data: Judgements, probs: Float[np.ndarray, "answer row"], rng: np.random.Generator
 ) -> Float[np.ndarray, "answer row"]:
     """Numbers of judgements with each answer, drawn.
 
     Parameters
     ----------
+    data : Judgements
+        As `single` gives them.
     probs : array, shape (answer, row)
-    number : array, shape (row,)
-        Judgements of each row.
-    summed : bool
-        Whether rows are sums of judgements; otherwise each is one.
     rng : numpy.random.Generator
 
     Returns
     -------
     array, shape (answer, row)
     """
-    if summed:
+    number = np.asarray(data.weight, float)
+    if data.together:
+        real = np.flatnonzero(number > 0)
+        counts = np.zeros((2, len(number)))
+        unit = np.asarray(data.codes(data.unit))[real]
+        counts[:, real] = _chosen(unit, probs[-1, real], number[real], rng)
+        return counts
+    if data.summed:
         first = rng.binomial(number.round().astype(np.int64), np.clip(probs[0], 0, 1))
         return np.stack([first, number - first]).astype(float)
     below = np.cumsum(probs, 0)[:-1] < rng.random(probs.shape[1])
     return np.asarray(below.sum(0) == np.arange(len(probs))[:, None], float)
+
+
+def _chosen(
+    unit: Int[np.ndarray, " row"],
+    probs: Float[np.ndarray, " row"],
+    number: Float[np.ndarray, " row"],
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "answer row"]:
+    """Multinomial numbers of the judgements that do not choose each row of its unit, and that
+    do."""
+    size = np.bincount(unit)
+    begin = np.cumsum(size) - size
+    left, mass = np.zeros(len(size), np.int64), np.ones(len(size))
+    left[unit] = number.round().astype(np.int64)
+    chosen = np.zeros(len(unit))
+    # Binomial numbers, given those of the rows before: all nth rows at a time.
+    for place in range(int(size.max(initial=0))):
+        units = np.flatnonzero(size > place)
+        rows = begin[units] + place
+        share = np.where(
+            size[units] == place + 1, 1.0, probs[rows] / np.maximum(mass[units], 1e-30)
+        )
+        chosen[rows] = rng.binomial(left[units], np.clip(share, 0, 1))
+        left[units] -= chosen[rows].astype(np.int64)
+        mass[units] -= probs[rows]
+    return np.stack([number - chosen, chosen])

@@ -28,9 +28,9 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     model : Model
         The model that was fitted.
     result : xarray.DataTree
-    by : {"comparison", "annotator", "item"}, optional
+    by : {"comparison", "annotator", "item", "set"}, optional
         By default what the likelihood is a product over: a comparison, an item with all its labels,
-        or, for models of types, an annotator with all votes.
+        a set that something was chosen from, or, for models of types, an annotator with all votes.
 
     Returns
     -------
@@ -54,9 +54,12 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     program = program_of(model, result)
     data = program.data
     by = program.unit if by is None else by
-    # Rows can be summed to whatever each of them has one code of.
-    sums = [axis for axis in data.axes.values() if len(data.code_columns(axis)) == 1]
-    possible = [program.unit, *(sums if program.unit == data.row else ())]
+    sums: list[str] = []
+    if program.unit == data.row:  # Rows can be summed to whatever each of them has one code of.
+        sums = [axis for axis in data.axes.values() if len(data.code_columns(axis)) == 1]
+    elif program.unit == data.unit and data.together:  # Whoever answers, answers a whole unit.
+        sums = [data.judge]
+    possible = [program.unit, *sums]
     if by not in possible:
         shared = (
             f", whose judgements share a {program.latent.name.replace('_', ' ')} that is summed out"
@@ -73,14 +76,17 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
         )
     table = pointwise(program, result)
     if by != program.unit:
-        present, code = np.unique(data.codes(by), return_inverse=True)
+        codes = data.codes(by) if program.unit == data.row else data.unit_codes(by)
+        present, code = np.unique(codes, return_inverse=True)
         size = (len(code), len(present))
         member = scipy.sparse.coo_array((np.ones(len(code)), (np.arange(len(code)), code)), size)
         rows = table[model.observed].values
-        sums = (rows.reshape(-1, len(code)) @ member.tocsc()).reshape(*rows.shape[:2], len(present))
+        totals = (rows.reshape(-1, len(code)) @ member.tocsc()).reshape(
+            *rows.shape[:2], len(present)
+        )
         coords = {axis: table[axis] for axis in ("chain", "draw")}
         table = xr.Dataset(
-            {model.observed: (("chain", "draw", by), sums)},
+            {model.observed: (("chain", "draw", by), totals)},
             coords=coords | {by: names_array(data.coords[by])[present]},
         )
     copy = result.copy()

@@ -2,19 +2,25 @@
 columns."""
 
 from raters.judgements.base import Judgements
+from raters.judgements.choices import Choices
 from raters.judgements.comparisons import Comparisons
+from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.grouped import Grouped
 from raters.judgements.labels import Labels
 from raters.judgements.rankings import Rankings
+from raters.judgements.ratings import Ratings
 from raters.judgements.responses import Responses
 from raters.judgements.roles import of_axes, static
 
 __all__ = [
+    "Choices",
     "Comparisons",
+    "GradedResponses",
     "Grouped",
     "Judgements",
     "Labels",
     "Rankings",
+    "Ratings",
     "Responses",
     "of_axes",
     "static",

@@ -51,8 +51,13 @@ class Judgements(Parts, Storing):
     summed : bool
         Whether the outcome of a row with a count is the sum of its judgements', and not that of
         each.
+    together : bool
+        Whether the rows of a unit are answered together: each judgement chooses one of them, and
+        the `count` of each row is the number of judgements of its unit.
     again : bool
         Whether a judge who answers a question again tells something new.
+    graded : bool
+        Whether the names of the answers are levels of a scale, the lowest first.
     listed : bool
         Whether `answers` lists what a question can be answered. Of orders there are too many:
         predictions, questions and checks are then refused.

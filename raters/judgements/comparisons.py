@@ -296,8 +296,8 @@ class Comparisons(Pairs):
 
         Each annotator's n ratings become up to n(n−1)/2 comparisons. Those are not independent
         (they carry n numbers' worth of information), so intervals come out narrower than n ratings
-        deserve: read the order of things and the contrast between annotators from the fit, and the
-        widths with that in mind.
+        deserve, and probabilities of an order are too near 0 and 1. `Ratings` with `ManyFacet` is a
+        model of the ratings themselves; this is for models of votes.
 
         Parameters
         ----------

@@ -1,5 +1,5 @@
-"""Response patterns: ``Patterns`` holds each pattern of responses once, with the number of persons
-who gave it."""
+"""Patterns of answers: ``Patterns`` holds each pattern once, with the number of names that have
+it."""
 
 from __future__ import annotations
 
@@ -11,34 +11,36 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from raters.judgements.base import Judgements
 from raters.judgements.grouped import Grouped
-from raters.judgements.responses import Responses
 from raters.judgements.roles import of_axes, static
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Patterns(Grouped):
-    """Patterns of item responses, each with the number of persons who answered alike.
+    """Patterns of answers along one of two axes, each with the number of names that have it.
 
-    Models that integrate the abilities out do not tell such persons apart: of 1,000 persons with 5
-    items there are 32 patterns at most.
+    Models that integrate what belongs to these names out, such as the abilities of persons, do not
+    tell names of one pattern apart: of 1,000 persons with 5 items there are 32 patterns at most.
 
     Parameters
     ----------
-    group : int array, shape (response,)
+    group : int array, shape (row,)
         Pattern of each row; ascending.
-    item : int array, shape (response,)
-        Code of what was asked.
-    correct : float array, shape (response,)
-        Right responses of one of the persons, between 0 and `count`.
-    count : float array, shape (response,), or None
-        Responses of one of the persons in the row. None means one in each.
+    facet : int array, shape (row,)
+        Code along the other axis, such as that of the item.
+    given : array, shape (row,)
+        Answer of one of the names.
+    count : float array, shape (row,), or None
+        Answers of one of the names in the row. None means one in each.
     unit_code : int array, shape (pattern,)
     repeats : float array, shape (pattern,)
-        Number of persons with the pattern.
-    items, patterns : tuple
+        Number of names with the pattern.
+    facets, patterns : tuple
         Names.
+    num_answers : int
+        Number of different answers.
     most : int
         The largest number of rows of a pattern.
     even : bool
@@ -46,44 +48,50 @@ class Patterns(Grouped):
     """
 
     group: Any
-    item: Any
-    correct: Any
+    facet: Any
+    given: Any
     count: Any
     unit_code: Any = of_axes("unit")
     repeats: Any = of_axes("unit")
-    items: tuple[Any, ...] = static()
+    facets: tuple[Any, ...] = static()
     patterns: tuple[Any, ...] = static()
+    num_answers: int = static(2)
     most: int = static(1, derived=True)
     even: bool = static(False)
 
-    axes: ClassVar[Mapping[str, str]] = {"unit_code": "pattern", "item": "item"}
-    names: ClassVar[Mapping[str, str]] = {"pattern": "patterns", "item": "items"}
-    answer: ClassVar[str] = "correct"
-    row: ClassVar[str] = "response"
+    axes: ClassVar[Mapping[str, str]] = {"unit_code": "pattern", "facet": "facet"}
+    names: ClassVar[Mapping[str, str]] = {"pattern": "patterns", "facet": "facets"}
+    answer: ClassVar[str] = "given"
+    row: ClassVar[str] = "row"
     unit: ClassVar[str] = "pattern"
-    judge: ClassVar[str] = "item"
+    judge: ClassVar[str] = "facet"
     summed: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, responses: Responses) -> Self:
-        """The patterns of these responses.
+    def of(cls, data: Judgements, axis: str, other: str) -> Self:
+        """The patterns of these answers along one of their two axes.
 
         Parameters
         ----------
-        responses : Responses
+        data : Judgements
+        axis : str
+            Axis whose names are put together, such as ``"person"``.
+        other : str
+            The other axis, such as ``"item"``.
 
         Returns
         -------
         Patterns
-            In the order of the first person of each. Persons without responses have none.
+            In the order of the first name of each. Names without answers have none.
         """
-        cells = responses.unpadded().aggregate()
-        person, item = np.asarray(cells.person), np.asarray(cells.item)
+        cells = data.unpadded().aggregate()
+        name, facet = np.asarray(cells.codes(axis)), np.asarray(cells.codes(other))
         count = np.asarray(cells.weight, np.float64)
-        right = np.zeros(len(item)) if cells.correct is None else np.asarray(cells.correct)
-        order = np.lexsort((item, person))
-        rows = np.stack([item, count, right], axis=1).astype(np.float64)[order]
-        size = np.bincount(person, minlength=len(cells.persons))
+        answer = np.asarray(getattr(cells, data.answer)) if cells.has_answers else None
+        sorted_by = np.zeros(len(facet)) if answer is None else answer
+        order = np.lexsort((sorted_by, facet, name))
+        rows = np.stack([facet, count, sorted_by], axis=1).astype(np.float64)[order]
+        size = np.bincount(name, minlength=len(cells.coords[axis]))
         end = np.cumsum(size)
         code: dict[bytes, int] = {}
         first: list[np.ndarray] = []
@@ -99,23 +107,40 @@ class Patterns(Grouped):
         group = np.repeat(np.arange(len(first)), [len(part) for part in first])
         chosen = np.concatenate([*first, np.zeros(0, int)]).astype(int)
         columns = {
-            "item": item[chosen],
-            "correct": None if cells.correct is None else right[chosen],
+            "facet": facet[chosen],
+            "given": None if answer is None else answer[chosen],
             "count": None if cells.count is None else count[chosen],
         }
         return cls.of_all(
             group,
             columns,
             repeats=np.array(repeats, np.float32),
-            items=cells.items,
+            facets=tuple(cells.coords[other]),
             patterns=tuple(range(len(first))),
+            num_answers=len(data.answers()),
         )
 
     @property
-    def num_items(self) -> int:
-        """Number of items, answered or not."""
-        return len(self.items)
+    def num_facets(self) -> int:
+        """Number of names along the other axis, with answers or without."""
+        return len(self.facets)
 
     def answers(self) -> Float[np.ndarray, " answer"]:
-        """Wrong and right."""
-        return np.array([0.0, 1.0])
+        """Numbers of the answers."""
+        return np.arange(float(self.num_answers))
+
+    def counts(self) -> Float[np.ndarray, "facet answer"]:
+        """Number of each answer of each name along the other axis, all names of a pattern
+        counted; of answers that are codes.
+
+        Returns
+        -------
+        array, shape (facet, answer)
+        """
+        shape = (self.num_facets, self.num_answers)
+        if self.given is None:
+            return np.zeros(shape)
+        cell = np.asarray(self.facet, np.int64) * self.num_answers + np.asarray(self.given, int)
+        weight = np.asarray(self.weight, np.float64)
+        weight = weight * np.asarray(self.repeats, np.float64)[np.asarray(self.group)]
+        return np.bincount(cell, weight, shape[0] * shape[1]).reshape(shape)

@@ -63,7 +63,9 @@ class Roles(abc.ABC):
     judge: ClassVar[str] = "annotator"
     known: ClassVar[str | None] = None
     summed: ClassVar[bool] = False
+    together: ClassVar[bool] = False
     again: ClassVar[bool] = False
+    graded: ClassVar[bool] = False
     listed: ClassVar[bool] = True
     pair: ClassVar[tuple[str, str] | None] = None
     success: ClassVar[tuple[str, float] | None] = None

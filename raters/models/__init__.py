@@ -1,5 +1,6 @@
 """Models of judgements, one per file."""
 
+from raters.models.choices import LatentClassLogit, MultinomialLogit, MultinomialProbit, NestedLogit
 from raters.models.comparisons import (
     BTL,
     ContextualBTL,
@@ -22,7 +23,8 @@ from raters.models.labels import (
     Yan,
 )
 from raters.models.rankings import ExtendedPlackettLuce, PlackettLuce
-from raters.models.responses import Rasch, TwoPL
+from raters.models.ratings import ManyFacet
+from raters.models.responses import GradedResponse, Rasch, TwoPL
 
 __all__ = [
     "BTL",
@@ -30,14 +32,20 @@ __all__ = [
     "DawidSkene",
     "ExtendedBTL",
     "ExtendedPlackettLuce",
+    "GradedResponse",
     "GuesserBTL",
     "GuesserDawidSkene",
     "GuesserOneCoin",
     "HierarchicalBTL",
     "HierarchicalDawidSkene",
     "ItemDifficulty",
+    "LatentClassLogit",
     "MajorityVote",
+    "ManyFacet",
     "MixtureBTL",
+    "MultinomialLogit",
+    "MultinomialProbit",
+    "NestedLogit",
     "OneCoin",
     "PlackettLuce",
     "Pooled",

@@ -4,6 +4,7 @@ densities."""
 from raters.program.densities import (
     answer_probs,
     class_probs,
+    class_weights,
     left_out_log_probs,
     left_out_responsibility,
     likelihood_of,
@@ -26,6 +27,7 @@ __all__ = [
     "Supports",
     "answer_probs",
     "class_probs",
+    "class_weights",
     "inside",
     "left_out_log_probs",
     "left_out_responsibility",

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
-from raters.distributions import GroupedMixture
+from raters.distributions import Choice, GroupedMixture
 from raters.errors import SettingError
 from raters.model import Model, Values
 from raters.program.traces import trace
@@ -155,6 +155,26 @@ def responsibility(model: Model[Any], data: Any, values: Values) -> jax.Array:
     return probs
 
 
+def class_weights(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Prior probability of each class of the unit of each row, under one draw.
+
+    Parameters
+    ----------
+    model : Model
+        Whose likelihood sums a class out.
+    data : Judgements
+    values : dict of str to array
+        One draw of each latent site.
+
+    Returns
+    -------
+    array, shape (class, 1, row)
+    """
+    fn = trace(model, data, values)[model.observed]["fn"]
+    weights: jax.Array = jnp.exp(fn.log_weights())[fn.row_group].T[:, None]
+    return weights
+
+
 @partial(jax.jit, static_argnums=0)
 def class_probs(model: Model[Any], data: Any, draws: Values) -> jax.Array:
     """Probability of each class of each unit given its judgements, under each draw.
@@ -195,8 +215,12 @@ def left_out_responsibility(model: Model[Any], data: Any, values: Values) -> jax
     array, shape (row, class)
     """
     site = trace(model, data, values)[model.observed]
-    fn = site["fn"]
-    rest = fn.log_joint(site["value"])[fn.group] - row_log_probs(fn, site["value"])
+    fn, value = site["fn"], site["value"]
+    if isinstance(fn.component_distribution, Choice):  # All rows of a set are left out.
+        of_sets = fn.log_joint(value)[fn.group] - fn.log_rows(value)
+        rest = of_sets[jnp.minimum(fn.component_distribution.set, len(of_sets) - 1)]
+    else:
+        rest = fn.log_joint(value)[fn.group] - row_log_probs(fn, value)
     shares: jax.Array = jax.nn.softmax(jnp.where(jnp.isnan(rest), -jnp.inf, rest), axis=-1)
     return shares
 
@@ -291,5 +315,24 @@ def row_log_probs(fn: dist.Distribution, value: jax.Array) -> jax.Array:
 
 @row_log_probs.register
 def _(fn: GroupedMixture, value: jax.Array) -> jax.Array:
-    log_probs: jax.Array = fn.component_distribution.log_prob(value[:, None])
+    component = fn.component_distribution
+    if isinstance(component, Choice):
+        return _chosen_log_probs(component, value[:, None])
+    log_probs: jax.Array = component.log_prob(value[:, None])
+    return log_probs
+
+
+@row_log_probs.register
+def _(fn: Choice, value: jax.Array) -> jax.Array:
+    return _chosen_log_probs(fn, value)[:, None]
+
+
+def _chosen_log_probs(fn: Choice, value: jax.Array) -> jax.Array:
+    """Log-probability of how often each row alone was chosen of the choices from its set."""
+    log_prob = fn.log_probs()
+    number: Any = 1.0 if fn.count is None else fn.count[fn.set]
+    if fn.count is not None and log_prob.ndim > 1:
+        number = number[:, None]
+    other = jax.scipy.special.xlog1py(number - value, -jnp.exp(log_prob))
+    log_probs: jax.Array = value * log_prob + other
     return log_probs

@@ -59,23 +59,39 @@ def renamed(data: Any, new: NewCodes) -> Any:
     return dataclasses.replace(data, **changes)
 
 
+def with_names_moved(data: Any, new: NewCodes) -> Any:
+    """Judgements as `renamed` gives them, with the names at their new codes."""
+    changes = {}
+    for axis, order in new.items():
+        names = getattr(data, data.names[axis])
+        changes[data.names[axis]] = tuple(names[place] for place in np.argsort(order))
+    return dataclasses.replace(data, **changes)
+
+
 def doubled(data: Any) -> tuple[Any, Any]:
     """The same judgements in two tables of as many rows as the data have, which compile once.
 
     Of each three rows, the first two count double and the third is left out: one table has the
-    first as a further row and the second as twice the count, the other the reverse.
+    first as a further row and the second as twice the count, the other the reverse. Rows that are
+    answered together are taken by units.
     """
-    place = np.arange(data.num_rows) % 3
+    number = data.num_units if data.together else data.num_rows
+    place = np.arange(number) % 3
     # The rows after the last whole three stay as they are.
-    place[data.num_rows // 3 * 3 :] = 3
+    place[number // 3 * 3 :] = 3
     return _doubled(data, place, 0), _doubled(data, place, 1)
 
 
 def _doubled(data: Any, place: np.ndarray, repeated: int) -> Any:
     """Rows of this place twice, of the other place with a double count."""
     times = np.select([place == repeated, place == 2], [2, 0], 1)
-    index = np.repeat(np.arange(data.num_rows), times)
-    table, factor = data.rows(index), np.where(place[index] == 1 - repeated, 2, 1)
+    index = np.repeat(np.arange(len(place)), times)
+    factor = np.where(place[index] == 1 - repeated, 2, 1)
+    if data.together:
+        table = data.take(index)
+        factor = factor[np.asarray(table.group)]
+    else:
+        table = data.rows(index)
     changes = {name: getattr(data, name) for name in data.statics(derived=True)}
     weight = np.asarray(table.weight)
     changes["count"] = (factor * weight).astype(weight.dtype)
@@ -86,6 +102,11 @@ def _doubled(data: Any, place: np.ndarray, repeated: int) -> Any:
 
 def answered_otherwise(data: Any) -> Any:
     """Data of equal shape with other outcomes."""
+    if data.together:  # Those of the rows of a unit change places.
+        group, order = np.asarray(data.group), np.arange(data.num_rows)
+        last = np.append(group[1:] != group[:-1], True)
+        first = np.searchsorted(group, group)
+        return data.answered(outcomes(data)[np.where(last, first, order + 1)])
     if data.summed:
         return dataclasses.replace(
             data, **{data.answer: (highest(data) - outcomes(data)).astype(np.float32)}

@@ -225,6 +225,6 @@ def test_rows_that_hold_no_vote_are_left_out_on_request(tmp_path):
 
 def test_the_packaged_table_has_the_columns_of_the_demonstration():
     options = columns(item="patient", rating="rating", annotator="rater")
-    votes, notes = read(source_of(datasets.anesthesia_path(), options))
-    assert (votes.num_items, votes.num_annotators, notes) == (45, 7, ())
-    assert votes.num_votes == rt.datasets.anesthesia_votes().num_votes
+    ratings, notes = read(source_of(datasets.anesthesia_path(), options))
+    assert (ratings.num_items, ratings.num_annotators, notes) == (45, 7, ())
+    assert ratings.num_ratings == rt.datasets.anesthesia_ratings().num_ratings

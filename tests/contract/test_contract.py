@@ -53,7 +53,28 @@ RANKING_MODELS = (
     rt.ExtendedPlackettLuce(competence="unit", worth_scale=1.0),
 )
 RESPONSE_MODELS = (rt.Rasch(), rt.Rasch(ability_scale=1.0), rt.TwoPL())
-ALL_MODELS = MODELS + TYPE_MODELS + LABEL_MODELS + RANKING_MODELS + RESPONSE_MODELS
+RATING_MODELS = (rt.ManyFacet(), rt.ManyFacet(competence="positive", thresholds="shared"))
+GRADED_MODELS = (rt.GradedResponse(),)
+CHOICE_MODELS = (
+    rt.MultinomialLogit(),
+    rt.MultinomialLogit(interactions=True),
+    rt.MultinomialLogit(features=False),
+    rt.LatentClassLogit(),
+    rt.LatentClassLogit(features=False, interactions=True, num_types=3),
+    rt.LatentClassLogit(ignored=("price",)),
+    rt.NestedLogit(nests=(("1", "3"),)),
+    rt.MultinomialProbit(),
+)
+ALL_MODELS = (
+    *MODELS,
+    *TYPE_MODELS,
+    *LABEL_MODELS,
+    *RATING_MODELS,
+    *RANKING_MODELS,
+    *RESPONSE_MODELS,
+    *GRADED_MODELS,
+    *CHOICE_MODELS,
+)
 BACKENDS = (
     rt.NUTS(draws=40, warmup=60, chains=2),
     rt.SVI(steps=500, draws=40),
@@ -74,6 +95,50 @@ def answered() -> rt.Responses:
     rows = np.concatenate([rows, rows[:6]])
     table = {"person": rows // 4, "item": rows % 4, "correct": rng.integers(0, 2, len(rows))}
     return rt.Responses.from_frame(table, person="person", item="item", correct="correct")
+
+
+@pytest.fixture(scope="session")
+def rated() -> rt.Ratings:
+    """5 items, 4 annotators and 3 levels, two thirds of the cells, some rated twice."""
+    rng = np.random.default_rng(0)
+    rows = rng.choice(20, 14, replace=False)
+    rows = np.concatenate([rows, rows[:4]])
+    rating = np.clip(rows // 8 + rng.integers(0, 2, len(rows)), 0, 2)
+    table = {"item": rows // 4, "annotator": rows % 4, "rating": rating}
+    return rt.Ratings.from_frame(table, item="item", annotator="annotator", rating="rating")
+
+
+@pytest.fixture(scope="session")
+def graded(rated) -> rt.GradedResponses:
+    """The same, as responses of persons to items."""
+    return rt.GradedResponses(
+        rated.annotator, rated.item, rated.rating, rated.count, (0, 1, 2, 3), rated.items, (0, 1, 2)
+    )
+
+
+@pytest.fixture(scope="session")
+def chosen() -> rt.Choices:
+    """40 choices of 4 choosers from sets of two to four alternatives, with features of both."""
+    rng = np.random.default_rng(0)
+    rows: dict[str, list] = {"set": [], "mode": [], "price": [], "time": [], "who": [], "age": []}
+    for trip in range(40):
+        offered = rng.permutation(4)[: rng.integers(2, 5)]
+        rows["set"] += [trip] * len(offered)
+        rows["mode"] += offered.tolist()
+        rows["price"] += (100 * rng.normal(size=len(offered))).tolist()
+        rows["time"] += rng.normal(size=len(offered)).tolist()
+        rows["who"] += [trip % 4] * len(offered)
+        rows["age"] += [20.0 + 10 * (trip % 3)] * len(offered)
+    taken = np.append(True, np.diff(rows["set"]) != 0)
+    return rt.Choices.from_frame(
+        rows | {"taken": taken},
+        set="set",
+        alternative="mode",
+        chosen="taken",
+        annotator="who",
+        features=["price", "time"],
+        choosers=["age"],
+    )
 
 
 @pytest.fixture(scope="session")
@@ -153,6 +218,36 @@ def test_response_model_keeps_the_contract(model, answered) -> None:
 @pytest.mark.parametrize(("model", "backend"), _pairs(RESPONSE_MODELS), ids=_name)
 def test_backend_keeps_the_contract_for_responses(model, backend, answered) -> None:
     rt.testing.check_backend(backend, model, answered)
+
+
+@pytest.mark.parametrize("model", _models(RATING_MODELS), ids=_name)
+def test_rating_model_keeps_the_contract(model, rated) -> None:
+    rt.testing.check_model(model, rated)
+
+
+@pytest.mark.parametrize(("model", "backend"), _pairs(RATING_MODELS), ids=_name)
+def test_backend_keeps_the_contract_for_ratings(model, backend, rated) -> None:
+    rt.testing.check_backend(backend, model, rated)
+
+
+@pytest.mark.parametrize("model", _models(GRADED_MODELS), ids=_name)
+def test_graded_model_keeps_the_contract(model, graded) -> None:
+    rt.testing.check_model(model, graded)
+
+
+@pytest.mark.parametrize(("model", "backend"), _pairs(GRADED_MODELS), ids=_name)
+def test_backend_keeps_the_contract_for_graded_responses(model, backend, graded) -> None:
+    rt.testing.check_backend(backend, model, graded)
+
+
+@pytest.mark.parametrize("model", _models(CHOICE_MODELS), ids=_name)
+def test_choice_model_keeps_the_contract(model, chosen) -> None:
+    rt.testing.check_model(model, chosen)
+
+
+@pytest.mark.parametrize(("model", "backend"), _pairs(CHOICE_MODELS), ids=_name)
+def test_backend_keeps_the_contract_for_choices(model, backend, chosen) -> None:
+    rt.testing.check_backend(backend, model, chosen)
 
 
 @pytest.mark.parametrize("model", _models(RANKING_MODELS), ids=_name)

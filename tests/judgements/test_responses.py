@@ -142,12 +142,12 @@ def test_a_campaign_takes_words_for_right_and_wrong() -> None:
 def test_patterns_hold_equal_persons_once() -> None:
     table = {"who": list("abcdef"), "q1": [1, 0, 1, 1, None, 1], "q2": [0, 1, 0, 0, 1, 1]}
     responses = rt.Responses.from_wide(table, person="who")
-    patterns = Patterns.of(responses)
+    patterns = Patterns.of(responses, "person", "item")
     patterns.check()
     assert patterns.repeats.tolist() == [3, 1, 1, 1]
     assert patterns.group.tolist() == [0, 0, 1, 1, 2, 3, 3]
-    assert patterns.correct.tolist() == [1, 0, 0, 1, 1, 1, 1]
-    assert patterns.items == ("q1", "q2")
+    assert patterns.given.tolist() == [1, 0, 0, 1, 1, 1, 1]
+    assert patterns.facets == ("q1", "q2")
 
 
 def test_patterns_tell_counts_and_who_was_asked_apart() -> None:
@@ -155,7 +155,7 @@ def test_patterns_tell_counts_and_who_was_asked_apart() -> None:
     responses = rt.Responses.from_frame(
         table, person="who", item="q", correct="r", persons=["a", "b", "nobody"]
     )
-    patterns = Patterns.of(responses)
+    patterns = Patterns.of(responses, "person", "item")
     assert patterns.repeats.tolist() == [1, 1]
     assert patterns.count.tolist() == [2, 2]
-    assert patterns.correct.tolist() == [2, 1]
+    assert patterns.given.tolist() == [2, 1]

@@ -120,7 +120,7 @@ class MultinomialLogit(rt.Model[Choices]):
             )
 
 
-CHOICES = rt.register(
+PICKS = rt.register(
     rt.Kind(
         data=Choices,
         readers=(rt.Reader(Choices.from_frame),),
@@ -128,6 +128,8 @@ CHOICES = rt.register(
         default=MultinomialLogit(),
         words=rt.Words("choice", "choices"),
         threshold=0.5,
+        # The package has choices of its own.
+        name="picks",
     )
 )
 

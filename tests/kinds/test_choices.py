@@ -9,7 +9,7 @@ import pytest
 import raters as rt
 from raters.errors import BackendError, DataError
 from raters.testing import check_backend
-from tests.kinds.choices import CHOICES, Choices, MultinomialLogit, table
+from tests.kinds.choices import PICKS, Choices, MultinomialLogit, table
 
 MODEL = MultinomialLogit()
 NUTS = rt.NUTS(draws=60, warmup=80, chains=2)
@@ -92,5 +92,5 @@ def test_a_back_end_that_cannot_says_so(choices):
 def test_the_kind_is_found_by_its_container(choices):
     from raters.kinds import kind_named, kind_of
 
-    assert kind_of(choices) is CHOICES
-    assert kind_named("choices") is CHOICES
+    assert kind_of(choices) is PICKS
+    assert kind_named("picks") is PICKS

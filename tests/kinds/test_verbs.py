@@ -57,7 +57,7 @@ CASES = {
         ("--backend", "em", "--draws", "100"),
     ),
     "choices": Case(
-        choices.CHOICES,
+        choices.PICKS,
         choices.table(),
         {"chooser": "who", "offered": "menu", "chosen": "took"},
         "consistency",

@@ -34,7 +34,7 @@ def aggression() -> rt.Responses:
 
 
 def test_patterns_of_lsat6(lsat) -> None:
-    assert Patterns.of(lsat).num_units == 30
+    assert Patterns.of(lsat, "person", "item").num_units == 30
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,12 @@ def test_estimates_of_lsat6(lsat) -> None:
     np.testing.assert_allclose(rasch["difficulty"] / scale, published, atol=3e-3)
     slopes = [0.826, 0.723, 0.891, 0.688, 0.657]
     np.testing.assert_allclose(two["discrimination"], slopes, atol=2e-3)
+
+
+def test_em_reaches_the_maximum_of_graded_responses() -> None:
+    """Verbal aggression on three levels; recomputed with 41 Gauss–Hermite nodes and L-BFGS."""
+    table = pd.read_csv(data_folder("verbagg") / "responses_3cat.csv")
+    graded = rt.GradedResponses.from_wide(table, person="person", columns=["S?*"])
+    model = rt.GradedResponse(difficulty_scale=100.0, discrimination_scale=100.0)
+    fitted = rt.fit(model, graded, rt.PGEM(draws=0), seed=0, progress=False)
+    assert fitted.attrs["marginal_log_likelihood"] == pytest.approx(-6285.816, abs=1e-2)

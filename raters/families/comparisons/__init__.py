@@ -50,7 +50,6 @@ COMPARISONS = register(
                 shapes=(("winner", "loser"), ("first", "second", "outcome")),
                 bad_rows=compared_with_itself,
             ),
-            Reader(Comparisons.from_ratings),
             Reader(Comparisons.from_rankings, may_be_empty=("places",)),
         ),
         needs={"position_bias": ("first", "second", "outcome"), ContextualBTL: ("features",)},

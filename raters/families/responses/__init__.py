@@ -1,13 +1,26 @@
-"""Item responses as a kind of judgement."""
+"""Item responses as kinds of judgement: right or wrong, and graded."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from raters.auditing import responses
 from raters.families.responses import sections
+from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.responses import Responses
 from raters.kinds import Kind, Reader, Words, register
-from raters.models import responses as models
-from raters.models.responses import Rasch
+from raters.models.responses import GradedResponse, Rasch, TwoPL
+
+_SHARED: dict[str, Any] = {
+    "words": Words("response", "responses"),
+    "quantities": responses.quantities,
+    # Of 0 for the average person: few are so far below.
+    "threshold": -2.0,
+    "columns": sections.COLUMNS,
+    "reason": sections.reason,
+    "sections": (sections.items,),
+    "lowest": "least able",
+}
 
 RESPONSES = register(
     Kind(
@@ -16,15 +29,25 @@ RESPONSES = register(
             Reader(Responses.from_frame),
             Reader(Responses.from_wide, shapes=(("person", "columns"),), may_be_empty=("columns",)),
         ),
-        models=tuple(vars(models)[name] for name in models.__all__),
+        models=(Rasch, TwoPL),
         default=Rasch(),
-        words=Words("response", "responses"),
-        quantities=responses.quantities,
-        # Of 0 for the average person: few are so far below.
-        threshold=-2.0,
-        columns=sections.COLUMNS,
-        reason=sections.reason,
-        sections=(sections.items,),
-        lowest="least able",
+        **_SHARED,
+    )
+)
+GRADED_RESPONSES = register(
+    Kind(
+        data=GradedResponses,
+        readers=(
+            Reader(GradedResponses.from_frame),
+            Reader(
+                GradedResponses.from_wide,
+                shapes=(("person", "columns", "levels"),),
+                may_be_empty=("columns",),
+            ),
+        ),
+        models=(GradedResponse,),
+        default=GradedResponse(),
+        name="graded_responses",
+        **_SHARED,
     )
 )

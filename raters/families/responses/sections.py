@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from raters import figures
 from raters.auditing.responses import items as items_table
 from raters.judgements.display import isolated
 from raters.judgements.names import shorten
@@ -29,6 +30,12 @@ COLUMNS = (
         "percent",
         "Right is the share of the person's responses that are right, whatever the items.",
     ),
+    Column(
+        "mean_level",
+        "mean level",
+        "number",
+        "Mean level is that of the person's responses, whatever the items.",
+    ),
 )
 
 _ITEMS = (
@@ -36,6 +43,7 @@ _ITEMS = (
     Column("difficulty", "difficulty", "interval"),
     Column("discrimination", "discrimination", "interval"),
     Column("share_right", "right", "percent"),
+    Column("mean_level", "mean level", "number"),
     Column("responses", "responses", "whole"),
 )
 
@@ -53,10 +61,12 @@ def reason(row: Mapping[str, Any]) -> str:
     str
     """
     side = "below" if row["ability"] < 0 else "above"
-    return (
-        f"ability {abs(row['ability']):.1f} {side} the average person's;"
-        f" {row['share_right']:.0%} of the responses right"
+    answered = (
+        f"{row['share_right']:.0%} of the responses right"
+        if "share_right" in row
+        else f"mean level {row['mean_level']:.2f}"
     )
+    return f"ability {abs(row['ability']):.1f} {side} the average person's; {answered}"
 
 
 def items(context: AuditContext) -> Section | None:
@@ -103,5 +113,10 @@ def items(context: AuditContext) -> Section | None:
             ),
         ),
         facts={"num_items": len(rows), "flat_items": [str(name) for name in flat]},
-        files={"items.csv": lambda path: write_csv(frame, path)},
+        files={
+            "items.csv": lambda path: write_csv(frame, path),
+            "item-person-map.png": lambda path: figures.item_person_map(
+                context.result, level=context.level
+            ).savefig(path),
+        },
     )

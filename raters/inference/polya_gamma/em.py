@@ -23,6 +23,7 @@ from raters.inference.polya_gamma import (
     latent_classes,
     sets,
     sweep,
+    tables,
     transfers,
 )
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
@@ -138,12 +139,14 @@ class PGEM(Backend):
         whole("max_sweeps", self.max_sweeps)
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """Refuse models without blocks, and distributions that augmentation does not cover."""
+        """Refuse models without blocks, unless all that is left after one site is integrated out is
+        few enough for L-BFGS, and distributions that augmentation does not cover."""
         if reason := super().why_not(program):
             return reason
         if (marginal := program.model.marginal(program.data)) is not None:
             program = Program(marginal.model, marginal.data)
-            if reason := program.model.why_not(program.data):
+            reason = program.model.why_not(program.data)
+            if reason or not program.model.blocks:
                 return reason
         if (reason := sweep.why_not(program)) is None and self.update == "coordinate":
             return _why_not_one_by_one(program)
@@ -197,6 +200,7 @@ class PGEM(Backend):
             else:
                 first = centre(model, start)
                 hyper, _ = self._empirical_bayes(plan, data, first, seeds[-1], warmup=0)
+            shared = None if plan.blocks else tables.Tables.of(program, first)
             climbs, held = [], sets.Held(plan.steady)
             for index, seed in enumerate(seeds[:starts]):
                 values = (
@@ -206,14 +210,18 @@ class PGEM(Backend):
                         model, host, first, plan.supports, np.random.default_rng(seed)
                     )
                 )
-                climbs.append(self._climb(plan, data, values | hyper, bar, held))
+                climbs.append(self._climb(plan, data, values | hyper, bar, held, shared))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
             best = self._off_saddle(plan, data, best, seeds[-2].spawn(1)[0], bar)
             facts = self._report(climbs, best)
-            draws, stats = laplace(
-                plan, data, best.values, self.draws, np.random.default_rng(seeds[-2])
-            )
+            rng = np.random.default_rng(seeds[-2])
+            stats: Values = {}
+            if shared is not None and self.draws and shared.is_large(best.values, self.draws):
+                drawn = tables.draws(shared, best.values, self.draws, rng)
+                draws = {name: value[None] for name, value in drawn.items()}
+            else:
+                draws, stats = laplace(plan, data, best.values, self.draws, rng)
         mode = {name: np.asarray(value) for name, value in best.values.items()}
         return Draws(draws, stats, {"log_joint": best.objective}, facts, mode)
 
@@ -239,13 +247,27 @@ class PGEM(Backend):
         return hyper, {name: np.asarray(value) for name, value in values.items()}
 
     def _climb(
-        self, plan: sweep.Plan, data: Any, values: Values, bar: tqdm, held: sets.Held
+        self,
+        plan: sweep.Plan,
+        data: Any,
+        values: Values,
+        bar: tqdm,
+        held: sets.Held,
+        shared: tables.Tables | None = None,
     ) -> Climb:
-        """Run EM from one start, with fixed hyper-parameters.
+        """Run EM from one start, with fixed hyper-parameters; of a model without blocks, L-BFGS.
 
         A sweep computes the density at its start, so a step that decreased the density is detected
         by the next sweep, and undone then.
         """
+        if not plan.blocks:
+            ascent = (
+                sweep.climb_steep(plan, data, values, self.max_sweeps, self.tolerance)
+                if shared is None
+                else tables.climb(shared, values, self.max_sweeps, self.tolerance)
+            )
+            bar.set_postfix(log_joint=f"{ascent.objective[-1]:.4f}", refresh=False)
+            return Climb(*ascent)
         climber = _Climber(plan.holding_hyper(), data, self.update, held)
         newton = self.accelerate and self.update == "block"
         value, ahead = climber.sweep(values, newton)
@@ -396,7 +418,7 @@ class _Climber:
         for symmetry in self.plan.shifts:
             values = transfers.shift(self.plan.model, self.row, values, symmetry)
         if self.plan.steep:
-            values = sweep.climb_steep(self.plan, self.data, values)
+            values = sweep.climb_steep(self.plan, self.data, values).values
         if self.plan.free or self.plan.scales:
             values = sweep.visit_free(self.plan, self.row, self.data, values, self.key, False)
         return objective, {name: np.asarray(value) for name, value in values.items()}

@@ -29,6 +29,7 @@ from jaxtyping import Float
 from numpyro.distributions import constraints
 
 from raters.distributions import Choice, GroupedMixture, PlackettLuce
+from raters.distributions.scaled_normal import ScaledReal
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Conditional, Dense, Gaussian
 from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record
@@ -126,7 +127,8 @@ def why_not(program: Program[Any], values: Values, blocks: tuple[Block, ...]) ->
         if block.kind in ("counts", "class"):  # They have no utilities.
             continue
         size = len(block.current(values))
-        bounded = any(program.supports[name] is not constraints.real for name in block.sites)
+        unbounded = type(constraints.real), ScaledReal
+        bounded = any(not isinstance(program.supports[name], unbounded) for name in block.sites)
         if not bounded and size <= DENSE_LIMIT:
             continue
         model, sample = program.model, program.data.take(slice(0, 20))

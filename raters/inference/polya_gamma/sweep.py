@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -234,7 +234,10 @@ def plan(program: Program[Any], values: Values) -> Plan:
 
 
 def steep_sites(program: Program[Any]) -> tuple[str, ...]:
-    """Return the sites of no block with too many entries to update one by one."""
+    """Return the sites of no block with too many entries to update one by one; all sites of a model
+    without blocks."""
+    if not program.model.blocks:
+        return tuple(program.sites)
     in_blocks = {name for block in program.model.blocks for name in block}
     return tuple(
         name
@@ -243,10 +246,42 @@ def steep_sites(program: Program[Any]) -> tuple[str, ...]:
     )
 
 
-def climb_steep(plan: Plan, data: Any, values: Values) -> Values:
-    """Increase the log joint density by some steps of L-BFGS in the steep sites.
+class Ascent(NamedTuple):
+    """Steps of L-BFGS.
 
-    The steps are in unconstrained coordinates.
+    Attributes
+    ----------
+    values : dict of str to array
+        The last point.
+    objective : array, shape (step,)
+        Log joint density at the start and after each step.
+    converged : bool
+        True if the last steps increased it by less than the tolerance.
+    """
+
+    values: Values
+    objective: np.ndarray
+    converged: bool
+
+
+def climb_steep(
+    plan: Plan, data: Any, values: Values, steps: int = 10, tolerance: float = 1e-8
+) -> Ascent:
+    """Increase the log joint density by steps of L-BFGS in the steep sites.
+
+    Parameters
+    ----------
+    plan, data, values
+    steps : int
+        Largest number of steps.
+    tolerance : float
+        Least increase of a step, in nats.
+
+    Returns
+    -------
+    Ascent
+        The steps are in unconstrained coordinates; the density is that of the sites as the model
+        has them.
     """
     supports = plan.supports
     start, unravel = ravel_pytree(
@@ -258,13 +293,26 @@ def climb_steep(plan: Plan, data: Any, values: Values) -> Values:
         value, gradient = _steep_gradient(plan, data, held, unravel(jnp.asarray(flat)))
         return -float(value), -np.asarray(ravel_pytree(gradient)[0])
 
-    best = scipy.optimize.minimize(
-        loss, np.asarray(start), jac=True, method="L-BFGS-B", options={"maxiter": 10}
-    ).x
-    point = unravel(jnp.asarray(best))
-    return values | {
+    trace = [-loss(np.asarray(start))[0]]
+    options = {
+        "maxiter": steps,
+        "maxfun": 20 * steps,
+        "ftol": tolerance / (1 + abs(trace[0])),
+        "gtol": 1e-7,
+    }
+    found = scipy.optimize.minimize(
+        loss,
+        np.asarray(start),
+        jac=True,
+        method="L-BFGS-B",
+        callback=lambda intermediate_result: trace.append(-intermediate_result.fun),
+        options=options,
+    )
+    point = unravel(jnp.asarray(found.x))
+    climbed = values | {
         name: np.asarray(biject_to(supports[name])(point[name])) for name in plan.steep
     }
+    return Ascent(climbed, np.array(trace), bool(found.success))
 
 
 @partial(jax.jit, static_argnums=0)

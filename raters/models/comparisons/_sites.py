@@ -13,9 +13,8 @@ from jaxtyping import Array, Float
 from raters.distributions import Votes
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
-from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.separation import MIXED_ORDER, order_share
-from raters.model import OPEN_MIRROR, Values, probability_of_mirror
+from raters.model import Values
 
 
 def observe(logits: Float[Array, " comparison"], data: Comparisons) -> None:
@@ -55,25 +54,6 @@ def position_bias_start(data: Comparisons) -> Values:
         "position_bias_mean": jnp.asarray(0.0),
         "position_bias_spread": jnp.asarray(0.5),
     }
-
-
-def open_mirror(competence: np.ndarray, data: Comparisons) -> tuple[str, ...]:
-    """Say when the votes leave open whether the crowd or its adversaries are right, in any part of
-    the crowd that shares no item with the rest."""
-    parts = judges_by_part(data)
-    less = [probability_of_mirror(competence[..., judges]) for judges in parts]
-    place = int(np.argmax(less))
-    if less[place] < OPEN_MIRROR:
-        return ()
-    whose = part_of(parts, place, data)
-    return (
-        (
-            f"the votes leave open which way round the order{whose} is: by this model and its prior"
-            f" it is, with probability {less[place]:.2f}, the mirror image, in which adversaries"
-            " are experts and experts adversaries; one annotator who is known to be good, or a few"
-            " pairs whose order is known, would decide it"
-        ),
-    )
 
 
 def of_one_annotator(data: Comparisons) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from raters.models import competences
 from raters.models.comparisons import _sites
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
+from raters.models.mirror import open_mirror
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class ExtendedBTL(Model[Comparisons]):
         """Warn of votes that leave open whether the crowd or those who contradict it are right, and
         of an annotator who has become the scale by which all others are measured."""
         if self.competence == "signed":
-            mirrored = _sites.open_mirror(draws["competence"], data)
+            mirrored = open_mirror(draws["competence"], data, "votes")
         else:
             high = competences.HIGH[self.competence]
             spread = competences.fixed_spread(self)

@@ -17,6 +17,7 @@ from raters.models import competences
 from raters.models.comparisons import _sites, _types
 from raters.models.comparisons._takeover import takeover
 from raters.models.comparisons.directions import DIRECTIONS, directed
+from raters.models.mirror import open_mirror
 
 _TYPES = tuple(DIRECTIONS)
 # Prior of the spread of the competences: median, and standard deviation of its logarithm. A spread
@@ -179,7 +180,7 @@ class GuesserBTL(Model[Comparisons]):
         flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in flat.items()}
         competence = directed(self, data, flat)[None]
         # A mean over two mirrored worlds describes neither of them.
-        mirrored = _sites.open_mirror(competence, data)
+        mirrored = open_mirror(competence, data, "votes")
         return mirrored or takeover(draws | {"competence": competence}, data)
 
     def why_not(self, data: Comparisons) -> str | None:

@@ -17,6 +17,7 @@ from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Transfer, Values
 from raters.models import competences
 from raters.models.comparisons import _sites
+from raters.models.mirror import open_mirror
 
 # Numbers of a draw from which on a warning says how much memory draws take.
 _MANY = 500_000
@@ -224,7 +225,7 @@ class HierarchicalBTL(Model[Comparisons]):
         """Warn of tastes that leave hardly a common order, and of votes that leave open which way
         round the order is."""
         messages = (
-            _sites.open_mirror(draws["competence"], data) if self.competence == "signed" else ()
+            open_mirror(draws["competence"], data, "votes") if self.competence == "signed" else ()
         )
         spread, scale = (
             float(np.median(draws[name])) if name in draws else fixed

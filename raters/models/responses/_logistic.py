@@ -99,7 +99,7 @@ class Logistic(Model[Responses]):
 
     def marginal(self, data: Responses) -> Marginal:
         """This model with the abilities integrated out, on the patterns of the responses."""
-        patterns = Patterns.of(data)
+        patterns = Patterns.of(data, "person", "item")
         nodes = num_nodes(patterns)
         finer = Integrated(self, 2 * nodes - 1)
         return Marginal(Integrated(self, nodes), patterns, "ability", finer)
@@ -159,11 +159,11 @@ class Integrated(Model[Patterns]):
 
     def generate(self, data: Patterns) -> None:
         """Define the NumPyro program."""
-        sites = self.model.sample_items(data.num_items)
+        sites = self.model.sample_items(data.num_facets)
         node = jnp.linspace(-_REACH, _REACH, self.nodes)
         shape = (data.num_rows, self.nodes)
         # Each log-odds needs its own index, as the conjugate updates read it row by row.
-        item = jnp.broadcast_to(jnp.asarray(data.item)[:, None], shape)
+        item = jnp.broadcast_to(jnp.asarray(data.facet)[:, None], shape)
         ability = jnp.broadcast_to(self.model.ability_spread(sites) * node, shape)
         logits = self.model.log_odds(ability, item, sites)
         count = None if data.count is None else data.count[:, None]
@@ -176,7 +176,7 @@ class Integrated(Model[Patterns]):
                 repeats=data.repeats,
             )
             facts = {"unit": "pattern", "latent_class": "node"}
-            numpyro.sample("correct", mixture, obs=data.correct, infer=facts)
+            numpyro.sample("given", mixture, obs=data.given, infer=facts)
 
     def start(self, data: Patterns) -> Values:
         """Start of the items."""
@@ -218,8 +218,10 @@ def _right(logits: Any, count: Any) -> dist.Distribution:
 def _log_odds_of(data: Responses | Patterns, axis: str) -> Float[np.ndarray, " axis"]:
     """Log-odds of the share of right responses of each name, with half a response added to both
     sides."""
+    axis = "facet" if isinstance(data, Patterns) and axis == "item" else axis
     codes, weight = np.asarray(data.codes(axis)), np.asarray(data.weight, np.float64)
-    right = weight / 2 if data.correct is None else np.asarray(data.correct, np.float64)
+    outcome = getattr(data, data.answer)
+    right = weight / 2 if outcome is None else np.asarray(outcome, np.float64)
     if isinstance(data, Patterns):
         repeats = np.asarray(data.repeats, np.float64)[np.asarray(data.group)]
         weight, right = weight * repeats, right * repeats

@@ -116,4 +116,5 @@ class TwoPL(Logistic):
 
     def start_items(self, data: Responses | Patterns) -> Values:
         """Start from the shares of right responses to each item, and equal discriminations."""
-        return {"difficulty": start_difficulty(data), "discrimination": np.ones(len(data.items))}
+        difficulty = start_difficulty(data)
+        return {"difficulty": difficulty, "discrimination": np.ones(len(difficulty))}

@@ -1,0 +1,233 @@
+"""Tables of a fit to choices: coefficients in the user's units, and shares of the alternatives by
+what was offered."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float, Int
+
+from raters._validation import checked, share
+from raters.errors import DataError
+from raters.fitting.replicates import probs_of_draws, replicated
+from raters.fitting.result import draws_of, program_of
+from raters.judgements.choices import Choices
+from raters.judgements.counts import ranks
+from raters.judgements.names import name_text, names_array, plural
+from raters.model import Model
+from raters.program import Program
+
+# Draws under which shares are predicted.
+_MOST_DRAWS = 400
+
+
+class Menus(NamedTuple):
+    """Menus, which are the alternatives that sets offer, and the alternatives of each as cells.
+
+    Attributes
+    ----------
+    of_set : int array, shape (set,)
+        Menu of each set.
+    cell : int array, shape (offer,)
+        Cell of each row.
+    menu, alternative : int array, shape (cell,)
+    """
+
+    of_set: Int[np.ndarray, " set"]
+    cell: Int[np.ndarray, " offer"]
+    menu: Int[np.ndarray, " cell"]
+    alternative: Int[np.ndarray, " cell"]
+
+    @property
+    def number(self) -> int:
+        """Number of menus."""
+        return int(self.menu.max(initial=-1)) + 1
+
+
+def menus(data: Choices) -> Menus:
+    """Menus of the sets, those from which most choices were made first.
+
+    Parameters
+    ----------
+    data : Choices
+
+    Returns
+    -------
+    Menus
+    """
+    group, alternative = np.asarray(data.group), np.asarray(data.alternative, np.int64)
+    offered = np.zeros((data.num_units, len(data.alternatives)), bool)
+    offered[group, alternative] = np.asarray(data.weight) > 0
+    own = ranks([offered])
+    order = np.argsort(-np.bincount(own, data.set_counts), kind="stable")
+    of_set = np.argsort(order)[own]
+    key, cell = np.unique(of_set[group] * len(data.alternatives) + alternative, return_inverse=True)
+    return Menus(of_set, cell, key // len(data.alternatives), key % len(data.alternatives))
+
+
+@checked
+def choice_shares(model: Model[Any], result: xr.DataTree, *, level: float = 0.9) -> xr.Dataset:
+    """Shares of the alternatives by what was offered with them, and what the model says.
+
+    Under a model with independence from irrelevant alternatives, what else is offered takes from
+    all alternatives in proportion. Where it takes more from some, observed shares lie outside of
+    the intervals, for some menus above them and for others below.
+
+    Parameters
+    ----------
+    model : Model
+        The model that was fitted.
+    result : xarray.DataTree
+    level : float
+        Probability of the intervals.
+
+    Returns
+    -------
+    xarray.Dataset
+        Axis ``cell``, with the coordinates ``menu`` (names of what was offered) and
+        ``alternative``: ``choices``, the number of choices from such sets; ``observed``, the share
+        of the alternative among them; ``expected``, the model's share, and ``low`` and ``high``,
+        between which the share of as many replicated choices lies.
+
+    Raises
+    ------
+    SettingError
+        When `result` was fitted with another model.
+    DataError
+        When it is not of choices.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> table = {"trip": [1, 1, 2, 2, 3, 3, 3, 4, 4, 4], "taken": [1, 0, 0, 1, 1, 0, 0, 0, 0, 1],
+    ...          "mode": ["car", "bus"] * 2 + ["car", "bus", "tram"] * 2}
+    >>> choices = rt.Choices.from_frame(table, set="trip", alternative="mode", chosen="taken")
+    >>> model, nuts = rt.MultinomialLogit(features=False), rt.NUTS(500, 300, chains=2)
+    >>> result = rt.fit(model, choices, nuts, seed=0, progress=False)
+    >>> rt.choice_shares(model, result)["menu"].values[0]
+    'bus, car'
+    """
+    share("level", level)
+    program = program_of(model, result)
+    if not isinstance(program.data, Choices):
+        raise DataError(
+            parameter="result",
+            problem=f"is of {type(program.data).__name__}",
+            expected="shares by what was offered are of choices",
+            instead="rt.fit(rt.MultinomialLogit(), choices, seed=0)",
+        )
+    return shares_of(program, result, level)
+
+
+def shares_of(program: Program[Choices], result: xr.DataTree, level: float) -> xr.Dataset:
+    """Shares as `choice_shares` gives them.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    level : float
+
+    Returns
+    -------
+    xarray.Dataset
+    """
+    data = program.data.unpadded()
+    found, rng = menus(data), np.random.default_rng(0)
+    total = np.bincount(found.of_set, data.set_counts)[found.menu]
+    draws, _ = draws_of(program, result, _MOST_DRAWS, 0)
+    expected, drawn = [], []
+    for probs, _ in probs_of_draws(Program(program.model, data), draws, 0):
+        mean = np.asarray(data.weight) * probs[1]
+        expected.append(np.bincount(found.cell, mean) / total)
+        drawn.append(np.bincount(found.cell, replicated(data, probs, rng)[1]) / total)
+    low, high = np.quantile(drawn, ((1 - level) / 2, (1 + level) / 2), axis=0)
+    columns = {
+        "choices": total.astype(np.int64),
+        "observed": np.bincount(found.cell, np.asarray(data.chosen, float)) / total,
+        "expected": np.mean(expected, axis=0),
+        "low": low,
+        "high": high,
+    }
+    names = [name_text(name) for name in data.alternatives]
+    written = [
+        ", ".join(names[code] for code in found.alternative[found.menu == menu])
+        for menu in range(found.number)
+    ]
+    coords = {
+        "menu": ("cell", np.array(written, object)[found.menu]),
+        "alternative": ("cell", names_array(data.alternatives)[found.alternative]),
+    }
+    return xr.Dataset({name: ("cell", column) for name, column in columns.items()}, coords)
+
+
+def coefficients(program: Program[Choices], result: xr.DataTree, level: float) -> xr.Dataset:
+    """Posterior means and intervals of all parameters, in the user's units.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    level : float
+        Posterior probability of the intervals.
+
+    Returns
+    -------
+    xarray.Dataset
+        Axis ``term``, with the coordinate ``parameter`` (``"coefficient"``, ``"constant"``, …):
+        ``value``, ``value_low``, ``value_high``, ``sd`` and ``p_positive``.
+    """
+    draws, _ = draws_of(program, result)
+    terms: list[str] = []
+    of: list[str] = []
+    values: list[Float[np.ndarray, " draw"]] = []
+    for name, site in program.sites.items():
+        flat = draws[name].reshape(len(draws[name]), -1)
+        for place, index in enumerate(np.ndindex(*site.shape)):
+            terms.append(_term(program, name, site.dims, index))
+            of.append(name)
+            values.append(flat[:, place])
+    table = np.stack(values)
+    low, high = np.quantile(table, ((1 - level) / 2, (1 + level) / 2), axis=1)
+    columns = {
+        "value": table.mean(1),
+        "value_low": low,
+        "value_high": high,
+        "sd": table.std(1),
+        "p_positive": (table > 0).mean(1),
+    }
+    coords = {"term": terms, "parameter": ("term", of)}
+    return xr.Dataset({name: ("term", column) for name, column in columns.items()}, coords)
+
+
+def _term(
+    program: Program[Choices], name: str, dims: tuple[str, ...], index: tuple[int, ...]
+) -> str:
+    """Name of an entry of a site: ``price``, ``car``, ``income × car``."""
+    if not dims:
+        return name.replace("_", " ")
+    parts = []
+    for axis, place in zip(dims, index, strict=True):
+        known = program.coords.get(axis)
+        label = name_text(place if known is None else known[place])
+        parts.append(
+            label if known is not None and axis in program.data.names else f"{axis} {label}"
+        )
+    return " × ".join(reversed(parts))
+
+
+def kinds_of_terms(table: xr.Dataset) -> dict[str, str]:
+    """Kinds of parameters in a table of `coefficients`, and their plurals in words.
+
+    Parameters
+    ----------
+    table : xarray.Dataset
+
+    Returns
+    -------
+    dict of str to str
+    """
+    names = dict.fromkeys(table["parameter"].values.tolist())
+    return {name: plural(name.replace("_", " ")) for name in names}

@@ -1,0 +1,198 @@
+"""Audit of ratings: competence, severity and scale use of each annotator, and fair ratings of the
+items."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float
+
+from raters._validation import share
+from raters.errors import SettingError
+from raters.fitting.result import draws_of
+from raters.judgements.names import names_array
+from raters.judgements.ratings import Ratings
+from raters.kinds import AuditLimits, Quantities
+from raters.model import Values
+from raters.models.ratings.many_facet import ManyFacet
+from raters.program import Program
+
+# Nodes of the standard normal rewards over which ratings are averaged.
+_NODES = np.linspace(-4, 4, 33)
+_WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
+# Draws of which quantities are computed that need a pass over annotators, nodes and levels.
+_DRAWS = 1000
+# Correlation of an annotator's ratings with the rewards within so many margins of 0: a guesser, as
+# an accuracy p within a margin of one half has 2p − 1 within two margins of 0.
+_MARGINS = 2
+
+
+def quantities(program: Program[Ratings], result: xr.DataTree, limits: AuditLimits) -> Quantities:
+    r"""Competence, correlation, severity and bias of each annotator.
+
+    Competence and severity are the sites of these names. With r a standard normal reward and
+    :math:`y_k(r)` the level on which annotator k puts it, the lowest being 1,
+
+    .. math::
+
+        \text{correlation}_k = \operatorname{Corr}(y_k, r), \qquad
+        \text{bias}_k = E\, y_k - \frac{1}{K} \sum_{k'} E\, y_{k'}
+
+    so that correlation is 1 for nobody, since a scale is coarse, 0 for a guesser, and below 0 for
+    one who reads the scale the wrong way round; and bias is by how many levels the annotator's
+    ratings lie above those that the average annotator would give to the same items.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    limits : AuditLimits
+
+    Returns
+    -------
+    Quantities
+        With the tables ``"item_parameters"`` of `items`, and ``"levels"``: ``share`` of each
+        annotator's ratings on each level.
+
+    Raises
+    ------
+    SettingError
+        When the model has no competences, or the margin is not a share.
+    """
+    share("margin", limits.margin)
+    model, data = program.model, program.data
+    if not isinstance(model, ManyFacet):
+        raise SettingError(
+            parameter="model",
+            value=model,
+            problem="has no competences and severities to audit",
+            expected="fit ManyFacet, and pass that model and its result",
+            instead="rt.ManyFacet()",
+        )
+    draws, few = draws_of(program, result)[0], draws_of(program, result, _DRAWS)[0]
+    mean, correlation = map(np.asarray, _of_average_items(model, few))
+    number = data.levels_by("annotator")
+    level = np.arange(1, data.num_levels + 1)
+    given = number.sum(1)
+    mean_rating = np.where(given > 0, number @ level / np.maximum(given, 1), np.nan)
+    return Quantities(
+        {
+            "competence": draws["competence"],
+            "correlation": correlation,
+            "severity": draws["severity"],
+            "bias": mean - mean.mean(1, keepdims=True),
+        },
+        judged="competence",
+        columns={
+            "p_guessing": (np.abs(correlation) < _MARGINS * limits.margin).mean(0),
+            "p_adversarial": (draws["competence"] < 0).mean(0),
+            "mean_level": mean_rating,
+            "levels_used": (number > 0).sum(1),
+        },
+        tables={"item_parameters": items(program, result, limits.level), "levels": _levels(data)},
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def _of_average_items(
+    model: ManyFacet, draws: Values
+) -> tuple[Float[Array, "draw annotator"], Float[Array, "draw annotator"]]:
+    """Mean level of each annotator over standard normal rewards, and the correlation of the two."""
+
+    def one(values: Values) -> tuple[Array, Array]:
+        probs = _level_probs(model, values)
+        level = jnp.arange(1.0, probs.shape[-1] + 1)
+        weight = jnp.asarray(_WEIGHTS)[:, None]
+        at_node = probs @ level
+        mean = (weight * at_node).sum(0)
+        variance = (weight * (probs @ level**2)).sum(0) - mean**2
+        covariance = (weight * at_node * jnp.asarray(_NODES)[:, None]).sum(0)
+        return mean, covariance / jnp.sqrt(jnp.maximum(variance, 1e-12))
+
+    result: tuple[Array, Array] = jax.lax.map(one, draws)
+    return result
+
+
+def _level_probs(model: ManyFacet, values: Values) -> Float[Array, "node annotator level"]:
+    """Probability of each level for each node of the rewards and each annotator."""
+    annotators = jnp.arange(len(values["severity"]))
+    shape = (len(_NODES), len(annotators))
+    reward = jnp.broadcast_to(jnp.asarray(_NODES)[:, None], shape)
+    probs: Array = model.answers_at(reward, jnp.broadcast_to(annotators, shape), values).probs
+    return probs
+
+
+def items(program: Program[Ratings], result: xr.DataTree, level: float) -> xr.Dataset:
+    r"""Reward and fair rating of each item with their intervals, and what was rated.
+
+    The fair rating is the mean rating that an annotator of the crowd's average competence, severity
+    and thresholds would give, on the scale of the levels where these are numbers, otherwise with
+    the lowest level as 1: whatever the severity of those who happened to rate the item (the fair
+    average of Linacre 1989).
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    level : float
+        Posterior probability of the intervals.
+
+    Returns
+    -------
+    xarray.Dataset
+        Axis item: ``ratings``, ``mean_rating``, ``reward`` and ``fair_rating``, with ``_low`` and
+        ``_high``.
+    """
+    model, data = program.model, program.data
+    assert isinstance(model, ManyFacet)
+    draws = draws_of(program, result, _DRAWS)[0]
+    score = data.scores()
+    fair = np.asarray(_fair(model, draws, jnp.asarray(score)))
+    number = data.levels_by("item")
+    given = number.sum(1)
+    columns = {
+        "ratings": given.astype(int),
+        "mean_rating": np.where(given > 0, number @ score / np.maximum(given, 1), np.nan),
+    }
+    tails = ((1 - level) / 2, (1 + level) / 2)
+    for name, values in {"reward": draws["reward"], "fair_rating": fair}.items():
+        low, high = np.quantile(values, tails, axis=0)
+        columns |= {name: values.mean(0), f"{name}_low": low, f"{name}_high": high}
+    return xr.Dataset(
+        {name: ("item", value) for name, value in columns.items()},
+        coords={"item": names_array(data.items)},
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def _fair(
+    model: ManyFacet, draws: Values, score: Float[Array, " level"]
+) -> Float[Array, "draw item"]:
+    """Mean score of each item under each draw, by the average annotator."""
+
+    def one(values: Values) -> Array:
+        average = {
+            name: value.mean(0, keepdims=True)
+            for name, value in values.items()
+            if name in ("competence", "severity", "threshold_deviation")
+        }
+        reward = values["reward"]
+        ratings = model.answers_at(reward, jnp.zeros(reward.shape, int), values | average)
+        mean: Array = ratings.probs @ score
+        return mean
+
+    fair: Array = jax.lax.map(one, draws)
+    return fair
+
+
+def _levels(data: Ratings) -> xr.Dataset:
+    """Share of each annotator's ratings on each level."""
+    number = data.levels_by("annotator")
+    return xr.Dataset(
+        {"share": (("annotator", "level"), number / np.maximum(number.sum(1, keepdims=True), 1))},
+        coords={"annotator": names_array(data.annotators), "level": names_array(data.levels)},
+    )

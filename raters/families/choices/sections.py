@@ -1,0 +1,149 @@
+"""Report of choices: the coefficients, and the shares of the alternatives."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from raters import figures
+from raters.auditing.choices import coefficients, kinds_of_terms, shares_of
+from raters.judgements.display import isolated
+from raters.kinds import AuditContext, Column, Section, Table
+from raters.reporting.cells import write_csv
+from raters.reporting.facts import percent
+from raters.reporting.sentences import counted
+
+# Probability of a sign from which on it is called known.
+_KNOWN = 0.975
+_MEANINGS = {
+    "coefficient": (
+        "change of utility, in logits, with one unit of the feature as the table has it"
+    ),
+    "constant": "utility of the alternative, all else equal, less the mean of all alternatives",
+    "interaction": (
+        "change of the alternative's utility with one unit of the chooser's feature, less the mean"
+        " of all alternatives"
+    ),
+}
+
+
+def _columns(meaning: str, level: float) -> tuple[Column, ...]:
+    return (
+        Column("term", "term", "name"),
+        # As text: coefficients of different units have no scale in common.
+        Column("written", "value", "text", f"Value: {meaning}." if meaning else ""),
+        Column("interval", f"{level:.0%} interval", "text"),
+        Column("p_positive", "above 0", "percent", "Above 0: the probability that it is positive."),
+    )
+
+
+def terms(context: AuditContext) -> Section | None:
+    """Coefficients, constants and other parameters of the model, in the user's units.
+
+    Parameters
+    ----------
+    context : AuditContext
+
+    Returns
+    -------
+    Section
+    """
+    table = coefficients(context.program, context.result, context.level)
+    frame = table.to_dataframe().reset_index()
+    shown = frame.assign(
+        written=frame["value"].map(_digits),
+        interval=[
+            f"{_digits(low)} … {_digits(high)}"
+            for low, high in zip(frame["value_low"], frame["value_high"], strict=True)
+        ],
+    )
+    tables = tuple(
+        Table(
+            name,
+            f"{many[0].upper()}{many[1:]}",
+            _columns(_MEANINGS.get(name, ""), context.level),
+            shown[shown["parameter"] == name].to_dict("records"),
+        )
+        for name, many in kinds_of_terms(table).items()
+    )
+    sentence = _signs(table)
+    return Section(
+        key="coefficients",
+        title="Coefficients",
+        sentence=sentence,
+        headline=sentence,
+        tables=tables,
+        facts={
+            name: {row["term"]: row["value"] for row in rows.to_dict("records")}
+            for name, rows in frame.groupby("parameter", sort=False)
+        },
+        files={"coefficients.csv": lambda path: write_csv(frame, path)},
+    )
+
+
+def _digits(number: float) -> str:
+    """A number of three significant digits."""
+    return f"{number:#.3g}".rstrip(".")
+
+
+def _signs(table: xr.Dataset) -> str:
+    """Sentence on the features whose effect has a known sign."""
+    own = table.isel(term=table["parameter"].values == "coefficient")
+    if not own.sizes["term"]:
+        return "The utilities are constants of the alternatives, and depend on no feature of them."
+    chance, names = own["p_positive"].values, own["term"].values
+    up = [isolated(name) for name, p in zip(names, chance, strict=True) if p >= _KNOWN]
+    down = [isolated(name) for name, p in zip(names, chance, strict=True) if p <= 1 - _KNOWN]
+    parts = [
+        f"{', '.join(some)} {verb} the utility of an alternative"
+        for some, verb in ((up, "raise" if len(up) > 1 else "raises"), (down, _lower(down)))
+        if some
+    ]
+    open_signs = len(names) - len(up) - len(down)
+    rest = f"of {counted(open_signs, 'feature')} the sign is open" if open_signs else ""
+    text = "; ".join([*parts, *([rest] if rest else [])])
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _lower(names: list[str]) -> str:
+    return "lower" if len(names) > 1 else "lowers"
+
+
+def shares(context: AuditContext) -> Section | None:
+    """Shares of the alternatives by what was offered with them, observed and expected.
+
+    Parameters
+    ----------
+    context : AuditContext
+
+    Returns
+    -------
+    Section
+    """
+    table = shares_of(context.program, context.result, context.level)
+    frame = table.to_dataframe().reset_index(drop=True)
+    outside = (frame["observed"] < frame["low"]) | (frame["observed"] > frame["high"])
+    number = frame["menu"].nunique()
+    menus = counted(number, "menu")
+    sentence = (
+        f"The choices are from {menus} of alternatives. Of {counted(len(frame), 'share')},"
+        f" {int(outside.sum())} lie outside of the {percent(context.level)} interval in which those"
+        " of replicated choices lie."
+    )
+    columns = (
+        Column("alternative", "alternative", "name"),
+        Column("menu", "offered", "text"),
+        Column("choices", "choices", "whole"),
+        Column("observed", "observed", "percent", "Observed: share of the choices."),
+        Column("expected", "expected", "percent", "Expected: the share that the model says."),
+    )
+    return Section(
+        key="shares",
+        title="Shares by what was offered",
+        sentence=sentence,
+        tables=(Table("shares", "Shares of the alternatives", columns, frame.to_dict("records")),),
+        facts={"num_menus": number, "shares_outside": int(outside.sum())},
+        files={
+            "shares.csv": lambda path: write_csv(frame, path),
+            "shares.png": lambda path: figures.choice_shares(table).savefig(path),
+        },
+    )

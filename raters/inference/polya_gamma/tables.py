@@ -1,0 +1,372 @@
+r"""Mode and draws of a model whose groups have a latent class and whose rows share few tabulated
+distributions, each with parameters of its own.
+
+With :math:`T_{cvq}` for the log-probability of value v under distribution c and class q, and
+:math:`n_{icv}` for the number of such rows of group i,
+
+.. math:: \ell = \sum_i \log \sum_q w_q \exp \sum_{cv} n_{icv} T_{cvq}, \qquad
+    \frac{\partial \ell}{\partial T_{cvq}} = \sum_i n_{icv} \, p(q \mid i)
+
+(Fisher's identity), so that a step costs two products with one sparse matrix, whatever the model
+that makes the table. Given the classes, the distributions do not meet, and the information matrix
+has a block for each of them, and a border for what they share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+import scipy.sparse
+from jaxtyping import Array, Float
+from scipy.special import logsumexp
+
+from raters.distributions import GroupedMixture, Tabulated
+from raters.inference.polya_gamma.coordinates import Factor, Metric, Split, factor
+from raters.inference.polya_gamma.sweep import Ascent
+from raters.model import Model, Values
+from raters.program import Program, Supports, log_prior, trace
+
+# Steps of L-BFGS in one metric, after which it is computed anew.
+_STEPS = 40
+# Rows times classes of which scores are held at a time.
+_PIECE = 1_000_000
+# Largest number of parameters, and of rows times classes of all passes, for which draws use the
+# whole information matrix and have weights.
+_DENSE_LIMIT = 1500
+_WORK_LIMIT = 1e9
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Counts of the values of each distribution in each group.
+
+    Attributes
+    ----------
+    model : Model
+    supports : Supports
+    data : Judgements
+    cells : tuple of str
+        Sites with an entry for each distribution along their first axis.
+    counts : sparse array, shape (group, value * cell)
+    transposed : sparse array, shape (value * cell, group)
+    log_weights : array, shape (group, class)
+    repeats : array, shape (group,)
+    """
+
+    model: Model[Any]
+    supports: Supports
+    data: Any
+    cells: tuple[str, ...]
+    counts: Any
+    transposed: Any
+    log_weights: Float[np.ndarray, "group class"]
+    repeats: Float[np.ndarray, " group"]
+
+    @classmethod
+    def of(cls, program: Program[Any], values: Values) -> Tables | None:
+        """Counts of a program; None where its rows do not share tabulated distributions.
+
+        Parameters
+        ----------
+        program : Program
+        values : dict of str to array
+
+        Returns
+        -------
+        Tables or None
+        """
+        model, data = program.model, program.data
+        site = trace(model, data, values)[model.observed]
+        fn, axis = site["fn"], site["infer"].get("cell")
+        if not (
+            isinstance(fn, GroupedMixture)
+            and isinstance(fn.component_distribution, Tabulated)
+            and axis is not None
+        ):
+            return None
+        own = tuple(name for name, at in program.sites.items() if at.dims[:1] == (axis,))
+        cells = fn.component_distribution.base.batch_shape[0]
+        values_of, cell = np.asarray(site["value"], int), np.asarray(fn.component_distribution.cell)
+        size = len(np.asarray(fn.component_distribution.table())) * cells
+        weight = np.ones(len(cell)) if fn.count is None else np.asarray(fn.count, np.float64)
+        place = (np.asarray(fn.group), values_of * cells + cell)
+        counts = scipy.sparse.csr_array((weight, place), shape=(fn.num_groups, size))
+        repeats = np.ones(fn.num_groups) if fn.repeats is None else np.asarray(fn.repeats)
+        log_weights = np.asarray(fn.log_weights(), np.float64)
+        return cls(
+            model,
+            program.supports,
+            data,
+            own,
+            counts,
+            counts.T.tocsr(),
+            log_weights,
+            repeats.astype(np.float64),
+        )
+
+    def is_large(self, values: Values, draws: int) -> bool:
+        """True where the whole information matrix, or densities of all draws, take too long."""
+        size = sum(np.size(value) for value in values.values())
+        passes = self.counts.nnz * self.log_weights.shape[1]
+        return size > _DENSE_LIMIT or passes * max(size, draws) > _WORK_LIMIT
+
+    def log_likelihood(self, values: Values) -> float:
+        """Log-likelihood at a point."""
+        row = self.data.take(slice(0, 1))
+        return self.posterior(np.asarray(_table_at(self.model, row, values)))[0]
+
+    def posterior(
+        self, table: Float[np.ndarray, "value cell class"]
+    ) -> tuple[float, Float[np.ndarray, "group class"]]:
+        """Log-likelihood, and the probability of each class of each group."""
+        joint = self.counts @ table.reshape(-1, table.shape[-1]) + self.log_weights
+        of_group = logsumexp(joint, axis=1)
+        return float(self.repeats @ of_group), np.exp(joint - of_group[:, None])
+
+    def expected(
+        self, probs: Float[np.ndarray, "group class"], shape: tuple[int, ...]
+    ) -> Float[np.ndarray, "value cell class"]:
+        """Expected number of rows of each value, distribution and class."""
+        return np.asarray((self.transposed @ (self.repeats[:, None] * probs)).reshape(shape))
+
+
+def climb(
+    tables: Tables, values: Values, steps: int, tolerance: float, *, volume: bool = False
+) -> Ascent:
+    """Increase the log joint density by L-BFGS in the metric of the expected information.
+
+    Parameters
+    ----------
+    tables : Tables
+    values : dict of str to array
+        Start.
+    steps : int
+        Largest number of steps.
+    tolerance : float
+        Least increase of a step, in nats.
+    volume : bool
+        Whether the density is that of the unconstrained coordinates, which has another mode.
+
+    Returns
+    -------
+    Ascent
+    """
+    split = Split(tables.supports, tables.cells, values, volume)
+    own, shared = split.start(values)
+    objective = [_objective(tables, split, own, shared)[0]]
+    converged = False
+    while len(objective) <= steps and not converged:
+        metric = factor(_metric(tables, split, own, shared))
+        before = objective[-1]
+        found = scipy.optimize.minimize(
+            partial(_loss, tables, split, metric, own, shared),
+            np.zeros(own.size + shared.size),
+            jac=True,
+            method="L-BFGS-B",
+            callback=lambda intermediate_result: objective.append(-intermediate_result.fun),
+            options={
+                "maxiter": _STEPS,
+                "maxcor": 20,
+                "ftol": tolerance / (1 + abs(before)),
+                "gtol": 1e-9,
+            },
+        )
+        apart = metric.step(*split.parted(found.x))
+        own, shared = own + apart[0], shared + apart[1]
+        converged = found.status != 1 or objective[-1] - before < tolerance
+    return Ascent(split.values(own, shared), np.array(objective), converged)
+
+
+def _loss(
+    tables: Tables,
+    split: Split,
+    metric: Factor,
+    own: np.ndarray,
+    shared: np.ndarray,
+    flat: np.ndarray,
+) -> tuple[float, np.ndarray]:
+    """Negative log joint density and its gradient, in the independent coordinates of a metric."""
+    apart = metric.step(*split.parted(flat))
+    value, slopes = _objective(tables, split, own + apart[0], shared + apart[1])
+    return -value, -split.joined(*metric.pull(*slopes))
+
+
+def draws(tables: Tables, mode: Values, number: int, rng: np.random.Generator) -> Values:
+    """Draw from the normal at the mode in unconstrained coordinates.
+
+    Its information is that of rows and classes together, less, in the block of each distribution,
+    what the classes would add, the variance of the scores (Louis 1982). Between distributions, and
+    of what they share, it is not taken off: this is for many distributions, each with many rows.
+
+    Parameters
+    ----------
+    tables : Tables
+    mode : dict of str to array
+    number : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    dict of str to array, shape (draw, ...)
+    """
+    mode = climb(tables, mode, _STEPS * 5, 1e-6, volume=True).values
+    split = Split(tables.supports, tables.cells, mode, True)
+    own, shared = split.start(mode)
+    metric = _metric(tables, split, own, shared)
+    metric = metric._replace(block=metric.block - _missing(tables, split, own, shared))
+    map_of = factor(metric)
+    drawn = []
+    for _ in range(number):
+        noise = rng.standard_normal(own.size + shared.size)
+        apart = map_of.step(*split.parted(noise))
+        drawn.append(split.values(own + apart[0], shared + apart[1]))
+    return {name: np.stack([each[name] for each in drawn]) for name in mode}
+
+
+def _table(tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    """Log-probability of each value under each distribution and class."""
+    row = tables.data.take(slice(0, 1))
+    at = jnp.asarray(own), jnp.asarray(shared)
+    return np.asarray(_table_of(tables.model, split, row, *at))
+
+
+@partial(jax.jit, static_argnums=0)
+def _table_at(model: Model[Any], data: Any, values: Values) -> Array:
+    site = trace(model, data, values)[model.observed]
+    table: Array = site["fn"].component_distribution.table()
+    return table
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _table_of(model: Model[Any], split: Split, data: Any, own: Array, shared: Array) -> Array:
+    table: Array = _table_at(model, data, split.point(own, shared))
+    return table
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _complete(
+    model: Model[Any], split: Split, data: Any, own: Array, shared: Array, expected: Array
+) -> tuple[Array, tuple[Array, Array]]:
+    """Log prior density, and the gradient of the expected log joint density of rows and classes."""
+
+    def density(own: Array, shared: Array) -> tuple[Array, Array]:
+        values = split.point(own, shared)
+        prior = log_prior(model, data, values) + split.log_volume(own, shared)
+        return prior + (expected * _table_of(model, split, data, own, shared)).sum(), prior
+
+    (_, prior), slopes = jax.value_and_grad(density, argnums=(0, 1), has_aux=True)(own, shared)
+    both: tuple[Array, tuple[Array, Array]] = (prior, slopes)
+    return both
+
+
+def _objective(
+    tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray
+) -> tuple[float, tuple[np.ndarray, np.ndarray]]:
+    """Log joint density, and its gradient."""
+    table = _table(tables, split, own, shared)
+    likelihood, probs = tables.posterior(table)
+    expected = tables.expected(probs, table.shape)
+    row = tables.data.take(slice(0, 1))
+    at = jnp.asarray(own), jnp.asarray(shared)
+    prior, slopes = _complete(tables.model, split, row, *at, jnp.asarray(expected))
+    return likelihood + float(prior), (np.asarray(slopes[0]), np.asarray(slopes[1]))
+
+
+def _metric(tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray) -> Metric:
+    """Information of rows and classes together, averaged over the classes.
+
+    Distributions do not meet in it, so that one product with a vector gives a column of each.
+    """
+    table = _table(tables, split, own, shared)
+    expected = tables.expected(tables.posterior(table)[1], table.shape)
+    row = tables.data.take(slice(0, 1))
+    block, border, of_shared = _information(
+        tables.model, split, row, jnp.asarray(own), jnp.asarray(shared), jnp.asarray(expected)
+    )
+    return Metric(np.asarray(block), np.asarray(border), np.asarray(of_shared))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _information(
+    model: Model[Any], split: Split, data: Any, own: Array, shared: Array, expected: Array
+) -> tuple[Array, Array, Array]:
+    """Blocks, border and shared part of the negative second derivatives."""
+
+    def slopes(own: Array, shared: Array) -> tuple[Array, Array]:
+        both: tuple[Array, Array] = _complete(model, split, data, own, shared, expected)[1]
+        return both
+
+    def along(own_step: Array, shared_step: Array) -> tuple[Array, Array]:
+        columns: tuple[Array, Array] = jax.jvp(slopes, (own, shared), (own_step, shared_step))[1]
+        return columns
+
+    still, no_step = jnp.zeros_like(own), jnp.zeros_like(shared)
+    block = jax.lax.map(
+        lambda one: along(jnp.broadcast_to(one, own.shape), no_step)[0], jnp.eye(own.shape[1])
+    )
+    border, of_shared = jax.lax.map(lambda one: along(still, one), jnp.eye(len(shared)))
+    return -block.transpose(1, 2, 0), -border.transpose(1, 2, 0), -of_shared
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _scores(model: Model[Any], split: Split, data: Any, own: Array, shared: Array) -> Array:
+    """Derivatives of the table in the own coordinates of each distribution."""
+
+    def along(one: Array) -> Array:
+        step = jnp.broadcast_to(one, own.shape)
+        slope: Array = jax.jvp(
+            lambda own: _table_of(model, split, data, own, shared), (own,), (step,)
+        )[1]
+        return slope
+
+    slopes: Array = jax.lax.map(along, jnp.eye(own.shape[1]))
+    return slopes
+
+
+def _missing(
+    tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray
+) -> Float[np.ndarray, "cell own own"]:
+    """Information that the classes would add, in the block of each distribution.
+
+    Of each row, the variance of its score over the classes of its group.
+    """
+    table = _table(tables, split, own, shared)
+    probs = tables.posterior(table)[1]
+    row = tables.data.take(slice(0, 1))
+    score = np.asarray(_scores(tables.model, split, row, jnp.asarray(own), jnp.asarray(shared)))
+    squared = tables.transposed.copy()
+    squared.data **= 2
+    weight = (squared @ (tables.repeats[:, None] * probs)).reshape(table.shape)
+    second = np.einsum("pvcq,rvcq,vcq->cpr", score, score, weight, optimize=True)
+    return np.asarray(second - _of_means(tables, score, probs))
+
+
+def _of_means(
+    tables: Tables,
+    score: Float[np.ndarray, "own value cell class"],
+    probs: Float[np.ndarray, "group class"],
+) -> Float[np.ndarray, "cell own own"]:
+    """Products of the mean scores of each row, summed over the rows of each distribution."""
+    width, cells, classes = len(score), score.shape[2], score.shape[-1]
+    flat, counts = score.reshape(width, -1, classes), tables.counts.tocoo()
+    total = np.zeros((cells, width, width))
+    piece = max(1, _PIECE // classes)
+    for begin in range(0, len(counts.data), piece):
+        some = slice(begin, begin + piece)
+        place, group = counts.col[some], counts.row[some]
+        prob = probs[group]
+        mean = np.stack([np.einsum("rq,rq->r", part[place], prob) for part in flat])
+        weight = tables.repeats[group] * counts.data[some] ** 2
+        for one in range(width):
+            for other in range(one + 1):
+                share = weight * mean[one] * mean[other]
+                added = np.bincount(place % cells, share, cells)
+                total[:, one, other] += added
+                total[:, other, one] += added if other != one else 0.0
+    return total

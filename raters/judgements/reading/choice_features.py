@@ -1,0 +1,268 @@
+"""Features of choices from sets: the columns that hold them, and their scales."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from raters.errors import DataError
+from raters.judgements.names import Names, check_once, name_list, name_text, shorten
+from raters.judgements.reading.choices import EXAMPLES, Offers, columns_by_alternative
+from raters.judgements.reading.columns import _array, _column, _opened, read_columns, read_numbers
+
+
+def feature_columns(
+    frame: Any, names: Sequence[str], parameter: str, rows: int
+) -> Float[np.ndarray, "row feature"]:
+    """Columns of numbers.
+
+    Parameters
+    ----------
+    frame : table
+    names : sequence of str
+    parameter : str
+        Parameter that names them, for errors.
+    rows : int
+        Number of rows of the other columns.
+
+    Returns
+    -------
+    float array, shape (row, feature)
+
+    Raises
+    ------
+    DataError
+        When one is missing, has missing values or is no column of numbers.
+    """
+    listed = [name_text(name) for name in name_list(names, parameter, f"{parameter}=['price']")]
+    check_once(listed, parameter)
+    columns = [read_numbers(read_columns(frame, **{parameter: name})[parameter]) for name in listed]
+    if wrong := [name for name, one in zip(listed, columns, strict=True) if len(one) != rows]:
+        raise DataError(
+            parameter=parameter,
+            value=wrong[0],
+            problem=f"is a column of another length than {rows}",
+            expected="every column needs one value per row",
+        )
+    return np.stack(columns, axis=1) if columns else np.zeros((rows, 0))
+
+
+def wide_features(
+    frame: Any,
+    features: Mapping[str, Any] | None,
+    names: Sequence[Any],
+    offered: Bool[np.ndarray, "set alternative"],
+) -> tuple[Float[np.ndarray, "set alternative feature"], tuple[str, ...]]:
+    """Features of the alternatives of a wide table, and their names.
+
+    Parameters
+    ----------
+    frame : table
+    features : mapping, optional
+        From each name to its columns: one for each alternative in their order, or a mapping from
+        alternatives to columns. It is 0 for alternatives that a mapping leaves out.
+    names : sequence
+        Alternatives.
+    offered : bool array, shape (set, alternative)
+        Cells of what was not offered are not looked at.
+
+    Returns
+    -------
+    values : float array, shape (set, alternative, feature)
+    names : tuple of str
+    """
+    listed = {} if features is None else features
+    if not isinstance(listed, Mapping):
+        raise DataError(
+            parameter="features",
+            value=features,
+            problem="is no mapping of names to columns",
+            expected="map each feature to its columns",
+            instead=EXAMPLES["features"],
+        )
+    check_once(listed, "features")
+    values = np.zeros((*offered.shape, len(listed)))
+    for feature, (name, columns) in enumerate(listed.items()):
+        for place, column in columns_by_alternative("features", name, columns, names):
+            rows = np.flatnonzero(offered[:, place])
+            values[rows, place, feature] = _cells(frame, column, rows)
+    return values, tuple(map(name_text, listed))
+
+
+def _cells(frame: Any, name: str, rows: Int[np.ndarray, " some"]) -> Float[np.ndarray, " some"]:
+    """Numbers in some rows of a column, which may be empty elsewhere."""
+    names, fetch = _opened(frame, [name])
+    if name not in names:
+        read_columns(frame, features=name)  # says which columns there are
+    whole = np.asarray(_array(fetch(name), name, "features"), dtype=object)
+    if not len(rows):
+        return np.zeros(0)
+    return read_numbers(_column(whole[rows], name, "features"))
+
+
+class Terms(NamedTuple):
+    """Features that the utilities depend on.
+
+    Attributes
+    ----------
+    features, specific, choosers : tuple of str
+        Names, as of `Choices.from_frame`.
+    like : Choices or None
+        Choices on whose scale the features are put.
+    """
+
+    features: tuple[str, ...]
+    specific: tuple[str, ...]
+    choosers: tuple[str, ...]
+    like: Any = None
+
+    def of_offers(self, table: Offers, alternatives: Names) -> dict[str, Any]:
+        """Fields of `Choices` with the features of the alternatives.
+
+        Parameters
+        ----------
+        table : Offers
+            In order.
+        alternatives : tuple
+            Names.
+
+        Returns
+        -------
+        dict of str to object
+        """
+        if not self.features:
+            return {"features": None, "centre": None, "scale": None}
+        values, names = by_alternative(
+            table.features, self.features, self.specific, table.alternative, alternatives
+        )
+        if self.like is not None:
+            known = _known(names, self.like.feature_names, "features")
+            centre, scale = self.like.centre, self.like.scale
+        else:
+            known, centre, scale = names, values.mean(0), _within(values, table.group, names)
+        scaled = (values - np.asarray(centre)) / np.asarray(scale)
+        return {"features": scaled, "centre": centre, "scale": scale, "feature_names": known}
+
+    def of_choosers(self, values: Float[np.ndarray, "set chooser_feature"]) -> dict[str, Any]:
+        """Fields of `Choices` with the features of the choosers.
+
+        Parameters
+        ----------
+        values : array, shape (set, chooser_feature)
+
+        Returns
+        -------
+        dict of str to object
+        """
+        fields = ("chooser_features", "chooser_centre", "chooser_scale")
+        if not self.choosers:
+            return dict.fromkeys(fields)
+        names = tuple(map(name_text, self.choosers))
+        if self.like is not None:
+            _known(names, self.like.chooser_names, "choosers")
+            centre, scale = self.like.chooser_centre, self.like.chooser_scale
+        else:
+            centre, scale = values.mean(0), _across(values, names)
+        scaled = (values - np.asarray(centre)) / np.asarray(scale)
+        own = dict(zip(fields, (scaled, centre, scale), strict=True))
+        return own | {"chooser_names": names}
+
+
+def _known(names: tuple[str, ...], known: tuple[str, ...], parameter: str) -> tuple[str, ...]:
+    """Raise unless these are the features of `like`, in their order."""
+    if names != known:
+        raise DataError(
+            parameter=parameter,
+            value=list(names),
+            problem="differ from those of `like`",
+            expected=f"these are {shorten(known)}, in this order" if known else "it has none",
+        )
+    return known
+
+
+def by_alternative(
+    values: Float[np.ndarray, "offer feature"],
+    names: tuple[str, ...],
+    specific: Sequence[str],
+    alternative: Int[np.ndarray, " offer"],
+    alternatives: Names,
+) -> tuple[Float[np.ndarray, "offer feature"], tuple[str, ...]]:
+    """Features of which some have a coefficient for each alternative: one column for each.
+
+    Parameters
+    ----------
+    values : array, shape (offer, feature)
+    names : tuple of str
+    specific : sequence of str
+        Features that have one for each alternative.
+    alternative : int array, shape (offer,)
+    alternatives : tuple
+        Names.
+
+    Returns
+    -------
+    values : array, shape (offer, feature)
+    names : tuple of str
+        Such as ``"time:car"``.
+    """
+    listed = [name_text(name) for name in name_list(specific, "specific", "specific=['time']")]
+    if unknown := [name for name in listed if name not in names]:
+        raise DataError(
+            parameter="specific",
+            value=unknown[0],
+            problem="is none of `features`",
+            expected=f"these are {shorten(names)}" if names else "name it there as well",
+        )
+    columns, own = [], []
+    for column, name in zip(values.T, names, strict=True):
+        each = range(len(alternatives)) if name in listed else [None]
+        for code in each:
+            columns.append(column if code is None else np.where(alternative == code, column, 0.0))
+            own.append(name if code is None else f"{name}:{name_text(alternatives[code])}")
+    return np.stack(columns, axis=1) if columns else values, tuple(own)
+
+
+def _within(
+    values: Float[np.ndarray, "offer feature"],
+    group: Int[np.ndarray, " offer"],
+    names: tuple[str, ...],
+) -> Float[np.ndarray, " feature"]:
+    """Standard deviation of each feature within sets, since only differences within a set enter a
+    choice; an error for one that has none. Rows of a set follow each other."""
+    size = np.bincount(group)
+    means = np.add.reduceat(values, np.cumsum(size) - size, axis=0) / size[:, None]
+    squares: np.ndarray = ((values - means[group]) ** 2).sum(0)
+    scale: np.ndarray = np.sqrt(squares / max(len(group) - len(size), 1))
+    # Means of equal numbers differ from them in the last digit.
+    constant = scale <= 1e-10 * np.abs(values).max(0, initial=0.0)
+    if constant.any():
+        alike = [name for name, same in zip(names, constant, strict=True) if same]
+        raise DataError(
+            parameter="features",
+            value=alike[0],
+            problem="is the same for all alternatives of every set, so that no choice depends on it"
+            + (f" ({len(alike)} such features)" if len(alike) > 1 else ""),
+            expected="leave it out; a feature of the chooser belongs to `choosers`, where each"
+            " alternative has a coefficient of it",
+        )
+    return scale
+
+
+def _across(
+    values: Float[np.ndarray, "set feature"], names: tuple[str, ...]
+) -> Float[np.ndarray, " feature"]:
+    """Standard deviation of each feature of the choosers between sets; an error for one that has
+    none."""
+    constant = values.max(0) == values.min(0)
+    if constant.any():
+        raise DataError(
+            parameter="choosers",
+            value=names[int(np.argmax(constant))],
+            problem="has the same value in all sets",
+            expected="leave it out: the constants of the alternatives have its effect",
+        )
+    scale: np.ndarray = values.std(0)
+    return scale

@@ -1,0 +1,71 @@
+"""Names of alternatives in the settings of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from raters._validation import is_list
+from raters.errors import Reason, SettingError
+from raters.judgements.choices import Choices
+from raters.judgements.names import name_text, shorten
+
+
+def names_of(parameter: str, given: Any, such: str) -> tuple[str, ...]:
+    """Names of alternatives as text, so that equal models have equal texts.
+
+    Parameters
+    ----------
+    parameter : str
+        Setting that they are given for.
+    given : sequence
+    such : str
+        Such a setting, for the error.
+
+    Returns
+    -------
+    tuple of str
+
+    Raises
+    ------
+    SettingError
+        When it is no list, or a name comes twice.
+    """
+    names = tuple(map(name_text, given)) if is_list(given) else ()
+    if not is_list(given) or len(dict.fromkeys(names)) < len(names):
+        raise SettingError(
+            parameter=parameter,
+            value=given,
+            expected="it must list names of alternatives, each once",
+            instead=such,
+        )
+    return names
+
+
+def unknown_name(parameter: str, names: Sequence[str], data: Choices) -> Reason | None:
+    """Sentence about a name that is no alternative of the data.
+
+    Parameters
+    ----------
+    parameter : str
+        Setting that has the names.
+    names : sequence of str
+    data : Choices
+
+    Returns
+    -------
+    Reason or None
+        None where all are known.
+    """
+    known = list(map(name_text, data.alternatives))
+    unknown = [name for name in names if name not in known]
+    if not unknown:
+        return None
+    return Reason(
+        f"{parameter}= names {unknown[0]!r}, which is no alternative of these choices"
+        f" ({shorten(known)})",
+        parameter=parameter,
+        value=unknown[0],
+        problem="is no alternative of these choices",
+        expected=f"these are {shorten(known)}",
+    )

@@ -1,0 +1,236 @@
+"""Utilities of alternatives: the sites that models of choices share, and how the sets are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float, Int
+
+from raters._validation import boolean, plain_positive
+from raters.distributions import ScaledNormal
+from raters.errors import Reason, SettingError
+from raters.judgements.choices import Choices
+from raters.judgements.names import shorten
+from raters.model import Model, Shift, Symmetry, Values
+
+
+@dataclass(frozen=True)
+class Utility(Model[Choices]):
+    r"""Model in which the utility of an alternative is a sum of terms.
+
+    .. math::
+
+        u_{Sj} = \sum_f \beta_f x_{Sjf} + \alpha_j + \sum_g \gamma_{jg} z_{Sg}
+
+    with features x of the alternatives, a constant of each, and features z of the choosers. The
+    fields say which terms there are.
+    """
+
+    features: bool = True
+    constants: bool = True
+    interactions: bool = False
+    coefficient_scale: float = 2.5
+    constant_scale: float = 2.5
+
+    def __post_init__(self) -> None:
+        for name in ("features", "constants", "interactions"):
+            boolean(name, getattr(self, name))
+        plain_positive(self, "coefficient_scale", "constant_scale")
+        if not (self.features or self.constants or self.interactions):
+            raise SettingError(
+                parameter="features",
+                value=False,
+                problem="leaves no term of the utility, as `constants` and `interactions` are off",
+                expected="let one of the three be there",
+                instead=f"{type(self).__name__}(constants=True)",
+            )
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Names of the sites that add up to the utility."""
+        there = {
+            "coefficient": self.features,
+            "constant": self.constants,
+            "interaction": self.interactions,
+        }
+        return tuple(name for name, is_there in there.items() if is_there)
+
+    @property
+    def shifts(self) -> tuple[Symmetry, ...]:
+        """A number added to all constants, or to all coefficients of a feature of the choosers:
+        only differences between alternatives count."""
+        own: tuple[Symmetry, ...] = (Shift("constant", 0),) if self.constants else ()
+        return own + ((Shift("interaction", 1),) if self.interactions else ())
+
+    def start(self, data: Choices) -> Values:
+        """Start where all alternatives are chosen alike."""
+        return {name: np.zeros(shape) for name, shape in self._shapes(data).items()}
+
+    def _shapes(self, data: Choices) -> dict[str, tuple[int, ...]]:
+        """Shape of each term's site."""
+        alternatives = len(data.alternatives)
+        shapes = {
+            "coefficient": (len(data.feature_names),),
+            "constant": (alternatives,),
+            "interaction": (len(data.chooser_names), alternatives),
+        }
+        return {name: shapes[name] for name in self.terms}
+
+    def why_not(self, data: Choices) -> str | None:
+        """Refuse terms that these choices say nothing about."""
+        own = type(self).__name__
+        if self.features and not data.feature_names:
+            return Reason(
+                "these choices have no features of the alternatives; read them with features=[...],"
+                f" or write {own}(features=False)",
+                parameter="features",
+                value=True,
+                problem="needs features of the alternatives, and these choices have none",
+                expected="read them with the choices, or leave the term out",
+            )
+        if self.interactions and not data.chooser_names:
+            return Reason(
+                "these choices have no features of the choosers; read them with choosers=[...], or"
+                f" write {own}(interactions=False)",
+                parameter="interactions",
+                value=True,
+                problem="needs features of the choosers, and these choices have none",
+                expected="read them with the choices, or leave the term out",
+            )
+        never = np.bincount(np.asarray(data.alternative), minlength=len(data.alternatives)) == 0
+        if (self.constants or self.interactions) and never.any():
+            names = [data.alternatives[code] for code in np.flatnonzero(never)]
+            return Reason(
+                f"{len(names)} alternative(s) were never offered, so that their constants are known"
+                f" from nothing: {shorten(names)}; leave them out of alternatives=",
+                parameter="constants",
+                value=True,
+                problem=f"are known from nothing of alternatives never offered ({shorten(names)})",
+                expected="leave these out of `alternatives`",
+            )
+        return None
+
+    def data_warnings(self, data: Choices) -> tuple[str, ...]:
+        """Warn of features of the choosers that the utility leaves out."""
+        if self.interactions or not data.chooser_names:
+            return ()
+        own = type(self).__name__
+        return (
+            f"{own}() does not use the features of the choosers ({shorten(data.chooser_names)});"
+            f" {own}(interactions=True) gives each alternative a coefficient of them",
+        )
+
+
+@contextmanager
+def _plates(num_types: int | None, **sizes: int) -> Iterator[None]:
+    """Plates of these names and sizes, and behind them that of the types where there are some. A
+    plate has its place from the end in every site, as guides want it."""
+    axes = [*sizes.items()] if num_types is None else [*sizes.items(), ("type", num_types)]
+    with ExitStack() as stack:
+        for place, (name, size) in enumerate(reversed(axes), 1):
+            stack.enter_context(numpyro.plate(name, size, dim=-place))
+        yield
+
+
+def sample_terms(model: Utility, data: Choices, num_types: int | None = None) -> Values:
+    """Sample the coefficients, the constants and the interactions that a model has.
+
+    Parameters
+    ----------
+    model : Utility
+    data : Choices
+    num_types : int, optional
+        Number of types of choosers, each with its own; the types are the last axis of each site.
+
+    Returns
+    -------
+    dict of str to array
+    """
+    sites: Values = {}
+    types = () if num_types is None else (1,)
+    features, alternatives = len(data.feature_names), len(data.alternatives)
+    if model.features:
+        unit = jnp.reshape(1 / jnp.asarray(data.scale), (features, *types))
+        with _plates(num_types, feature=features):
+            prior = ScaledNormal(0.0, model.coefficient_scale * unit, unit)
+            sites["coefficient"] = numpyro.sample("coefficient", prior)
+    if model.constants:
+        with _plates(num_types, alternative=alternatives):
+            normal = dist.Normal(0.0, model.constant_scale)
+            sites["constant"] = numpyro.sample("constant", normal)
+    if model.interactions:
+        choosers = len(data.chooser_names)
+        unit = jnp.reshape(1 / jnp.asarray(data.chooser_scale), (choosers, 1, *types))
+        with _plates(num_types, chooser_feature=choosers, alternative=alternatives):
+            prior = ScaledNormal(0.0, model.coefficient_scale * unit, unit)
+            sites["interaction"] = numpyro.sample("interaction", prior)
+    return sites
+
+
+def utility_of(sites: Values, data: Choices) -> Float[Array, " offer *type"]:
+    """Utility of each alternative of each set, up to a number of the set.
+
+    Parameters
+    ----------
+    sites : dict of str to array
+        As of `sample_terms`.
+    data : Choices
+
+    Returns
+    -------
+    array, shape (offer,) or (offer, type)
+    """
+    utility: Array = jnp.zeros(())
+    if "coefficient" in sites:
+        # Back in the user's units, less their means.
+        utility = utility + (data.features * data.scale) @ sites["coefficient"]
+    if "constant" in sites:
+        utility = utility + sites["constant"][data.alternative]
+    if "interaction" in sites:
+        own = (data.chooser_features * data.chooser_scale)[data.group]
+        site = sites["interaction"]
+        for feature in range(site.shape[0]):
+            # One index for each row, as the conjugate updates read it.
+            of_rows = site[jnp.full(data.num_rows, feature), data.alternative]
+            column = own[:, feature].reshape(-1, *(1,) * (of_rows.ndim - 1))
+            utility = utility + column * of_rows
+    return utility
+
+
+def set_of(data: Choices) -> Int[Array, " offer"]:
+    """Place of each row's set; the number of sets for a row that only pads.
+
+    Parameters
+    ----------
+    data : Choices
+
+    Returns
+    -------
+    int array, shape (offer,)
+    """
+    group = jnp.asarray(data.group)
+    return group if data.count is None else jnp.where(data.count > 0, group, data.num_units)
+
+
+def choices_made(data: Choices) -> Float[Array, " set"] | None:
+    """Number of choices from each set; None for one from each.
+
+    Parameters
+    ----------
+    data : Choices
+
+    Returns
+    -------
+    array, shape (set,), or None
+    """
+    if data.count is None:
+        return None
+    count: Array = jax.ops.segment_max(jnp.asarray(data.count, float), data.group, data.num_units)
+    return jnp.maximum(count, 0.0)

@@ -1,0 +1,242 @@
+"""Latent-class logit: each type of chooser has utilities of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters._validation import is_list, one_of, plain_positive, whole
+from raters.distributions import Choice, GroupedMixture
+from raters.errors import Reason, SettingError
+from raters.judgements.choices import Choices
+from raters.judgements.names import name_text, shorten
+from raters.model import Permute, Symmetry, Values
+from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
+
+# Standard deviation of a start drawn at random, in standard deviations of the features.
+_APART = 0.5
+
+
+@dataclass(frozen=True)
+class LatentClassLogit(Utility):
+    r"""Latent-class logit: choosers, or single choices, are of several types, and each type has the
+    utilities of a multinomial logit.
+
+    .. math::
+
+        p(y_k) = \sum_t \eta_t \prod_{S \in k} \frac{e^{u_{S y_S t}}}{\sum_{j \in S} e^{u_{Sjt}}},
+        \qquad \eta \sim \mathrm{Dirichlet}(c, \dots, c)
+
+    with the terms and priors of `MultinomialLogit` for the utilities of each type t. The type of
+    each chooser k is summed out, so that the likelihood is a product over choosers, the unit that
+    `raters.log_likelihood` and ``arviz.loo`` leave out; with ``by="set"`` each choice has a type of
+    its own, and the unit is the set. The probabilities of the types are in
+    ``result["types"]["responsibility"]``.
+
+    With `ignored`, there are two types, who share all coefficients, but that the second does not
+    look at some features: their coefficients are 0.
+
+    Within a type, what is offered takes from all alternatives in proportion, but not over all
+    choosers: those who want the same things choose between the same alternatives.
+
+    Types are numbered by decreasing share, unless features are ignored.
+
+    Parameters
+    ----------
+    features, constants, interactions : bool
+        Terms of the utility; see `MultinomialLogit`.
+    coefficient_scale, constant_scale : float
+        Standard deviations of the priors; see `MultinomialLogit`.
+    num_types : int
+        Number of types.
+    by : {"annotator", "set"}
+        Whether choosers have types, or single choices.
+    ignored : sequence of str
+        Features that the second of two types does not look at; none by default.
+    concentration : float
+        Concentration c of the prior on the shares of the types.
+
+    References
+    ----------
+    Kamakura, W. A. and Russell, G. J. (1989). A probabilistic choice model for market segmentation
+    and elasticity structure. Journal of Marketing Research 26, 379–390. Hess, S. and Rose, J. M.
+    (2007). A latent class approach to recognising respondents' information processing strategies in
+    SP studies. Oslo Workshop on Valuation Methods in Transport Planning.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> table = {"who": ["ann"] * 4 + ["bob"] * 4, "trip": [1, 1, 2, 2, 3, 3, 4, 4],
+    ...          "mode": ["car", "bus"] * 4, "taken": [1, 0] * 2 + [0, 1] * 2}
+    >>> choices = rt.Choices.from_frame(table, set="trip", alternative="mode", chosen="taken",
+    ...                                 annotator="who")
+    >>> rt.Program(rt.LatentClassLogit(features=False), choices).sites["constant"].dims
+    ('alternative', 'type')
+    """
+
+    num_types: int = 2
+    by: Literal["annotator", "set"] = "annotator"
+    ignored: tuple[str, ...] = ()
+    concentration: float = 1.0
+
+    reference: ClassVar[str] = r"""
+    @article{kamakura1989probabilistic,
+      author  = {Kamakura, Wagner A. and Russell, Gary J.},
+      title   = {A Probabilistic Choice Model for Market Segmentation and Elasticity Structure},
+      journal = {Journal of Marketing Research},
+      year    = {1989},
+      volume  = {26},
+      pages   = {379--390},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("num_types", self.num_types, least=2)
+        one_of("by", self.by, ("annotator", "set"))
+        plain_positive(self, "concentration")
+        if not is_list(self.ignored):
+            raise SettingError(
+                parameter="ignored",
+                value=self.ignored,
+                expected="it must be a list of features",
+                instead=f"ignored=({self.ignored!r},)",
+            )
+        object.__setattr__(self, "ignored", tuple(map(name_text, self.ignored)))
+        if self.ignored and self.num_types != 2:
+            raise SettingError(
+                parameter="num_types",
+                value=self.num_types,
+                problem="is not possible with features that one type ignores",
+                expected="there are two types then: those who look at all features, and those who"
+                " do not",
+                instead="num_types=2",
+            )
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Shares of the types, and all terms together."""
+        return (("type_weight",), self.terms)
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """A number added to all constants, and the numbering of the types."""
+        if self.ignored:
+            return self.shifts
+        return (*self.shifts, Permute((*self.terms, "type_weight"), share="type_weight"))
+
+    def generate(self, data: Choices) -> None:
+        """Define the NumPyro program."""
+        shares = dist.Dirichlet(jnp.full(self.num_types, self.concentration))
+        weight = numpyro.sample("type_weight", shares, infer={"event_dims": ["type"]})
+        utility = self._utility(data)
+        number, group = self._groups(data)
+        facts: dict[str, Any] = {"unit": self.by, "latent_class": "type"}
+        if self.ignored:
+            facts["class_names"] = ("look at all", f"ignore {', '.join(self.ignored)}")
+        with numpyro.plate(self.by, number):
+            choice = Choice(utility, set_of(data), data.num_units, choices_made(data))
+            mixture = GroupedMixture(dist.Categorical(probs=weight), choice, group, number)
+            numpyro.sample("chosen", mixture, obs=data.chosen, infer=facts)
+
+    def _utility(self, data: Choices) -> Float[Array, "offer type"]:
+        """Utility of each alternative of each set for each type."""
+        if not self.ignored:
+            return utility_of(sample_terms(self, data, self.num_types), data)
+        sites = sample_terms(self, data)
+        kept = np.array([name not in self.ignored for name in data.feature_names], float)
+        ignoring = sites | {"coefficient": sites["coefficient"] * kept}
+        return jnp.stack([utility_of(sites, data), utility_of(ignoring, data)], axis=-1)
+
+    def _groups(self, data: Choices) -> tuple[int, Any]:
+        """Number of those who have a type, and the code of that of each set."""
+        if self.by == "set":
+            return data.num_units, jnp.arange(data.num_units)
+        # The last row of a set writes it; all have the same.
+        own = jnp.zeros(data.num_units, int).at[data.group].set(data.annotator)
+        return len(data.annotators), own
+
+    def start(self, data: Choices) -> Values:
+        """Start from random utilities of each type, the same in each run."""
+        return self.another_start(data, np.random.default_rng(0))
+
+    def another_start(self, data: Choices, rng: np.random.Generator) -> Values:
+        """Draw utilities of each type at random."""
+        start: Values = {"type_weight": np.full(self.num_types, 1 / self.num_types)}
+        units = {
+            "coefficient": () if data.scale is None else np.asarray(data.scale)[:, None],
+            "constant": 1.0,
+            "interaction": ()
+            if data.chooser_scale is None
+            else np.asarray(data.chooser_scale)[:, None, None],
+        }
+        for name, shape in self._shapes(data).items():
+            if self.ignored:
+                start[name] = np.zeros(shape)
+                continue
+            drawn = rng.normal(0.0, _APART, (*shape, self.num_types)) / units[name]
+            axis = {"constant": 0, "interaction": 1}.get(name)
+            start[name] = drawn if axis is None else drawn - drawn.mean(axis, keepdims=True)
+        return start
+
+    def why_not(self, data: Choices) -> str | None:
+        """Refuse terms without data, features that are not there, and too few choosers."""
+        if reason := super().why_not(data):
+            return reason
+        if unknown := [name for name in self.ignored if name not in data.feature_names]:
+            return Reason(
+                f"ignored= names {shorten(unknown)}, which is no feature of these choices"
+                f" ({shorten(data.feature_names)})",
+                parameter="ignored",
+                value=unknown[0],
+                problem="is no feature of these choices",
+                expected=f"these are {shorten(data.feature_names)}",
+            )
+        if self.by == "set":
+            return self._why_not_counted(data)
+        chose = int((data.judgements_by("annotator") > 0).sum())
+        if chose >= self.num_types:
+            return None
+        return Reason(
+            f"{type(self).__name__} looks for {self.num_types} types among {chose} annotator(s) who"
+            " chose; name the column that says who chose (annotator=...), or write by='set'",
+            parameter="num_types",
+            value=self.num_types,
+            problem=f"is not possible with {chose} annotator(s) who chose",
+            expected="name the column that says who chose by `annotator`, or let each choice have a"
+            " type of its own with `by`",
+        )
+
+    def _why_not_counted(self, data: Choices) -> str | None:
+        """Refuse choices that are counted together, of which each would have a type of its own."""
+        if data.count is None or data.set_counts.max(initial=0) <= 1:
+            return None
+        return Reason(
+            "with by='set' each choice has a type of its own, and some sets stand for several"
+            " choices; write choices.single()",
+            parameter="by",
+            value="set",
+            problem="gives each choice a type of its own, and some sets stand for several choices",
+            expected="read the table without putting equal sets together",
+        )
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Choices
+    ) -> tuple[str, ...]:
+        """Warn of types that are empty."""
+        if responsibility is None:
+            return ()
+        size = responsibility.sum(0)
+        empty = [f"type {code} ({size[code]:.2g})" for code in np.flatnonzero(size < 1)]
+        if not empty:
+            return ()
+        return (
+            f"{len(empty)} of {self.num_types} types hold less than one {self.by}:"
+            f" {', '.join(empty)}; what their parameters say is the prior",
+        )

@@ -1,0 +1,101 @@
+"""Multinomial logit: the largest utility is chosen, up to independent noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpyro
+
+from raters.distributions import Choice
+from raters.judgements.choices import Choices
+from raters.model import Symmetry
+from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
+
+
+@dataclass(frozen=True)
+class MultinomialLogit(Utility):
+    r"""Multinomial logit, also called the conditional logit: utilities are sums of terms, and noise
+    is independent.
+
+    .. math::
+
+        P(j \mid S) = \frac{e^{u_{Sj}}}{\sum_{k \in S} e^{u_{Sk}}}, \qquad
+        u_{Sj} = \sum_f \beta_f x_{Sjf} + \alpha_j + \sum_g \gamma_{jg} z_{Sg}
+
+    with features x of the alternatives, a constant :math:`\alpha` of each, and features z of the
+    choosers. The ratio of two alternatives' probabilities does not depend on what else is offered
+    (independence from irrelevant alternatives), which `raters.check` looks into.
+
+    Coefficients are in the user's units: the change of utility with one euro, where a price is in
+    euros. Priors are in standard deviations of the features, within sets for those of the
+    alternatives, between sets for those of the choosers:
+
+    .. math::
+
+        \beta_f \sim \mathrm{Normal}(0, c / \mathrm{sd}_f), \qquad
+        \gamma_{jg} \sim \mathrm{Normal}(0, c / \mathrm{sd}_g), \qquad
+        \alpha_j \sim \mathrm{Normal}(0, d)
+
+    Constants add up to 0, and so do the coefficients of each feature of the choosers. The constants
+    are those of a chooser with average features.
+
+    Parameters
+    ----------
+    features : bool
+        Whether the utility depends on features of the alternatives.
+    constants : bool
+        Whether each alternative has a constant. Turn it off where the names of alternatives are
+        mere places in a list.
+    interactions : bool
+        Whether each alternative has coefficients of the features of the choosers.
+    coefficient_scale : float
+        Standard deviation c of the change of utility with one standard deviation of a feature.
+    constant_scale : float
+        Standard deviation d of the constants.
+
+    References
+    ----------
+    McFadden, D. (1974). Conditional logit analysis of qualitative choice behavior. In P. Zarembka,
+    Frontiers in Econometrics. Academic Press.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> choices = rt.Choices.from_wide(
+    ...     {"took": ["car", "bus", "car"], "car": [9, 8, 5], "bus": [4, 3, 4]}, choice="took",
+    ...     alternatives=["car", "bus"], features={"price": ["car", "bus"]})
+    >>> nuts = rt.NUTS(draws=500, warmup=300, chains=2)
+    >>> result = rt.fit(rt.MultinomialLogit(), choices, nuts, seed=0, progress=False)
+    >>> result.posterior["coefficient"].dims
+    ('chain', 'draw', 'feature')
+    """
+
+    reference: ClassVar[str] = r"""
+    @incollection{mcfadden1974conditional,
+      author    = {McFadden, Daniel},
+      title     = {Conditional Logit Analysis of Qualitative Choice Behavior},
+      booktitle = {Frontiers in Econometrics},
+      editor    = {Zarembka, Paul},
+      publisher = {Academic Press},
+      year      = {1974},
+      pages     = {105--142},
+    }
+    """
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """All terms together: utilities are affine in them."""
+        return (self.terms,)
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """A number added to all constants, or to all coefficients of a feature of the choosers."""
+        return self.shifts
+
+    def generate(self, data: Choices) -> None:
+        """Define the NumPyro program."""
+        utility = utility_of(sample_terms(self, data), data)
+        with numpyro.plate("set", data.num_units):
+            choice = Choice(utility, set_of(data), data.num_units, choices_made(data))
+            numpyro.sample("chosen", choice, obs=data.chosen)

@@ -1,0 +1,167 @@
+"""Nested logit: alternatives of a nest resemble each other in what the model does not see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Int
+
+from raters._validation import is_list
+from raters.distributions import NestedChoice
+from raters.errors import Reason, SettingError
+from raters.judgements.choices import Choices
+from raters.judgements.names import name_text
+from raters.model import Symmetry, Values
+from raters.models.choices._names import names_of, unknown_name
+from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
+
+_SUCH = "nests=(('red bus', 'blue bus'),)"
+# Start of the dissimilarities, where nests matter a little.
+_START = 0.8
+
+
+@dataclass(frozen=True)
+class NestedLogit(Utility):
+    r"""Nested logit: what is offered beside an alternative takes more from those of its nest.
+
+    .. math::
+
+        P(j \mid S) = \frac{e^{u_{Sj} / \lambda_m}}{e^{I_{Sm}}} \,
+            \frac{e^{\lambda_m I_{Sm}}}{\sum_l e^{\lambda_l I_{Sl}}}, \qquad
+        I_{Sm} = \log \sum_{k \in S \cap m} e^{u_{Sk} / \lambda_m}, \qquad
+        \lambda_m \sim \mathrm{Uniform}(0, 1)
+
+    with the terms and priors of `MultinomialLogit` for the utilities u, and nest m of alternative
+    j. A dissimilarity λ of 1 gives that model; near 0 the alternatives of a nest are one, such as a
+    red and a blue bus. Alternatives that no nest names are alone.
+
+    Utilities enter by λ, so that the program is not for the Pólya-Gamma back-ends.
+
+    Parameters
+    ----------
+    nests : tuple of tuple of str
+        Names of the alternatives of each nest: ``nests=(("train", "car"),)``.
+    features, constants, interactions : bool
+        Terms of the utility; see `MultinomialLogit`.
+    coefficient_scale, constant_scale : float
+        Standard deviations of the priors; see `MultinomialLogit`.
+
+    References
+    ----------
+    McFadden, D. (1978). Modelling the choice of residential location. In A. Karlqvist et al.,
+    Spatial Interaction Theory and Planning Models. North-Holland.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> table = {"trip": [1, 1, 1, 2, 2], "mode": ["car", "red", "blue", "car", "red"],
+    ...          "taken": [1, 0, 0, 0, 1]}
+    >>> choices = rt.Choices.from_frame(table, set="trip", alternative="mode", chosen="taken")
+    >>> model = rt.NestedLogit(nests=(("red", "blue"),), features=False)
+    >>> rt.Program(model, choices).sites["dissimilarity"].dims
+    ('nest',)
+    """
+
+    nests: tuple[tuple[str, ...], ...] = ()
+
+    reference: ClassVar[str] = r"""
+    @incollection{mcfadden1978modelling,
+      author    = {McFadden, Daniel},
+      title     = {Modelling the Choice of Residential Location},
+      booktitle = {Spatial Interaction Theory and Planning Models},
+      editor    = {Karlqvist, Anders and others},
+      publisher = {North-Holland},
+      year      = {1978},
+      pages     = {75--96},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not is_list(self.nests) or not all(map(is_list, self.nests)):
+            raise SettingError(
+                parameter="nests",
+                value=self.nests,
+                expected="it must list the nests, each a list of alternatives",
+                instead=_SUCH,
+            )
+        nests = tuple(names_of("nests", nest, _SUCH) for nest in self.nests)
+        names_of("nests", [name for nest in nests for name in nest], _SUCH)
+        object.__setattr__(self, "nests", nests)
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """A number added to all constants, or to all coefficients of a feature of the choosers."""
+        return self.shifts
+
+    def generate(self, data: Choices) -> None:
+        """Define the NumPyro program."""
+        utility = utility_of(sample_terms(self, data), data)
+        number = len(self.nests)
+        prior = dist.Uniform(jnp.zeros(number), 1.0).to_event(1)
+        own = numpyro.sample("dissimilarity", prior, infer={"event_dims": ["nest"]})
+        nest = self._nest_of(data)
+        # Alternatives on their own are nests of one, whose dissimilarity does not matter.
+        every = jnp.concatenate([own, jnp.ones(int(nest.max()) + 1 - number)])
+        with numpyro.plate("set", data.num_units):
+            choice = NestedChoice(
+                utility,
+                set_of(data),
+                data.num_units,
+                jnp.asarray(nest)[data.alternative],
+                every,
+                choices_made(data),
+            )
+            numpyro.sample("chosen", choice, obs=data.chosen)
+
+    def _nest_of(self, data: Choices) -> Int[np.ndarray, " alternative"]:
+        """Nest of each alternative; those that no nest names come after the nests."""
+        code = {name: place for place, nest in enumerate(self.nests) for name in nest}
+        alone = iter(range(len(self.nests), len(self.nests) + len(data.alternatives)))
+        own = [code.get(name_text(name)) for name in data.alternatives]
+        nests = [next(alone) if place is None else place for place in own]
+        return np.array([*nests], np.int32)
+
+    def start(self, data: Choices) -> Values:
+        """Start where all alternatives are chosen alike, and nests matter a little."""
+        return super().start(data) | {"dissimilarity": np.full(len(self.nests), _START)}
+
+    def why_not(self, data: Choices) -> str | None:
+        """Refuse names of no alternatives, and nests that are never chosen from."""
+        if reason := super().why_not(data):
+            return reason
+        if not self.nests:
+            return Reason(
+                f"NestedLogit needs nests of alternatives; write rt.NestedLogit({_SUCH}), or"
+                " rt.MultinomialLogit() without",
+                parameter="nests",
+                value=(),
+                problem="names no nest",
+                expected="name the alternatives of each nest",
+            )
+        if reason := unknown_name("nests", [name for nest in self.nests for name in nest], data):
+            return reason
+        return self._why_not_together(data)
+
+    def _why_not_together(self, data: Choices) -> str | None:
+        """Refuse a nest of which no two alternatives are ever offered together."""
+        nest, group = self._nest_of(data), np.asarray(data.group)
+        number = int(nest.max()) + 1
+        cell = group * number + nest[np.asarray(data.alternative)]
+        pairs = np.bincount(cell, minlength=data.num_units * number).reshape(-1, number).max(0)
+        if (pairs[: len(self.nests)] > 1).all():
+            return None
+        alone = self.nests[int(np.argmin(pairs[: len(self.nests)]))]
+        return Reason(
+            f"no set offers two alternatives of the nest {alone}, so that nothing tells whether"
+            " they resemble each other; leave it out",
+            parameter="nests",
+            value=alone,
+            problem="is a nest of which no set offers two alternatives",
+            expected="leave it out",
+        )

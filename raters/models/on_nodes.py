@@ -1,0 +1,196 @@
+"""Models of answers on a scale with what belongs to each name of one axis integrated out."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters.distributions import GroupedMixture, Tabulated
+from raters.errors import Reason
+from raters.judgements.base import Judgements
+from raters.judgements.patterns import Patterns
+from raters.model import Marginal, Model, Values
+
+# Nodes lie within so many standard deviations, and are at least so many.
+_REACH, _FEWEST = 6.0, 41
+# Distance of the nodes in standard deviations of what the answers to one name tell. The error of
+# the sum is about exp(−2π² / distance²) of each term (Trefethen and Weideman 2014).
+_DISTANCE = 1.25
+# Largest number of rows times nodes: arrays of this size are held at a time.
+_MOST_CELLS = 100_000_000
+
+
+class Integrable[Data: Judgements](Model[Data]):
+    """Model in which each answer depends on one number of its name along one axis, standard normal
+    beforehand, and on sites of the other axis.
+
+    A subclass writes `integrated`, `sample_others`, `answers_at` and `start_others`, of which the
+    program on nodes is made.
+    """
+
+    @property
+    @abc.abstractmethod
+    def integrated(self) -> tuple[str, str, str]:
+        """Site that is integrated out, its axis, and the other axis."""
+
+    @abc.abstractmethod
+    def sample_others(self, number: int, num_levels: int) -> Values:
+        """Sample all sites but the one that is integrated out.
+
+        Parameters
+        ----------
+        number : int
+            Of names along the other axis.
+        num_levels : int
+            Number of different answers.
+
+        Returns
+        -------
+        dict of str to array
+            Value of each.
+        """
+
+    @abc.abstractmethod
+    def answers_at(
+        self, value: Float[Array, " *row"], other: Array, sites: Values
+    ) -> dist.Distribution:
+        """Distribution of answers.
+
+        Parameters
+        ----------
+        value : array
+            Value of the site that is integrated out.
+        other : int array
+            Codes along the other axis, in the shape of the values.
+        sites : dict of str to array
+            As of `sample_others`.
+
+        Returns
+        -------
+        numpyro distribution
+            Its batch shape is that of the values.
+        """
+
+    @abc.abstractmethod
+    def start_others(self, counts: Float[np.ndarray, "other level"]) -> Values:
+        """Start of the sites of `sample_others`.
+
+        Parameters
+        ----------
+        counts : array, shape (other, level)
+            Number of each answer of each name along the other axis.
+
+        Returns
+        -------
+        dict of str to array
+        """
+
+    def marginal(self, data: Data) -> Marginal:
+        """This model with the site integrated out, on the patterns of the answers."""
+        site, axis, other = self.integrated
+        patterns = Patterns.of(data, axis, other)
+        nodes = num_nodes(patterns)
+        return Marginal(OnNodes(self, nodes), patterns, site, OnNodes(self, 2 * nodes - 1))
+
+
+@dataclass(frozen=True)
+class OnNodes(Model[Patterns]):
+    r"""A model with the number of each name along one axis integrated out.
+
+    .. math::
+
+        p(y_i) = \int \prod_k p(y_{ik} \mid r) \, N(r; 0, 1) \, dr
+            \approx \sum_q w_q \prod_k p(y_{ik} \mid z_q)
+
+    on evenly spaced nodes z (Bock and Aitkin 1981).
+
+    Parameters
+    ----------
+    model : Integrable
+    nodes : int
+        Number of nodes, odd.
+
+    References
+    ----------
+    Bock, R. D. and Aitkin, M. (1981). Marginal maximum likelihood estimation of item parameters.
+    Psychometrika 46, 443–459.
+    """
+
+    model: Integrable[Any]
+    nodes: int
+
+    def generate(self, data: Patterns) -> None:
+        """Define the NumPyro program."""
+        sites = self.model.sample_others(data.num_facets, data.num_answers)
+        node, shape = jnp.linspace(-_REACH, _REACH, self.nodes), (data.num_facets, self.nodes)
+        code = jnp.broadcast_to(jnp.arange(data.num_facets)[:, None], shape)
+        answers = self.model.answers_at(jnp.broadcast_to(node, shape), code, sites)
+        with numpyro.plate("pattern", data.num_units):
+            mixture = GroupedMixture(
+                dist.Categorical(logits=-(node**2) / 2),
+                Tabulated(answers, jnp.asarray(data.facet)),
+                data.group,
+                data.num_units,
+                data.count,
+                repeats=data.repeats,
+            )
+            other = self.model.integrated[2]
+            facts = {"unit": "pattern", "latent_class": "node", "cell": other}
+            numpyro.sample("given", mixture, obs=data.given, infer=facts)
+
+    def start(self, data: Patterns) -> Values:
+        """Start of the sites that are left."""
+        return self.model.start_others(data.counts())
+
+    def why_not(self, data: Patterns) -> str | None:
+        """Refuse tables for which the nodes of all rows do not fit into memory."""
+        if (cells := data.num_rows * self.nodes) <= _MOST_CELLS:
+            return None
+        return Reason(
+            f"PGEM integrates {self.model.integrated[0]} on {self.nodes} nodes, and"
+            f" {data.num_rows:,} rows on so many are {cells:,} numbers (at most {_MOST_CELLS:,});"
+            " use NUTS or SVI"
+        )
+
+
+def num_nodes(patterns: Patterns) -> int:
+    """Number of nodes that lie as close as the answers of any pattern tell its number.
+
+    The information of one answer is estimated by the variance between patterns over that within
+    them.
+
+    Parameters
+    ----------
+    patterns : Patterns
+
+    Returns
+    -------
+    int
+        Odd, so that one node is at 0.
+    """
+    weight, group = np.asarray(patterns.weight, np.float64), np.asarray(patterns.group)
+    number = np.bincount(group, weight, minlength=1)
+    most = number.max(initial=0.0)
+    information = 1 + most * _signal(patterns, weight, group, number)
+    distance = _DISTANCE / np.sqrt(information)
+    return max(_FEWEST, 2 * int(np.ceil(_REACH / distance)) + 1)
+
+
+def _signal(patterns: Patterns, weight: np.ndarray, group: np.ndarray, number: np.ndarray) -> float:
+    """Variance of the answers between patterns over that within them, from ¼ to 10."""
+    if patterns.given is None or not len(group):
+        return 1.0
+    repeats = np.asarray(patterns.repeats, np.float64)
+    given = np.asarray(patterns.given, np.float64)
+    mean = np.bincount(group, weight * given, len(number)) / np.maximum(number, 1e-12)
+    overall = np.average(mean, weights=repeats * number)
+    between = np.average((mean - overall) ** 2, weights=repeats * number)
+    within = np.average((given - mean[group]) ** 2, weights=weight * repeats[group])
+    return float(np.clip(between / max(within, 1e-12), 0.25, 10.0))

@@ -1,0 +1,230 @@
+"""One quality for each item; a severity, a scale use and a competence for each annotator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters._validation import one_of, plain_positive
+from raters.distributions import Repeated
+from raters.judgements.ratings import Ratings
+from raters.model import Sign, Symmetry, Values
+from raters.models.mirror import open_mirror
+from raters.models.on_nodes import Integrable
+
+Competence = Literal["positive", "signed"]
+Thresholds = Literal["own", "shared"]
+_LOW = {"positive": 0.0, "signed": None}
+
+
+@dataclass(frozen=True)
+class ManyFacet(Integrable[Ratings]):
+    r"""Many-facet rating model: annotators differ in severity, in how they use the scale, and in
+    how closely their ratings follow the items.
+
+    .. math::
+
+        P(\text{level } l \mid i, k) \propto \exp \Big( l \,
+            (\alpha \beta_k r_i - \rho_k) - \sum_{j \le l} (\tau_j + \delta_{jk}) \Big),
+            \qquad l = 0, \dots, L - 1 \\
+        r_i \sim \mathrm{Normal}(0, 1), \quad \alpha \sim \mathrm{LogNormal}(0, 1), \quad
+        \beta_k \sim \mathrm{Normal}(1, s) \text{ on } B, \\
+        \rho_k \sim \mathrm{Normal}(0, v), \quad \tau_j \sim \mathrm{Normal}(0, t), \quad
+        \delta_{jk} \sim \mathrm{Normal}(0, d)
+
+    where B is [0, ∞) (``"positive"``) or the real line (``"signed"``). Of two neighbouring levels,
+    the log-odds of the upper one are :math:`\alpha \beta_k r_i - \rho_k - \tau_j - \delta_{jk}`
+    (Andrich 1978; Linacre 1989): the rating scale and partial credit models with one facet more.
+
+    - ``reward`` r: quality of each item, in standard deviations of the items, whose mean is 0.
+    - ``competence`` β: 1 for the reference annotator, 0 for one whose ratings do not depend on the
+      item, below 0 for one who reads the scale the wrong way round. Linacre's model has
+      :math:`\beta_k = 1` for all; differences in consistency are those of Uto and Ueno (2020).
+    - ``discrimination`` α: by how many logits the reference annotator tells items apart that are
+      one standard deviation apart.
+    - ``severity`` ρ: by how many logits an annotator prefers the lower of two levels, beside the
+      others.
+    - ``threshold`` τ and ``threshold_deviation`` δ: what it takes to get from a level to
+      the next one, for all and for each annotator. An annotator who avoids a level has a high
+      threshold into it, and a low one out of it.
+
+    Identification: with ``"signed"``, the likelihood is unchanged when all rewards and competences
+    change sign; the prior's mean of 1 encodes that the crowd as a whole rates the better item
+    higher.
+
+    Parameters
+    ----------
+    competence : {"signed", "positive"}
+        Range of the competences.
+    thresholds : {"own", "shared"}
+        Thresholds of each annotator's own, or the same for all, as in the rating scale model.
+    competence_spread : float
+        Standard deviation s of the competences about 1, before truncation.
+    severity_spread : float
+        Standard deviation v of the severities, in logits.
+    threshold_scale : float
+        Standard deviation t of the thresholds, in logits.
+    threshold_spread : float
+        Standard deviation d of an annotator's thresholds about those of all, in logits.
+
+    References
+    ----------
+    Andrich, D. (1978). A rating formulation for ordered response categories. Psychometrika 43,
+    561–573. Linacre, J. M. (1989). Many-Facet Rasch Measurement. MESA Press. Uto, M. and Ueno, M.
+    (2020). A generalized many-facet Rasch model and its Bayesian estimation using Hamiltonian Monte
+    Carlo. Behaviormetrika 47, 469–496.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> ratings = rt.Ratings.from_wide(
+    ...     {"essay": [1, 2, 3], "ann": [1, 2, 3], "bob": [2, 3, 3]}, item="essay")
+    >>> result = rt.fit(rt.ManyFacet(), ratings, rt.NUTS(draws=100, warmup=100, chains=1), seed=0,
+    ...                 progress=False)
+    >>> result.posterior["severity"].dims
+    ('chain', 'draw', 'annotator')
+    """
+
+    competence: Competence = "signed"
+    thresholds: Thresholds = "own"
+    competence_spread: float = 1.0
+    severity_spread: float = 1.0
+    threshold_scale: float = 3.0
+    threshold_spread: float = 0.5
+
+    reference: ClassVar[str] = r"""
+    @book{linacre1989many,
+      author    = {Linacre, John M.},
+      title     = {Many-Facet Rasch Measurement},
+      publisher = {MESA Press},
+      year      = {1989},
+    }
+
+    @article{uto2020generalized,
+      author  = {Uto, Masaki and Ueno, Maomi},
+      title   = {A Generalized Many-Facet {R}asch Model and Its {B}ayesian Estimation Using
+                 {H}amiltonian {M}onte {C}arlo},
+      journal = {Behaviormetrika},
+      year    = {2020},
+      volume  = {47},
+      pages   = {469--496},
+      doi     = {10.1007/s41237-020-00115-7},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        one_of("competence", self.competence, _LOW)
+        one_of("thresholds", self.thresholds, ("own", "shared"))
+        plain_positive(
+            self, "competence_spread", "severity_spread", "threshold_scale", "threshold_spread"
+        )
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Common sign of rewards and competences, where competences may be negative."""
+        return (Sign(("reward", "competence")),) if self.competence == "signed" else ()
+
+    def generate(self, data: Ratings) -> None:
+        """Define the NumPyro program."""
+        with numpyro.plate("item", data.num_items):
+            reward = numpyro.sample("reward", dist.Normal(0.0, 1.0))
+        sites = self.sample_others(data.num_annotators, data.num_levels)
+        rating = self.answers_at(reward[data.item], data.annotator, sites)
+        with numpyro.plate("row", data.num_rows):
+            numpyro.sample("rating", Repeated(rating, data.count), obs=data.rating)
+
+    @property
+    def integrated(self) -> tuple[str, str, str]:
+        """The rewards of the items; the other sites are those of the annotators."""
+        return "reward", "item", "annotator"
+
+    def sample_others(self, number: int, num_levels: int) -> Values:
+        """Sample the sites of so many annotators, and what they share."""
+        low, size = _LOW[self.competence], num_levels - 1
+        sites: Values = {"discrimination": numpyro.sample("discrimination", dist.LogNormal(0, 1))}
+        with numpyro.plate("annotator", number):
+            competence = dist.TruncatedNormal(1.0, self.competence_spread, low=low)
+            sites["competence"] = numpyro.sample("competence", competence)
+            severity = dist.Normal(0.0, self.severity_spread)
+            sites["severity"] = numpyro.sample("severity", severity)
+        with numpyro.plate("step", size):
+            sites["threshold"] = numpyro.sample("threshold", dist.Normal(0.0, self.threshold_scale))
+        if self.thresholds == "own":
+            deviation = dist.Normal(0.0, self.threshold_spread).expand([size]).to_event(1)
+            with numpyro.plate("annotator", number):
+                sites["threshold_deviation"] = numpyro.sample(
+                    "threshold_deviation", deviation, infer={"event_dims": ["step"]}
+                )
+        return sites
+
+    def answers_at(
+        self, value: Float[Array, " *row"], other: Array, sites: Values
+    ) -> dist.Distribution:
+        """Distribution of the ratings of rewards by annotators."""
+        competence, severity = sites["competence"], sites["severity"]
+        slope = sites["discrimination"] * competence[other]
+        location = slope * value - severity[other]
+        below = _cumulated(sites, len(severity))
+        level = jnp.arange(below.shape[-1])
+        return dist.Categorical(logits=level * location[..., None] - below[other])
+
+    def start(self, data: Ratings) -> Values:
+        """Start from the items' mean ratings, and from the frequencies of the levels."""
+        return {"reward": _rewards(data)} | self.start_others(data.levels_by("annotator"))
+
+    def start_others(self, counts: Float[np.ndarray, "other level"]) -> Values:
+        """Start from equal annotators, and from the frequencies of the levels."""
+        number, size = counts.shape[0], counts.shape[1] - 1
+        used = counts.sum(0) + 1.0
+        start: Values = {
+            "discrimination": np.asarray(1.0),
+            "competence": np.ones(number),
+            "severity": np.zeros(number),
+            "threshold": np.log(used[:-1] / used[1:]),
+        }
+        return start | (
+            {"threshold_deviation": np.zeros((number, size))} if self.thresholds == "own" else {}
+        )
+
+    def data_warnings(self, data: Ratings) -> tuple[str, ...]:
+        """Warn of a single annotator, whose competence is confounded with the discrimination."""
+        if len(np.unique(np.asarray(data.annotator))) > 1:
+            return ()
+        return (
+            "all ratings are by one annotator, whose competence and severity cannot be told from"
+            " what all annotators share; name the column that says who rated",
+        )
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Ratings
+    ) -> tuple[str, ...]:
+        """Warn of ratings that leave open whether the crowd or those who contradict it are
+        right."""
+        if self.competence != "signed":
+            return ()
+        return open_mirror(draws["competence"], data, "ratings")
+
+
+def _cumulated(sites: Values, num_annotators: int) -> Float[Array, "annotator level"]:
+    """Sum of the thresholds up to each level, for each annotator."""
+    shared = sites["threshold"]
+    own = jnp.broadcast_to(shared, (num_annotators, len(shared)))
+    if "threshold_deviation" in sites:
+        own = own + sites["threshold_deviation"]
+    return jnp.concatenate([jnp.zeros((num_annotators, 1)), jnp.cumsum(own, -1)], -1)
+
+
+def _rewards(data: Ratings) -> Float[np.ndarray, " item"]:
+    """Mean rating of each item, shrunk by one rating of the overall mean, and standardised."""
+    used, level = data.levels_by("item"), np.arange(data.num_levels)
+    number = used.sum()
+    mean = float(used.sum(0) @ level / number) if number else 0.0
+    own = (used @ level + mean) / (used.sum(1) + 1)
+    start: np.ndarray = (own - mean) / max(float(np.std(own)), 0.1)
+    return start

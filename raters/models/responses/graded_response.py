@@ -1,0 +1,155 @@
+"""One ability for each person; a discrimination and ordered difficulties for each item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+from scipy.special import logit
+
+from raters._validation import plain_positive
+from raters.distributions import OrderedNormal, Repeated
+from raters.judgements.graded_responses import GradedResponses
+from raters.model import Values
+from raters.models.on_nodes import Integrable
+
+
+@dataclass(frozen=True)
+class GradedResponse(Integrable[GradedResponses]):
+    r"""Graded response model: each item has a discrimination, and a difficulty for each step of the
+    scale.
+
+    .. math::
+
+        P(\text{level} \ge l \mid p, i) = \sigma(a_i (\theta_p - b_{il})), \qquad
+        l = 1, \dots, L - 1 \\
+        \theta_p \sim \mathrm{Normal}(0, 1), \quad
+        b_{i1} < \dots < b_{i,L-1} \sim \mathrm{Normal}(0, d), \quad
+        a_i \sim \mathrm{Normal}(1, e) \text{ on } [0, \infty)
+
+    Abilities are in standard deviations of the population of persons, whose mean is 0. A person
+    whose ability is the difficulty of a step is as likely above it as below. With two levels it is
+    `TwoPL`.
+
+    `raters.PGEM` maximises the marginal likelihood, in which the abilities are integrated out, and
+    then draws the abilities given the items; with large prior scales its mode is the marginal
+    maximum-likelihood estimate.
+
+    Parameters
+    ----------
+    difficulty_scale : float
+        Standard deviation d of the difficulties before they are ordered, in those of the abilities.
+    discrimination_scale : float
+        Standard deviation e of the discriminations about 1, before truncation.
+
+    References
+    ----------
+    Samejima, F. (1969). Estimation of latent ability using a response pattern of graded scores.
+    Psychometrika Monograph 17.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> responses = rt.GradedResponses.from_wide(
+    ...     {"who": ["ann", "bob", "eve"], "q1": [0, 1, 2], "q2": [1, 1, 2]}, person="who")
+    >>> result = rt.fit(rt.GradedResponse(), responses, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["difficulty"].dims
+    ('item', 'step')
+    """
+
+    difficulty_scale: float = 3.0
+    discrimination_scale: float = 1.0
+
+    reference: ClassVar[str] = r"""
+    @book{samejima1969estimation,
+      author    = {Samejima, Fumiko},
+      title     = {Estimation of Latent Ability Using a Response Pattern of Graded Scores},
+      series    = {Psychometrika Monograph Supplement},
+      number    = {17},
+      publisher = {Psychometric Society},
+      year      = {1969},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        plain_positive(self, "difficulty_scale", "discrimination_scale")
+
+    @property
+    def integrated(self) -> tuple[str, str, str]:
+        """The abilities of the persons; the other sites are those of the items."""
+        return "ability", "person", "item"
+
+    def generate(self, data: GradedResponses) -> None:
+        """Define the NumPyro program."""
+        with numpyro.plate("person", data.num_persons):
+            ability = numpyro.sample("ability", dist.Normal(0.0, 1.0))
+        sites = self.sample_others(data.num_items, data.num_levels)
+        response = self.answers_at(ability[data.person], data.item, sites)
+        with numpyro.plate("row", data.num_rows):
+            numpyro.sample("response", Repeated(response, data.count), obs=data.response)
+
+    def sample_others(self, number: int, num_levels: int) -> Values:
+        """Sample the discriminations and the difficulties of so many items."""
+        difficulty = OrderedNormal(num_levels - 1, 0.0, self.difficulty_scale)
+        discrimination = dist.TruncatedNormal(1.0, self.discrimination_scale, low=0.0)
+        with numpyro.plate("item", number):
+            return {
+                "discrimination": numpyro.sample("discrimination", discrimination),
+                "difficulty": numpyro.sample(
+                    "difficulty", difficulty, infer={"event_dims": ["step"]}
+                ),
+            }
+
+    def answers_at(
+        self, value: Float[Array, " *row"], other: Array, sites: Values
+    ) -> dist.Distribution:
+        """Distribution of the responses of abilities to items."""
+        discrimination, difficulty = sites["discrimination"][other], sites["difficulty"][other]
+        above = discrimination[..., None] * (value[..., None] - difficulty)
+        return dist.Categorical(logits=level_log_probs(above))
+
+    def start(self, data: GradedResponses) -> Values:
+        """Start from the mean levels of the persons, and from the frequencies of the levels of each
+        item."""
+        used = data.levels_by("person")
+        level, shares = np.arange(data.num_levels), used.sum(0) + 0.5
+        overall = float(shares @ level / shares.sum())
+        mean = (used @ level + overall) / (used.sum(1) + 1)
+        ability = (mean - overall) / max(float(np.std(mean)), 0.1)
+        return {"ability": ability} | self.start_others(data.levels_by("item"))
+
+    def start_others(self, counts: Float[np.ndarray, "other level"]) -> Values:
+        """Start from equal discriminations, and from the frequencies of the levels."""
+        shares = (counts + 0.5) / (counts + 0.5).sum(1, keepdims=True)
+        above = np.cumsum(shares[:, ::-1], axis=1)[:, ::-1][:, 1:]
+        return {"discrimination": np.ones(len(counts)), "difficulty": -logit(above)}
+
+
+def level_log_probs(above: Float[Array, "*row step"]) -> Float[Array, "*row level"]:
+    r"""Log-probability of each level, from the descending log-odds of a response at or above each
+    step.
+
+    .. math:: P(l) = \sigma(x_l) - \sigma(x_{l+1})
+        = \sigma(x_l) \, \sigma(-x_{l+1}) \, (1 - e^{x_{l+1} - x_l})
+
+    with :math:`x_0 = \infty` and :math:`x_L = -\infty`: differences of neighbouring probabilities
+    would be lost in rounding.
+
+    Parameters
+    ----------
+    above : array, shape (..., step)
+
+    Returns
+    -------
+    array, shape (..., level)
+    """
+    passed, failed = jax.nn.log_sigmoid(above), jax.nn.log_sigmoid(-above)
+    apart = jnp.log(-jnp.expm1(jnp.minimum(above[..., 1:] - above[..., :-1], -1e-12)))
+    middle = passed[..., :-1] + failed[..., 1:] + apart
+    return jnp.concatenate([failed[..., :1], middle, passed[..., -1:]], -1)

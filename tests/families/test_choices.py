@@ -1,0 +1,171 @@
+"""Choices in checks, tables, figures, and on the command line."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raters as rt
+import raters.figures
+from raters.cli import app
+from raters.errors import DataError, SettingError
+from raters.families.choices import sections
+from raters.fitting.replicates import replicated
+from raters.fitting.result import program_of
+from raters.kinds import AuditContext
+from tests.refusals import raises_about
+
+MODEL = rt.MultinomialLogit(features=False)
+NUTS = rt.NUTS(draws=200, warmup=200, chains=2)
+ROLES = {"set": "trip", "alternative": "mode", "chosen": "taken", "annotator": "who"}
+
+
+def trips(
+    number: int, *, buses_alike: bool = False, habits: bool = False, seed: int = 0
+) -> rt.Choices:
+    """Choices of car, red bus and blue bus, of which one bus is missing in half of the sets."""
+    rng = np.random.default_rng(seed)
+    taste = rng.normal(0, 1.5, (20, 3)) if habits else np.zeros((20, 3))
+    rows = []
+    for trip in range(number):
+        who = trip % 20
+        offered = [[0, 1], [0, 2], [0, 1, 2], [0, 1, 2]][rng.integers(4)]
+        noise = rng.gumbel(size=3)
+        if buses_alike:  # One error of both, and a coin between them.
+            noise[1:] = noise[1] + rng.permutation([0.0, -1e-6])
+        utility = taste[who] + noise
+        taken = max(offered, key=lambda code: utility[code])
+        names = ["car", "red", "blue"]
+        rows += [(trip, who, names[code], int(code == taken)) for code in offered]
+    table = pd.DataFrame(rows, columns=["trip", "who", "mode", "taken"])
+    return rt.Choices.from_frame(table, **ROLES)
+
+
+@pytest.fixture(scope="module")
+def fitted(fit_quietly):
+    """Choices, and the fit of each kind."""
+
+    def fit(**options):
+        choices = trips(1200, **options)
+        return choices, fit_quietly(MODEL, choices, NUTS)
+
+    return fit
+
+
+def failed(result) -> list[str]:
+    return rt.check(MODEL, result, replicates=800).failed
+
+
+def test_a_red_and_a_blue_bus_are_no_independent_alternatives(fitted) -> None:
+    assert failed(fitted()[1]) == []
+    choices, result = fitted(buses_alike=True)
+    assert "menus" in failed(result)
+    # A second bus takes from the first alone, and cars keep their half.
+    shares = rt.choice_shares(MODEL, result).to_dataframe()
+    car = shares[shares["alternative"] == "car"].set_index("menu")
+    assert abs(car.loc["blue, car, red", "observed"] - 0.5) < 0.06
+    assert car.loc["blue, car, red", "observed"] > car.loc["blue, car, red", "high"]
+    assert choices.num_choices == 1200
+
+
+def test_choosers_with_habits_are_found(fitted) -> None:
+    assert "habits" in failed(fitted(habits=True)[1])
+
+
+def test_replicated_choices_have_the_probabilities_of_the_model() -> None:
+    """|z| < 4.5 for the share of each of 7 rows: 5e-5 of false alarms in all."""
+    choices = trips(6)
+    counts = np.repeat(1000.0, choices.num_rows)
+    many = rt.Choices.from_frame(
+        choices.to_frame().assign(chosen=lambda table: table["chosen"] * 1000),
+        set="set",
+        alternative="alternative",
+        chosen="chosen",
+        annotator="annotator",
+        counted=True,
+    )
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0.2, 1.0, many.num_rows)
+    share = weight / np.bincount(many.group, weight)[many.group]
+    drawn = replicated(many, np.stack([1 - share, share]), rng)[1]
+    total = np.bincount(many.group, drawn)
+    np.testing.assert_array_equal(total, 1000)
+    z = (drawn - counts * share) / np.sqrt(counts * share * (1 - share))
+    assert np.abs(z).max() < 4.5
+
+
+def test_tables_of_coefficients_and_shares(fitted, tmp_path) -> None:
+    _, result = fitted()
+    context = AuditContext(program_of(MODEL, result), result, None, 0.9)
+    terms, shares = sections.terms(context), sections.shares(context)
+    rows = {row["term"]: row for row in terms.tables[0].rows}
+    assert set(rows) == {"car", "red", "blue"}
+    assert abs(sum(row["value"] for row in rows.values())) < 1e-4
+    assert "…" in rows["car"]["interval"]
+    assert shares.facts["num_menus"] == 3
+    for section in (terms, shares):
+        for name, write in section.files.items():
+            write(tmp_path / name)
+    table = pd.read_csv(tmp_path / "shares.csv")
+    assert table.groupby("menu")["observed"].sum().round(9).eq(1).all()
+    assert (tmp_path / "shares.png").stat().st_size > 1000
+    with raises_about(SettingError, "shares"):
+        rt.figures.choice_shares(table)
+
+
+def test_nobody_is_judged_by_what_they_choose(fitted) -> None:
+    choices, result = fitted()
+    with pytest.raises(SettingError, match="Nobody is right or wrong in what they choose"):
+        rt.audit(MODEL, result)
+    with pytest.raises(SettingError, match="which sets to offer next"):
+        rt.Candidates.of(choices)
+    with pytest.raises(DataError, match="this is a Choices"):
+        rt.agreement(choices)
+
+
+@pytest.mark.slow
+def test_the_command_line_reads_long_and_wide_tables(tmp_path, capsys) -> None:
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.uniform(1, 9, (60, 3)).round(1), columns=["car", "bus", "tram"])
+    wide.insert(0, "took", rng.choice(["car", "bus", "tram"], 60))
+    wide["tram_runs"] = np.where(wide["took"] == "tram", 1, rng.integers(0, 2, 60))
+    wide["age"] = rng.integers(20, 70, 60)
+    wide.to_csv(tmp_path / "wide.csv", index=False)
+    long = wide.reset_index(names="trip").melt(
+        ["trip", "took", "tram_runs", "age"], var_name="mode", value_name="price"
+    )
+    long = long[(long["mode"] != "tram") | (long["tram_runs"] == 1)]
+    long.assign(taken=(long["mode"] == long["took"]).astype(int)).to_csv(
+        tmp_path / "long.csv", index=False
+    )
+    quick = ["--backend", "nuts", "--draws", "50", "--warmup", "50", "--chains", "2", "--quiet"]
+    quick += ["--chooser", "age", "--interactions"]
+    roles = {
+        "long": "--set trip --alternative mode --chosen taken --feature price",
+        "wide": "--choice took --alternatives bus,car,tram --available tram=tram_runs"
+        " --feature price=bus,car,tram",
+    }
+    facts = {}
+    for name, options in roles.items():
+        out = tmp_path / name
+        command = [
+            "audit",
+            str(tmp_path / f"{name}.csv"),
+            *options.split(),
+            *quick,
+            "--out",
+            str(out),
+        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert app.main(command) == 0, capsys.readouterr().err
+        facts[name] = json.loads((out / "summary.json").read_text())["sections"]
+        assert (out / "coefficients.csv").exists()
+    assert "Nobody is right or wrong in what they choose" in capsys.readouterr().out
+    for term in ("coefficient", "constant", "interaction"):
+        one, other = (facts[name]["coefficients"][term] for name in ("long", "wide"))
+        assert one == pytest.approx(other)

@@ -1,0 +1,170 @@
+"""Ratings in audits, agreement, reports, questions, and on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raters as rt
+from raters.auditing.verdicts import DIFFERS
+from raters.cli import app
+from raters.families.ratings import sections
+from raters.fitting.result import program_of
+from raters.kinds import AuditContext
+from tests.refusals import raises_about
+
+MODEL = rt.ManyFacet()
+
+
+@pytest.fixture(scope="module")
+def generated():
+    return rt.datasets.rating_crowd(60, 8, 4, 4, seed=5, guessers=0.125, adversaries=0.125)
+
+
+@pytest.fixture(scope="module")
+def result(generated, fit_quietly):
+    return fit_quietly(MODEL, generated.ratings, rt.PGEM(draws=300))
+
+
+@pytest.fixture(scope="module")
+def audit(result):
+    return rt.audit(MODEL, result)
+
+
+def test_nobody_is_dropped_for_disagreement_alone(audit, generated) -> None:
+    table, kind = audit.table.to_dataframe(), np.asarray(generated.truth["kind"])
+    assert audit.anchor.is_missing
+    assert audit.anchor.sentence.endswith("nothing here tells whether the crowd is right.")
+    assert not audit.flagged
+    assert (table["verdict"][kind == "adversary"] == DIFFERS).all()
+    assert (table["p_adversarial"][kind == "adversary"] > 0.9).all()
+    assert not (table["verdict"][kind == "competent"] == DIFFERS).any()
+
+
+def test_with_the_crowd_taken_to_be_right_adversaries_are_dropped(result, generated) -> None:
+    audit = rt.audit(MODEL, result, reference="crowd")
+    kind = np.asarray(generated.truth["kind"])
+    assert set(np.flatnonzero(kind == "adversary")) <= set(audit.flagged)
+
+
+def test_known_truths_are_refused_in_words(result) -> None:
+    with pytest.raises(rt.errors.SettingError, match="ratings, which have no calibration"):
+        rt.audit(MODEL, result, {0: 3})
+
+
+def test_bias_is_in_levels_beside_the_average_annotator(audit, generated) -> None:
+    table = audit.table.to_dataframe()
+    assert float(table["bias"].mean()) == pytest.approx(0, abs=1e-6)
+    competent = np.asarray(generated.truth["kind"]) == "competent"
+    severity = generated.truth["severity"][competent]
+    assert np.corrcoef(table["bias"][competent], severity)[0, 1] < -0.8
+    assert table["correlation"].between(-1, 1).all()
+    assert table["levels_used"].between(1, 4).all()
+
+
+def test_fair_ratings_lie_on_the_scale(audit, generated) -> None:
+    items = audit.tables["item_parameters"].to_dataframe()
+    assert items["fair_rating_low"].min() >= 1
+    assert items["fair_rating_high"].max() <= 4
+    assert (items["fair_rating_low"] <= items["fair_rating"]).all()
+    reward = generated.truth["reward"]
+    fair, mean = (np.corrcoef(items[name], reward)[0, 1] for name in ("fair_rating", "mean_rating"))
+    assert fair > mean
+    shares = audit.tables["levels"]["share"]
+    np.testing.assert_allclose(shares.sum("level"), 1)
+
+
+def test_sections_rank_the_items_and_name_severe_annotators(audit, result, tmp_path) -> None:
+    context = AuditContext(program_of(MODEL, result), result, audit, 0.9)
+    ranking = sections.ranking(context)
+    rows = ranking.tables[0].rows
+    assert [row["rank"] for row in rows] == list(range(1, 61))
+    assert {"fair_rating", "fair_rating_low", "mean_rating"} <= set(rows[0])
+    ranking.files["items.csv"](tmp_path / "items.csv")
+    assert len(pd.read_csv(tmp_path / "items.csv")) == 60
+    severity = sections.severity(context)
+    table = audit.table.to_dataframe().sort_values("bias")
+    assert f"{table.index[0]} is the most severe" in severity.sentence
+    assert f"{table.index[-1]} the most lenient" in severity.sentence
+    assert set(severity.facts) == {"severe_or_lenient", "not_all_levels"}
+
+
+def test_agreement_of_ratings_is_ordinal() -> None:
+    ratings = rt.datasets.anesthesia_ratings()
+    labels = rt.Labels.from_frame(
+        rt.datasets.anesthesia(), item="patient", annotator="rater", label="rating"
+    )
+    found, plain = rt.agreement(ratings), rt.agreement(labels)
+    assert list(found.index) == ["observed_agreement", "krippendorff_alpha"]
+    alpha = rt.agreement(labels, metric="ordinal").loc["krippendorff_alpha", "estimate"]
+    assert found.loc["krippendorff_alpha", "estimate"] == pytest.approx(alpha)
+    assert found.loc["observed_agreement", "estimate"] == pytest.approx(
+        plain.loc["observed_agreement", "estimate"]
+    )
+    assert len(rt.agreement(ratings, metric="nominal")) == 4
+
+
+def test_predictions_and_questions(result, generated) -> None:
+    ratings = generated.ratings
+    predicted = rt.predict(MODEL, result, ratings.rows(slice(0, 5)))
+    np.testing.assert_allclose(predicted.sum("answer"), 1, rtol=1e-5)
+    pool = rt.Candidates.of(ratings, limit=50, seed=0)
+    chosen = rt.suggest(MODEL, result, pool, target="reward", batch_size=2)
+    assert chosen.sizes["suggestion"] == 2
+
+
+def test_a_model_of_ratings_is_audited_as_such(fit_quietly) -> None:
+    limits = rt.AuditLimits(0.25, 0.9, 0.05)
+    from raters.auditing import ratings as auditing
+
+    responses = rt.GradedResponses.from_wide(
+        {"who": [1, 2, 3], "q1": [0, 1, 1], "q2": [0, 0, 1]}, person="who"
+    )
+    fitted = fit_quietly(rt.GradedResponse(), responses, rt.PGEM(draws=50))
+    with raises_about(rt.errors.SettingError, "model"):
+        auditing.quantities(program_of(rt.GradedResponse(), fitted), fitted, limits)
+    audit = rt.audit(rt.GradedResponse(), fitted)
+    items = audit.tables["item_parameters"]
+    assert {"difficulty", "difficulty_1", "mean_level"} <= set(items)
+    assert list(audit.table["mean_level"].values) == [0.0, 0.5, 1.0]
+
+
+@pytest.mark.slow
+def test_the_command_line_reads_long_and_wide_tables(tmp_path, capsys, generated) -> None:
+    table = generated.ratings.to_frame().drop(columns="count")
+    table.to_csv(tmp_path / "long.csv", index=False)
+    wide = table.pivot(index="item", columns="annotator", values="rating").add_prefix("r")
+    wide.to_csv(tmp_path / "wide.csv")
+    long = ["--item", "item", "--rating", "rating", "--annotator", "annotator"]
+    fit = ["--backend", "em", "--draws", "100", "--seed", "0"]
+    alphas = []
+    for name, roles in (("long", long), ("wide", ["--item", "item", "--column", "r*"])):
+        out = tmp_path / name
+        arguments = ["audit", str(tmp_path / f"{name}.csv"), *roles, *fit, "--out", str(out)]
+        assert app.main([*arguments, "--report", str(tmp_path / f"{name}.html")]) == 0
+        text = capsys.readouterr().out
+        assert "fair" in text
+        assert "the most severe" in text
+        summary = json.loads((out / "summary.json").read_text())
+        assert summary["model"].startswith("ManyFacet(")
+        assert (out / "items.csv").exists()
+        assert (
+            "Fair rating" in (tmp_path / f"{name}.html").read_text()
+            or "fair rating" in (tmp_path / f"{name}.html").read_text()
+        )
+        assert app.main(["agreement", str(tmp_path / f"{name}.csv"), *roles]) == 0
+        alphas.append(capsys.readouterr().out)
+    assert alphas[0] == alphas[1]
+    assert "Distances are ordinal" in alphas[0]
+
+
+def test_words_need_an_order_on_the_command_line(tmp_path, capsys) -> None:
+    pd.DataFrame({"i": [1, 2], "r": ["good", "poor"], "a": ["x", "x"]}).to_csv(
+        tmp_path / "words.csv", index=False
+    )
+    roles = ["--item", "i", "--rating", "r", "--annotator", "a"]
+    assert app.main(["agreement", str(tmp_path / "words.csv"), *roles]) == 2
+    assert "the lowest first" in capsys.readouterr().err

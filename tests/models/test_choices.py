@@ -1,0 +1,321 @@
+"""Models of choices: terms, what they refuse, and probabilities by hand."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+from numpyro.distributions import biject_to
+
+import raters as rt
+from raters.distributions import NestedChoice, ProbitChoice, ScaledNormal
+from raters.errors import BackendError, DataWarning, SettingError
+from raters.program import answer_probs, log_joint, pointwise_log_likelihood
+from tests.refusals import raises_about
+
+TABLE = {
+    "trip": [1, 1, 1, 2, 2, 3, 3],
+    "mode": ["car", "bus", "tram", "car", "bus", "car", "tram"],
+    "taken": [1, 0, 0, 0, 1, 0, 1],
+    "price": [900.0, 400.0, 600.0, 800.0, 300.0, 700.0, 500.0],
+    "age": [30, 30, 30, 60, 60, 45, 45],
+}
+ROLES = {"set": "trip", "alternative": "mode", "chosen": "taken"}
+SITES = {
+    "coefficient": np.array([-0.01]),
+    "constant": np.array([0.5, -0.25, -0.25]),
+    "interaction": np.array([[0.02, -0.01, -0.01]]),
+}
+
+
+@pytest.fixture(scope="module")
+def choices() -> rt.Choices:
+    return rt.Choices.from_frame(TABLE, **ROLES, features=["price"], choosers=["age"])
+
+
+def by_hand(choices: rt.Choices, sites: dict) -> np.ndarray:
+    """Log-probability of each choice, in the user's units."""
+    log_probs = []
+    order = list(choices.alternatives)
+    for trip in (1, 2, 3):
+        rows = [row for row, name in enumerate(TABLE["trip"]) if name == trip]
+        utility = [
+            sites["coefficient"][0] * TABLE["price"][row]
+            + sites["constant"][order.index(TABLE["mode"][row])]
+            + sites["interaction"][0, order.index(TABLE["mode"][row])] * (TABLE["age"][row] - 45)
+            for row in rows
+        ]
+        taken = next(place for place, row in enumerate(rows) if TABLE["taken"][row])
+        log_probs.append(utility[taken] - np.log(np.exp(utility).sum()))
+    return np.array(log_probs)
+
+
+def test_probabilities_are_those_of_the_users_units(choices) -> None:
+    model = rt.MultinomialLogit(interactions=True)
+    with jax.enable_x64(True):
+        own = np.asarray(pointwise_log_likelihood(model, choices, SITES))
+        probs = np.asarray(answer_probs(model, choices, SITES)[0])
+    np.testing.assert_allclose(own, by_hand(choices, SITES), rtol=1e-10)
+    sums = np.bincount(choices.group, probs[1])
+    np.testing.assert_allclose(sums, 1.0, rtol=1e-12)
+    np.testing.assert_allclose(probs.sum(0), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(np.log(probs[1][np.asarray(choices.chosen) == 1]), own, rtol=1e-9)
+
+
+def test_units_of_a_feature_change_its_coefficient_and_nothing_else(choices) -> None:
+    cents = TABLE | {"price": [100 * value for value in TABLE["price"]]}
+    other = rt.Choices.from_frame(cents, **ROLES, features=["price"], choosers=["age"])
+    model = rt.MultinomialLogit(interactions=True)
+    smaller = SITES | {"coefficient": SITES["coefficient"] / 100}
+    with jax.enable_x64(True):
+        one, two = (
+            float(log_joint(model, data, sites))
+            for data, sites in ((choices, SITES), (other, smaller))
+        )
+    # But for the volume of the density.
+    assert two - one == pytest.approx(np.log(100.0))
+
+
+def test_samplers_move_in_units_of_their_own() -> None:
+    prior = ScaledNormal(0.0, 2.5 * jnp.array([0.01, 10.0]), jnp.array([0.01, 10.0]))
+    values = biject_to(prior.support)(jnp.array([1.0, 1.0]))
+    np.testing.assert_allclose(values, [0.01, 10.0])
+    np.testing.assert_allclose(prior.log_prob(values), prior.log_prob(-values))
+    assert prior.support == ScaledNormal(0.0, jnp.ones(2), jnp.array([0.01, 10.0])).support
+    assert prior.support != ScaledNormal(0.0, 1.0, 1.0).support
+
+
+def test_rows_that_pad_are_not_offered(choices) -> None:
+    model = rt.MultinomialLogit(interactions=True)
+    with jax.enable_x64(True):
+        plain = pointwise_log_likelihood(model, choices, SITES)
+        padded = pointwise_log_likelihood(model, choices.padded(16), SITES)
+    np.testing.assert_allclose(padded, plain)
+
+
+def test_counted_choices_are_so_many_choices() -> None:
+    counted = TABLE | {"taken": [2, 1, 0, 1, 1, 3, 0]}
+    choices = rt.Choices.from_frame(counted, **ROLES, counted=True)
+    model, sites = rt.MultinomialLogit(features=False), {"constant": SITES["constant"]}
+    with jax.enable_x64(True):
+        together = pointwise_log_likelihood(model, choices, sites).sum()
+        single = pointwise_log_likelihood(model, choices.single(), sites).sum()
+    assert float(together) == pytest.approx(float(single))
+
+
+def test_replicated_choices_are_one_of_each_set(choices, fit_quietly) -> None:
+    model = rt.MultinomialLogit()
+    result = fit_quietly(model, choices, rt.NUTS(draws=20, warmup=20, chains=1))
+    drawn = rt.with_groups(model, result, "posterior_predictive", by="choice")
+    chosen = drawn["posterior_predictive"]["chosen"]
+    assert chosen.dims == ("chain", "draw", "offer")
+    sums = np.add.reduceat(chosen.values, [0, 3, 5], axis=-1)
+    assert (sums == 1).all()
+    by_chooser = rt.log_likelihood(model, result, by="annotator")["log_likelihood"]["chosen"]
+    assert by_chooser.dims == ("chain", "draw", "annotator")
+    np.testing.assert_allclose(
+        by_chooser.sum("annotator"), result["log_likelihood"]["chosen"].sum("set"), rtol=1e-5
+    )
+    with pytest.raises(SettingError, match="choose one of 'set', 'annotator'"):
+        rt.log_likelihood(model, result, by="alternative")
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_terms_without_data_are_refused(choices) -> None:
+    plain = choices.without_features()
+    for model, words in (
+        (rt.MultinomialLogit(), "MultinomialLogit(features=False)"),
+        (rt.MultinomialLogit(features=False, interactions=True), "read them with choosers=[...]"),
+    ):
+        with pytest.raises(BackendError, match=r"have no features") as caught:
+            rt.fit(model, plain, rt.NUTS(), seed=0, progress=False)
+        assert words in str(caught.value)
+    with raises_about(SettingError, "features"):
+        rt.MultinomialLogit(features=False, constants=False)
+
+
+def test_constants_of_what_was_never_offered_are_refused() -> None:
+    names = ["bike", "car", "bus", "tram"]
+    choices = rt.Choices.from_frame(TABLE, **ROLES, features=["price"], alternatives=names)
+    reason = rt.MultinomialLogit().why_not(choices)
+    assert "never offered" in reason
+    assert "bike" in reason
+    assert rt.MultinomialLogit(constants=False).why_not(choices) is None
+
+
+def test_features_of_choosers_that_are_not_used_are_named(choices) -> None:
+    with pytest.warns(DataWarning, match=r"does not use the features of the choosers \(age\)"):
+        rt.fit(
+            rt.MultinomialLogit(),
+            choices,
+            rt.NUTS(draws=20, warmup=20, chains=1),
+            seed=0,
+            progress=False,
+        )
+
+
+# ---------------------------------------------------------------- latent classes
+
+
+def of_types(number: int = 40, each: int = 12) -> rt.Choices:
+    """Choices by two types of choosers, of whom one loves a price and the other hates it."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for who in range(number):
+        for trip in range(each):
+            price = rng.normal(size=3)
+            taken = np.argmax((2.0 if who % 2 else -2.0) * price + rng.gumbel(size=3))
+            rows += [
+                (who, who * each + trip, code, price[code], code == taken) for code in range(3)
+            ]
+    table = dict(
+        zip(("who", "trip", "mode", "price", "taken"), zip(*rows, strict=True), strict=True)
+    )
+    return rt.Choices.from_frame(
+        {name: list(column) for name, column in table.items()},
+        set="trip",
+        alternative="mode",
+        chosen="taken",
+        annotator="who",
+        features=["price"],
+    )
+
+
+def test_types_are_found(fit_quietly) -> None:
+    choices = of_types()
+    model = rt.LatentClassLogit(constants=False)
+    result = fit_quietly(model, choices, rt.NUTS(draws=100, warmup=150, chains=1))
+    likely = result["types"]["responsibility"].argmax("type").values
+    assert len(set(likely[::2])) == len(set(likely[1::2])) == 1
+    assert likely[0] != likely[1]
+    slope = result.posterior["coefficient"].mean(("chain", "draw")).values[0]
+    assert sorted(slope) == pytest.approx([-2.0, 2.0], abs=0.4)
+    # A chooser's new choice follows their type.
+    probs = rt.predict(model, result, choices).mean(("chain", "draw")).values
+    right = probs[np.asarray(choices.chosen) == 1].mean()
+    assert right > 0.6
+    unit = rt.log_likelihood(model, result)["log_likelihood"]["chosen"]
+    assert unit.dims == ("chain", "draw", "annotator")
+    assert rt.check(model, result, replicates=320).failed == []
+
+
+def test_a_type_of_each_choice(choices) -> None:
+    model = rt.LatentClassLogit(by="set", ignored=("price",), constants=False)
+    sites = {"coefficient": np.array([-0.01]), "type_weight": np.array([0.7, 0.3])}
+    with jax.enable_x64(True):
+        own = np.asarray(pointwise_log_likelihood(model, choices, sites))
+    plain = {name: np.zeros_like(value) for name, value in SITES.items()}
+    attending = by_hand(choices, plain | {"coefficient": sites["coefficient"]})
+    ignoring = by_hand(choices, plain)
+    np.testing.assert_allclose(own, np.log(0.7 * np.exp(attending) + 0.3 * np.exp(ignoring)))
+    assert rt.Program(model, choices).latent.names == ("look at all", "ignore price")
+
+
+def test_what_types_are_predicted_by(choices, fit_quietly) -> None:
+    """Of new choices with types of their own, nothing but the shares is known."""
+    model = rt.LatentClassLogit(by="set", ignored=("price",))
+    result = fit_quietly(model, choices, rt.NUTS(draws=20, warmup=20, chains=1))
+    probs = rt.predict(model, result, choices.unanswered()).mean(("chain", "draw"))
+    np.testing.assert_allclose(np.bincount(choices.group, probs), 1.0, rtol=1e-5)
+
+
+def test_types_that_cannot_be_are_refused(choices) -> None:
+    assert "name the column that says who chose" in rt.LatentClassLogit().why_not(choices)
+    assert "speed" in rt.LatentClassLogit(by="set", ignored=("speed",)).why_not(choices)
+    counted = rt.Choices.from_frame(TABLE | {"taken": [2, 0, 0, 0, 1, 0, 1]}, **ROLES, counted=True)
+    reason = rt.LatentClassLogit(by="set", features=False).why_not(counted)
+    assert "choices.single()" in reason
+    with raises_about(SettingError, "num_types"):
+        rt.LatentClassLogit(num_types=3, ignored=("price",))
+    with raises_about(SettingError, "ignored", "price"):
+        rt.LatentClassLogit(ignored="price")
+
+
+# ---------------------------------------------------------------- alternatives that are alike
+
+
+def test_a_nest_by_hand() -> None:
+    utility, scale = np.array([0.3, -0.2, 0.5]), 0.4
+    within = np.exp(utility[1:] / scale)
+    upper = np.array([np.exp(utility[0]), within.sum() ** scale])
+    expected = np.r_[upper[0], upper[1] * within / within.sum()] / upper.sum()
+    softmax = np.exp(utility) / np.exp(utility).sum()
+    none, nest = jnp.zeros(3, int), jnp.array([0, 1, 1])
+    with jax.enable_x64(True):
+        for own, probs in ((scale, expected), (1.0, softmax)):
+            nested = NestedChoice(jnp.asarray(utility), none, 1, nest, jnp.array([1.0, own]))
+            np.testing.assert_allclose(nested.mean, probs, rtol=1e-12)
+
+
+def test_a_nest_of_which_little_is_offered_has_a_gradient() -> None:
+    """Sets without an alternative of a nest, and rows that only pad."""
+    codes, nests = jnp.array([0, 0, 1, 1, 2]), jnp.array([0, 1, 1, 1, 0])
+
+    def density(scale: jax.Array) -> jax.Array:
+        choice = NestedChoice(jnp.arange(5.0), codes, 2, nests, jnp.array([1.0, scale]))
+        return choice.log_prob(jnp.array([1.0, 0.0, 0.0, 1.0, 0.0])).sum()
+
+    value, slope = jax.value_and_grad(density)(jnp.array(0.5))
+    assert np.isfinite(value)
+    assert np.isfinite(slope)
+
+
+def test_nests_that_cannot_be_are_refused(choices) -> None:
+    with raises_about(SettingError, "nests"):
+        rt.NestedLogit(nests=("car", "bus"))
+    with raises_about(SettingError, "nests"):
+        rt.NestedLogit(nests=(("car", "bus"), ("bus", "tram")))
+    assert "needs nests" in rt.NestedLogit().why_not(choices)
+    assert "bike" in rt.NestedLogit(nests=(("car", "bike"),)).why_not(choices)
+    apart = choices.take([1, 2])
+    assert "leave it out" in rt.NestedLogit(nests=(("bus", "tram"),), constants=False).why_not(
+        apart
+    )
+    with pytest.raises(BackendError, match="no conjugate blocks"):
+        rt.fit(rt.NestedLogit(nests=(("car", "bus"),)), choices, rt.PGGibbs(), seed=0)
+
+
+def test_a_red_and_a_blue_bus() -> None:
+    """Of three alternatives the car has the probability that two correlated normals are both
+    negative."""
+    with jax.enable_x64(True):
+        none, row = jnp.zeros(3, int), jnp.zeros(3)
+        np.testing.assert_allclose(ProbitChoice(row, none, 1, 3).mean, 1 / 3, rtol=1e-9)
+        car = []
+        for size in (0.5, 2.0, 4.0, 8.0):
+            mean = ProbitChoice(row, none, 1, 3, jnp.array([0.0, size, size])).mean
+            correlation = (size**2 + 1) / (size**2 + 2)
+            exact = 0.25 + np.arcsin(correlation) / (2 * np.pi)
+            np.testing.assert_allclose(mean, [exact, (1 - exact) / 2, (1 - exact) / 2], rtol=1e-3)
+            car.append(float(mean[0]))
+    # From a third towards one half.
+    assert 1 / 3 < car[0] < car[1] < car[2] < car[3] < 0.5
+    assert car[3] > 0.47
+
+
+def test_two_alternatives_are_a_probit() -> None:
+    gap = np.linspace(-6, 6, 13)
+    utility = np.stack([gap, np.zeros(13)], axis=1).ravel()
+    codes = np.repeat(np.arange(13), 2)
+    with jax.enable_x64(True):
+        own = ProbitChoice(jnp.asarray(utility), jnp.asarray(codes), 13, 2).log_probs()[::2]
+    np.testing.assert_allclose(own, scipy.stats.norm.logcdf(gap / np.sqrt(2)), rtol=1e-5)
+
+
+def test_sets_of_several_sizes_and_rows_that_pad(choices) -> None:
+    model = rt.MultinomialProbit(shared=("bus", "tram"))
+    sites = {name: SITES[name] for name in ("coefficient", "constant")}
+    sites |= {"shared_scale": np.asarray(1.5)}
+    with jax.enable_x64(True):
+        whole = np.asarray(pointwise_log_likelihood(model, choices, sites))
+        padded = np.asarray(pointwise_log_likelihood(model, choices.padded(16), sites))
+        two = np.asarray(pointwise_log_likelihood(model, choices.take([1]), sites))
+    np.testing.assert_allclose(padded, whole)
+    np.testing.assert_allclose(two, whole[1:2])
+    with raises_about(SettingError, "shared"):
+        rt.MultinomialProbit(shared=("bus",))
+    assert "bike" in rt.MultinomialProbit(shared=("bus", "bike")).why_not(choices)

@@ -1,0 +1,226 @@
+"""Models on a scale: their equations, their marginal likelihood, and what each recovers."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.integrate
+from scipy.special import expit, softmax
+from scipy.stats import norm
+
+import raters as rt
+from raters.distributions import OrderedNormal, Tabulated
+from raters.inference.polya_gamma import coordinates, tables
+from raters.models.responses.graded_response import level_log_probs
+from raters.program import Program, likelihood_of, log_joint, pointwise_log_likelihood
+
+SITES = {
+    "discrimination": 1.3,
+    "competence": np.array([1.2, -0.5]),
+    "severity": np.array([0.4, -0.2]),
+    "threshold": np.array([-0.7, 0.9]),
+    "threshold_deviation": np.array([[0.1, -0.3], [0.2, 0.0]]),
+}
+
+
+def test_probabilities_of_levels_are_those_of_neighbouring_levels() -> None:
+    """The log-odds of two neighbouring levels are α β r − ρ − τ − δ."""
+    reward, who = np.array([-1.0, 0.0, 2.0, 0.5]), np.array([0, 1, 0, 1])
+    probs = np.asarray(rt.ManyFacet().answers_at(reward, who, SITES).probs)
+    location = 1.3 * SITES["competence"][who] * reward - SITES["severity"][who]
+    step = SITES["threshold"] + SITES["threshold_deviation"][who]
+    odds = np.log(probs[:, 1:] / probs[:, :-1])
+    np.testing.assert_allclose(odds, location[:, None] - step, rtol=1e-4)
+    utility = np.arange(3) * location[:, None] - np.pad(np.cumsum(step, 1), ((0, 0), (1, 0)))
+    np.testing.assert_allclose(probs, softmax(utility, 1), rtol=1e-4)
+
+
+def test_two_levels_are_a_logistic_model() -> None:
+    sites = SITES | {"threshold": np.array([0.3]), "threshold_deviation": np.zeros((2, 1))}
+    probs = rt.ManyFacet().answers_at(np.array([0.8]), np.array([0]), sites).probs
+    assert float(probs[0, 1]) == pytest.approx(expit(1.3 * 1.2 * 0.8 - 0.4 - 0.3), rel=1e-5)
+
+
+def test_graded_levels_are_differences_of_logistic_functions() -> None:
+    above = np.array([2.0, 0.5, -3.0])
+    ends = np.concatenate([[1.0], expit(above), [0.0]])
+    probs = np.exp(level_log_probs(jnp.asarray(above)))
+    np.testing.assert_allclose(probs, ends[:-1] - ends[1:], rtol=1e-4)
+    far = level_log_probs(jnp.asarray([60.0, 59.0]))  # 1 − 1 in single precision
+    np.testing.assert_allclose(far[1], -59 + np.log1p(-np.exp(-1.0)), rtol=1e-5)
+
+
+def test_graded_response_with_two_levels_is_two_pl() -> None:
+    rng = np.random.default_rng(0)
+    right = rng.integers(0, 2, (6, 4))
+    person, item = (grid.ravel() for grid in np.indices(right.shape))
+    graded = rt.GradedResponses(
+        person, item, right.ravel(), None, tuple(range(6)), tuple(range(4)), (0, 1)
+    )
+    binary = rt.Responses(
+        person, item, right.ravel().astype(float), None, tuple(range(6)), tuple(range(4))
+    )
+    values = {
+        "ability": rng.normal(size=6),
+        "discrimination": rng.uniform(0.5, 2, 4),
+        "difficulty": rng.normal(size=4),
+    }
+    graded_values = values | {"difficulty": values["difficulty"][:, None]}
+    one = pointwise_log_likelihood(rt.GradedResponse(), graded, graded_values)
+    two = pointwise_log_likelihood(rt.TwoPL(), binary, values)
+    np.testing.assert_allclose(one, two, rtol=1e-4)
+
+
+def test_ordered_normals_have_their_density_on_ascending_values() -> None:
+    fn = OrderedNormal(3, 0.5, 2.0)
+    value = jnp.array([-1.0, 0.0, 2.0])
+    assert float(fn.log_prob(value)) == pytest.approx(
+        norm.logpdf(value, 0.5, 2.0).sum() + np.log(6), rel=1e-5
+    )
+    draws = fn.sample(jax.random.key(0), (20_000,))
+    assert bool((jnp.diff(draws) > 0).all())
+    # The middle one of three has the median of all; false alarms of 6e-5.
+    assert float(draws[:, 1].mean()) == pytest.approx(0.5, abs=4 * 2.0 * 0.67 / np.sqrt(20_000))
+
+
+def test_tabulated_rows_look_up_their_distribution() -> None:
+    import numpyro.distributions as dist
+
+    base = dist.Categorical(logits=jax.random.normal(jax.random.key(0), (3, 2, 4)))
+    cell, value = jnp.array([2, 0, 2, 1]), jnp.array([3, 1, 0, 2])
+    rows = Tabulated(base, cell)
+    own = dist.Categorical(logits=base.logits[cell])
+    expected = own.log_prob(value[:, None])
+    np.testing.assert_allclose(rows.log_prob(value[:, None]), expected, rtol=1e-6)
+    both = jnp.stack([value, value[::-1]], 1)
+    np.testing.assert_allclose(rows.log_prob(both), own.log_prob(both), rtol=1e-6)
+    drawn = rows.sample(jax.random.key(1), (4000,))
+    share = (drawn[..., None] == jnp.arange(4)).mean(0)
+    # Of 32 shares none is 5 standard errors off: false alarms of 2e-5.
+    error = np.sqrt(own.probs * (1 - own.probs) / 4000)
+    assert bool((np.abs(share - own.probs) < 5 * error).all())
+
+
+def test_marginal_likelihood_is_an_integral() -> None:
+    """Of one item, by adaptive quadrature."""
+    table = {"i": [0, 0, 1], "a": [0, 1, 0], "y": [2, 1, 0]}
+    ratings = rt.Ratings.from_frame(table, item="i", annotator="a", rating="y")
+    marginal = rt.ManyFacet().marginal(ratings)
+
+    def density(reward: float) -> float:
+        fn = rt.ManyFacet().answers_at(np.full(2, reward), np.array([0, 1]), SITES)
+        probs = np.asarray(fn.probs, float)
+        return probs[0, 2] * probs[1, 1] * norm.pdf(reward)
+
+    with jax.enable_x64(True):
+        expected = np.log(scipy.integrate.quad(density, -9, 9, epsabs=1e-12)[0])
+        each = pointwise_log_likelihood(marginal.model, marginal.data, SITES)
+    assert float(each[0]) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def small() -> rt.Ratings:
+    return rt.datasets.rating_crowd(40, 4, 3, 3, seed=0, guessers=0.0).ratings
+
+
+def test_tables_give_the_density_its_gradient_and_its_information(small) -> None:
+    """Against automatic differentiation of the program as it is."""
+    marginal = rt.ManyFacet().marginal(small)
+    program = Program(marginal.model, marginal.data)
+    with jax.enable_x64(True):
+        start = marginal.model.start(marginal.data)
+        values = {name: np.asarray(value, float) + 0.1 for name, value in start.items()}
+        shared = tables.Tables.of(program, values)
+        data = jax.tree.map(jnp.asarray, marginal.data)
+        likelihood = float(likelihood_of(marginal.model, data, values))
+        assert shared.log_likelihood(values) == pytest.approx(likelihood, rel=1e-12)
+        split = coordinates.Split(program.supports, shared.cells, values, False)
+        own, others = split.start(values)
+
+        def loss(own: jax.Array, others: jax.Array) -> jax.Array:
+            return -log_joint(marginal.model, data, split.point(own, others))
+
+        at = jnp.asarray(own), jnp.asarray(others)
+        value, slopes = tables._objective(shared, split, own, others)
+        assert value == pytest.approx(-float(loss(*at)), rel=1e-12)
+        for mine, exact in zip(slopes, jax.grad(loss, (0, 1))(*at), strict=True):
+            np.testing.assert_allclose(mine, -exact, atol=1e-9)
+        block = tables._metric(shared, split, own, others).block
+        block = block - tables._missing(shared, split, own, others)
+        hessian = np.asarray(jax.hessian(loss)(*at))
+        for cell in range(small.num_annotators):
+            np.testing.assert_allclose(block[cell], hessian[cell, :, cell], atol=1e-8)
+
+
+def test_two_optimisers_reach_one_mode(small) -> None:
+    """L-BFGS in the metric of the information, and without it on the program as it is."""
+    from raters.inference.polya_gamma import sweep
+
+    marginal = rt.ManyFacet().marginal(small)
+    program = Program(marginal.model, marginal.data)
+    with jax.enable_x64(True):
+        start = {
+            name: np.asarray(value, float)
+            for name, value in marginal.model.start(marginal.data).items()
+        }
+        plan = sweep.plan(program, start)
+        plain = sweep.climb_steep(plan, marginal.data, start, 2000, 1e-10)
+        shared = tables.Tables.of(program, start)
+        other = tables.climb(shared, start, 500, 1e-10)
+    assert plain.objective[-1] == pytest.approx(other.objective[-1], abs=1e-6)
+    for name, value in plain.values.items():
+        np.testing.assert_allclose(value, other.values[name], atol=2e-3)
+
+
+@pytest.mark.slow
+def test_raters_are_recovered(fit_quietly) -> None:
+    """Severities, competences and rewards of a simulated crowd with guessers and adversaries."""
+    ratings, truth = rt.datasets.rating_crowd(
+        400, 12, 6, 5, seed=3, guessers=0.17, adversaries=0.17
+    )
+    result = fit_quietly(rt.ManyFacet(), ratings, rt.PGEM(draws=200))
+    audit = rt.audit(rt.ManyFacet(), result, reference="crowd")
+    table = audit.table.to_dataframe()
+    kind = np.asarray(truth["kind"])
+    assert (table["p_adversarial"][kind == "adversary"] > 0.9).all()
+    assert (table["competence"][kind == "competent"] > 0.4).all()
+    assert (table["correlation"][kind == "guesser"].abs() < 0.25).all()
+    assert set(audit.flagged) == set(np.flatnonzero(kind != "competent"))
+    competent = kind == "competent"
+    severity = table["severity"].to_numpy()
+    assert np.corrcoef(severity[competent], truth["severity"][competent])[0, 1] > 0.9
+    reward = result.posterior["reward"].mean(("chain", "draw"))
+    assert np.corrcoef(reward, truth["reward"])[0, 1] > 0.9
+
+
+def test_a_million_numbers_are_enough_to_refuse(small, monkeypatch) -> None:
+    from raters.models import on_nodes
+
+    monkeypatch.setattr(on_nodes, "_MOST_CELLS", 100)
+    reason = rt.PGEM().why_not(Program(rt.ManyFacet(), small))
+    assert "integrates reward on 41 nodes" in reason
+    assert "use NUTS or SVI" in reason
+
+
+def test_one_annotator_gives_a_warning(small) -> None:
+    only = rt.Ratings.from_frame({"i": [1, 2], "y": [1, 2]}, item="i", rating="y")
+    (sentence,) = rt.ManyFacet().data_warnings(only)
+    assert "by one annotator" in sentence
+    assert not rt.ManyFacet().data_warnings(small)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"competence": "unit"}, "competence"),
+        ({"thresholds": "common"}, "thresholds"),
+        ({"severity_spread": 0.0}, "severity_spread"),
+        ({"threshold_scale": "big"}, "threshold_scale"),
+    ],
+)
+def test_wrong_settings_are_refused(settings, name) -> None:
+    with pytest.raises(rt.errors.SettingError) as caught:
+        rt.ManyFacet(**settings)
+    assert caught.value.parameter == name
