@@ -173,7 +173,8 @@ def _drawn(
 def _with(asked: Any, outcomes: Outcomes) -> Any:
     """Return the questions with outcomes, also within a compiled function."""
     kind = np.int32 if asked.answer in asked.axes else float
-    answered = dataclasses.replace(asked, **{asked.answer: outcomes[0].astype(kind)})
+    column = asked.shaped(outcomes[0].astype(kind))
+    answered = dataclasses.replace(asked, **{asked.answer: column})
     return answered.with_truth_of(asked, outcomes[1]) if len(outcomes) > 1 else answered
 
 

@@ -164,6 +164,11 @@ class Parts(Roles):
         them."""
         return dataclasses.replace(self, **{self.answer: None})
 
+    def shaped(self, outcomes: Any) -> Any:
+        """Outcomes as a distribution draws them, in the shape of the column of answers; also within
+        a compiled function."""
+        return outcomes
+
     def some_outcomes(self) -> Any:
         """Outcomes that these questions can have, whichever, as `answered` takes them."""
         return np.full(self.num_rows, self.answers()[-1])

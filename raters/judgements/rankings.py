@@ -315,6 +315,10 @@ class Rankings(Judgements):
         questions = self if self.count is None else self.rows(index)
         return dataclasses.replace(questions, place=None, count=None)
 
+    def shaped(self, outcomes: Any) -> Any:
+        """Places as a distribution draws them, one after the other, by ranking and position."""
+        return outcomes.reshape(np.shape(self.offered))
+
     def some_outcomes(self) -> Int[np.ndarray, "ranking position"]:
         """Places in the order of the codes."""
         place = np.arange(1, np.shape(self.offered)[1] + 1)
@@ -341,7 +345,7 @@ class Rankings(Judgements):
                 problem="is not one place for each item offered",
                 expected=f"it must be an array of shape {offered.shape}",
             )
-        place = column.reshape(offered.shape).astype(np.int32)
+        place = self.shaped(column).astype(np.int32)
         return dataclasses.replace(self, place=np.where(offered >= 0, place, 0))
 
     def outcome_of(self, row: int, answer: Any) -> float | None:

@@ -44,8 +44,7 @@ class FirstChoices(Model[rt.Rankings]):
         )
         first = None
         if data.place is not None:
-            place = jnp.asarray(data.place).reshape(rankings, positions)
-            first = ((place == 1) * count[:, None]).ravel()
+            first = ((jnp.asarray(data.place) == 1) * count[:, None]).ravel()
         with numpyro.plate("annotator", data.num_annotators):
             mixture = GroupedMixture(
                 dist.Categorical(probs=weight),

@@ -7,15 +7,17 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 import pytest
 
 import raters as rt
-from raters.distributions import Choice, GroupedMixture
+from raters.distributions import Choice, GroupedMixture, PlackettLuce
 from raters.inference.polya_gamma import sets, sweep
 from raters.inference.polya_gamma.conditionals import Gaussian, observation
 from raters.inference.polya_gamma.rows import Block, Rows
 from raters.inference.polya_gamma.set_likelihood import Affine, Plain, Separate, likelihood_of_sets
+from raters.model import Model
 from raters.program import pointwise_log_likelihood
 from tests.inference.first_choices import FirstChoices
 
@@ -236,3 +238,32 @@ def test_a_model_of_types_that_choose_keeps_the_contract(ranked) -> None:
     first = np.where(ranked.place == 1, 1, 0)
     choices = dataclasses.replace(ranked, place=first, depth=np.ones_like(ranked.depth))
     rt.testing.check_model(FirstChoices(), choices)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Bounded(Model[rt.Rankings]):
+    """Worths on an interval, in which no proposal of a whole block stays."""
+
+    blocks = (("worth",),)
+
+    def generate(self, data) -> None:
+        with numpyro.plate("item", data.num_items):
+            worth = numpyro.sample("worth", dist.Uniform(-1.0, 1.0))
+        rows, positions = np.shape(data.offered)
+        offered = jnp.asarray(data.offered).ravel()
+        utility = jnp.where(offered >= 0, worth[jnp.maximum(offered, 0)], -1e9)
+        ranking = PlackettLuce(utility, jnp.repeat(jnp.arange(rows), positions), rows)
+        place = None if data.place is None else jnp.ravel(jnp.asarray(data.place))
+        with numpyro.plate("ranking", rows):
+            numpyro.sample("place", ranking, obs=place)
+
+
+def test_blocks_that_are_bounded_or_too_large_are_refused(ranked, monkeypatch) -> None:
+    reason = rt.PGGibbs().why_not(rt.Program(_Bounded(), ranked))
+    assert "a prior is bounded, and its entries meet" in reason
+    assert "use NUTS or SVI" in reason
+    monkeypatch.setattr(sets, "DENSE_LIMIT", 3)
+    program = rt.Program(rt.ExtendedPlackettLuce(worth_scale=1.0), ranked)
+    assert "('worth',) has 5 entries that meet in sets (at most 3)" in rt.PGEM().why_not(program)
+    monkeypatch.setattr(sets, "DENSE_LIMIT", 5)
+    assert rt.PGEM().why_not(program) is None

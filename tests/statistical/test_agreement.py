@@ -239,3 +239,46 @@ def test_back_ends_agree_on_responses(model, responses, fit_quietly) -> None:
         assert np.abs((mean - exact) / exact_deviation).max() < 0.25, name
         ratio = deviation / exact_deviation
         assert 1 / 1.4 < ratio.min() <= ratio.max() < 1.4, (name, ratio)
+
+
+@pytest.fixture(scope="module")
+def rankings() -> rt.Rankings:
+    """60 rankings by 6 annotators of 3 of 5 items, one of them upside down."""
+    rng = np.random.default_rng(0)
+    competence, worth = np.array([1.5, 1.0, 1.0, 0.5, 1.0, -1.0]), np.linspace(-1, 1, 5)
+    who = np.arange(60) % 6
+    order = np.argsort(-(competence[who, None] * worth + rng.gumbel(size=(60, 5))), axis=1)
+    table = {"who": who, "a": order[:, 0], "b": order[:, 1], "c": order[:, 2]}
+    return rt.Rankings.from_wide(
+        table, places=["a", "b", "c"], annotator="who", unranked="below", items=range(5)
+    )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [rt.PlackettLuce(), rt.ExtendedPlackettLuce()],
+    ids=["PlackettLuce", "ExtendedPlackettLuce"],
+)
+def test_back_ends_agree_on_rankings(model, rankings, fit_quietly) -> None:
+    """Gibbs and NUTS: means of every parameter, and of its square; false-alarm rate 1e-4 for each
+    (|z| > 4.5, as errors are estimated). PGEM within 0.3 standard deviations and 1.4 times."""
+    backends = (
+        rt.PGGibbs(draws=2500, warmup=300, chains=2),
+        rt.NUTS(draws=1500, warmup=400, chains=2, target_accept=0.9),
+        rt.PGEM(draws=2000),
+    )
+    gibbs, nuts, em = (fit_quietly(model, rankings, one)["posterior"] for one in backends)
+    for name in gibbs.data_vars:
+        one, other = (on_the_line(str(name), tree[name].values) for tree in (gibbs, nuts))
+        for power in (1, 2):
+            (mean, _, error), (exact, _, exact_error) = (
+                summary(draws**power) for draws in (one, other)
+            )
+            z = (mean - exact) / np.sqrt(error + exact_error)
+            assert np.abs(z).max() < 4.5, f"{name}, power {power}: {z}"
+    (mean, deviation, _), (exact, exact_deviation, _) = (
+        summary(tree["worth"].values) for tree in (em, nuts)
+    )
+    assert np.abs((mean - exact) / exact_deviation).max() < 0.3
+    ratio = deviation / exact_deviation
+    assert 1 / 1.4 < ratio.min() <= ratio.max() < 1.4, ratio

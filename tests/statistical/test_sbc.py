@@ -71,6 +71,12 @@ _CHOICE_CASES = {
 }
 
 
+_RANKING_CASES = {
+    "PlackettLuce by Gibbs": (rt.PlackettLuce(), _FEW_GIBBS),
+    "ExtendedPlackettLuce by Gibbs": (rt.ExtendedPlackettLuce(), _FEW_GIBBS),
+}
+
+
 # Geweke's test, which has more power, covers the kernels of Gibbs at every change, and agreement
 # with Gibbs those of NUTS.
 _EXHAUSTIVE = {
@@ -254,4 +260,12 @@ def test_more_ranks_than_draws_are_refused(few) -> None:
 def test_ranks_of_response_models_are_uniform(case: str, tested) -> None:
     """16 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
     ranks = sbc(_RESPONSE_CASES[case][0], tested, _FEW_GIBBS, seed=0, replicates=16, draws=19)
+    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", _RANKING_CASES)
+def test_ranks_of_models_of_rankings_are_uniform(case: str, to_rank) -> None:
+    """16 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
+    ranks = sbc(_RANKING_CASES[case][0], to_rank, _FEW_GIBBS, seed=0, replicates=16, draws=19)
     assert smallest(ranks) > _LEVEL, str(uniformity(ranks))

@@ -1,0 +1,172 @@
+"""Rankings in audits, reports, agreement, and on the command line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import raters as rt
+from raters.auditing import rankings as auditing
+from raters.cli import app
+from raters.errors import DataError, SettingError
+from raters.families.rankings import sections
+from raters.fitting.result import program_of
+from raters.kinds import AuditContext
+
+MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
+DRINKS = ["tea", "milk", "beer", "mead"]
+
+
+def table() -> pd.DataFrame:
+    """Ann, bob and cat put tea first and mead last, more or less; eve is upside down."""
+    rng, rows = np.random.default_rng(0), []
+    for number in range(48):
+        who = ["ann", "bob", "cat", "eve"][number % 4]
+        utility = (-1 if who == "eve" else 1) * np.array([1.5, 0.5, -0.5, -1.5])
+        order = np.argsort(-utility - rng.gumbel(size=4))
+        rows.append([who, *np.array(DRINKS)[order]])
+    return pd.DataFrame(rows, columns=["who", "pos1", "pos2", "pos3", "pos4"])
+
+
+@pytest.fixture(scope="module")
+def rankings() -> rt.Rankings:
+    return rt.Rankings.from_wide(table(), places=["pos*"], annotator="who")
+
+
+@pytest.fixture(scope="module")
+def result(rankings, fit_quietly):
+    return fit_quietly(MODEL, rankings, rt.PGGibbs(draws=300, warmup=50, chains=2))
+
+
+@pytest.fixture(scope="module")
+def audit(result):
+    return rt.audit(MODEL, result)
+
+
+def test_an_audit_finds_who_ranks_upside_down(audit) -> None:
+    frame = audit.table.to_dataframe()
+    assert audit.judged == "competence"
+    assert audit.flagged == ["eve"]
+    assert frame.loc["eve", "judgements"] == 12
+    assert frame.loc["eve", "p_adversarial"] > 0.9
+    assert frame.loc["eve", "agreement"] < 0.5 < frame.loc["ann", "agreement"]
+    row = {"p_adversarial": 0.99, "agreement": 0.3, "competence": -0.5}
+    assert sections.reason(row) == "ranks upside down: 30% of the pairs in the model's order"
+    assert sections.reason(row | {"p_adversarial": 0.1}).startswith("competence -0.5")
+
+
+def test_agreement_with_an_order_counts_pairs() -> None:
+    """Of x before y, and both before z: pairs of two without a place do not count."""
+    data = rt.Rankings.from_wide(
+        {"who": ["a", "b", "b"], "p1": ["x", "y", "z"], "p2": ["y", None, "x"]},
+        places=["p1", "p2"],
+        annotator="who",
+        unranked="below",
+    )
+    share = auditing.agreement(data, np.array([1.0, 0.0, -1.0]))
+    # a: x > y, x > z, y > z; b: y > x, y > z, and z > x, z > y, x > y.
+    np.testing.assert_allclose(share, [1.0, 2 / 5])
+
+
+def test_a_model_without_competences_has_no_audit(rankings, fit_quietly) -> None:
+    model = rt.PlackettLuce(worth_scale=1.0)
+    result = fit_quietly(model, rankings, rt.PGEM(draws=50))
+    with pytest.raises(SettingError, match="no competences to audit"):
+        rt.audit(model, result)
+    section = sections.order(AuditContext(program_of(model, result), result, None, 0.9))
+    assert section.tables[0].rows[0]["item"] == "tea"
+
+
+def test_items_are_shown_with_intervals_of_their_ranks(audit, result, tmp_path) -> None:
+    section = sections.order(AuditContext(program_of(MODEL, result), result, audit, 0.9))
+    rows = section.tables[0].rows
+    assert [row["item"] for row in rows] == DRINKS
+    assert all(row["rank_low"] <= row["rank"] <= row["rank_high"] for row in rows)
+    assert section.sentence.startswith("tea is first")
+    section.files["items.csv"](tmp_path / "items.csv")
+    assert "worth_low" in pd.read_csv(tmp_path / "items.csv")
+
+
+def test_kendall_w_of_full_rankings_is_friedmans_statistic(rankings) -> None:
+    rank = rankings.place[np.repeat(np.arange(rankings.num_rows), rankings.weight.astype(int))]
+    chi_squared = stats.friedmanchisquare(*rank.T).statistic
+    found = rt.agreement(rankings)
+    assert found.loc["kendall_w", "estimate"] == pytest.approx(chi_squared / (48 * 3))
+    assert found.loc["kendall_w", "low"] < found.loc["kendall_w", "estimate"]
+    assert found["rankings"].tolist() == [48]
+
+
+def test_kendall_w_of_partial_rankings_ties_what_has_no_place() -> None:
+    """By scipy's correction of Friedman's statistic for ties."""
+    best = rt.Rankings.from_wide(
+        {"p1": ["a", "a", "b", "c"], "p2": ["b", "c", "a", "a"]},
+        places=["p1", "p2"],
+        unranked="below",
+        items=list("abcd"),
+    )
+    rank = np.where(best.place > 0, best.place, 3.5)
+    chi_squared = stats.friedmanchisquare(*rank.T).statistic
+    assert rt.agreement(best).loc["kendall_w", "estimate"] == pytest.approx(chi_squared / (4 * 3))
+
+
+def test_kendall_w_at_its_ends() -> None:
+    same = rt.Rankings.from_wide({"p1": ["a", "a"], "p2": ["b", "b"]}, places=["p1", "p2"])
+    assert rt.agreement(same).loc["kendall_w", "estimate"] == 1.0
+    orders = np.array(list(itertools.permutations("abc")))
+    every = rt.Rankings.from_wide(dict(zip("xyz", orders.T, strict=True)), places=list("xyz"))
+    assert rt.agreement(every).loc["kendall_w", "estimate"] == pytest.approx(0.0)
+    with pytest.raises(DataError, match="no two rankings are of the same items"):
+        rt.agreement(same.take(slice(0, 1)))
+    with pytest.raises(SettingError, match="Kendall"):
+        rt.agreement(same, metric="ordinal")
+
+
+def test_a_report_has_the_order_and_the_agreement(result, audit) -> None:
+    text = rt.report(MODEL, result, audit).markdown()
+    assert "| 1 (1" in text
+    assert "Kendall's W" in text
+    assert "ranks upside down" in text
+    assert "let them give more rankings" in text
+
+
+@pytest.mark.slow
+def test_audits_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    table().to_csv("wide.csv", index=False)
+    long = table().reset_index(names="number").melt(["number", "who"], value_name="drink")
+    long["rank"] = long["variable"].str.removeprefix("pos")
+    long.to_csv("long.csv", index=False)
+    wide = "audit wide.csv --annotator who --place pos* --unranked below"
+    by_row = "audit long.csv --annotator who --ranking number --item drink --rank rank"
+    for number, words in enumerate((wide, by_row)):
+        folder = f"out{number}"
+        arguments = [*words.split(), "--backend", "em", "--out", folder, "--worth-scale", "1"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert app.main(arguments) == 0, capsys.readouterr().err
+        with open(f"{folder}/summary.json") as file:
+            summary = json.load(file)
+        assert summary["model"].startswith("ExtendedPlackettLuce")
+        assert summary["data"]["rankings"] == 48
+        assert summary["agreement"][0]["statistic"] == "kendall_w"
+    assert "tea is first" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_places_alone_are_read_as_comparisons(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    table().to_csv("wide.csv", index=False)
+    words = (
+        "fit wide.csv --annotator who --place pos1 --place pos2 --model btl --backend em --out r.nc"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert app.main(words.split()) == 0, capsys.readouterr().err
+    assert Path("r.nc").exists()
