@@ -194,6 +194,16 @@ def tables(tmp_path) -> Path:
     answers.to_csv(tmp_path / "answers.csv", index=False)
     wide = answers.pivot(index="person", columns="item", values="correct").add_prefix("q")
     wide.to_csv(tmp_path / "benchmark.csv")
+    modes = ["car", "train", "bus"]
+    took = pd.Series(rng.choice(modes, 40))
+    prices = {f"{mode}_price": rng.uniform(1, 9, 40) for mode in modes}
+    survey = pd.DataFrame({"took": took, "bus_runs": 1, "income": rng.uniform(1, 9, 40), **prices})
+    survey.to_csv(tmp_path / "survey.csv", index=False)
+    trips = survey.reset_index(names="trip").melt(
+        ["trip", "took", "income"], [*prices], "mode", "price"
+    )
+    trips["mode"] = trips["mode"].str.removesuffix("_price")
+    trips.assign(taken=trips["mode"] == trips["took"]).to_csv(tmp_path / "trips.csv", index=False)
     return tmp_path
 
 

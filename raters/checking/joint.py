@@ -286,7 +286,7 @@ def _statistics(model: Model[Any], data: Any, values: Values) -> dict[str, Float
         }
     site = trace(model, data, values)[model.observed]
     statistics["log-likelihood"] = site["fn"].log_prob(site["value"]).mean()
-    if program.has_truth:
+    if program.has_truth and not data.together:
         statistics |= _statistics_of_labels(site["fn"], site["value"], soft)
     elif program.latent:
         statistics |= _statistics_of_types(site["fn"], site["value"])

@@ -31,6 +31,23 @@ def to_rank() -> rt.Rankings:
 
 
 @pytest.fixture(scope="package")
+def to_choose() -> rt.Choices:
+    """Six sets of two or three of three alternatives, with a feature of both, by two choosers."""
+    sets = [(0, 1, 2), (0, 1), (0, 1, 2), (1, 2), (0, 2), (0, 1, 2)]
+    rng = np.random.default_rng(0)
+    rows = [
+        (number, code, number % 2, rng.normal(), number // 2)
+        for number, offered in enumerate(sets)
+        for code in offered
+    ]
+    group, alternative, who, price, age = (list(column) for column in zip(*rows, strict=True))
+    table = {"set": group, "mode": alternative, "who": who, "price": price, "age": age}
+    return rt.Choices.from_frame(
+        table, set="set", alternative="mode", annotator="who", features=["price"], choosers=["age"]
+    )
+
+
+@pytest.fixture(scope="package")
 def tested() -> rt.Responses:
     """Four items to three persons, one of the cells empty."""
     rows = np.delete(np.arange(12), 5)

@@ -61,6 +61,16 @@ _RESPONSE_CASES = {
 }
 
 
+_CHOICE_CASES = {
+    "MultinomialLogit by Gibbs": (rt.MultinomialLogit(interactions=True), _FEW_GIBBS),
+    "LatentClassLogit by Gibbs": (rt.LatentClassLogit(), _FEW_GIBBS),
+    "NestedLogit by NUTS": (
+        rt.NestedLogit(nests=(("0", "1"),)),
+        rt.NUTS(draws=200, warmup=200, chains=1),
+    ),
+}
+
+
 _RANKING_CASES = {
     "PlackettLuce by Gibbs": (rt.PlackettLuce(), _FEW_GIBBS),
     "ExtendedPlackettLuce by Gibbs": (rt.ExtendedPlackettLuce(), _FEW_GIBBS),
@@ -70,6 +80,7 @@ _RANKING_CASES = {
 # Geweke's test, which has more power, covers the kernels of Gibbs at every change, and agreement
 # with Gibbs those of NUTS.
 _EXHAUSTIVE = {
+    "NestedLogit by NUTS",
     "BTL by NUTS",
     "Extended-BTL by NUTS",
     "DawidSkene by NUTS",
@@ -148,6 +159,21 @@ def test_ranks_of_models_of_types_are_uniform(case: str, singles) -> None:
     described = singles.with_features(np.random.default_rng(0).normal(size=(4, 2)))
     ranks = sbc(
         _TYPE_CASES[case][0], described, _TYPE_CASES[case][1], seed=0, replicates=16, draws=19
+    )
+    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.exhaustive) if case in _EXHAUSTIVE else case
+        for case in _CHOICE_CASES
+    ],
+)
+def test_ranks_of_models_of_choices_are_uniform(case: str, to_choose) -> None:
+    """16 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
+    ranks = sbc(
+        _CHOICE_CASES[case][0], to_choose, _CHOICE_CASES[case][1], seed=0, replicates=16, draws=19
     )
     assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
 
