@@ -159,7 +159,9 @@ def chosen_shape(columns: ColumnOptions, shapes: Sequence[Shape]) -> Shape | Non
     possible = [shape for shape in shapes if set(sides) <= set(shape.roles)]
     whole = [shape for shape in possible if set(shape.roles) <= set(columns.given)]
     if whole:
-        return max(whole, key=lambda shape: len(shape.roles))
+        # Options that only one has use for, such as the levels of a scale, tell them apart.
+        fitting = [shape for shape in whole if set(columns.given) <= set(shape.accepted)]
+        return max(fitting or whole, key=lambda shape: len(shape.roles))
     lacking = [[role for role in shape.roles if role not in columns.given] for shape in possible]
     needs = ", or ".join(" and ".join(map(columns.flag, roles)) for roles in lacking)
     have = " and ".join(map(columns.flag, sides)) + (" needs" if len(sides) == 1 else " need")

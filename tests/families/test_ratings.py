@@ -168,3 +168,21 @@ def test_words_need_an_order_on_the_command_line(tmp_path, capsys) -> None:
     roles = ["--item", "i", "--rating", "r", "--annotator", "a"]
     assert app.main(["agreement", str(tmp_path / "words.csv"), *roles]) == 2
     assert "the lowest first" in capsys.readouterr().err
+
+
+def test_levels_tell_graded_responses_from_right_and_wrong_ones(tmp_path, capsys) -> None:
+    table = pd.DataFrame({"who": list("abcd"), "q1": [0, 1, 2, 2], "q2": [0, 1, 1, 2]})
+    table.to_csv(tmp_path / "wide.csv", index=False)
+    long = table.melt("who", var_name="item", value_name="rating")
+    long.replace({"rating": {0: "no", 1: "so so", 2: "yes"}}).to_csv(
+        tmp_path / "long.csv", index=False
+    )
+    wide = ["agreement", str(tmp_path / "wide.csv"), "--person", "who", "--column", "q*"]
+    assert app.main([*wide, "--levels", "0,1,2"]) == 0
+    assert "0 < 1 < 2" in capsys.readouterr().out
+    assert app.main(wide) == 2
+    assert "responses on a scale" in capsys.readouterr().err
+    words = ["--item", "item", "--rating", "rating", "--annotator", "who"]
+    arguments = ["agreement", str(tmp_path / "long.csv"), *words, "--levels", "no,so so,yes"]
+    assert app.main(arguments) == 0
+    assert "no < so so < yes" in capsys.readouterr().out

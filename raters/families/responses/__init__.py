@@ -41,7 +41,7 @@ GRADED_RESPONSES = register(
             Reader(GradedResponses.from_frame),
             Reader(
                 GradedResponses.from_wide,
-                shapes=(("person", "columns", "levels"),),
+                shapes=(("person", "columns"),),
                 may_be_empty=("columns",),
             ),
         ),

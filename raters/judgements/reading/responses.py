@@ -22,7 +22,10 @@ from raters.judgements.reading.columns import (
     first_row,
 )
 
-_EXPECTED = "a response is 1 or True where it is right, and 0 or False where it is wrong"
+_EXPECTED = (
+    "a response is 1 or True where it is right, and 0 or False where it is wrong; responses on a"
+    " scale are rt.GradedResponses, with levels=[...], the lowest first"
+)
 
 
 def right(column: Column) -> Float[np.ndarray, " row"]:
