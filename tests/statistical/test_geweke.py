@@ -237,10 +237,12 @@ def test_prior_units_that_are_wrong_are_caught(to_choose, fresh_kernels) -> None
         return right(fn, shape)._replace(precision=4 * right(fn, shape).precision)
 
     conditionals.prior.register(ScaledNormal, wrong)
+    jax.clear_caches()
     try:
         result = of_choices("MultinomialLogit", to_choose)
     finally:
         conditionals.prior.register(ScaledNormal, right)
+        jax.clear_caches()
     assert worst(result) > _LABEL_BOUND
 
 
