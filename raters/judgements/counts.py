@@ -76,3 +76,41 @@ def pad_to(rows: int, least: int = 64) -> int:
     """The power of two that holds so many rows: compiled functions see few shapes while data
     grow."""
     return max(least, 1 << (rows - 1).bit_length()) if rows > 1 else least
+
+
+def ordered_pairs(
+    judge: Int[np.ndarray, " row"],
+    offered: Int[np.ndarray, "row position"],
+    place: Int[np.ndarray, "row position"],
+    count: Float[np.ndarray, " row"],
+    num_items: int,
+) -> Tallies:
+    """Count how often each judge ranked each pair of things in each order.
+
+    Parameters
+    ----------
+    judge : int array, shape (row,)
+    offered : int array, shape (row, position)
+        Codes of the things, ascending; −1 where a ranking has fewer.
+    place : int array, shape (row, position)
+        From 1; 0 for things without a place. Pairs of two such things do not count.
+    count : float array, shape (row,)
+    num_items : int
+
+    Returns
+    -------
+    tuple of arrays, shape (tally,)
+        Judge, number of the pair, answer (1 where the lower code is ahead), and count.
+    """
+    ahead = np.where(place > 0, place, place.shape[1] + 1)
+    keys, counts = [], []
+    for first, second in zip(*np.triu_indices(offered.shape[1], 1), strict=True):
+        told = (offered[:, second] >= 0) & (ahead[:, first] != ahead[:, second])
+        pair = offered[:, first] * num_items + offered[:, second]
+        answer = ahead[:, first] < ahead[:, second]
+        keys.append(np.stack([judge, pair, answer], axis=1)[told])
+        counts.append(count[told])
+    every = np.concatenate([*keys, np.zeros((0, 3), np.int64)])
+    each, place_of = np.unique(every, axis=0, return_inverse=True)
+    total = np.bincount(place_of.ravel(), np.concatenate([*counts, np.zeros(0)]), len(each))
+    return each[:, 0], each[:, 1], each[:, 2], total

@@ -17,7 +17,7 @@ from jaxtyping import Int
 from raters._validation import boolean
 from raters.errors import DataError, DataWarning
 from raters.judgements.base import Judgements
-from raters.judgements.counts import Tallies
+from raters.judgements.counts import Tallies, ordered_pairs
 from raters.judgements.names import encode_names, names_array, shorten
 from raters.judgements.reading import rankings as reading
 from raters.judgements.reading.columns import column_name, read_columns
@@ -119,8 +119,8 @@ class Rankings(Judgements):
         Raises
         ------
         DataError
-            When two items of a ranking have the same rank, since there is no likelihood of ties; a
-            ranking names an item twice, or places none; `unranked` is needed.
+            When two items of a ranking have the same rank, since there is no likelihood of ties, or
+            a ranking names an item twice, or places none.
 
         Examples
         --------
@@ -189,8 +189,7 @@ class Rankings(Judgements):
         Raises
         ------
         DataError
-            When a ranking names an item twice or none, or a place after an empty one; `unranked` is
-            needed.
+            When a ranking names an item twice or none, or a place after an empty one.
 
         Examples
         --------
@@ -242,7 +241,7 @@ class Rankings(Judgements):
 
     @property
     def num_annotators(self) -> int:
-        """Number of annotators, with rankings or without."""
+        """Number of annotators."""
         return len(self.annotators)
 
     @property
@@ -378,20 +377,9 @@ class Rankings(Judgements):
     def _tallied(self, about: Int[np.ndarray, " row"]) -> Tallies:
         """Counted answers by annotator and pair of items, whatever else was offered: 1 where the
         item of the lower code is ahead. Pairs of which neither item has a place do not count."""
-        offered, place = np.asarray(self.offered, np.int64), np.asarray(self.place)
-        judge, count = np.asarray(self.annotator, np.int64), np.asarray(self.weight, float)
-        ahead = np.where(place > 0, place, place.shape[1] + 1)
-        keys, counts = [], []
-        for first, second in zip(*np.triu_indices(offered.shape[1], 1), strict=True):
-            told = (offered[:, second] >= 0) & (ahead[:, first] != ahead[:, second])
-            pair = offered[:, first] * self.num_items + offered[:, second]
-            answer = ahead[:, first] < ahead[:, second]
-            keys.append(np.stack([judge, pair, answer], axis=1)[told])
-            counts.append(count[told])
-        every = np.concatenate([*keys, np.zeros((0, 3), np.int64)])
-        each, place_of = np.unique(every, axis=0, return_inverse=True)
-        total = np.bincount(place_of.ravel(), np.concatenate([*counts, np.zeros(0)]), len(each))
-        return each[:, 0], each[:, 1], each[:, 2], total
+        who, offered = np.asarray(self.annotator, np.int64), np.asarray(self.offered, np.int64)
+        place, count = np.asarray(self.place), np.asarray(self.weight, float)
+        return ordered_pairs(who, offered, place, count, self.num_items)
 
     def check(self) -> None:
         """Raise unless the columns fit together, and each ranking places its items from 1 without

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
+from raters.distributions import Choice, GroupedMixture, PlackettLuce
+
 if TYPE_CHECKING:
     from raters.inference.polya_gamma.rows import Rows
-    from raters.inference.polya_gamma.sets import Sets
 
 # Largest number of cells of a dense table of sets by entries.
 _DENSE_CELLS = 4_000_000
@@ -20,6 +24,61 @@ _NOT_OFFERED = -1e8
 _ROUNDING = 1e-9
 # Between utilities closer than this, e to them is a number in double precision.
 _RANGE = 600.0
+
+
+class Sets(NamedTuple):
+    """Sets of an observed distribution.
+
+    Attributes
+    ----------
+    code : int array, shape (row,)
+        Set of each row; rows of code ``len(number)`` only pad.
+    number : array, shape (set,)
+        Number of choices from each set.
+    place : array, shape (row,), or None
+        For rankings, the place of each row, and 0 for those without.
+    """
+
+    code: Any
+    number: Any
+    place: Any = None
+
+
+@singledispatch
+def sets_of(fn: dist.Distribution, classes: Any, value: Any) -> Sets | None:
+    """Return the sets that an observed distribution chooses from, or None for another one.
+
+    Parameters
+    ----------
+    fn : numpyro distribution
+    classes : array, shape (group, class), or None
+        Probabilities of the latent classes, or drawn classes as one-hot rows.
+    value : array, shape (row,)
+    """
+    return None
+
+
+@sets_of.register
+def _(fn: Choice, classes: Any, value: Any) -> Sets:
+    return Sets(fn.set, jnp.ones(fn.num_sets) if fn.count is None else fn.count)
+
+
+@sets_of.register
+def _(fn: PlackettLuce, classes: Any, value: Any) -> Sets:
+    number = jnp.ones(fn.num_rankings) if fn.count is None else fn.count
+    return Sets(fn.ranking, number, value)
+
+
+@sets_of.register
+def _(fn: GroupedMixture, classes: Any, value: Any) -> Sets | None:
+    component = fn.component_distribution
+    if not isinstance(component, Choice):
+        return None
+    num_classes = component.batch_shape[-1]
+    share = classes[fn.group]  # a group holds sets
+    number = share if component.count is None else component.count[:, None] * share
+    code = component.set[:, None] * num_classes + jnp.arange(num_classes)
+    return Sets(code.ravel(), number.ravel())
 
 
 class Expanded(NamedTuple):

@@ -16,13 +16,11 @@ acceptance keeps the posterior exact.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial, singledispatch
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 import scipy.linalg
 import scipy.sparse
 from jaxtyping import Float
@@ -33,7 +31,13 @@ from raters.distributions.scaled_normal import ScaledReal
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Conditional, Dense, Gaussian
 from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record
-from raters.inference.polya_gamma.set_likelihood import Likelihood, Separate, likelihood_of_sets
+from raters.inference.polya_gamma.set_likelihood import (
+    Likelihood,
+    Separate,
+    Sets,
+    likelihood_of_sets,
+    sets_of,
+)
 from raters.model import Model, Values
 from raters.program import Program, scattered, skeleton, trace
 
@@ -47,61 +51,6 @@ _MOST_STEPS = 100
 # Newton's method converges quadratically: after a step of this length the next one is rounding.
 _LAST_STEP = 1e-8
 BOUNDED = "a prior is bounded, and its entries meet in the utilities of a set"
-
-
-class Sets(NamedTuple):
-    """Sets of an observed distribution.
-
-    Attributes
-    ----------
-    code : int array, shape (row,)
-        Set of each row; rows of code ``len(number)`` only pad.
-    number : array, shape (set,)
-        Number of choices from each set.
-    place : array, shape (row,), or None
-        For rankings, the place of each row, and 0 for those without.
-    """
-
-    code: Any
-    number: Any
-    place: Any = None
-
-
-@singledispatch
-def sets_of(fn: dist.Distribution, classes: Any, value: Any) -> Sets | None:
-    """Return the sets that an observed distribution chooses from, or None for another one.
-
-    Parameters
-    ----------
-    fn : numpyro distribution
-    classes : array, shape (group, class), or None
-        Probabilities of the latent classes, or drawn classes as one-hot rows.
-    value : array, shape (row,)
-    """
-    return None
-
-
-@sets_of.register
-def _(fn: Choice, classes: Any, value: Any) -> Sets:
-    return Sets(fn.set, jnp.ones(fn.num_sets) if fn.count is None else fn.count)
-
-
-@sets_of.register
-def _(fn: PlackettLuce, classes: Any, value: Any) -> Sets:
-    number = jnp.ones(fn.num_rankings) if fn.count is None else fn.count
-    return Sets(fn.ranking, number, value)
-
-
-@sets_of.register
-def _(fn: GroupedMixture, classes: Any, value: Any) -> Sets | None:
-    component = fn.component_distribution
-    if not isinstance(component, Choice):
-        return None
-    num_classes = component.batch_shape[-1]
-    share = classes[fn.group]  # a group holds sets
-    number = share if component.count is None else component.count[:, None] * share
-    code = component.set[:, None] * num_classes + jnp.arange(num_classes)
-    return Sets(code.ravel(), number.ravel())
 
 
 def chooses(program: Program[Any]) -> bool:
