@@ -14,6 +14,7 @@ from scipy import stats
 
 import raters as rt
 from raters.auditing import rankings as auditing
+from raters.auditing.verdicts import DIFFERS
 from raters.cli import app
 from raters.errors import DataError, SettingError
 from raters.families.rankings import sections
@@ -50,10 +51,13 @@ def audit(result):
     return rt.audit(MODEL, result)
 
 
-def test_an_audit_finds_who_ranks_upside_down(audit) -> None:
+def test_an_audit_finds_who_ranks_upside_down(audit, result) -> None:
     frame = audit.table.to_dataframe()
     assert audit.judged == "competence"
-    assert audit.flagged == ["eve"]
+    # The crowd alone does not tell who is right.
+    assert not audit.flagged
+    assert frame.loc["eve", "verdict"] == DIFFERS
+    assert rt.audit(MODEL, result, reference="crowd").flagged == ["eve"]
     assert frame.loc["eve", "judgements"] == 12
     assert frame.loc["eve", "p_adversarial"] > 0.9
     assert frame.loc["eve", "agreement"] < 0.5 < frame.loc["ann", "agreement"]

@@ -25,6 +25,7 @@ RANKINGS = register(
         words=Words("ranking", "rankings"),
         quantities=rankings.quantities,
         threshold=0.25,
+        by_crowd=True,
         columns=sections.COLUMNS,
         reason=sections.reason,
         sections=(sections.order,),
