@@ -319,7 +319,7 @@ def test_help_and_version(capsys):
         ("shapes.csv", b"winner,loser,item,rating\na,b,c,1\n", "can be read in more than one way"),
         ("ties.csv", b"first,second,outcome\na,b,tie\na,b,a\n", "--ties error does not"),
         ("neither.csv", b"first,second,outcome\na,b,c\n", "neither side"),
-        ("words.csv", b"item,rating,rater\na,good,1\nb,bad,1\n", "must hold numbers"),
+        ("words.csv", b"item,rating,rater\na,good,1\nb,bad,1\n", "ratings are numbers, or levels"),
     ],
 )
 def test_a_bad_table_is_refused(name, content, message, tmp_path, capsys):
@@ -338,7 +338,7 @@ def test_a_bad_table_is_refused(name, content, message, tmp_path, capsys):
             "--winner and --item describe different shapes of table",
         ),
         (
-            ["--item", "winner", "--rating", "loser", "--count", "annotator"],
+            ["--item", "winner", "--column", "loser", "--count", "annotator"],
             "--count does not go with --item",
         ),
         (["--nonsense"], "No such option: --nonsense"),
@@ -366,7 +366,7 @@ def test_a_bad_table_is_refused(name, content, message, tmp_path, capsys):
         (
             ["--model", "btl", "--competence-spread", "1"],
             "--competence-spread belongs to --model extended-btl, guesser-btl, hierarchical-btl,"
-            " and this is --model btl",
+            " extended-plackett-luce, many-facet, and this is --model btl",
         ),
         (["extra"], "unexpected extra argument"),
     ],

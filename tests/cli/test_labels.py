@@ -430,12 +430,9 @@ def test_repeats_and_counts(tmp_path):
     ("arguments", "message"),
     [
         ((*NAMED, "--winner", "who"), "--winner and --item describe different shapes of table"),
-        ((*NAMED, "--rating", "length"), "--rating and --label describe different shapes of table"),
+        ((*NAMED, "--rating", "length"), "--label and --rating describe different shapes of table"),
         (NAMED[:4], "--item and --label need --annotator as well"),
-        (
-            NAMED[:2],
-            "--item needs --rating, or --annotator and --label, or --person and --correct as well",
-        ),
+        (NAMED[:2], "--item needs --annotator and --label, or --ranking and --rank"),
         (("--item", "pagee", *NAMED[2:]), "did you mean 'page'?"),
         (
             (*NAMED, "--model", "btl"),

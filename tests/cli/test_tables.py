@@ -107,8 +107,8 @@ def test_numbers_of_json_lines_with_more_digits_than_floats_are_numbers(tmp_path
     shift = labels.features[:, 1] * labels.scale[1] + labels.centre[1]
     np.testing.assert_allclose(shift, list(map(float, text)), rtol=1e-12)
     rated = columns(item="item", annotator="annotator", rating="rating")
-    votes, _ = read(source_of(tmp_path / "a.jsonl", rated))
-    assert votes.num_votes == 3
+    ratings, _ = read(source_of(tmp_path / "a.jsonl", rated))
+    assert ratings.levels == tuple(str(float(number)) for number in text)
 
 
 @pytest.mark.parametrize("kind", ["int64", "uint64", "dictionary"])

@@ -78,13 +78,13 @@ def test_observed_and_replicated_values_are_exchangeable(name):
     assert max(map(abs, z.values())) < _BOUND, z
 
 
-def _other_rows(probs, number, summed, rng):
-    return replicates.replicated(np.roll(probs, 1, axis=1), number, summed, rng)
+def _other_rows(data, probs, rng):
+    return replicates.replicated(data, np.roll(probs, 1, axis=1), rng)
 
 
-def _more_certain(probs, number, summed, rng):
+def _more_certain(data, probs, rng):
     sure = probs**1.7
-    return replicates.replicated(sure / sure.sum(0), number, summed, rng)
+    return replicates.replicated(data, sure / sure.sum(0), rng)
 
 
 @pytest.mark.slow

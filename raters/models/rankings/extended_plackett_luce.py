@@ -69,10 +69,10 @@ class ExtendedPlackettLuce(Model[Rankings]):
     ...     {"who": ["ann", "bob", "eve"], "best": ["tea", "tea", "beer"],
     ...      "next": ["milk", "milk", "milk"], "last": ["beer", "beer", "tea"]},
     ...     places=["best", "next", "last"], annotator="who")
-    >>> model = rt.ExtendedPlackettLuce()
-    >>> result = rt.fit(model, rankings, rt.PGGibbs(draws=200), seed=0, progress=False)
-    >>> result.posterior["competence"].dims
-    ('chain', 'draw', 'annotator')
+    >>> model = rt.ExtendedPlackettLuce(worth_scale=1.0)
+    >>> result = rt.fit(model, rankings, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result["mode"]["competence"].dims
+    ('annotator',)
     """
 
     competence: competences.Competence = "signed"

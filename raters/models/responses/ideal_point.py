@@ -9,12 +9,16 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import scipy.sparse
+from jaxtyping import Float
 from scipy.sparse.linalg import svds
 
 from raters._validation import plain_positive, whole
 from raters.distributions import Votes
 from raters.judgements.responses import Responses
 from raters.model import Affine, Model, Rotation, Symmetry, Values
+
+# Up to so many persons times items the start is from a dense matrix.
+_DENSE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,7 @@ class IdealPoint(Model[Responses]):
     >>> import raters as rt
     >>> votes = rt.Responses.from_wide(
     ...     {"who": ["ann", "bob", "eve"], "bill 1": [1, 1, 0], "bill 2": [0, 0, 1]}, person="who")
-    >>> gibbs = rt.PGGibbs(draws=200, chains=2)
-    >>> result = rt.fit(rt.IdealPoint(), votes, gibbs, seed=0, progress=False)
+    >>> result = rt.fit(rt.IdealPoint(), votes, seed=0, progress=False)
     >>> result.posterior["position"].dims
     ('chain', 'draw', 'person', 'dimension')
     """
@@ -122,9 +125,7 @@ class IdealPoint(Model[Responses]):
             apart = np.asarray(data.correct, np.float64) - weight * share[np.asarray(data.item)]
             cells = (apart, (np.asarray(data.person), np.asarray(data.item)))
             matrix = scipy.sparse.coo_array(cells, (data.num_persons, data.num_items)).tocsr()
-            begin = np.ones(min(matrix.shape))
-            left = svds(matrix, k=self.num_dimensions, v0=begin, return_singular_vectors="u")[0]
-            position = left[:, ::-1] * np.sqrt(data.num_persons)
+            position = _components(matrix, self.num_dimensions) * np.sqrt(data.num_persons)
         return {
             "position": position,
             "intercept": np.log(share / (1 - share)),
@@ -137,3 +138,15 @@ class IdealPoint(Model[Responses]):
             "the joint mode of positions and items is inconsistent for the items, and IdealPoint"
             " has no form with the positions integrated out; use PGGibbs, NUTS or SVI"
         )
+
+
+def _components(
+    matrix: scipy.sparse.csr_array, number: int
+) -> Float[np.ndarray, "person dimension"]:
+    """First left singular vectors of a matrix."""
+    if matrix.shape[0] * matrix.shape[1] <= _DENSE:
+        return np.asarray(np.linalg.svd(matrix.toarray(), full_matrices=False)[0][:, :number])
+    # A start of equal entries may be one that the matrix takes to 0.
+    begin = np.random.default_rng(0).normal(size=min(matrix.shape))
+    left = svds(matrix, k=number, v0=begin, return_singular_vectors="u")[0]
+    return np.asarray(left[:, ::-1])
