@@ -62,11 +62,14 @@ def tables() -> dict[type, Any]:
         annotator="who",
         unranked="below",
     )
+    marks = {"who": ["a", "b", "c"], "q1": [0, 1, 2], "q2": [1, 1, 2]}
     return {
         rt.Choices: choices,
         rt.Comparisons: described,
+        rt.GradedResponses: rt.GradedResponses.from_wide(marks, person="who"),
         rt.Labels: dataclasses.replace(labels, family=family, families=("A",)),
         rt.Rankings: rankings,
+        rt.Ratings: rt.Ratings.from_wide(marks, item="who"),
         rt.Responses: responses,
     }
 
