@@ -16,7 +16,12 @@ from raters.distributions import Choice, GroupedMixture, PlackettLuce
 from raters.inference.polya_gamma import sets, sweep
 from raters.inference.polya_gamma.conditionals import Gaussian, observation
 from raters.inference.polya_gamma.rows import Block, Rows
-from raters.inference.polya_gamma.set_likelihood import Affine, Plain, Separate, likelihood_of_sets
+from raters.inference.polya_gamma.set_likelihood import (
+    Plain,
+    Separate,
+    Utilities,
+    likelihood_of_sets,
+)
 from raters.model import Model
 from raters.program import pointwise_log_likelihood
 from tests.inference.first_choices import FirstChoices
@@ -55,7 +60,7 @@ def log_likelihood(model, data, values, site):
     ("model", "site", "kind"),
     [
         (rt.PlackettLuce(worth_scale=1.5), "worth", Plain),
-        (_EXTENDED, "worth", Affine),
+        (_EXTENDED, "worth", Utilities),
         (_EXTENDED, "competence", Separate),
     ],
     ids=["plain", "affine", "separate"],

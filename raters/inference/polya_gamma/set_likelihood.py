@@ -159,7 +159,7 @@ def likelihood_of_sets(rows: Rows, sets: Sets) -> Likelihood:
         values, columns = (np.stack(part, axis=1).ravel() for part in zip(*slots, strict=True))
         ends = np.arange(len(cells.row) + 1) * len(slots)
         design = scipy.sparse.csr_array((values, columns, ends), shape=(len(cells.row), size))
-    return Affine(design, offset[cells.row], cells)
+    return Utilities(design, offset[cells.row], cells)
 
 
 def _chosen(rows: Rows, sets: Sets, offered: Bool[np.ndarray, " row"]) -> Cells:
@@ -262,7 +262,7 @@ def _equal_sets(
     return first, place.ravel()
 
 
-class Affine(Likelihood):
+class Utilities(Likelihood):
     """Likelihood of utilities that are affine in a block."""
 
     def __init__(
@@ -302,7 +302,7 @@ class Affine(Likelihood):
         return Expanded(float(value), self.score - self.design.T @ expected, curvature)
 
 
-class Separate(Affine):
+class Separate(Utilities):
     """Likelihood of a block of which each set touches one entry, such as the competence of whoever
     chose: its entries are independent."""
 
