@@ -46,9 +46,9 @@ from raters.program import Program, scattered, skeleton, trace
 _FEW, _HEAVY, _LIGHT = 10, 8, 30
 # Proposals of a draw, all from the same mode, beside which they cost little; of more entries fewer
 # are taken (28 % for 87 items, 90 % for 10).
-_MANY, _TRIES, _MORE_TRIES = 20, 4, 16
+_MANY, _TRIES, _MORE_TRIES = 20, 2, 16
 # Under learned scales proposals are made at the mode under the nearest of some precisions, whose
-# logarithms are so far apart: 10 % of a scale hardly move a mode. Modes take so many numbers at most.
+# logarithms are so far apart: 10 % of a scale hardly move a mode. Modes take so many numbers.
 _PRECISION_STEP, _MOST_KEPT = 0.2, 20_000_000
 _MOST_STEPS = 100
 # The mode of a block, and the root of the curvature there, by the prior that it is under.
@@ -226,6 +226,7 @@ class SetConditional(Conditional):
         self.likelihood, self.starts = likelihood, [] if starts is None else starts
         self.modes = modes
         self._at_mode: tuple[np.ndarray, np.ndarray] | None = None
+        self._drawn: tuple[np.ndarray, float] | None = None
 
     def log_density(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
         """Return the log density at some points, but for a constant."""
@@ -308,12 +309,20 @@ class SetConditional(Conditional):
         points = np.column_stack([current, mode[:, None] + apart])
         from_mode = factor.T @ (points - mode[:, None])
         log_proposal = log_t((from_mode**2).sum(0), freedom, self.size)
-        log_ratio = self.log_density(points) - log_proposal
+        density = np.append(self._density_of(current), self.log_density(points[:, 1:]))
+        log_ratio = density - log_proposal
         place, levels = 0, np.log(rng.uniform(size=tries))
         for other in range(1, tries + 1):
             if levels[other - 1] < log_ratio[other] - log_ratio[place]:
                 place = other
-        return np.array(points[:, place])
+        self._drawn = np.array(points[:, place]), float(density[place])
+        return self._drawn[0].copy()
+
+    def _density_of(self, current: np.ndarray) -> float:
+        """Return the log density at a point, which mostly is the one that was drawn last."""
+        if self._drawn is not None and np.array_equal(self._drawn[0], current):
+            return self._drawn[1]
+        return float(self.log_density(np.asarray(current)[:, None])[0])
 
     def coordinate(self, current: np.ndarray) -> np.ndarray:
         raise NotImplementedError(
