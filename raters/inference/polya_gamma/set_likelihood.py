@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Largest number of cells of a dense table of sets by entries.
 _DENSE_CELLS = 4_000_000
+# Largest number of entries, and of rows times entries, of a design that is an array.
+_FEW, _MOST_DENSE = 32, 20_000_000
 # A row with a lower utility, whatever the block, is not offered.
 _NOT_OFFERED = -1e8
 _ROUNDING = 1e-9
@@ -274,6 +276,9 @@ class Utilities(Likelihood):
         ends = np.append(cells.begin, len(cells.row))
         shape = (len(cells.begin), len(cells.row))
         ones = np.ones(len(cells.row))
+        # Of few entries the products of sparse matrices take longer than those of arrays.
+        few = design.shape[1] <= _FEW and design.shape[0] * design.shape[1] <= _MOST_DENSE
+        self.columns = design.toarray() if few else None
         self.of_set = scipy.sparse.csr_array((ones, np.arange(len(cells.row)), ends), shape=shape)
 
     def _totals(self, utility: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -295,6 +300,12 @@ class Utilities(Likelihood):
         probs = np.exp(utility - totals[self.code])
         value = self.cells.chosen @ utility - self.cells.number @ totals
         expected = self.cells.number[self.code] * probs
+        if self.columns is not None:
+            weighted = probs[:, None] * self.columns
+            mean = self.of_set @ weighted
+            across = self.columns.T @ (self.cells.number[self.code][:, None] * weighted)
+            curvature = across - (self.cells.number[:, None] * mean).T @ mean
+            return Expanded(float(value), self.score - self.columns.T @ expected, curvature)
         own = self.design.T @ scipy.sparse.diags_array(expected) @ self.design
         root = scipy.sparse.diags_array(np.sqrt(self.cells.number))
         share = root @ self.of_set @ scipy.sparse.diags_array(probs) @ self.design
