@@ -77,25 +77,16 @@ def of_real(folder: Path, pairs: int, seed: int) -> tuple[list[list[Any]], str]:
     columns = {"item": "item", "annotator": "annotator", "rating": "label"}
     ratings = rt.Ratings.from_frame(table_of["labels"], **columns)
     grade = table_of["truth"].set_index("item")["label"].reindex(list(map(int, ratings.items)))
-    votes = rt.Comparisons.from_ratings(table_of["labels"], **columns, items=ratings.items)
-    fits = {
-        "ratings": (rt.ManyFacet(), ratings),
-        "votes": (rt.ExtendedBTL(competence="signed"), votes),
-    }
+    result = rt.fit(rt.ManyFacet(), ratings, rt.PGEM(draws=500), seed=0, progress=False)
     rng, truth = np.random.default_rng(seed), grade.to_numpy(float)
     one, other = rng.choice(np.flatnonzero(~np.isnan(truth)), (2, 4 * pairs))
     one, other = (side[truth[one] != truth[other]][:pairs] for side in (one, other))
-    found = {}
-    for name, (model, data) in fits.items():
-        result = rt.fit(model, data, rt.PGEM(draws=500), seed=0, progress=False)
-        if name == "ratings":
-            of_audit = audited(rt.audit(model, result), table_of["labels"], grade)
-        draws = result.posterior["reward"].stack(s=("chain", "draw")).transpose("s", "item").values
-        ordered = zip(one, other, strict=True)
-        above = np.array([(draws[:, i] > draws[:, j]).mean() for i, j in ordered])
-        right = (above > 0.5) == (truth[one] > truth[other])
-        found[name] = [(np.maximum(above, 1 - above), right)]
-    return binned(found), of_audit
+    draws = result.posterior["reward"].stack(s=("chain", "draw")).transpose("s", "item").values
+    ordered = zip(one, other, strict=True)
+    above = np.array([(draws[:, i] > draws[:, j]).mean() for i, j in ordered])
+    right = (above > 0.5) == (truth[one] > truth[other])
+    of_audit = audited(rt.audit(rt.ManyFacet(), result), table_of["labels"], grade)
+    return binned({"ratings": [(np.maximum(above, 1 - above), right)]}), of_audit
 
 
 def audited(audit: Any, labels: pd.DataFrame, grade: pd.Series) -> str:
