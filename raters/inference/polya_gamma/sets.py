@@ -45,9 +45,9 @@ from raters.program import Program, scattered, skeleton, trace
 # Degrees of freedom of the proposals: of few coefficients the tails matter more than the centre
 # (measured with 9 coefficients, 10 items and 87 items).
 _FEW, _HEAVY, _LIGHT = 10, 8, 30
-# Proposals of a draw, all from the same mode: more where they cost little beside the rest of a sweep,
-# as on equal sets put together, and of many entries, of which fewer are taken (28 % for 87 items,
-# 90 % for 10).
+# Proposals of a draw, all from the same mode: more where they cost little beside the rest of a
+# sweep, as on equal sets put together, and of many entries, of which fewer are taken (28 % for 87
+# items, 90 % for 10).
 _MANY, _TRIES, _CHEAP_TRIES, _MORE_TRIES = 20, 2, 4, 16
 # Under learned scales proposals are made at the mode under the nearest of some precisions, whose
 # logarithms are so far apart: 10 % of a scale hardly move a mode. Modes take so many numbers.
