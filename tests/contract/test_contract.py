@@ -56,6 +56,7 @@ RESPONSE_MODELS = (
     rt.Rasch(),
     rt.Rasch(ability_scale=1.0),
     rt.TwoPL(),
+    rt.TwoPL(discrimination="signed"),
     rt.IdealPoint(),
     rt.IdealPoint(num_dimensions=2),
 )
