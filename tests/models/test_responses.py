@@ -186,7 +186,7 @@ def test_scales_are_positive(settings) -> None:
 
 
 def test_discriminations_are_positive_or_signed() -> None:
-    with pytest.raises(rt.errors.SettingError, match="discrimination.*'positive' or 'signed'"):
+    with pytest.raises(rt.errors.SettingError, match=r"discrimination='negative' is unknown"):
         rt.TwoPL(discrimination="negative")
 
 
