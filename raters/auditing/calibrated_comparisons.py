@@ -250,6 +250,7 @@ def _with_trusted(
     orders: KnownOrders, data: Comparisons, trusted: Int[np.ndarray, " trusted"]
 ) -> KnownOrders:
     """Known orders, and those of pairs by most votes of trusted annotators."""
+    data = data.halved()
     rows = np.flatnonzero(np.isin(np.asarray(data.annotator), trusted))
     first, second = (np.asarray(side)[rows].astype(int) for side in (data.first, data.second))
     low, high = np.minimum(first, second), np.maximum(first, second)
@@ -303,7 +304,9 @@ def _log_fit(reward: Float[np.ndarray, " item"], orders: KnownOrders) -> float:
 
 
 def _marks(data: Comparisons, orders: KnownOrders, truth: Float[np.ndarray, "draw item"]) -> Marks:
-    """Right votes of each annotator: on pairs of known order, and expected on the others."""
+    """Right votes of each annotator, of a tie half: on pairs of known order, and expected on the
+    others."""
+    data = data.halved()
     first, second = np.asarray(data.first), np.asarray(data.second)
     wins, count = np.asarray(data.wins, float), np.asarray(data.weight, float)
     annotator, size = np.asarray(data.annotator), data.num_annotators

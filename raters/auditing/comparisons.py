@@ -185,6 +185,7 @@ def _with_position(
 
 def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
     """Annotators all of whose votes are for the same side, which by chance few would."""
+    data = data.halved()
     count = np.asarray(data.weight, float)
     first, total = (
         np.bincount(data.annotator, votes, data.num_annotators) for votes in (data.wins, count)
@@ -282,7 +283,7 @@ def agreement(
     reward: Float[np.ndarray, "item type"],
     of_type: Int[np.ndarray, " annotator"],
 ) -> Float[np.ndarray, " annotator"]:
-    """Share of each annotator's votes that go to the item with the higher reward.
+    """Share of each annotator's votes that go to the item with the higher reward; of a tie, half.
 
     Parameters
     ----------
@@ -296,6 +297,7 @@ def agreement(
     array, shape (annotator,)
         NaN without votes.
     """
+    data = data.halved()
     count = np.ones(data.num_comparisons) if data.count is None else data.count
     kind = of_type[data.annotator]
     for_better = np.where(

@@ -40,7 +40,9 @@ class Comparisons(Pairs):
         Code of the annotator who voted.
     wins : float array, shape (comparison,), or None
         Votes for the first item: between 0 and `count`. A tie under ``ties="half"`` gives half a
-        vote. None when the outcomes are not known yet, as for `raters.simulate`.
+        vote. Where ties are kept (`tied`), the outcome that all votes of the row have: 1 for the
+        first item, ½ for a tie, 0 for the second. None when the outcomes are not known yet, as for
+        `raters.simulate`.
     count : float array, shape (comparison,), or None
         Votes in the row. None means one in each.
     items, annotators : tuple
@@ -51,6 +53,9 @@ class Comparisons(Pairs):
     features : float array, shape (comparison, feature), or None
         Features of the first item less those of the second, as they were given.
     feature_names : tuple of str
+    tied : bool
+        Whether a tie is an answer of its own, as read with ``ties="keep"``. Votes in a row are then
+        alike, and `halved` gives half of each tie to either side.
 
     Examples
     --------
@@ -76,6 +81,7 @@ class Comparisons(Pairs):
     ordered: bool = static(False)
     features: Any = of_axes("comparison", "feature", default=None)
     feature_names: tuple[str, ...] = static(())
+    tied: bool = static(False)
 
     axes: ClassVar[Mapping[str, str]] = {
         "first": "item",
@@ -136,9 +142,9 @@ class Comparisons(Pairs):
             columns, of the winner and the loser, or of what was shown first and second:
             ``{"length": ("length_a", "length_b")}``. Features of items that are the same in every
             comparison are added with `with_features`.
-        ties : {"error", "drop", "half"}
-            What to do with a tie: refuse the table, leave the row out, or count half a vote for
-            each side.
+        ties : {"error", "drop", "half", "keep"}
+            What to do with a tie: refuse the table, leave the row out, count half a vote for each
+            side, or keep it as an answer of its own, for a model with a ``tie_model``.
         outcomes : mapping, optional
             The values of `outcome` spelled out, when they are none of the above; a list gives
             several values one meaning: ``{"first": 1, "second": 2, "tie": [0, 3]}``.
@@ -218,6 +224,7 @@ class Comparisons(Pairs):
             features=None if differences is None else differences[keep],
             feature_names=names,
         )
+        data = data.with_ties() if ties == "keep" else data
         return data.aggregate() if aggregate else data._slim()
 
     @classmethod
@@ -307,9 +314,10 @@ class Comparisons(Pairs):
         annotator : str, optional
             Column that names who rated. An item rated several times by one annotator is compared in
             each of them.
-        ties : {"half", "drop", "error"}
+        ties : {"half", "drop", "error", "keep"}
             What to do with equal ratings. Half a vote for each side says that the two are alike;
-            dropped, nothing holds them together, and the rewards of coarse ratings drift apart.
+            dropped, nothing holds them together, and the rewards of coarse ratings drift apart;
+            kept, they are an answer of their own, for a model with a ``tie_model``.
         items, annotators : iterable, optional
             All names in the order wanted.
 
@@ -367,7 +375,7 @@ class Comparisons(Pairs):
             wins, ties, f"the comparison of equal ratings in column {rating!r}"
         )
         one, two = one[keep], two[keep]
-        return cls(
+        votes = cls(
             codes[one],
             codes[two],
             who[one],
@@ -375,7 +383,8 @@ class Comparisons(Pairs):
             np.ones(len(one), np.float32),
             item_names,
             annotator_names,
-        ).aggregate()
+        )
+        return (votes.with_ties() if ties == "keep" else votes).aggregate()
 
     # ---------------------------------------------------------------- facts
 
@@ -463,10 +472,13 @@ class Comparisons(Pairs):
                 " seed=0)"
             )
         items, people = (pd.Index(names) for names in (self.items, self.annotators))
-        count = np.ones(self.num_comparisons) if self.count is None else np.asarray(self.count)
-        wins = np.asarray(self.wins)
+        votes = self.halved()
+        count = np.ones(self.num_comparisons) if votes.count is None else np.asarray(votes.count)
+        wins = np.asarray(votes.wins)
         # A row of several votes becomes one for each side; a half is a tie.
         tied = np.where(wins % 1 != 0, 1.0, 0.0)
+        if self.tied:
+            tied = np.where(np.asarray(self.wins) == 0.5, count, 0.0)
         parts = []
         for outcome, number in (
             ("first", wins - tied / 2),

@@ -13,12 +13,12 @@ from jaxtyping import Float, Int
 
 from raters._validation import checked, finite
 from raters.errors import DataError, DataWarning
-from raters.judgements.base import Judgements
 from raters.judgements.counts import Tallies
 from raters.judgements.names import loosely, name_text, shorten
 from raters.judgements.parts import PIECE
 from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
+from raters.judgements.ties import Ties
 
 #: Words for an answer, and votes for the first item that each stands for.
 _WORDS = {"first": 1.0, "left": 1.0, "second": 0.0, "right": 0.0, "tie": 0.5}
@@ -57,7 +57,7 @@ def side_words(first: str, second: str) -> tuple[str, str]:
     return "first" if second == "left" else "left", "second" if first == "right" else "right"
 
 
-class Pairs(Judgements):
+class Pairs(Ties):
     """Base of `raters.Comparisons`: what follows from a question having two sides.
 
     Attributes
@@ -65,19 +65,20 @@ class Pairs(Judgements):
     first, second : int array, shape (row,)
         Codes of the two items, in the order of presentation where that is known (`ordered`).
     wins : float array, shape (row,), or None
-        Votes for the first item; a tie is half a vote.
+        Votes for the first item; a tie is half a vote. Where ties are kept, the outcome of each
+        vote.
     features : float array, shape (row, feature), or None
         Features of the first item less those of the second.
     items, annotators, feature_names : tuple
         The names, in code order.
     ordered : bool
         Whether `first` is known to have been shown first.
+    tied : bool
+        Whether a tie is an answer of its own.
     """
 
-    summed: ClassVar[bool] = True
     again: ClassVar[bool] = True
     pair: ClassVar[tuple[str, str] | None] = ("first", "second")
-    success: ClassVar[tuple[str, float] | None] = ("p_win", 1.0)
 
     first: Any
     second: Any
@@ -87,16 +88,6 @@ class Pairs(Judgements):
     annotators: tuple[Any, ...]
     ordered: bool
     feature_names: tuple[str, ...]
-
-    def answers(self) -> Float[np.ndarray, " answer"]:
-        """The first item wins, or the second.
-
-        Returns
-        -------
-        array, shape (2,)
-            ``[1.0, 0.0]``.
-        """
-        return np.array([1.0, 0.0])
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: the sides, a tie, and the names of the two items.
@@ -182,7 +173,7 @@ class Pairs(Judgements):
             "second": np.where(swap, first, second),
         }
         if self.wins is not None:
-            count = 1 if self.count is None else np.asarray(self.count)
+            count = 1 if self.count is None or self.tied else np.asarray(self.count)
             changes["wins"] = np.where(swap, count - np.asarray(self.wins), np.asarray(self.wins))
         if self.features is not None:  # differences: of the first item less the second
             features = np.asarray(self.features)
@@ -220,6 +211,8 @@ class Pairs(Judgements):
         count : float array, shape (tally,)
             Votes.
         """
+        if self.tied:
+            return self.halved().tallies()
         judge, about, _, votes = super().tallies()
         for_smaller = np.asarray(self.first) < np.asarray(self.second)
         answer = np.concatenate([np.where(for_smaller, 0, 1), np.where(for_smaller, 1, 0)])
@@ -265,14 +258,14 @@ class Pairs(Judgements):
         Parameters
         ----------
         outcomes : float array, shape (comparison,)
-            Votes for the first item.
+            Votes for the first item; where ties are kept, the outcome of each vote.
 
         Returns
         -------
         Pairs
         """
         votes = super().answered(outcomes)
-        if votes.count is None and (np.asarray(votes.wins) % 1 != 0).any():  # half a vote of one
+        if not self.tied and votes.count is None and (np.asarray(votes.wins) % 1 != 0).any():  # half a vote of one
             return dataclasses.replace(votes, count=np.ones(self.num_rows, np.float32))
         return votes
 
@@ -302,7 +295,7 @@ class Pairs(Judgements):
     def _slim(self) -> Self:
         """Without the counts when each is 1: the model then uses a Bernoulli, which costs less than
         a Binomial."""
-        whole = self.wins is None or bool(np.all(np.asarray(self.wins) % 1 == 0))
+        whole = self.wins is None or self.tied or bool(np.all(np.asarray(self.wins) % 1 == 0))
         if self.count is not None and whole and bool(np.all(np.asarray(self.count) == 1)):
             return dataclasses.replace(self, count=None)
         return self
@@ -448,8 +441,11 @@ class Pairs(Judgements):
 
         Rows come out sorted by pair and annotator. When the order of presentation is unknown each
         pair is first written with the smaller code in front. Rows with different features stay
-        apart; rows of count 0 are left out.
+        apart; rows of count 0 are left out. So do those with different outcomes, where ties are
+        kept.
         """
+        if self.tied:
+            return super().aggregate()
         votes = self.unpadded().canonical()
         if votes.num_rows == 0:
             return votes

@@ -30,7 +30,7 @@ def is_even(votes: Comparisons) -> bool:
     -------
     bool
     """
-    for piece in votes.chunks(_FEW):
+    for piece in votes.halved().chunks(_FEW):
         count = np.ones(piece.num_rows) if piece.count is None else np.asarray(piece.count)
         if not np.array_equal(2 * np.asarray(piece.wins), count):
             return False
@@ -54,7 +54,7 @@ def is_separated(votes: Comparisons) -> bool:
     """
     number = votes.num_items
     arcs = np.empty(0, np.int64)  # winner · number of items + loser
-    for piece in votes.chunks(_FEW):
+    for piece in votes.halved().chunks(_FEW):
         first, second = (np.asarray(side, np.int64) for side in (piece.first, piece.second))
         wins = np.asarray(piece.wins)
         lost = (np.ones(len(wins)) if piece.count is None else np.asarray(piece.count)) - wins

@@ -432,8 +432,9 @@ def _questions(
     first, second, annotator = (
         np.asarray(column, np.int32) for column in (first, second, annotator)
     )
+    names = votes.items, votes.annotators
     return Comparisons(
-        first, second, annotator, None, None, votes.items, votes.annotators, votes.ordered
+        first, second, annotator, None, None, *names, votes.ordered, tied=votes.tied
     )
 
 

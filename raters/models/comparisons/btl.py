@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from raters._validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Shift, Symmetry, Values
-from raters.models.comparisons import _sites
+from raters.models.comparisons import _sites, _ties
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,10 @@ class BTL(Model[Comparisons]):
         r_i \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1), \quad
         \gamma \sim \mathrm{Normal}(0, 1)
 
-    with i shown first, and γ present only with ``position_bias=True``.
+    with i shown first, and γ present only with ``position_bias=True``. With a `tie_model`, ties
+    are an answer of their own (`raters.distributions.Davidson`, `raters.distributions.RaoKupper`):
+    their propensity ν ~ Normal(0, 2) is such that of votes on two equal items
+    :math:`e^\nu / (2 + e^\nu)` are ties.
 
     Identification: the likelihood is invariant to a common shift of the rewards, so draws are
     centred, Σr = 0. With independent normal priors this is the same posterior as under the
@@ -37,11 +40,16 @@ class BTL(Model[Comparisons]):
         Standard deviation s of the rewards, in logits; learned unless given.
     position_bias : bool
         Learn an advantage γ of the item shown first, in logits. Needs an order of presentation.
+    tie_model : {"davidson", "rao-kupper"}, optional
+        Model of ties, of votes read with ``ties="keep"``.
+    tie_propensity : {"shared", "annotator"}
+        Whose propensity to call a tie is learned: one that all share, or that of each annotator.
 
     References
     ----------
     Bradley, R. A. and Terry, M. E. (1952). Rank analysis of incomplete block designs: I. The method
-    of paired comparisons. Biometrika 39, 324–345.
+    of paired comparisons. Biometrika 39, 324–345. Davidson, R. R. (1970), JASA 65, 317–328, and
+    Rao, P. V. and Kupper, L. L. (1967), JASA 62, 194–204, for ties.
 
     Examples
     --------
@@ -54,8 +62,11 @@ class BTL(Model[Comparisons]):
 
     reward_scale: float | None = None
     position_bias: bool = False
+    tie_model: _ties.TieModel | None = None
+    tie_propensity: _ties.TiePropensity = "shared"
 
-    reference: ClassVar[str] = r"""
+    reference: ClassVar[str] = (
+        r"""
     @article{bradley1952rank,
       author  = {Bradley, Ralph Allan and Terry, Milton E.},
       title   = {Rank Analysis of Incomplete Block Designs: {I}. {T}he Method of Paired
@@ -75,15 +86,23 @@ class BTL(Model[Comparisons]):
       year      = {1959},
     }
     """
+        + _ties.REFERENCE
+    )
 
     def __post_init__(self) -> None:
         plain_positive(self, "reward_scale", optional=True)
         boolean("position_bias", self.position_bias)
+        _ties.check_settings(self)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Rewards, jointly with the position bias where there is one."""
-        return (("reward", "position_bias"),) if self.position_bias else (("reward",),)
+        """Rewards, jointly with the position bias and the propensity to call a tie where there are
+        such; propensities of annotators by themselves."""
+        joint = ("reward", *(("position_bias",) if self.position_bias else ()))
+        if not _ties.in_block(self):
+            return (joint,)
+        shared = self.tie_propensity == "shared"
+        return ((*joint, "tie_propensity"),) if shared else (joint, ("tie_propensity",))
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -98,17 +117,19 @@ class BTL(Model[Comparisons]):
         logits = reward[data.first] - reward[data.second]
         if self.position_bias:
             logits = logits + numpyro.sample("position_bias", dist.Normal(0.0, 1.0))
-        with numpyro.plate("comparison", data.num_comparisons):
-            _sites.observe(logits, data)
+        _ties.observe(self, logits, data)
 
     def start(self, data: Comparisons) -> Values:
         """Start from the log-odds of the win rates."""
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
-        return start | ({"position_bias": jnp.asarray(0.0)} if self.position_bias else {})
+        start |= {"position_bias": jnp.asarray(0.0)} if self.position_bias else {}
+        return start | _ties.start(self, data)
 
     def why_not(self, data: Comparisons) -> str | None:
-        """Refuse a position bias for votes without an order of presentation."""
-        return _sites.why_not_ordered(data) if self.position_bias else None
+        """Refuse a position bias for votes without an order of presentation, and ties that the
+        votes have and the model has not, or the other way round."""
+        of_order = _sites.why_not_ordered(data) if self.position_bias else None
+        return of_order or _ties.why_not(data, self)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of pairs shown in one order, where a position bias is learned."""

@@ -13,7 +13,7 @@ from raters._validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
 from raters.models import competences
-from raters.models.comparisons import _sites
+from raters.models.comparisons import _sites, _ties
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
 from raters.models.mirror import open_mirror
@@ -34,7 +34,8 @@ class ExtendedBTL(Model[Comparisons]):
         \phi \sim \mathrm{LogNormal}(\log ½, 1)
 
     where B is [0, 1] (``"unit"``), [0, ∞) (``"positive"``) or the real line (``"signed"``), and γ
-    is present only with ``position_bias=True``. A guesser has competence 0, the reference annotator
+    is present only with ``position_bias=True``. With a `tie_model`, ties are an answer of their own,
+    as in `BTL`. A guesser has competence 0, the reference annotator
     1. An adversary has a negative competence: their votes are informative once reversed.
 
     The competences are hierarchical: reward scale and spread are learned from all votes with the
@@ -73,10 +74,15 @@ class ExtendedBTL(Model[Comparisons]):
     position_bias : bool
         Learn by how many logits γ_k each annotator favours the item shown first. Needs an order of
         presentation.
+    tie_model : {"davidson", "rao-kupper"}, optional
+        Model of ties, of votes read with ``ties="keep"``.
+    tie_propensity : {"shared", "annotator"}
+        Whose propensity to call a tie is learned: one that all share, or that of each annotator.
 
     References
     ----------
     Shejole, K. and Kush. Learning human expertise in RLHF using Extended-BTL model. IIT Bombay.
+    Davidson (1970) and Rao and Kupper (1967) for ties, as in `BTL`.
 
     Examples
     --------
@@ -92,26 +98,33 @@ class ExtendedBTL(Model[Comparisons]):
     reward_scale: float | None = None
     competence_spread: competences.Spread = "auto"
     position_bias: bool = False
+    tie_model: _ties.TieModel | None = None
+    tie_propensity: _ties.TiePropensity = "shared"
 
-    reference: ClassVar[str] = r"""
+    reference: ClassVar[str] = (
+        r"""
     @unpublished{shejole_learning,
       author = {Shejole, Kaustubh and {Kush}},
       title  = {Learning Human Expertise in {RLHF} Using {Extended-BTL} Model},
       note   = {Department of Computer Science, IIT Bombay, under the guidance of Arpit Agarwal},
     }
     """
+        + _ties.REFERENCE
+    )
 
     def __post_init__(self) -> None:
         one_of("competence", self.competence, competences.LOW)
         plain_positive(self, "reward_scale", optional=True)
         boolean("position_bias", self.position_bias)
         competences.check_competence_spread(self)
+        _ties.check_settings(self)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Rewards, then competences, then position biases."""
+        """Rewards, then competences, then position biases and propensities to call a tie."""
         bias = (("position_bias",),) if self.position_bias else ()
-        return (("reward",), ("competence",), *bias)
+        ties = (("tie_propensity",),) if _ties.in_block(self) else ()
+        return (("reward",), ("competence",), *bias, *ties)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -131,8 +144,7 @@ class ExtendedBTL(Model[Comparisons]):
         logits = competence[data.annotator] * (reward[data.first] - reward[data.second])
         if self.position_bias:
             logits = logits + _sites.position_bias_site(data.num_annotators)[data.annotator]
-        with numpyro.plate("comparison", data.num_comparisons):
-            _sites.observe(logits, data)
+        _ties.observe(self, logits, data)
 
     def start(self, data: Comparisons) -> Values:
         """Start from the log-odds of the win rates, with competences near that of the reference.
@@ -141,13 +153,16 @@ class ExtendedBTL(Model[Comparisons]):
         """
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
         start |= _sites.competence_start(data, competences.fixed_spread(self))
-        return start | (_sites.position_bias_start(data) if self.position_bias else {})
+        start |= _sites.position_bias_start(data) if self.position_bias else {}
+        return start | _ties.start(self, data)
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
         """Warn of votes that leave open whether the crowd or those who contradict it are right, and
         of an annotator who has become the scale by which all others are measured."""
+        # Each tie as half a vote for either side says as much about an order and who follows it.
+        data = data.halved()
         if self.competence == "signed":
             mirrored = open_mirror(draws["competence"], data, "votes")
         else:
@@ -158,8 +173,10 @@ class ExtendedBTL(Model[Comparisons]):
         return mirrored or takeover(draws, data)
 
     def why_not(self, data: Comparisons) -> str | None:
-        """Refuse a position bias for votes without an order of presentation."""
-        return _sites.why_not_ordered(data) if self.position_bias else None
+        """Refuse a position bias for votes without an order of presentation, and ties that the
+        votes have and the model has not, or the other way round."""
+        of_order = _sites.why_not_ordered(data) if self.position_bias else None
+        return of_order or _ties.why_not(data, self)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of a single annotator, whose competence is confounded with the reward scale, and of
