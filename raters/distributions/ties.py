@@ -39,12 +39,7 @@ class TiedVotes(dist.Distribution):
 
     @checked
     def __init__(
-        self,
-        logits: Any,
-        propensity: Any,
-        count: Any = None,
-        *,
-        validate_args: bool | None = None,
+        self, logits: Any, propensity: Any, count: Any = None, *, validate_args: bool | None = None
     ) -> None:
         shape = jnp.broadcast_shapes(jnp.shape(logits), jnp.shape(propensity))
         self.logits, self.propensity = (
@@ -67,7 +62,9 @@ class TiedVotes(dist.Distribution):
         """
         raise NotImplementedError
 
-    def log_prob(self, value: Num[Array, "..."], intermediates: Any = None) -> Float[Array, "..."]:
+    def log_prob(
+        self, value: Num[Array, " *sample"], intermediates: Any = None
+    ) -> Float[Array, " *sample"]:
         """Return the log-probability of votes that are alike.
 
         Parameters
@@ -85,7 +82,7 @@ class TiedVotes(dist.Distribution):
         one = jnp.where(value == jnp.asarray(OUTCOMES), self.log_probs(), 0.0).sum(-1)
         return one if self.count is None else self.count * one
 
-    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Float[Array, " *sample"]:
         """Draw one outcome for each row.
 
         Parameters

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from raters._validation import checked, finite
 from raters.errors import DataError, DataWarning
@@ -265,7 +265,8 @@ class Pairs(Ties):
         Pairs
         """
         votes = super().answered(outcomes)
-        if not self.tied and votes.count is None and (np.asarray(votes.wins) % 1 != 0).any():  # half a vote of one
+        halves = not self.tied and bool((np.asarray(votes.wins) % 1 != 0).any())
+        if halves and votes.count is None:  # half a vote of one
             return dataclasses.replace(votes, count=np.ones(self.num_rows, np.float32))
         return votes
 

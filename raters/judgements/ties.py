@@ -57,14 +57,13 @@ class Ties(Judgements):
         Returns
         -------
         Pairs
-            In rows of votes that are alike; questions are questions to which a tie may be the
-            answer.
+            In rows of votes that are alike. Of votes read with ``ties="half"`` it takes rows of
+            single votes (``aggregate=False``): a sum does not say how many ties are in it.
 
         Raises
         ------
         DataError
-            When a row holds the sum of several votes with half a vote among them, which does not
-            say how many ties there are.
+            When a row holds the sum of several votes with half a vote over.
 
         Examples
         --------
@@ -81,23 +80,24 @@ class Ties(Judgements):
             return dataclasses.replace(self, tied=True)
         wins, count = np.asarray(self.wins, float), np.asarray(self.weight, float)
         half = wins % 1 != 0
-        if (several := half & (2 * wins != count)).any():
+        if (several := half & (count != 1)).any():
             row = int(np.flatnonzero(several)[0])
             raise DataError(
                 parameter="wins",
                 value=float(wins[row]),
-                problem=f"is a sum of {count[row]:g} votes in row {row} (counted from 0), which does"
-                " not say how many of them are ties",
+                problem=f"is a sum of {count[row]:g} votes in row {row} (counted from 0), which"
+                " does not say how many of them are ties",
                 expected="read the table again with ties='keep'",
             )
         # Votes for the first item, ties, and votes for the second, each as a row of its own.
-        numbers = np.where(half, 0, wins), np.where(half, count, 0), np.where(half, 0, count - wins)
-        place, rows = np.nonzero(np.stack(numbers) > 0)
+        decided = np.where(half, 0, wins), np.where(half, 0, count - wins)
+        numbers = np.stack([decided[0], half.astype(float), decided[1]])
+        place, rows = np.nonzero(numbers > 0)
         order = np.argsort(rows, kind="stable")
         place, rows = place[order], rows[order]
-        outcome, number = np.float32([1.0, 0.5, 0.0])[place], np.stack(numbers)[place, rows]
-        kept = dataclasses.replace(self.rows(rows), wins=outcome, count=exact(number), tied=True)
-        return kept._slim()
+        outcome = np.array([1.0, 0.5, 0.0], np.float32)[place]
+        kept = dataclasses.replace(self.rows(rows), wins=outcome, tied=True)
+        return dataclasses.replace(kept, count=exact(numbers[place, rows]))._slim()
 
     def halved(self) -> Self:
         """The votes with half of each tie for either side, as read with ``ties="half"``.

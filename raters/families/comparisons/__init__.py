@@ -53,6 +53,7 @@ COMPARISONS = register(
             Reader(Comparisons.from_rankings, may_be_empty=("places",)),
         ),
         needs={"position_bias": ("first", "second", "outcome"), ContextualBTL: ("features",)},
+        implies={"tie_model": {"ties": "keep"}},
         models=tuple(vars(models)[name] for name in models.__all__),
         default=ExtendedBTL(competence="signed"),
         words=Words("vote", "votes"),

@@ -59,7 +59,6 @@ class Observation(NamedTuple):
     shift: Float[Array, "term row"] | None = None
 
 
-
 # ------------------------------------------------- reading the observed distribution and the priors
 
 
@@ -158,9 +157,7 @@ def _(fn: dist.BernoulliLogits, value: Any, weight: Float[Array, "row class"]) -
 def _(fn: dist.BinomialLogits, value: Any, weight: Float[Array, "row class"]) -> Observation:
     count = jnp.broadcast_to(fn.total_count, weight.shape)
     return Observation(
-        fn.logits.ravel(),
-        (weight * count).ravel(),
-        (weight * (value[:, None] - count / 2)).ravel(),
+        fn.logits.ravel(), (weight * count).ravel(), (weight * (value[:, None] - count / 2)).ravel()
     )
 
 

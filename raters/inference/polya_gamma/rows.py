@@ -242,9 +242,7 @@ def _type_rows(model: Model[Any], data: Any, values: Values, block: Block, class
     def run(slots: Any) -> tuple[Array, tuple[Array, Array, list[Array], Array | None]]:
         stand_in = _Factor(values[name], slots)
         read = _logits(model, data, values | {name: stand_in}, classes)
-        logits, votes, kappa = (
-            jnp.reshape(part, (-1, num_types))[:, column] for part in read[:3]
-        )
+        logits, votes, kappa = (jnp.reshape(part, (-1, num_types))[:, column] for part in read[:3])
         return logits, (votes, kappa, stand_in.entries, stand_in.design)
 
     logits, (votes, kappa, entries, design) = run(None)
@@ -346,7 +344,7 @@ def rows_of(
 @partial(jax.jit, static_argnums=0)
 def logits_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
     """Return the logits of the observed site, compiled."""
-    return _logits(model, data, values)[0]
+    return _logits(model, data, values).logits.ravel()
 
 
 @partial(jax.jit, static_argnums=(0, 3))

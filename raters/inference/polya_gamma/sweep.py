@@ -425,7 +425,9 @@ def block_conditional(
                 full = conditional(entry, prior, joint=joint, draws=draws)
         weighted = Weighted(entry, weight, omega, kappa, offset)
         # With drawn classes, most rows have votes under one of them only.
-        full.add(weighted if votes.all() else weighted.part(votes.any(tuple(range(votes.ndim - 1)))))
+        full.add(
+            weighted if votes.all() else weighted.part(votes.any(tuple(range(votes.ndim - 1))))
+        )
     assert full is not None
     return full
 

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from raters._validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Shift, Symmetry, Values
-from raters.models.comparisons import _sites, _ties
+from raters.models.comparisons import _sites, ties
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class BTL(Model[Comparisons]):
     position_bias : bool
         Learn an advantage γ of the item shown first, in logits. Needs an order of presentation.
     tie_model : {"davidson", "rao-kupper"}, optional
-        Model of ties, of votes read with ``ties="keep"``.
+        Model of ties, of votes read with ``ties="keep"``, which the command line then does.
     tie_propensity : {"shared", "annotator"}
         Whose propensity to call a tie is learned: one that all share, or that of each annotator.
 
@@ -62,8 +62,8 @@ class BTL(Model[Comparisons]):
 
     reward_scale: float | None = None
     position_bias: bool = False
-    tie_model: _ties.TieModel | None = None
-    tie_propensity: _ties.TiePropensity = "shared"
+    tie_model: ties.TieModel | None = None
+    tie_propensity: ties.TiePropensity = "shared"
 
     reference: ClassVar[str] = (
         r"""
@@ -86,20 +86,20 @@ class BTL(Model[Comparisons]):
       year      = {1959},
     }
     """
-        + _ties.REFERENCE
+        + ties.REFERENCE
     )
 
     def __post_init__(self) -> None:
         plain_positive(self, "reward_scale", optional=True)
         boolean("position_bias", self.position_bias)
-        _ties.check_settings(self)
+        ties.check_settings(self)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         """Rewards, jointly with the position bias and the propensity to call a tie where there are
         such; propensities of annotators by themselves."""
         joint = ("reward", *(("position_bias",) if self.position_bias else ()))
-        if not _ties.in_block(self):
+        if not ties.in_block(self):
             return (joint,)
         shared = self.tie_propensity == "shared"
         return ((*joint, "tie_propensity"),) if shared else (joint, ("tie_propensity",))
@@ -117,19 +117,19 @@ class BTL(Model[Comparisons]):
         logits = reward[data.first] - reward[data.second]
         if self.position_bias:
             logits = logits + numpyro.sample("position_bias", dist.Normal(0.0, 1.0))
-        _ties.observe(self, logits, data)
+        ties.observe(self, logits, data)
 
     def start(self, data: Comparisons) -> Values:
         """Start from the log-odds of the win rates."""
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
         start |= {"position_bias": jnp.asarray(0.0)} if self.position_bias else {}
-        return start | _ties.start(self, data)
+        return start | ties.start(self, data)
 
     def why_not(self, data: Comparisons) -> str | None:
         """Refuse a position bias for votes without an order of presentation, and ties that the
         votes have and the model has not, or the other way round."""
         of_order = _sites.why_not_ordered(data) if self.position_bias else None
-        return of_order or _ties.why_not(data, self)
+        return of_order or ties.why_not(data, self)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of pairs shown in one order, where a position bias is learned."""

@@ -13,7 +13,7 @@ from raters._validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
 from raters.models import competences
-from raters.models.comparisons import _sites, _ties
+from raters.models.comparisons import _sites, ties
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
 from raters.models.mirror import open_mirror
@@ -34,9 +34,9 @@ class ExtendedBTL(Model[Comparisons]):
         \phi \sim \mathrm{LogNormal}(\log ½, 1)
 
     where B is [0, 1] (``"unit"``), [0, ∞) (``"positive"``) or the real line (``"signed"``), and γ
-    is present only with ``position_bias=True``. With a `tie_model`, ties are an answer of their own,
-    as in `BTL`. A guesser has competence 0, the reference annotator
-    1. An adversary has a negative competence: their votes are informative once reversed.
+    is present only with ``position_bias=True``. With a `tie_model`, ties are an answer of their
+    own, as in `BTL`. A guesser has competence 0, the reference annotator 1. An adversary has a
+    negative competence: their votes are informative once reversed.
 
     The competences are hierarchical: reward scale and spread are learned from all votes with the
     crowd's centre at β = 1, which regularises annotators with few votes. With ``"signed"`` the
@@ -75,7 +75,7 @@ class ExtendedBTL(Model[Comparisons]):
         Learn by how many logits γ_k each annotator favours the item shown first. Needs an order of
         presentation.
     tie_model : {"davidson", "rao-kupper"}, optional
-        Model of ties, of votes read with ``ties="keep"``.
+        Model of ties, of votes read with ``ties="keep"``, which the command line then does.
     tie_propensity : {"shared", "annotator"}
         Whose propensity to call a tie is learned: one that all share, or that of each annotator.
 
@@ -98,8 +98,8 @@ class ExtendedBTL(Model[Comparisons]):
     reward_scale: float | None = None
     competence_spread: competences.Spread = "auto"
     position_bias: bool = False
-    tie_model: _ties.TieModel | None = None
-    tie_propensity: _ties.TiePropensity = "shared"
+    tie_model: ties.TieModel | None = None
+    tie_propensity: ties.TiePropensity = "shared"
 
     reference: ClassVar[str] = (
         r"""
@@ -109,7 +109,7 @@ class ExtendedBTL(Model[Comparisons]):
       note   = {Department of Computer Science, IIT Bombay, under the guidance of Arpit Agarwal},
     }
     """
-        + _ties.REFERENCE
+        + ties.REFERENCE
     )
 
     def __post_init__(self) -> None:
@@ -117,14 +117,14 @@ class ExtendedBTL(Model[Comparisons]):
         plain_positive(self, "reward_scale", optional=True)
         boolean("position_bias", self.position_bias)
         competences.check_competence_spread(self)
-        _ties.check_settings(self)
+        ties.check_settings(self)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         """Rewards, then competences, then position biases and propensities to call a tie."""
         bias = (("position_bias",),) if self.position_bias else ()
-        ties = (("tie_propensity",),) if _ties.in_block(self) else ()
-        return (("reward",), ("competence",), *bias, *ties)
+        propensity = (("tie_propensity",),) if ties.in_block(self) else ()
+        return (("reward",), ("competence",), *bias, *propensity)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -144,7 +144,7 @@ class ExtendedBTL(Model[Comparisons]):
         logits = competence[data.annotator] * (reward[data.first] - reward[data.second])
         if self.position_bias:
             logits = logits + _sites.position_bias_site(data.num_annotators)[data.annotator]
-        _ties.observe(self, logits, data)
+        ties.observe(self, logits, data)
 
     def start(self, data: Comparisons) -> Values:
         """Start from the log-odds of the win rates, with competences near that of the reference.
@@ -154,7 +154,7 @@ class ExtendedBTL(Model[Comparisons]):
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
         start |= _sites.competence_start(data, competences.fixed_spread(self))
         start |= _sites.position_bias_start(data) if self.position_bias else {}
-        return start | _ties.start(self, data)
+        return start | ties.start(self, data)
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
@@ -176,7 +176,7 @@ class ExtendedBTL(Model[Comparisons]):
         """Refuse a position bias for votes without an order of presentation, and ties that the
         votes have and the model has not, or the other way round."""
         of_order = _sites.why_not_ordered(data) if self.position_bias else None
-        return of_order or _ties.why_not(data, self)
+        return of_order or ties.why_not(data, self)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of a single annotator, whose competence is confounded with the reward scale, and of

@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters._validation import one_of
-from raters.distributions import Davidson, RaoKupper
+from raters.distributions import Davidson, RaoKupper, TiedVotes
 from raters.errors import Reason, SettingError
 from raters.judgements.comparisons import Comparisons
 from raters.model import Values
@@ -98,8 +98,34 @@ def in_block(model: Any) -> bool:
     return bool(model.tie_model == "davidson")
 
 
+def votes_with_ties(
+    model: Any, draws: Values, logits: Float[np.ndarray, "draw pair"], annotator: int
+) -> TiedVotes | None:
+    """Return the distribution of one annotator's votes under each draw, or None where the model
+    knows no ties.
+
+    Parameters
+    ----------
+    model : Model
+    draws : dict of str to array, shape (draw, ...)
+    logits : array, shape (draw, pair)
+    annotator : int
+        Code of who votes.
+
+    Returns
+    -------
+    TiedVotes or None
+        Batch shape (draw, pair).
+    """
+    if getattr(model, "tie_model", None) is None:
+        return None
+    propensity = np.asarray(draws["tie_propensity"])
+    own = propensity if propensity.ndim == 1 else propensity[:, annotator]
+    return _DISTRIBUTIONS[model.tie_model](jnp.asarray(logits), jnp.asarray(own)[:, None])
+
+
 def start(model: Any, data: Comparisons) -> Values:
-    """Return start values of the propensities: the log of the ratio of ties to votes for one side."""
+    """Return start values of the propensities: the log ratio of ties to votes for one side."""
     if model.tie_model is None:
         return {}
     count = np.asarray(data.weight, float)
