@@ -211,20 +211,20 @@ class Comparisons(Pairs):
             read_counts(columns["count"]) if count is not None else np.ones(len(left), np.float32)
         )
         differences, names = feature_reading.differences(frame, features, len(left))
-        keep = outcome_reading.settle_ties(wins, ties, f"column {outcome!r}")
+        keep, tied = outcome_reading.settle_ties(wins, ties, f"column {outcome!r}"), ties == "keep"
         data = cls(
             first=left_code[keep],
             second=right_code[keep],
             annotator=who[keep],
-            wins=(wins * votes)[keep],
+            wins=(wins if tied else wins * votes)[keep],
             count=votes[keep],
             items=item_names,
             annotators=annotator_names,
             ordered=outcome is not None,
             features=None if differences is None else differences[keep],
             feature_names=names,
+            tied=tied,
         )
-        data = data.with_ties() if ties == "keep" else data
         return data.aggregate() if aggregate else data._slim()
 
     @classmethod
@@ -375,7 +375,7 @@ class Comparisons(Pairs):
             wins, ties, f"the comparison of equal ratings in column {rating!r}"
         )
         one, two = one[keep], two[keep]
-        votes = cls(
+        return cls(
             codes[one],
             codes[two],
             who[one],
@@ -383,8 +383,8 @@ class Comparisons(Pairs):
             np.ones(len(one), np.float32),
             item_names,
             annotator_names,
-        )
-        return (votes.with_ties() if ties == "keep" else votes).aggregate()
+            tied=ties == "keep",
+        ).aggregate()
 
     # ---------------------------------------------------------------- facts
 

@@ -26,6 +26,10 @@ MODELS = (
     rt.HierarchicalBTL(competence="unit", own_spread=True),
     rt.HierarchicalBTL(reward_scale=1.0, taste_spread=0.5),
 )
+TIE_MODELS = (
+    rt.BTL(tie_model="davidson"),
+    rt.ExtendedBTL(tie_model="rao-kupper", tie_propensity="annotator", position_bias=True),
+)
 TYPE_MODELS = (
     rt.MixtureBTL(),
     rt.MixtureBTL(num_types=3, competence="unit", reward_scale=1.0, type_prior="stick_breaking"),
@@ -73,6 +77,7 @@ CHOICE_MODELS = (
 )
 ALL_MODELS = (
     *MODELS,
+    *TIE_MODELS,
     *TYPE_MODELS,
     *LABEL_MODELS,
     *RATING_MODELS,
@@ -194,6 +199,16 @@ def test_model_keeps_the_contract(model, tiny) -> None:
 @pytest.mark.parametrize(("model", "backend"), _pairs(MODELS), ids=_name)
 def test_backend_keeps_the_contract(model, backend, tiny) -> None:
     rt.testing.check_backend(backend, model, tiny)
+
+
+@pytest.mark.parametrize("model", _models(TIE_MODELS), ids=_name)
+def test_model_of_ties_keeps_the_contract(model, tied) -> None:
+    rt.testing.check_model(model, tied)
+
+
+@pytest.mark.parametrize(("model", "backend"), _pairs(TIE_MODELS), ids=_name)
+def test_backend_keeps_the_contract_for_ties(model, backend, tied) -> None:
+    rt.testing.check_backend(backend, model, tied)
 
 
 @pytest.mark.parametrize("model", _models(TYPE_MODELS), ids=_name)
