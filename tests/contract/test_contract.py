@@ -28,7 +28,7 @@ MODELS = (
 )
 TIE_MODELS = (
     rt.BTL(tie_model="davidson"),
-    rt.ExtendedBTL(tie_model="rao-kupper", tie_propensity="annotator", position_bias=True),
+    rt.BTL(tie_model="rao-kupper", tie_propensity="annotator", position_bias=True),
 )
 TYPE_MODELS = (
     rt.MixtureBTL(),
