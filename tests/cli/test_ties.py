@@ -79,7 +79,7 @@ def test_a_campaign_from_nothing_asks_for_ties(tmp_path, capsys) -> None:
     assert run(capsys, "campaign", "ask", journal, "--number", 2)[0] == 0
     campaign = rt.Campaign.open(journal)
     assert campaign.pool.tied
-    campaign.tell({int(campaign.outstanding()["id"].values[0]): "tie"})
+    campaign.tell({campaign.outstanding()["id"].values[0]: "tie"})
     assert campaign.data.wins.tolist() == [0.5]
     out = tmp_path / "tasks.json"
     assert run(capsys, "campaign", "export", journal, "--to", "label-studio", "--out", out)[0] == 0
