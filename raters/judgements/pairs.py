@@ -432,6 +432,23 @@ class Pairs(Ties):
         features = np.asarray(self.features)[:, order]
         return dataclasses.replace(self, features=features, feature_names=like.feature_names)
 
+    def at_equal_features(self, like: Self) -> Self:
+        """With the features of other data, equal on both sides; as they are if they have features.
+
+        Parameters
+        ----------
+        like : Pairs
+            Data whose features a model was fitted with.
+
+        Returns
+        -------
+        Pairs
+        """
+        if self.features is not None:
+            return self
+        features = np.zeros((self.num_rows, len(like.feature_names)), np.float32)
+        return dataclasses.replace(self, features=features, feature_names=like.feature_names)
+
     def without_features(self) -> Self:
         """Without features."""
         return dataclasses.replace(self, features=None, feature_names=())

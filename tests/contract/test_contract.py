@@ -26,10 +26,8 @@ MODELS = (
     rt.HierarchicalBTL(competence="unit", own_spread=True),
     rt.HierarchicalBTL(reward_scale=1.0, taste_spread=0.5),
 )
-TIE_MODELS = (
-    rt.BTL(tie_model="davidson"),
-    rt.BTL(tie_model="rao-kupper", tie_propensity="annotator", position_bias=True),
-)
+TIE_MODELS = (rt.BTL(tie_model="davidson"), rt.BTL(tie_model="rao-kupper"))
+COVARIATE_MODELS = (rt.BTL(covariates=True),)
 TYPE_MODELS = (
     rt.MixtureBTL(),
     rt.MixtureBTL(num_types=3, competence="unit", reward_scale=1.0, type_prior="stick_breaking"),
@@ -78,6 +76,7 @@ CHOICE_MODELS = (
 ALL_MODELS = (
     *MODELS,
     *TIE_MODELS,
+    *COVARIATE_MODELS,
     *TYPE_MODELS,
     *LABEL_MODELS,
     *RATING_MODELS,
@@ -209,6 +208,16 @@ def test_model_of_ties_keeps_the_contract(model, tied) -> None:
 @pytest.mark.parametrize(("model", "backend"), _pairs(TIE_MODELS), ids=_name)
 def test_backend_keeps_the_contract_for_ties(model, backend, tied) -> None:
     rt.testing.check_backend(backend, model, tied)
+
+
+@pytest.mark.parametrize("model", _models(COVARIATE_MODELS), ids=_name)
+def test_model_of_covariates_keeps_the_contract(model, described) -> None:
+    rt.testing.check_model(model, described)
+
+
+@pytest.mark.parametrize(("model", "backend"), _pairs(COVARIATE_MODELS), ids=_name)
+def test_backend_keeps_the_contract_for_covariates(model, backend, described) -> None:
+    rt.testing.check_backend(backend, model, described)
 
 
 @pytest.mark.parametrize("model", _models(TYPE_MODELS), ids=_name)

@@ -52,7 +52,11 @@ COMPARISONS = register(
             ),
             Reader(Comparisons.from_rankings, may_be_empty=("places",)),
         ),
-        needs={"position_bias": ("first", "second", "outcome"), ContextualBTL: ("features",)},
+        needs={
+            "position_bias": ("first", "second", "outcome"),
+            "covariates": ("features",),
+            ContextualBTL: ("features",),
+        },
         implies={"tie_model": {"ties": "keep"}},
         models=tuple(vars(models)[name] for name in models.__all__),
         default=ExtendedBTL(competence="signed"),

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from raters._validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Shift, Symmetry, Values
-from raters.models.comparisons import _sites, ties
+from raters.models.comparisons import _covariates, _sites, ties
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,13 @@ class BTL(Model[Comparisons]):
 
     .. math::
 
-        P(i \succ j) = \sigma(r_i - r_j + \gamma), \qquad
+        P(i \succ j) = \sigma(r_i - r_j + x^\top \theta + \gamma), \qquad
         r_i \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1), \quad
-        \gamma \sim \mathrm{Normal}(0, 1)
+        \theta_f \sim \mathrm{Normal}(0, c), \quad \gamma \sim \mathrm{Normal}(0, 1)
 
-    with i shown first, and γ present only with ``position_bias=True``. With a `tie_model`, ties
+    with i shown first; γ is present only with ``position_bias=True``, and the features x of i less
+    those of j, such as their lengths, only with ``covariates=True``: rewards are then those of
+    items whose features are equal ("style control"). With a `tie_model`, ties
     are an answer of their own (`raters.distributions.Davidson`, `raters.distributions.RaoKupper`):
     their propensity ν ~ Normal(0, 2) is such that of votes on two equal items
     :math:`e^\nu / (2 + e^\nu)` are ties.
@@ -40,6 +42,10 @@ class BTL(Model[Comparisons]):
         Standard deviation s of the rewards, in logits; learned unless given.
     position_bias : bool
         Learn an advantage γ of the item shown first, in logits. Needs an order of presentation.
+    covariates : bool
+        Learn coefficients of the features of the comparisons, beside the rewards.
+    coefficient_scale : float
+        Standard deviation c of the coefficients, in logits for each unit of a feature.
     tie_model : {"davidson", "rao-kupper"}, optional
         Model of ties, of votes read with ``ties="keep"``, which the command line then does.
     tie_propensity : {"shared", "annotator"}
@@ -49,7 +55,8 @@ class BTL(Model[Comparisons]):
     ----------
     Bradley, R. A. and Terry, M. E. (1952). Rank analysis of incomplete block designs: I. The method
     of paired comparisons. Biometrika 39, 324–345. Davidson, R. R. (1970), JASA 65, 317–328, and
-    Rao, P. V. and Kupper, L. L. (1967), JASA 62, 194–204, for ties.
+    Rao, P. V. and Kupper, L. L. (1967), JASA 62, 194–204, for ties. Li, T., Angelopoulos, A. and
+    Chiang, W.-L. (2024). Does style matter? LMSYS blog, for covariates.
 
     Examples
     --------
@@ -62,6 +69,8 @@ class BTL(Model[Comparisons]):
 
     reward_scale: float | None = None
     position_bias: bool = False
+    covariates: bool = False
+    coefficient_scale: float = 1.0
     tie_model: ties.TieModel | None = None
     tie_propensity: ties.TiePropensity = "shared"
 
@@ -87,18 +96,21 @@ class BTL(Model[Comparisons]):
     }
     """
         + ties.REFERENCE
+        + _covariates.REFERENCE
     )
 
     def __post_init__(self) -> None:
         plain_positive(self, "reward_scale", optional=True)
         boolean("position_bias", self.position_bias)
+        _covariates.check_settings(self)
         ties.check_settings(self)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Rewards, jointly with the position bias and the propensity to call a tie where there are
-        such; propensities of annotators by themselves."""
-        joint = ("reward", *(("position_bias",) if self.position_bias else ()))
+        """Rewards, jointly with coefficients, the position bias and the propensity to call a tie
+        where there are such; propensities of annotators by themselves."""
+        bias = ("position_bias",) if self.position_bias else ()
+        joint = ("reward", *_covariates.block(self), *bias)
         if not ties.in_block(self):
             return (joint,)
         shared = self.tie_propensity == "shared"
@@ -114,7 +126,7 @@ class BTL(Model[Comparisons]):
         reward_scale = _sites.reward_scale_site(self.reward_scale)
         with numpyro.plate("item", data.num_items):
             reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
-        logits = reward[data.first] - reward[data.second]
+        logits = reward[data.first] - reward[data.second] + _covariates.sample(self, data)
         if self.position_bias:
             logits = logits + numpyro.sample("position_bias", dist.Normal(0.0, 1.0))
         ties.observe(self, logits, data)
@@ -123,14 +135,17 @@ class BTL(Model[Comparisons]):
         """Start from the log-odds of the win rates."""
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
         start |= {"position_bias": jnp.asarray(0.0)} if self.position_bias else {}
-        return start | ties.start(self, data)
+        return start | _covariates.start(self, data) | ties.start(self, data)
 
     def why_not(self, data: Comparisons) -> str | None:
-        """Refuse a position bias for votes without an order of presentation, and ties that the
-        votes have and the model has not, or the other way round."""
+        """Refuse a position bias for votes without an order of presentation, covariates for votes
+        without features, and ties that the votes have and the model has not, or the other way
+        round."""
         of_order = _sites.why_not_ordered(data) if self.position_bias else None
-        return of_order or ties.why_not(data, self)
+        return of_order or _covariates.why_not(self, data) or ties.why_not(data, self)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        """Warn of pairs shown in one order, where a position bias is learned."""
-        return _sites.of_one_order(data) if self.position_bias else ()
+        """Warn of pairs shown in one order, where a position bias is learned, and of features that
+        cannot be told from rewards."""
+        of_order = _sites.of_one_order(data) if self.position_bias else ()
+        return of_order + _covariates.data_warnings(self, data)

@@ -13,7 +13,7 @@ from raters._validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
 from raters.models import competences
-from raters.models.comparisons import _sites, ties
+from raters.models.comparisons import _covariates, _sites, ties
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
 from raters.models.mirror import open_mirror
@@ -25,7 +25,7 @@ class ExtendedBTL(Model[Comparisons]):
 
     .. math::
 
-        P(i \succ j \mid k) = \sigma(\beta_k (r_i - r_j) + \gamma_k), \qquad
+        P(i \succ j \mid k) = \sigma(\beta_k (r_i - r_j) + x^\top \theta + \gamma_k), \qquad
         r_i \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1), \\
         \beta_k \sim \mathrm{Normal}(1, \tau) \text{ on } B, \quad
         \tau \sim \mathrm{LogNormal}(\log ½, 1), \qquad
@@ -35,8 +35,11 @@ class ExtendedBTL(Model[Comparisons]):
 
     where B is [0, 1] (``"unit"``), [0, ∞) (``"positive"``) or the real line (``"signed"``), and γ
     is present only with ``position_bias=True``. With a `tie_model`, ties are an answer of their
-    own, as in `BTL`. A guesser has competence 0, the reference annotator 1. An adversary has a
-    negative competence: their votes are informative once reversed.
+    own, as in `BTL`. With ``covariates=True`` the features x of i less those of j have coefficients
+    θ, which no competence scales: a judge who cannot tell which answer is better may well prefer
+    the longer one, and a competent judge is swayed by it no more. A guesser has competence 0, the
+    reference annotator 1. An adversary has a negative competence: their votes are informative once
+    reversed.
 
     The competences are hierarchical: reward scale and spread are learned from all votes with the
     crowd's centre at β = 1, which regularises annotators with few votes. With ``"signed"`` the
@@ -74,6 +77,10 @@ class ExtendedBTL(Model[Comparisons]):
     position_bias : bool
         Learn by how many logits γ_k each annotator favours the item shown first. Needs an order of
         presentation.
+    covariates : bool
+        Learn coefficients of the features of the comparisons, beside the rewards.
+    coefficient_scale : float
+        Standard deviation of the coefficients, in logits for each unit of a feature.
     tie_model : {"davidson", "rao-kupper"}, optional
         Model of ties, of votes read with ``ties="keep"``, which the command line then does.
     tie_propensity : {"shared", "annotator"}
@@ -98,6 +105,8 @@ class ExtendedBTL(Model[Comparisons]):
     reward_scale: float | None = None
     competence_spread: competences.Spread = "auto"
     position_bias: bool = False
+    covariates: bool = False
+    coefficient_scale: float = 1.0
     tie_model: ties.TieModel | None = None
     tie_propensity: ties.TiePropensity = "shared"
 
@@ -110,6 +119,7 @@ class ExtendedBTL(Model[Comparisons]):
     }
     """
         + ties.REFERENCE
+        + _covariates.REFERENCE
     )
 
     def __post_init__(self) -> None:
@@ -117,14 +127,17 @@ class ExtendedBTL(Model[Comparisons]):
         plain_positive(self, "reward_scale", optional=True)
         boolean("position_bias", self.position_bias)
         competences.check_competence_spread(self)
+        _covariates.check_settings(self)
         ties.check_settings(self)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Rewards, then competences, then position biases and propensities to call a tie."""
+        """Rewards, then competences, then coefficients, position biases and propensities to call a
+        tie."""
+        own = tuple((name,) for name in _covariates.block(self))
         bias = (("position_bias",),) if self.position_bias else ()
         propensity = (("tie_propensity",),) if ties.in_block(self) else ()
-        return (("reward",), ("competence",), *bias, *propensity)
+        return (("reward",), ("competence",), *own, *bias, *propensity)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -142,6 +155,7 @@ class ExtendedBTL(Model[Comparisons]):
             reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
         competence = competences.competence_site(self.competence, spread, data.num_annotators)
         logits = competence[data.annotator] * (reward[data.first] - reward[data.second])
+        logits = logits + _covariates.sample(self, data)
         if self.position_bias:
             logits = logits + _sites.position_bias_site(data.num_annotators)[data.annotator]
         ties.observe(self, logits, data)
@@ -154,7 +168,7 @@ class ExtendedBTL(Model[Comparisons]):
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
         start |= _sites.competence_start(data, competences.fixed_spread(self))
         start |= _sites.position_bias_start(data) if self.position_bias else {}
-        return start | ties.start(self, data)
+        return start | _covariates.start(self, data) | ties.start(self, data)
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
@@ -173,13 +187,15 @@ class ExtendedBTL(Model[Comparisons]):
         return mirrored or takeover(draws, data)
 
     def why_not(self, data: Comparisons) -> str | None:
-        """Refuse a position bias for votes without an order of presentation, and ties that the
-        votes have and the model has not, or the other way round."""
+        """Refuse a position bias for votes without an order of presentation, covariates for votes
+        without features, and ties that the votes have and the model has not, or the other way
+        round."""
         of_order = _sites.why_not_ordered(data) if self.position_bias else None
-        return of_order or ties.why_not(data, self)
+        return of_order or _covariates.why_not(self, data) or ties.why_not(data, self)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        """Warn of a single annotator, whose competence is confounded with the reward scale, and of
-        pairs shown in one order."""
+        """Warn of a single annotator, whose competence is confounded with the reward scale, of
+        pairs shown in one order, and of features that cannot be told from rewards."""
         of_order = _sites.of_one_order(data) if self.position_bias else ()
-        return _sites.of_one_annotator(data) + of_order
+        of_features = _covariates.data_warnings(self, data)
+        return _sites.of_one_annotator(data) + of_order + of_features
