@@ -56,6 +56,10 @@ class Comparisons(Pairs):
     tied : bool
         Whether a tie is an answer of its own, as read with ``ties="keep"``. Votes in a row are then
         alike, and `halved` gives half of each tie to either side.
+    stratum : int array, shape (comparison,), or None
+        Code of the stratum of each row, such as a category of prompts.
+    strata : tuple
+        The names of the strata, in code order.
 
     Examples
     --------
@@ -82,6 +86,8 @@ class Comparisons(Pairs):
     features: Any = of_axes("comparison", "feature", default=None)
     feature_names: tuple[str, ...] = static(())
     tied: bool = static(False)
+    stratum: Any = None
+    strata: tuple[Any, ...] = static(())
 
     axes: ClassVar[Mapping[str, str]] = {
         "first": "item",
@@ -92,6 +98,7 @@ class Comparisons(Pairs):
         "item": "items",
         "annotator": "annotators",
         "feature": "feature_names",
+        "stratum": "strata",
     }
     answer: ClassVar[str] = "wins"
     observed: ClassVar[str] = "outcome"
@@ -112,6 +119,7 @@ class Comparisons(Pairs):
         annotator: str | None = None,
         count: str | None = None,
         features: Mapping[str, tuple[str, str]] | None = None,
+        stratum: str | None = None,
         ties: outcome_reading.Ties = "error",
         outcomes: Mapping[str, Any] | None = None,
         items: Iterable[Any] | None = None,
@@ -142,6 +150,9 @@ class Comparisons(Pairs):
             columns, of the winner and the loser, or of what was shown first and second:
             ``{"length": ("length_a", "length_b")}``. Features of items that are the same in every
             comparison are added with `with_features`.
+        stratum : str, optional
+            Column with the stratum of each vote, such as a category or a language, for a model with
+            ``strata=True``.
         ties : {"error", "drop", "half", "keep"}
             What to do with a tie: refuse the table, leave the row out, count half a vote for each
             side, or keep it as an answer of its own, for a model with a ``tie_model``.
@@ -198,7 +209,7 @@ class Comparisons(Pairs):
             "second": second,
             "outcome": outcome,
         }
-        columns = read_columns(frame, **roles, annotator=annotator, count=count)
+        columns = read_columns(frame, **roles, annotator=annotator, count=count, stratum=stratum)
         left, right = columns[left_role], columns[right_role]
         (left_code, right_code), item_names = encode_names([left, right], items, "item")
         reading.check_items(left_code, right_code, item_names, (left, right))
@@ -210,6 +221,7 @@ class Comparisons(Pairs):
         votes = (
             read_counts(columns["count"]) if count is not None else np.ones(len(left), np.float32)
         )
+        group, strata = reading.strata(columns)
         differences, names = feature_reading.differences(frame, features, len(left))
         keep, tied = outcome_reading.settle_ties(wins, ties, f"column {outcome!r}"), ties == "keep"
         data = cls(
@@ -224,6 +236,8 @@ class Comparisons(Pairs):
             features=None if differences is None else differences[keep],
             feature_names=names,
             tied=tied,
+            stratum=None if group is None else group[keep],
+            strata=strata,
         )
         return data.aggregate() if aggregate else data._slim()
 
@@ -443,7 +457,7 @@ class Comparisons(Pairs):
 
     def to_frame(self) -> pd.DataFrame:
         """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and
-        ``count``.
+        ``count``, and ``stratum`` where votes have one.
 
         Raises
         ------
@@ -491,6 +505,8 @@ class Comparisons(Pairs):
                 side: items.take(np.asarray(getattr(self, side))[rows])
                 for side in ("first", "second")
             }
+            if self.stratum is not None:
+                columns["stratum"] = pd.Index(self.strata).take(np.asarray(self.stratum)[rows])
             parts.append(
                 pd.DataFrame(
                     columns | {"outcome": outcome, "count": number[rows].astype(int), "row": rows}

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Int
+from jaxtyping import Int, Shaped
 
 from raters._validation import checked, finite
 from raters.errors import DataError, DataWarning
 from raters.judgements.counts import Tallies
-from raters.judgements.names import loosely, name_text, shorten
+from raters.judgements.names import loosely, match_names, name_text, names_array, shorten
 from raters.judgements.parts import PIECE
 from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
@@ -69,7 +69,9 @@ class Pairs(Ties):
         vote.
     features : float array, shape (row, feature), or None
         Features of the first item less those of the second.
-    items, annotators, feature_names : tuple
+    stratum : int array, shape (row,), or None
+        Codes of the strata.
+    items, annotators, feature_names, strata : tuple
         The names, in code order.
     ordered : bool
         Whether `first` is known to have been shown first.
@@ -84,7 +86,9 @@ class Pairs(Ties):
     second: Any
     wins: Any
     features: Any
+    stratum: Any
     items: tuple[Any, ...]
+    strata: tuple[Any, ...]
     annotators: tuple[Any, ...]
     ordered: bool
     feature_names: tuple[str, ...]
@@ -279,6 +283,10 @@ class Pairs(Ties):
             When one is not, or for what `Judgements.check` refuses; the message gives the row.
         """
         super().check()
+        if self.stratum is not None:
+            codes = np.asarray(self.stratum)
+            wrong = ~((codes >= 0) & (codes < len(self.strata)))
+            self._refuse("stratum", wrong, f"it must be codes of the {len(self.strata)} strata")
         if (same := np.flatnonzero(np.asarray(self.first) == np.asarray(self.second))).size:
             name = self.items[int(self.first[same[0]])]
             raise DataError(
@@ -432,6 +440,38 @@ class Pairs(Ties):
         features = np.asarray(self.features)[:, order]
         return dataclasses.replace(self, features=features, feature_names=like.feature_names)
 
+    @checked
+    def in_stratum(self, name: Any) -> Self:
+        """The questions as those of one stratum; without one they are about all strata together.
+
+        Parameters
+        ----------
+        name : name of a stratum
+            Of those that the data have; of questions without, the only one, which `raters.predict`
+            matches with those of the fit.
+
+        Returns
+        -------
+        Pairs
+        """
+        strata = self.strata or (name,)
+        (code,) = match_names(np.zeros(1, np.int32), (name,), strata, "stratum")
+        column = np.full(self.num_rows, code, np.int32)
+        return dataclasses.replace(self, stratum=column, strata=strata)
+
+    def plain_columns(self) -> tuple[str, ...]:
+        """Columns of one number for each row that are a part of the question; the strata are codes
+        of names, which `question_names` gives."""
+        return tuple(name for name in super().plain_columns() if name != "stratum")
+
+    def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
+        """Names that each row asks about, its stratum where there is one, and who is asked; see
+        `Judgements.question_names`."""
+        columns = super().question_names()
+        if self.stratum is None:
+            return columns
+        return columns | {"stratum": names_array(self.strata)[np.asarray(self.stratum)]}
+
     def at_equal_features(self, like: Self) -> Self:
         """With the features of other data, equal on both sides; as they are if they have features.
 
@@ -458,9 +498,9 @@ class Pairs(Ties):
         for a constant.
 
         Rows come out sorted by pair and annotator. When the order of presentation is unknown each
-        pair is first written with the smaller code in front. Rows with different features stay
-        apart; rows of count 0 are left out. So do those with different outcomes, where ties are
-        kept.
+        pair is first written with the smaller code in front. Rows with different features or
+        strata stay apart, and where ties are kept those with different outcomes; rows of count 0
+        are left out.
         """
         if self.tied:
             return super().aggregate()
@@ -469,6 +509,8 @@ class Pairs(Ties):
             return votes
         keys = [np.asarray(getattr(votes, column)) for column in self.axes]
         sizes = [len(self.items), len(self.items), len(self.annotators)]
+        if votes.stratum is not None:
+            keys, sizes = [*keys, np.asarray(votes.stratum)], [*sizes, len(votes.strata)]
         features = None
         if votes.features is not None:
             features, described = np.unique(votes.features, axis=0, return_inverse=True)
@@ -485,5 +527,6 @@ class Pairs(Ties):
             annotator=cells[2],
             wins=wins,
             count=count,
-            features=None if features is None else features[cells[3]],
+            stratum=None if votes.stratum is None else cells[3],
+            features=None if features is None else features[cells[-1]],
         )._slim()

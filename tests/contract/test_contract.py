@@ -28,6 +28,7 @@ MODELS = (
 )
 TIE_MODELS = (rt.BTL(tie_model="davidson"), rt.BTL(tie_model="rao-kupper"))
 COVARIATE_MODELS = (rt.BTL(covariates=True),)
+STRATUM_MODELS = (rt.ExtendedBTL(strata=True),)
 TYPE_MODELS = (
     rt.MixtureBTL(),
     rt.MixtureBTL(num_types=3, competence="unit", reward_scale=1.0, type_prior="stick_breaking"),
@@ -77,6 +78,7 @@ ALL_MODELS = (
     *MODELS,
     *TIE_MODELS,
     *COVARIATE_MODELS,
+    *STRATUM_MODELS,
     *TYPE_MODELS,
     *LABEL_MODELS,
     *RATING_MODELS,
@@ -218,6 +220,16 @@ def test_model_of_covariates_keeps_the_contract(model, described) -> None:
 @pytest.mark.parametrize(("model", "backend"), _pairs(COVARIATE_MODELS), ids=_name)
 def test_backend_keeps_the_contract_for_covariates(model, backend, described) -> None:
     rt.testing.check_backend(backend, model, described)
+
+
+@pytest.mark.parametrize("model", _models(STRATUM_MODELS), ids=_name)
+def test_model_of_strata_keeps_the_contract(model, stratified) -> None:
+    rt.testing.check_model(model, stratified)
+
+
+@pytest.mark.parametrize(("model", "backend"), _pairs(STRATUM_MODELS), ids=_name)
+def test_backend_keeps_the_contract_for_strata(model, backend, stratified) -> None:
+    rt.testing.check_backend(backend, model, stratified)
 
 
 @pytest.mark.parametrize("model", _models(TYPE_MODELS), ids=_name)

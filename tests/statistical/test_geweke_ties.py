@@ -1,6 +1,9 @@
-"""Geweke's joint test of the Gibbs kernels of votes with ties, with errors put in on purpose."""
+"""Geweke's joint test of the Gibbs kernels of votes with ties, with errors put in on purpose; and of
+covariates and strata."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import jax
 import numpy as np
@@ -54,6 +57,19 @@ def _worst(result: xr.Dataset) -> float:
 @pytest.mark.parametrize("kernel", _cases(_KERNELS))
 def test_kernel_of_ties_leaves_the_joint_distribution_invariant(kernel: str, singles) -> None:
     result = _of_ties(kernel, singles)
+    assert _worst(result) < _BOUND, str(result["z"].to_series())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("term", ["covariates", "strata"])
+def test_kernel_of_further_terms_leaves_the_joint_distribution_invariant(
+    term: str, singles
+) -> None:
+    asked = singles.with_features(np.random.default_rng(0).normal(size=(4, 1)))
+    code = (np.arange(singles.num_rows) % 2).astype(np.int32)
+    asked = dataclasses.replace(asked, stratum=code, strata=("code", "talk"))
+    model = rt.ExtendedBTL(competence="signed", **{term: True})
+    result = geweke(model, asked, seed=1, chains=80, sweeps=15, prior_draws=30_000)
     assert _worst(result) < _BOUND, str(result["z"].to_series())
 
 

@@ -55,6 +55,7 @@ COMPARISONS = register(
         needs={
             "position_bias": ("first", "second", "outcome"),
             "covariates": ("features",),
+            "strata": ("stratum",),
             ContextualBTL: ("features",),
         },
         implies={"tie_model": {"ties": "keep"}},

@@ -11,9 +11,9 @@ import numpyro.distributions as dist
 
 from raters._validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
-from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
+from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Values
 from raters.models import competences
-from raters.models.comparisons import _covariates, _sites, ties
+from raters.models.comparisons import _covariates, _sites, _strata, ties
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
 from raters.models.mirror import open_mirror
@@ -81,6 +81,10 @@ class ExtendedBTL(Model[Comparisons]):
         Learn coefficients of the features of the comparisons, beside the rewards.
     coefficient_scale : float
         Standard deviation of the coefficients, in logits for each unit of a feature.
+    strata : bool
+        Learn a deviation of each item in each stratum of the votes.
+    deviation_spread : float, optional
+        Standard deviation τ of the deviations; learned unless given.
     tie_model : {"davidson", "rao-kupper"}, optional
         Model of ties, of votes read with ``ties="keep"``, which the command line then does.
     tie_propensity : {"shared", "annotator"}
@@ -107,6 +111,8 @@ class ExtendedBTL(Model[Comparisons]):
     position_bias: bool = False
     covariates: bool = False
     coefficient_scale: float = 1.0
+    strata: bool = False
+    deviation_spread: float | None = None
     tie_model: ties.TieModel | None = None
     tie_propensity: ties.TiePropensity = "shared"
 
@@ -128,24 +134,35 @@ class ExtendedBTL(Model[Comparisons]):
         boolean("position_bias", self.position_bias)
         competences.check_competence_spread(self)
         _covariates.check_settings(self)
+        _strata.check_settings(self)
         ties.check_settings(self)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Rewards, then competences, then coefficients, position biases and propensities to call a
-        tie."""
+        """Rewards with deviations, then competences, then coefficients, position biases and
+        propensities to call a tie."""
         own = tuple((name,) for name in _covariates.block(self))
         bias = (("position_bias",),) if self.position_bias else ()
         propensity = (("tie_propensity",),) if ties.in_block(self) else ()
-        return (("reward",), ("competence",), *own, *bias, *propensity)
+        rewards = ("reward", *_strata.block(self))
+        return (rewards, ("competence",), *own, *bias, *propensity)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Shift of the rewards, their scale against the competences, and the common sign of both
-        where competences may be negative."""
-        up = ("reward", "reward_scale") if self.reward_scale is None else ("reward",)
-        sign = (Sign(("reward", "competence")),) if self.competence == "signed" else ()
-        return (Shift("reward"), Scale(up=up, down=("competence",)), *sign)
+        where competences may be negative; with strata also the shifts of the deviations, and the
+        transfer between these and the rewards."""
+        scale = ("reward_scale",) if self.reward_scale is None else ()
+        up = ("reward", *scale, *_strata.scaled(self))
+        signed = ("reward", *_strata.block(self), "competence")
+        sign = (Sign(signed),) if self.competence == "signed" else ()
+        own = _strata.symmetries(self)
+        return (Shift("reward"), *own, Scale(up=up, down=("competence",)), *sign)
+
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        """The spread of the deviations, where it is learned."""
+        return _strata.spreads(self)
 
     def generate(self, data: Comparisons) -> None:
         """Define the NumPyro program."""
@@ -154,7 +171,7 @@ class ExtendedBTL(Model[Comparisons]):
         with numpyro.plate("item", data.num_items):
             reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
         competence = competences.competence_site(self.competence, spread, data.num_annotators)
-        logits = competence[data.annotator] * (reward[data.first] - reward[data.second])
+        logits = competence[data.annotator] * _strata.sample_gap(self, reward, data)
         logits = logits + _covariates.sample(self, data)
         if self.position_bias:
             logits = logits + _sites.position_bias_site(data.num_annotators)[data.annotator]
@@ -168,7 +185,8 @@ class ExtendedBTL(Model[Comparisons]):
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
         start |= _sites.competence_start(data, competences.fixed_spread(self))
         start |= _sites.position_bias_start(data) if self.position_bias else {}
-        return start | _covariates.start(self, data) | ties.start(self, data)
+        start |= _covariates.start(self, data) | _strata.start(self, data)
+        return start | ties.start(self, data)
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
@@ -188,14 +206,19 @@ class ExtendedBTL(Model[Comparisons]):
 
     def why_not(self, data: Comparisons) -> str | None:
         """Refuse a position bias for votes without an order of presentation, covariates for votes
-        without features, and ties that the votes have and the model has not, or the other way
-        round."""
+        without features, strata for votes without such, and ties that the votes have and the model
+        has not, or the other way round."""
         of_order = _sites.why_not_ordered(data) if self.position_bias else None
-        return of_order or _covariates.why_not(self, data) or ties.why_not(data, self)
+        return (
+            of_order
+            or _covariates.why_not(self, data)
+            or _strata.why_not(self, data)
+            or ties.why_not(data, self)
+        )
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of a single annotator, whose competence is confounded with the reward scale, of
         pairs shown in one order, and of features that cannot be told from rewards."""
         of_order = _sites.of_one_order(data) if self.position_bias else ()
-        of_features = _covariates.data_warnings(self, data)
-        return _sites.of_one_annotator(data) + of_order + of_features
+        terms = _covariates.data_warnings(self, data) + _strata.data_warnings(self, data)
+        return _sites.of_one_annotator(data) + of_order + terms
