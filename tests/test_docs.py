@@ -158,6 +158,9 @@ def tables(tmp_path) -> Path:
         {"model_a": winner, "model_b": loser, "winner": "model_a", "judge": table["worker"]}
     )
     battles.loc[::7, "winner"] = "tie"
+    lengths = rng.normal(size=(2, len(battles))).round(2)
+    topic = np.where(np.arange(len(battles)) % 2, "code", "talk")
+    battles = battles.assign(length_a=lengths[0], length_b=lengths[1], topic=topic)
     battles.to_json(tmp_path / "battles.jsonl", orient="records", lines=True)
     labels = rt.datasets.label_crowd(
         num_items=20, num_annotators=5, labels_per_item=3, num_classes=2, seed=0

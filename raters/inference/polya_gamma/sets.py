@@ -26,7 +26,7 @@ import scipy.sparse
 from jaxtyping import Float
 from numpyro.distributions import constraints
 
-from raters.distributions import Choice, GroupedMixture, PlackettLuce
+from raters.distributions import Choice, Davidson, GroupedMixture, PlackettLuce
 from raters.distributions.scaled_normal import ScaledReal
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Conditional, Dense, Gaussian
@@ -70,7 +70,7 @@ def chooses(program: Program[Any]) -> bool:
         site = skeleton(program.model, program.data.first_unit())[program.model.observed]
         fn = site["fn"]
         inner = fn.component_distribution if isinstance(fn, GroupedMixture) else fn
-        found.append(isinstance(inner, (Choice, PlackettLuce)))
+        found.append(isinstance(inner, (Choice, Davidson, PlackettLuce)))
 
     jax.eval_shape(read)  # runs the program without computing anything
     return found[0]
