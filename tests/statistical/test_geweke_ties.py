@@ -1,5 +1,5 @@
-"""Geweke's joint test of the Gibbs kernels of votes with ties, with errors put in on purpose; and
-of covariates and strata."""
+"""Geweke's joint test of the Gibbs kernels of votes with ties, covariates and strata, with errors
+put in on purpose."""
 
 from __future__ import annotations
 

@@ -81,6 +81,8 @@ _RANKING_CASES = {
 # with Gibbs those of NUTS.
 _EXHAUSTIVE = {
     "NestedLogit by NUTS",
+    "LatentClassLogit by Gibbs",
+    "GuesserBTL by Gibbs",
     "BTL by NUTS",
     "Extended-BTL by NUTS",
     "DawidSkene by NUTS",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raters.auditing import rankings
+from raters.auditing import concordance, rankings
 from raters.families.rankings import sections
 from raters.judgements.rankings import Rankings
 from raters.kinds import Kind, Reader, Words, register
@@ -25,6 +25,7 @@ RANKINGS = register(
         words=Words("ranking", "rankings"),
         quantities=rankings.quantities,
         threshold=0.25,
+        agreement=concordance.agreement,
         by_crowd=True,
         columns=sections.COLUMNS,
         reason=sections.reason,

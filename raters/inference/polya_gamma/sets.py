@@ -33,6 +33,7 @@ from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Conditional, 
 from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record
 from raters.inference.polya_gamma.set_likelihood import (
     Likelihood,
+    Plain,
     Separate,
     Sets,
     likelihood_of_sets,
@@ -44,12 +45,20 @@ from raters.program import Program, scattered, skeleton, trace
 # Degrees of freedom of the proposals: of few coefficients the tails matter more than the centre
 # (measured with 9 coefficients, 10 items and 87 items).
 _FEW, _HEAVY, _LIGHT = 10, 8, 30
-# Proposals of a draw, all from the same mode, beside which they cost little; of more entries fewer
-# are taken (28 % for 87 items, 90 % for 10).
-_MANY, _TRIES, _MORE_TRIES = 20, 4, 16
+# Proposals of a draw, all from the same mode: more where they cost little beside the rest of a
+# sweep, as on equal sets put together, and of many entries, of which fewer are taken (28 % for 87
+# items, 90 % for 10).
+_MANY, _TRIES, _CHEAP_TRIES, _MORE_TRIES = 20, 2, 4, 16
+# Under learned scales proposals are made at the mode under the nearest of some precisions, whose
+# logarithms are so far apart: 10 % of a scale hardly move a mode. Modes take so many numbers.
+_PRECISION_STEP, _MOST_KEPT = 0.2, 20_000_000
 _MOST_STEPS = 100
+# The mode of a block, and the root of the curvature there, by the prior that it is under.
+Modes = dict[bytes, tuple[np.ndarray, np.ndarray]]
 # Newton's method converges quadratically: after a step of this length the next one is rounding.
 _LAST_STEP = 1e-8
+# Proposals need not be made at the mode itself, but where the current point has no part in.
+_LAST_STEP_OF_DRAWS = 1e-2
 BOUNDED = "a prior is bounded, and its entries meet in the utilities of a set"
 
 
@@ -128,12 +137,24 @@ class Held:
     starts : dict
         The first mode of each block, from which Newton's method sets out to all later ones: a point
         that no draw has a part in, as proposals need.
+    modes : dict
+        Modes of each steady block under several priors.
+    first : Judgements or None
+        First row of the data, once it is asked for.
     """
 
     steady: frozenset[Block]
     likelihoods: dict[Block, Likelihood] = field(default_factory=dict)
     last: dict[Block, tuple[bytes, SetConditional]] = field(default_factory=dict)
     starts: dict[Block, list[np.ndarray]] = field(default_factory=dict)
+    modes: dict[Block, Modes] = field(default_factory=dict)
+    first: Any = None
+
+    def row(self, data: Any) -> Any:
+        """Return the first row of the data, which is sliced once."""
+        if self.first is None:
+            self.first = data.take(slice(0, 1))
+        return self.first
 
 
 def conditional_of(
@@ -159,14 +180,16 @@ def conditional_of(
             return conditional
     if steady and held is not None and block in held.likelihoods:
         likelihood = held.likelihoods[block]
-        prior = Gaussian(*map(np.asarray, _prior(model, data.take(slice(0, 1)), values, block)))
+        prior = Gaussian(*map(np.asarray, _prior(model, held.row(data), values, block)))
     else:
         rows, sets = jax.tree.map(np.asarray, _read(model, data, values, block, classes))
         likelihood, prior = likelihood_of_sets(rows, sets), rows.prior
     if joint:
         return curved(likelihood, prior, block.current(values))
     kind = SeparateConditional if isinstance(likelihood, Separate) else SetConditional
-    conditional = kind(prior, likelihood, held.starts.setdefault(block, []) if held else [])
+    starts = held.starts.setdefault(block, []) if held else []
+    modes = held.modes.setdefault(block, {}) if steady and held else None
+    conditional = kind(prior, likelihood, starts, modes)
     if steady:
         assert held is not None
         held.likelihoods[block], held.last[block] = likelihood, (others, conditional)
@@ -192,15 +215,22 @@ def log_t(square: np.ndarray, freedom: int, size: int) -> np.ndarray:
 class SetConditional(Conditional):
     """Full conditional of a block of utilities: log-concave; draws are proposals at its mode.
 
-    `starts` holds the point from which Newton's method sets out, and takes the first mode.
+    `starts` holds the point from which Newton's method sets out, and takes the first mode. `modes`
+    holds those of this likelihood under other priors, from which draws may be proposed.
     """
 
     def __init__(
-        self, prior: Gaussian, likelihood: Likelihood, starts: list[np.ndarray] | None = None
+        self,
+        prior: Gaussian,
+        likelihood: Likelihood,
+        starts: list[np.ndarray] | None = None,
+        modes: Modes | None = None,
     ) -> None:
         super().__init__(prior)
         self.likelihood, self.starts = likelihood, [] if starts is None else starts
+        self.modes = modes
         self._at_mode: tuple[np.ndarray, np.ndarray] | None = None
+        self._drawn: tuple[np.ndarray, float] | None = None
 
     def log_density(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
         """Return the log density at some points, but for a constant."""
@@ -218,7 +248,9 @@ class SetConditional(Conditional):
     def product(self, entries: np.ndarray) -> np.ndarray:
         raise NotImplementedError("the conditional of utilities has no constant precision")
 
-    def _climbed(self, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _climbed(
+        self, start: np.ndarray, last: float = _LAST_STEP
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Go to the mode by Newton's method with halved steps, which never go down; return it with
         the Cholesky factor of the curvature there."""
         entries = np.asarray(start, np.float64)
@@ -231,12 +263,12 @@ class SetConditional(Conditional):
             factor = scipy.linalg.cholesky(curvature, lower=True, check_finite=False)
             step = scipy.linalg.cho_solve((factor, True), slope, check_finite=False)
             length = float(np.max(np.abs(step), initial=0.0))
-            if length < _LAST_STEP:
+            if length < last:
                 return entries + step, factor
             ahead = entries + step
             there = float(self.log_density(ahead[:, None])[0])
             # Below the rounding error of the density a step is as good as its slope.
-            while not there >= density - 1e-12 * (1 + abs(density)) and length > _LAST_STEP:
+            while not there >= density - 1e-12 * (1 + abs(density)) and length > last:
                 step, length = step / 2, length / 2
                 ahead = entries + step
                 there = float(self.log_density(ahead[:, None])[0])
@@ -249,16 +281,34 @@ class SetConditional(Conditional):
     def _mode_for_draws(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the mode, found from a point that the current one has no part in: the proposals
         must not depend on it."""
+        if self._at_mode is None and self.modes is not None:
+            self._at_mode = self._mode_nearby(self.modes)
         if self._at_mode is None:
-            self._at_mode = self._climbed(self.starts[0] if self.starts else self.prior.mean)
+            start = self.starts[0] if self.starts else self.prior.mean
+            self._at_mode = self._climbed(start, _LAST_STEP_OF_DRAWS)
             if not self.starts:
                 self.starts.append(self._at_mode[0])
         return self._at_mode
 
+    def _mode_nearby(self, modes: Modes) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mode under the prior whose precisions are the nearest powers of one step."""
+        with np.errstate(divide="ignore"):  # A flat prior stays flat.
+            power = np.round(np.log(self.prior.precision) / _PRECISION_STEP)
+        key = power.tobytes() + self.prior.mean.tobytes()
+        if key not in modes:
+            prior = self.prior._replace(precision=np.exp(_PRECISION_STEP * power))
+            nearby = type(self)(prior, self.likelihood, self.starts)
+            found = nearby._mode_for_draws()
+            while modes and (len(modes) + 1) * found[1].size > _MOST_KEPT:
+                del modes[next(iter(modes))]
+            modes[key] = found
+        return modes[key]
+
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
         mode, factor = self._mode_for_draws()
         freedom = _HEAVY if self.size < _FEW else _LIGHT
-        tries = _TRIES if self.size < _MANY else _MORE_TRIES
+        few = _CHEAP_TRIES if isinstance(self.likelihood, Plain) else _TRIES
+        tries = few if self.size < _MANY else _MORE_TRIES
         normal = rng.standard_normal((self.size, tries))
         wide = np.sqrt(rng.chisquare(freedom, tries) / freedom)
         apart = scipy.linalg.solve_triangular(
@@ -267,12 +317,20 @@ class SetConditional(Conditional):
         points = np.column_stack([current, mode[:, None] + apart])
         from_mode = factor.T @ (points - mode[:, None])
         log_proposal = log_t((from_mode**2).sum(0), freedom, self.size)
-        log_ratio = self.log_density(points) - log_proposal
+        density = np.append(self._density_of(current), self.log_density(points[:, 1:]))
+        log_ratio = density - log_proposal
         place, levels = 0, np.log(rng.uniform(size=tries))
         for other in range(1, tries + 1):
             if levels[other - 1] < log_ratio[other] - log_ratio[place]:
                 place = other
-        return np.array(points[:, place])
+        self._drawn = np.array(points[:, place]), float(density[place])
+        return self._drawn[0].copy()
+
+    def _density_of(self, current: np.ndarray) -> float:
+        """Return the log density at a point, which mostly is the one that was drawn last."""
+        if self._drawn is not None and np.array_equal(self._drawn[0], current):
+            return self._drawn[1]
+        return float(self.log_density(np.asarray(current)[:, None])[0])
 
     def coordinate(self, current: np.ndarray) -> np.ndarray:
         raise NotImplementedError(
@@ -305,7 +363,9 @@ class SeparateConditional(SetConditional):
     def slope(self, current: np.ndarray) -> np.ndarray:
         return self._slopes(current)[0]
 
-    def _climbed(self, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _climbed(
+        self, start: np.ndarray, last: float = _LAST_STEP
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Go to the mode of each entry; return them with the square roots of the curvatures."""
         entries = np.clip(np.asarray(start, np.float64), self.prior.low, self.prior.high)
         density = self._densities(entries[:, None])[:, 0]
@@ -313,12 +373,12 @@ class SeparateConditional(SetConditional):
             slope, curvature = self._slopes(entries)
             step = slope / curvature
             ahead = np.clip(entries + step, self.prior.low, self.prior.high)
-            if np.max(np.abs(ahead - entries), initial=0.0) < _LAST_STEP:
+            if np.max(np.abs(ahead - entries), initial=0.0) < last:
                 return ahead, np.sqrt(curvature)
             there = self._densities(ahead[:, None])[:, 0]
             while (down := there < density - 1e-12 * (1 + np.abs(density))).any():
                 ahead = np.where(down, (entries + ahead) / 2, ahead)
-                if np.max(np.abs(ahead - entries)[down]) < _LAST_STEP:
+                if np.max(np.abs(ahead - entries)[down]) < last:
                     break
                 there = self._densities(ahead[:, None])[:, 0]
             entries, density = ahead, there
