@@ -385,6 +385,7 @@ class SuggestCommand:
         From axes to the names that questions may be about.
     policy : Policy
     again : bool
+    size : int, optional
     batch_size, draws, seed : int
     out : Path, optional
     quiet, force : bool
@@ -395,6 +396,7 @@ class SuggestCommand:
     names: Mapping[str, list[str]]
     policy: Policy
     again: bool
+    size: int | None
     batch_size: int
     draws: int
     seed: int
@@ -426,6 +428,7 @@ def suggest(request: SuggestCommand) -> None:
             names,
             request.policy,
             again=request.again or None,
+            size=request.size,
             batch_size=request.batch_size,
             draws=request.draws,
             seed=request.seed,

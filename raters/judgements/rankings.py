@@ -3,11 +3,10 @@ the names beside them."""
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -16,9 +15,8 @@ from jaxtyping import Int
 
 from raters._validation import boolean
 from raters.errors import DataError, DataWarning
-from raters.judgements.base import Judgements
-from raters.judgements.counts import Tallies, ordered_pairs
 from raters.judgements.names import encode_names, names_array, shorten
+from raters.judgements.ordered import Ordered
 from raters.judgements.reading import rankings as reading
 from raters.judgements.reading.columns import column_name, read_columns
 from raters.judgements.roles import of_axes, static
@@ -26,7 +24,7 @@ from raters.judgements.roles import of_axes, static
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Rankings(Judgements):
+class Rankings(Ordered):
     """Rankings of items by annotators, full or in part.
 
     A ranking has the items that were offered, each with its place, from 1 for the best, or without
@@ -72,6 +70,7 @@ class Rankings(Judgements):
     names: ClassVar[Mapping[str, str]] = {"annotator": "annotators", "item": "items"}
     answer: ClassVar[str] = "place"
     row: ClassVar[str] = "ranking"
+    predicted: ClassVar[str] = "first"
     listed: ClassVar[bool] = False
 
     # ---------------------------------------------------------------- building
@@ -302,84 +301,7 @@ class Rankings(Judgements):
                 stacklevel=3,
             )
 
-    # ---------------------------------------------------------------- questions
-
-    def answers(self) -> Int[np.ndarray, " answer"]:
-        """Places, and 0 for none."""
-        return np.arange(np.shape(self.offered)[1] + 1)
-
-    def unanswered(self) -> Self:
-        """The questions without the answers: a row with a count becomes so many rows."""
-        index = np.repeat(np.arange(self.num_rows), np.asarray(self.weight).astype(int))
-        questions = self if self.count is None else self.rows(index)
-        return dataclasses.replace(questions, place=None, count=None)
-
-    def shaped(self, outcomes: Any) -> Any:
-        """Places as a distribution draws them, one after the other, by ranking and position."""
-        return outcomes.reshape(np.shape(self.offered))
-
-    def some_outcomes(self) -> Int[np.ndarray, "ranking position"]:
-        """Places in the order of the codes."""
-        place = np.arange(1, np.shape(self.offered)[1] + 1)
-        return np.where(place <= np.asarray(self.depth)[:, None], place, 0)
-
-    def answered(self, outcomes: Any) -> Self:
-        """These questions with outcomes.
-
-        Parameters
-        ----------
-        outcomes : array, shape (ranking, position), or (ranking × position,)
-            Place of each item offered.
-
-        Returns
-        -------
-        Rankings
-        """
-        offered = np.asarray(self.offered)
-        column = np.asarray(outcomes)
-        if column.size != offered.size or column.dtype.kind not in "iuf":
-            raise DataError(
-                parameter="outcomes",
-                value=outcomes,
-                problem="is not one place for each item offered",
-                expected=f"it must be an array of shape {offered.shape}",
-            )
-        place = self.shaped(column).astype(np.int32)
-        return dataclasses.replace(self, place=np.where(offered >= 0, place, 0))
-
-    def outcome_of(self, row: int, answer: Any) -> float | None:
-        """None: an answer to such a question is an order, and no word."""
-        return None
-
-    def joined(self, more: Self) -> Self:
-        """These rankings and further ones, in this order.
-
-        Parameters
-        ----------
-        more : Rankings
-            Rankings with the same names.
-
-        Returns
-        -------
-        Rankings
-        """
-        width = max(np.shape(part.offered)[1] for part in (self, more))
-        one, other = self._widened(width), more._widened(width)
-        return super(Rankings, one).joined(other)
-
-    def _widened(self, width: int) -> Self:
-        """The same rankings with more positions."""
-        more = ((0, 0), (0, width - np.shape(self.offered)[1]))
-        place = None if self.place is None else np.pad(np.asarray(self.place), more)
-        offered = np.pad(np.asarray(self.offered), more, constant_values=-1)
-        return dataclasses.replace(self, offered=offered, place=place)
-
-    def _tallied(self, about: Int[np.ndarray, " row"]) -> Tallies:
-        """Counted answers by annotator and pair of items, whatever else was offered: 1 where the
-        item of the lower code is ahead. Pairs of which neither item has a place do not count."""
-        who, offered = np.asarray(self.annotator, np.int64), np.asarray(self.offered, np.int64)
-        place, count = np.asarray(self.place), np.asarray(self.weight, float)
-        return ordered_pairs(who, offered, place, count, self.num_items)
+    # ---------------------------------------------------------------- checks
 
     def check(self) -> None:
         """Raise unless the columns fit together, and each ranking places its items from 1 without

@@ -321,8 +321,8 @@ def question_columns(data: Judgements, questions: pd.DataFrame | None) -> list[C
         heading = f"P({data.pair[0]} wins)" if data.pair else name.replace("_", " ")
         asked.append(Column(name, heading, "percent"))
     else:
-        asked.append(Column(data.observed, "likely answer", "text"))
-        asked.append(Column(f"p_{data.observed}", "its probability", "percent"))
+        asked.append(Column(data.predicted, "likely answer", "text"))
+        asked.append(Column(f"p_{data.predicted}", "its probability", "percent"))
     return [column for column in asked if column.name in questions]
 
 

@@ -240,8 +240,6 @@ def _given(command: str, option: str) -> str | None:
 def ask(data: Judgements, command: str, dropped: list[Any]) -> Step:
     """The questions that tell most about the judges, once those `dropped` are gone."""
     judges = plural_noun(data.judge)
-    if not data.listed:
-        return f"To be surer of the {judges}, let them give more {kind_of(data).words.many}.", None
     if not data.again and not _left_to_ask(data, dropped):
         return (
             f"To be surer of the {judges}, put new questions to them: whoever stays has answered"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import rankings
-from raters.families.rankings import sections
+from raters.families.rankings import discrepancies, sections
 from raters.judgements.rankings import Rankings
 from raters.kinds import Kind, Reader, Words, register
 from raters.models import rankings as models
@@ -23,11 +24,13 @@ RANKINGS = register(
         models=tuple(vars(models)[name] for name in models.__all__),
         default=ExtendedPlackettLuce(),
         words=Words("ranking", "rankings"),
+        questions=Candidates.sets,
         quantities=rankings.quantities,
         threshold=0.25,
         by_crowd=True,
         columns=sections.COLUMNS,
         reason=sections.reason,
         sections=(sections.order,),
+        discrepancies=discrepancies.DISCREPANCIES,
     )
 )
