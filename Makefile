@@ -35,9 +35,8 @@ benchmark: $(VENV)/.installed
 		case $$script in \
 			*/draw_hashes.py) continue ;; \
 			*/acquisition_replay.py|*/reading_level.py) test -d "$$data" || continue ;; \
-			*/takeover.py) test ! -d "$$data" || arguments="--data $$data" ;; \
-			*/checks_real.py|*/guessers_real.py|*/annotator_intervals.py|*/llm_judges.py|*/crowd_calibration.py|*/order_calibration.py|*/label_accuracy.py|*/label_defaults.py|*/rankings.py|*/raykar_labelme.py|*/types_real.py) \
-				test -d "$$data" || continue; arguments="--data $$data" ;; \
+			*/takeover.py|*/families.py|*/rating_scales.py) test ! -d "$$data" || arguments="--data $$data" ;; \
+			*) ! grep -q "data=(" "$$script" || { test -d "$$data" || continue; arguments="--data $$data"; } ;; \
 		esac; \
 		RATERS_DATA=$$data $(BIN)/python $$script $$arguments || failed="$$failed $$script"; \
 	done; \

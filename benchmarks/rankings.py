@@ -127,8 +127,8 @@ def main() -> None:
                 ["data", "scale", "back-end", "CPU seconds", "ESS per draw", "ESS per CPU second"],
                 rows_of_samplers,
             ),
-            "Warm-up included. With a learned scale the mode is found anew in each sweep of Gibbs,"
-            " which is what takes its time; with a fixed one it is found once.",
+            "Warm-up included. With a fixed scale of the worths the mode is found once, and with a"
+            " learned one once for each tenth of the scale.",
         ],
         chosen.quick,
     )

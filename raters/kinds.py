@@ -16,6 +16,7 @@ from raters.judgements.base import Judgements
 from raters.model import Model
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
     from raters.auditing.audit import Audit
@@ -373,6 +374,10 @@ class Kind:
     name : str
         Name of the kind, such as ``"comparisons"``: that of the container in lower case unless it
         is given.
+    agreement : callable, optional
+        Agreement of the judges, for `raters.agreement`: ``agreement(data, level, metric,
+        by_class)`` gives a table of statistics. Without it, the statistics of answers that are
+        names or sides of pairs.
     by_crowd : bool
         Whether the judged quantity says how closely a judge agrees with the others, so that without
         known truths nobody is dropped for it. Of a kind with `truths` it does.
@@ -399,6 +404,7 @@ class Kind:
     discrepancies: tuple[Discrepancy, ...] = ()
     needs: Mapping[type[Model[Any]] | str, tuple[str, ...]] = field(default_factory=dict)
     name: str = ""
+    agreement: Callable[[Any, float, str | None, bool], pd.DataFrame] | None = None
     by_crowd: bool = False
     lowest: str = "least trusted"
     unjudged: str = ""
@@ -414,7 +420,7 @@ class Kind:
         check_fields(self, readers=tuple, columns=tuple, sections=tuple, needs=Mapping)
         check_fields(self, name=str, lowest=str, by_crowd=bool, unjudged=str)
         check_fields(self, discrepancies=tuple)
-        check_fields(self, questions=_MAYBE, quantities=_MAYBE, reason=_MAYBE)
+        check_fields(self, questions=_MAYBE, quantities=_MAYBE, reason=_MAYBE, agreement=_MAYBE)
         check_fields(self, truths=Truths | None, words=Words, threshold=float | None)
         if not (len(self.readers) and all(isinstance(one, Reader) for one in self.readers)):
             raise SettingError(

@@ -19,12 +19,11 @@ import numpy as np
 import pandas as pd
 
 from raters._validation import boolean, checked, one_of, share
-from raters.auditing.concordance import kendall_w
 from raters.auditing.disagreement import Answers, Ratio, nominal, of_class, ordinal, scored
 from raters.errors import DataError, DataWarning, SettingError
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
-from raters.judgements.rankings import Rankings
+from raters.kinds import kind_of
 
 #: How far apart two classes are.
 Metric = Literal["nominal", "ordinal", "interval"]
@@ -197,9 +196,8 @@ def agreement(
     if metric is not None:
         one_of("metric", metric, get_args(Metric))
     boolean("by_class", by_class)
-    if isinstance(data, Rankings):
-        _check_rankings(metric, by_class)
-        return kendall_w(data, level)
+    if isinstance(data, Judgements) and (own := kind_of(data).agreement) is not None:
+        return own(data, level, metric, by_class)
     _check(data, metric, by_class)
     answers = Answers.of(data)
     used = answers.num_raters >= 2
@@ -235,7 +233,8 @@ def is_measurable(data: Judgements) -> bool:
     -------
     bool
     """
-    return data.answer in data.axes or data.pair is not None or isinstance(data, Rankings)
+    names = data.answer in data.axes or data.pair is not None
+    return names or kind_of(data).agreement is not None
 
 
 def _classes(data: Judgements) -> Sequence[Any]:
@@ -299,17 +298,6 @@ def _check(data: Any, metric: str | None, by_class: bool) -> None:
         problem=f"is {why}",
         expected=expected,
     )
-
-
-def _check_rankings(metric: str | None, by_class: bool) -> None:
-    """Raise unless the options have a meaning for rankings."""
-    if by_class or metric not in (None, "nominal"):
-        raise SettingError(
-            parameter="by_class" if by_class else "metric",
-            value=True if by_class else metric,
-            problem="has no effect on rankings, whose agreement is Kendall's W",
-            expected="leave it out",
-        )
 
 
 def _check_asked(data: Judgements, metric: str | None, by_class: bool) -> None:

@@ -16,6 +16,7 @@ from raters.auditing import precision
 from raters.auditing.calibration import Anchor, Calibration, calibrated, check_crowd
 from raters.auditing.influence import DECIDES
 from raters.auditing.influence import influence as influence_of
+from raters.auditing.intervals import mean_and_interval
 from raters.auditing.settling import Settling, settling
 from raters.auditing.verdicts import DIFFERS, Costs, rule, verdicts
 from raters.errors import DataWarning, SettingError
@@ -485,10 +486,8 @@ def _columns(
 ) -> dict[str, Shaped[np.ndarray, " judge"]]:
     """Columns of the table but the verdicts."""
     columns: dict[str, np.ndarray] = {"judgements": data.judgements_by(data.judge)}
-    tails = ((1 - limits.level) / 2, (1 + limits.level) / 2)
     for name, draws in quantities.values.items():
-        low, high = np.quantile(draws, tails, axis=0)
-        columns |= {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
+        columns |= mean_and_interval(name, draws, limits.level)
     is_bad = quantities.values[quantities.judged] < limits.threshold
     return columns | {**quantities.columns, "p_below": is_bad.mean(0)}
 

@@ -14,6 +14,7 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from raters._validation import checked, share
+from raters.auditing.intervals import mean_and_interval
 from raters.errors import DataError, DataWarning, SettingError
 from raters.fitting.draws import check_several
 from raters.fitting.result import program_of
@@ -457,6 +458,5 @@ def summary(
     """
     columns: dict[str, Float[np.ndarray, " annotator"]] = {}
     for name, values in draws.items():
-        low, high = np.quantile(values, ((1 - level) / 2, (1 + level) / 2), axis=0)
-        columns |= {name: values.mean(0), f"{name}_low": low, f"{name}_high": high}
+        columns |= mean_and_interval(name, values, level)
     return {name: ("annotator", values) for name, values in columns.items()}

@@ -7,8 +7,20 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy.special import ndtri
 
-from raters.errors import DataError
+from raters.errors import DataError, SettingError
 from raters.judgements.rankings import Rankings
+
+
+def agreement(rankings: Rankings, level: float, metric: str | None, by_class: bool) -> pd.DataFrame:
+    """Table of `kendall_w` for `raters.agreement`, whose options have no meaning for rankings."""
+    if by_class or metric not in (None, "nominal"):
+        raise SettingError(
+            parameter="by_class" if by_class else "metric",
+            value=True if by_class else metric,
+            problem="has no effect on rankings, whose agreement is Kendall's W",
+            expected="leave it out",
+        )
+    return kendall_w(rankings, level)
 
 
 def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:

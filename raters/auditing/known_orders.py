@@ -21,7 +21,8 @@ from raters.judgements.reading.columns import (
     read_columns,
     read_numbers,
 )
-from raters.judgements.reading.labels import incomplete, place
+from raters.judgements.reading.incomplete import incomplete
+from raters.judgements.reading.labels import place
 
 # Columns of tables that are read, those of one form together.
 FORMS = (("winner", "loser"), ("first", "second", "winner"), ("item", "value"))

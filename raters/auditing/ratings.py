@@ -12,6 +12,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from raters._validation import share
+from raters.auditing.intervals import mean_and_interval
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
 from raters.judgements.names import names_array
@@ -158,10 +159,8 @@ def items(program: Program[Ratings], result: xr.DataTree, level: float) -> xr.Da
         "ratings": given.astype(int),
         "mean_rating": np.where(given > 0, number @ score / np.maximum(given, 1), np.nan),
     }
-    tails = ((1 - level) / 2, (1 + level) / 2)
     for name, values in {"reward": draws["reward"], "fair_rating": fair}.items():
-        low, high = np.quantile(values, tails, axis=0)
-        columns |= {name: values.mean(0), f"{name}_low": low, f"{name}_high": high}
+        columns |= mean_and_interval(name, values, level)
     return xr.Dataset(
         {name: ("item", value) for name, value in columns.items()},
         coords={"item": names_array(data.items)},

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from raters.auditing.intervals import mean_and_interval
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
 from raters.judgements.graded_responses import GradedResponses
@@ -77,7 +78,6 @@ def items(program: Program[Any], result: xr.DataTree, level: float) -> xr.Datase
     """
     data, draws = program.data, draws_of(program, result)[0]
     columns = {"responses": data.judgements_by("item")} | _answered(data, "item")
-    tails = ((1 - level) / 2, (1 + level) / 2)
     for name, site in program.sites.items():
         of_item = {name: draws[name]} if site.dims == ("item",) else {}
         if site.dims == ("item", "step"):
@@ -86,8 +86,7 @@ def items(program: Program[Any], result: xr.DataTree, level: float) -> xr.Datase
                 for place, step in enumerate(data.coords["step"])
             }
         for column, values in of_item.items():
-            low, high = np.quantile(values, tails, axis=0)
-            columns |= {column: values.mean(0), f"{column}_low": low, f"{column}_high": high}
+            columns |= mean_and_interval(column, values, level)
     return xr.Dataset(
         {name: ("item", value) for name, value in columns.items()},
         coords={"item": names_array(data.items)},

@@ -19,7 +19,6 @@ from raters.figures.base import (
     check_draws,
     collected,
     collected_over,
-    ends,
     forest,
     height,
     name_rows,
@@ -176,7 +175,7 @@ def levels(audit: Audit, *, most: int = 40) -> Plots:
     order = np.argsort(audit.table["bias"].values, kind="stable")
     names = table["annotator"].values[order]
     rows = rows_of(names, most, (most + 1) // 2)
-    data = table.isel(annotator=order[ends(len(names), most, (most + 1) // 2)[0]])
+    data = table.isel(annotator=order[rows.shown])
     figure, axes = forest(rows)
     left = np.zeros(len(rows.shown))
     shares = data["share"].values

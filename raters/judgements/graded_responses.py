@@ -3,17 +3,14 @@ integer codes with the names beside them."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax
-import numpy as np
 
 from raters._validation import boolean
-from raters.errors import DataWarning
-from raters.judgements.names import encode_names, shorten
+from raters.judgements.names import encode_names, warn_of_each
 from raters.judgements.on_scale import OnScale
 from raters.judgements.reading import ratings as reading
 from raters.judgements.reading.columns import column_name, read_columns, read_counts
@@ -215,8 +212,4 @@ class GradedResponses(OnScale):
                 alike,
             ),
         }
-        for sentence, (of, which) in sentences.items():
-            if names := [of[code] for code in np.flatnonzero(which)]:
-                warnings.warn(
-                    f"{len(names)} {sentence}: {shorten(names)}", DataWarning, stacklevel=3
-                )
+        warn_of_each(sentences)

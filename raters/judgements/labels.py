@@ -16,9 +16,10 @@ from jaxtyping import Float, Int
 from raters._validation import boolean
 from raters.errors import DataError, DataWarning
 from raters.judgements.connection import judges_by_part
-from raters.judgements.names import encode_names, shorten
+from raters.judgements.names import encode_names, shorten, warn_of_each
 from raters.judgements.reading import labels as label_reading
 from raters.judgements.reading.columns import read_counts
+from raters.judgements.reading.incomplete import incomplete
 from raters.judgements.roles import of_axes, static
 from raters.judgements.side_information import SideInformation
 
@@ -187,8 +188,8 @@ class Labels(SideInformation):
         label_reading.check_repeats(repeats)
         boolean("aggregate", aggregate)
         columns = label_reading.columns(frame, count, item=item, annotator=annotator, label=label)
-        kin = label_reading.incomplete(frame, "family", family, len(columns["item"]))
-        gold = label_reading.incomplete(frame, "truth", truth, len(columns["item"]))
+        kin = incomplete(frame, "family", family, len(columns["item"]))
+        gold = incomplete(frame, "truth", truth, len(columns["item"]))
         (of,), item_names = encode_names([columns["item"]], items, "item")
         who, annotator_names = label_reading.annotators(columns["annotator"], annotators)
         given, true, class_names = label_reading.classes(columns["label"], gold, classes)
@@ -316,20 +317,18 @@ class Labels(SideInformation):
         """Warn about what these data cannot tell: items without labels, annotators without labels,
         classes never said."""
         total = self.votes()
-        names = {
+        sentences = {
             "item(s) have no label; their class is predicted from the others'": (
                 self.items,
-                total.sum(1),
+                total.sum(1) == 0,
             ),
             "annotator(s) gave no label and keep their prior": (
                 self.annotators,
-                self.judgements_by("annotator"),
+                self.judgements_by("annotator") == 0,
             ),
-            "class(es) were never given as a label": (self.classes, total.sum(0)),
+            "class(es) were never given as a label": (self.classes, total.sum(0) == 0),
         }
-        for sentence, (of, number) in names.items():
-            if none := [name for name, count in zip(of, number, strict=True) if not count]:
-                warnings.warn(f"{len(none)} {sentence}: {shorten(none)}", DataWarning, stacklevel=3)
+        warn_of_each(sentences)
         if self.num_labels and not self._is_comparable():
             warnings.warn(
                 "no item has labels by two annotators, and no true class is known, so that nothing"

@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -277,6 +277,23 @@ def warn_of_near(names: Names, many: str, stacklevel: int = 4, *, as_numbers: bo
             DataWarning,
             stacklevel=stacklevel,
         )
+
+
+def warn_of_each(sentences: Mapping[str, tuple[Names, Any]], stacklevel: int = 4) -> None:
+    """Warn of the names that each sentence is true of, with their number before it.
+
+    Parameters
+    ----------
+    sentences : mapping
+        From a sentence to names, and to an array that says of which of them it is true.
+    stacklevel : int
+        As of `warnings.warn`, for the caller's caller.
+    """
+    for sentence, (names, which) in sentences.items():
+        if found := [names[code] for code in np.flatnonzero(which)]:
+            warnings.warn(
+                f"{len(found)} {sentence}: {shorten(found)}", DataWarning, stacklevel=stacklevel
+            )
 
 
 def ascii_shown(name: str) -> str:

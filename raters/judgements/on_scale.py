@@ -73,6 +73,25 @@ class OnScale(Judgements):
         weight = np.asarray(self.weight, np.float64)
         return np.bincount(cell, weight, shape[0] * shape[1]).reshape(shape)
 
+    def standard_levels(self, axis: str) -> Float[np.ndarray, " axis"]:
+        """Mean level of each name of an axis, shrunk by one answer of the overall mean, and
+        standardised.
+
+        Parameters
+        ----------
+        axis : str
+
+        Returns
+        -------
+        array, shape (axis,)
+            Zeros where the outcomes are not known.
+        """
+        used, level = self.levels_by(axis), np.arange(self.num_levels)
+        overall = float(used.sum(0) @ level / max(used.sum(), 1.0))
+        mean = (used @ level + overall) / (used.sum(1) + 1)
+        standard: np.ndarray = (mean - overall) / max(float(np.std(mean)), 0.1)
+        return standard
+
     def to_frame(self) -> pd.DataFrame:
         """The judgements as a table, by name, with a column ``count``.
 

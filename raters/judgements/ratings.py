@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax
-import numpy as np
 
 from raters._validation import boolean
 from raters.errors import DataWarning
 from raters.judgements.connection import judges_by_part
-from raters.judgements.names import encode_names, shorten
+from raters.judgements.names import encode_names, shorten, warn_of_each
 from raters.judgements.on_scale import OnScale
 from raters.judgements.reading import ratings as reading
 from raters.judgements.reading.columns import column_name, read_columns, read_counts
@@ -230,11 +229,7 @@ class Ratings(OnScale):
                 same,
             ),
         }
-        for sentence, (of, which) in sentences.items():
-            if names := [of[code] for code in np.flatnonzero(which)]:
-                warnings.warn(
-                    f"{len(names)} {sentence}: {shorten(names)}", DataWarning, stacklevel=3
-                )
+        warn_of_each(sentences)
         if len(parts := [part for part in judges_by_part(self) if len(part)]) > 1:
             who = "; ".join(shorten([self.annotators[code] for code in part]) for part in parts[:4])
             warnings.warn(

@@ -3,7 +3,6 @@ names beside them."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,10 +13,10 @@ import pandas as pd
 from jaxtyping import Float
 
 from raters._validation import boolean
-from raters.errors import DataError, DataWarning
+from raters.errors import DataError
 from raters.judgements.base import Judgements
 from raters.judgements.counts import exact
-from raters.judgements.names import encode_names, shorten
+from raters.judgements.names import encode_names, warn_of_each
 from raters.judgements.reading import responses as reading
 from raters.judgements.reading.columns import column_name, read_columns, read_counts
 from raters.judgements.roles import static
@@ -271,11 +270,7 @@ class Responses(Judgements):
             "item(s) were answered right by all, or by nobody, so that the prior alone bounds their"
             " difficulty": (self.items, alike),
         }
-        for sentence, (of, which) in sentences.items():
-            if names := [of[code] for code in np.flatnonzero(which)]:
-                warnings.warn(
-                    f"{len(names)} {sentence}: {shorten(names)}", DataWarning, stacklevel=3
-                )
+        warn_of_each(sentences)
 
     # ---------------------------------------------------------------- questions
 

@@ -129,7 +129,7 @@ class OnNodes(Model[Patterns]):
     def generate(self, data: Patterns) -> None:
         """Define the NumPyro program."""
         sites = self.model.sample_others(data.num_facets, data.num_answers)
-        node, shape = jnp.linspace(-_REACH, _REACH, self.nodes), (data.num_facets, self.nodes)
+        node, shape = spaced(self.nodes), (data.num_facets, self.nodes)
         code = jnp.broadcast_to(jnp.arange(data.num_facets)[:, None], shape)
         answers = self.model.answers_at(jnp.broadcast_to(node, shape), code, sites)
         with numpyro.plate("pattern", data.num_units):
@@ -179,8 +179,37 @@ def num_nodes(patterns: Patterns) -> int:
     number = np.bincount(group, weight, minlength=1)
     most = number.max(initial=0.0)
     information = 1 + most * _signal(patterns, weight, group, number)
-    distance = _DISTANCE / np.sqrt(information)
+    return number_at(_DISTANCE / np.sqrt(information))
+
+
+def number_at(distance: float) -> int:
+    """Number of nodes of a standard normal number at some distance of each other.
+
+    Parameters
+    ----------
+    distance : float
+        In standard deviations.
+
+    Returns
+    -------
+    int
+        Odd, so that one node is at 0.
+    """
     return max(_FEWEST, 2 * int(np.ceil(_REACH / distance)) + 1)
+
+
+def spaced(number: int) -> Float[Array, " node"]:
+    """Evenly spaced nodes of a standard normal number.
+
+    Parameters
+    ----------
+    number : int
+
+    Returns
+    -------
+    array, shape (node,)
+    """
+    return jnp.linspace(-_REACH, _REACH, number)
 
 
 def _signal(patterns: Patterns, weight: np.ndarray, group: np.ndarray, number: np.ndarray) -> float:

@@ -71,16 +71,18 @@ CHOICE_MODELS = (
     rt.NestedLogit(nests=(("1", "3"),)),
     rt.MultinomialProbit(),
 )
-ALL_MODELS = (
-    *MODELS,
-    *TYPE_MODELS,
-    *LABEL_MODELS,
-    *RATING_MODELS,
-    *RANKING_MODELS,
-    *RESPONSE_MODELS,
-    *GRADED_MODELS,
-    *CHOICE_MODELS,
-)
+# The data that each is tried on, by fixture.
+MODELS_ON = {
+    "tiny": MODELS,
+    "described": TYPE_MODELS,
+    "labelled": LABEL_MODELS,
+    "rated": RATING_MODELS,
+    "ranked": RANKING_MODELS,
+    "answered": RESPONSE_MODELS,
+    "graded": GRADED_MODELS,
+    "chosen": CHOICE_MODELS,
+}
+ALL_MODELS = tuple(model for zoo in MODELS_ON.values() for model in zoo)
 BACKENDS = (
     rt.NUTS(draws=40, warmup=60, chains=2),
     rt.SVI(steps=500, draws=40),
@@ -154,31 +156,40 @@ def labelled(labelled) -> rt.Labels:
     return dataclasses.replace(labelled, family=family, families=("A", "B"))
 
 
-def _models(models) -> list:
-    """Every model; all but the first configuration of each are slow."""
+def _models() -> list:
+    """Every model and its data; all but the first configuration of each are slow."""
+    more = [("labelled", rt.Raykar(hidden=2))]
+    pairs = [(data, model) for data, zoo in MODELS_ON.items() for model in zoo] + more
     return [
-        model if model in FIRST else pytest.param(model, marks=pytest.mark.slow) for model in models
+        pytest.param(*pair, marks=() if pair[1] in FIRST else pytest.mark.slow) for pair in pairs
     ]
 
 
-def _pairs(models) -> list:
-    """Every model on every back-end."""
-    pairs = []
-    for model in models:
-        for backend in BACKENDS:
-            sampled = isinstance(backend, rt.PGGibbs) and model in FIRST
-            quick = sampled or model in FOR_EVERY_BACKEND
-            # NUTS and SVI read nothing of a model but its density, which `check_model` checks.
-            again = isinstance(backend, rt.SVI) or (
-                isinstance(backend, rt.NUTS) and model != TYPE_MODELS[0]
-            )
-            slow = pytest.mark.exhaustive if again else pytest.mark.slow
-            marks = () if quick else (pytest.mark.slow, slow)
-            pairs.append(pytest.param(model, backend, marks=marks))
-    return pairs
+def _fits() -> list:
+    """Every model on every back-end, and its data."""
+    fits = []
+    for data, model, backend in (
+        (data, model, backend)
+        for data, zoo in MODELS_ON.items()
+        for model in zoo
+        for backend in BACKENDS
+    ):
+        sampled = isinstance(backend, rt.PGGibbs) and model in FIRST
+        quick = sampled or model in FOR_EVERY_BACKEND
+        # NUTS and SVI read nothing of a model but its density, which `check_model` checks.
+        again = isinstance(backend, rt.SVI) or (
+            isinstance(backend, rt.NUTS) and model != TYPE_MODELS[0]
+        )
+        slow = pytest.mark.exhaustive if again else pytest.mark.slow
+        fits.append(
+            pytest.param(data, model, backend, marks=() if quick else (pytest.mark.slow, slow))
+        )
+    return fits
 
 
 def _name(case) -> str:
+    if isinstance(case, str):
+        return case
     return type(case).__name__ if isinstance(case, rt.inference.Backend) else repr(case)
 
 
@@ -186,84 +197,14 @@ def test_every_model_of_the_zoo_is_here() -> None:
     assert {type(model).__name__ for model in ALL_MODELS} == set(models.__all__)
 
 
-@pytest.mark.parametrize("model", _models(MODELS), ids=_name)
-def test_model_keeps_the_contract(model, tiny) -> None:
-    rt.testing.check_model(model, tiny)
+@pytest.mark.parametrize(("data", "model"), _models(), ids=_name)
+def test_model_keeps_the_contract(data, model, request) -> None:
+    rt.testing.check_model(model, request.getfixturevalue(data))
 
 
-@pytest.mark.parametrize(("model", "backend"), _pairs(MODELS), ids=_name)
-def test_backend_keeps_the_contract(model, backend, tiny) -> None:
-    rt.testing.check_backend(backend, model, tiny)
-
-
-@pytest.mark.parametrize("model", _models(TYPE_MODELS), ids=_name)
-def test_model_of_types_keeps_the_contract(model, described) -> None:
-    rt.testing.check_model(model, described)
-
-
-@pytest.mark.parametrize(("model", "backend"), _pairs(TYPE_MODELS), ids=_name)
-def test_backend_keeps_the_contract_for_types(model, backend, described) -> None:
-    rt.testing.check_backend(backend, model, described)
-
-
-@pytest.mark.parametrize("model", _models([*LABEL_MODELS, rt.Raykar(hidden=2)]), ids=_name)
-def test_label_model_keeps_the_contract(model, labelled) -> None:
-    rt.testing.check_model(model, labelled)
-
-
-@pytest.mark.parametrize(("model", "backend"), _pairs(LABEL_MODELS), ids=_name)
-def test_backend_keeps_the_contract_for_labels(model, backend, labelled) -> None:
-    rt.testing.check_backend(backend, model, labelled)
-
-
-@pytest.mark.parametrize("model", _models(RESPONSE_MODELS), ids=_name)
-def test_response_model_keeps_the_contract(model, answered) -> None:
-    rt.testing.check_model(model, answered)
-
-
-@pytest.mark.parametrize(("model", "backend"), _pairs(RESPONSE_MODELS), ids=_name)
-def test_backend_keeps_the_contract_for_responses(model, backend, answered) -> None:
-    rt.testing.check_backend(backend, model, answered)
-
-
-@pytest.mark.parametrize("model", _models(RATING_MODELS), ids=_name)
-def test_rating_model_keeps_the_contract(model, rated) -> None:
-    rt.testing.check_model(model, rated)
-
-
-@pytest.mark.parametrize(("model", "backend"), _pairs(RATING_MODELS), ids=_name)
-def test_backend_keeps_the_contract_for_ratings(model, backend, rated) -> None:
-    rt.testing.check_backend(backend, model, rated)
-
-
-@pytest.mark.parametrize("model", _models(GRADED_MODELS), ids=_name)
-def test_graded_model_keeps_the_contract(model, graded) -> None:
-    rt.testing.check_model(model, graded)
-
-
-@pytest.mark.parametrize(("model", "backend"), _pairs(GRADED_MODELS), ids=_name)
-def test_backend_keeps_the_contract_for_graded_responses(model, backend, graded) -> None:
-    rt.testing.check_backend(backend, model, graded)
-
-
-@pytest.mark.parametrize("model", _models(CHOICE_MODELS), ids=_name)
-def test_choice_model_keeps_the_contract(model, chosen) -> None:
-    rt.testing.check_model(model, chosen)
-
-
-@pytest.mark.parametrize(("model", "backend"), _pairs(CHOICE_MODELS), ids=_name)
-def test_backend_keeps_the_contract_for_choices(model, backend, chosen) -> None:
-    rt.testing.check_backend(backend, model, chosen)
-
-
-@pytest.mark.parametrize("model", _models(RANKING_MODELS), ids=_name)
-def test_ranking_model_keeps_the_contract(model, ranked) -> None:
-    rt.testing.check_model(model, ranked)
-
-
-@pytest.mark.parametrize(("model", "backend"), _pairs(RANKING_MODELS), ids=_name)
-def test_backend_keeps_the_contract_for_rankings(model, backend, ranked) -> None:
-    rt.testing.check_backend(backend, model, ranked)
+@pytest.mark.parametrize(("data", "model", "backend"), _fits(), ids=_name)
+def test_backend_keeps_the_contract(data, model, backend, request) -> None:
+    rt.testing.check_backend(backend, model, request.getfixturevalue(data))
 
 
 @pytest.mark.slow

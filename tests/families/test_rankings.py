@@ -137,7 +137,7 @@ def test_a_report_has_the_order_and_the_agreement(result, audit) -> None:
     assert "| 1 (1" in text
     assert "Kendall's W" in text
     assert "ranks upside down" in text
-    assert "rt.suggest(model, result, rt.Candidates.of(rankings)" in text
+    assert "put new questions to them" in text
 
 
 @pytest.mark.slow

@@ -16,7 +16,12 @@ from raters.distributions import Choice, GroupedMixture, PlackettLuce
 from raters.inference.polya_gamma import sets, sweep
 from raters.inference.polya_gamma.conditionals import Gaussian, observation
 from raters.inference.polya_gamma.rows import Block, Rows
-from raters.inference.polya_gamma.set_likelihood import Affine, Plain, Separate, likelihood_of_sets
+from raters.inference.polya_gamma.set_likelihood import (
+    Plain,
+    Separate,
+    Utilities,
+    likelihood_of_sets,
+)
 from raters.model import Model
 from raters.program import pointwise_log_likelihood
 from tests.inference.first_choices import FirstChoices
@@ -55,7 +60,7 @@ def log_likelihood(model, data, values, site):
     ("model", "site", "kind"),
     [
         (rt.PlackettLuce(worth_scale=1.5), "worth", Plain),
-        (_EXTENDED, "worth", Affine),
+        (_EXTENDED, "worth", Utilities),
         (_EXTENDED, "competence", Separate),
     ],
     ids=["plain", "affine", "separate"],
@@ -137,18 +142,23 @@ def test_bounds_of_a_prior_are_kept(ranked) -> None:
         assert ((draw >= 0) & (draw <= 1)).all()
 
 
-@pytest.mark.parametrize("site", ["worth", "competence"])
-def test_draws_have_the_moments_of_the_density(site, ranked) -> None:
+@pytest.mark.parametrize("site", ["worth", "competence", "worth, from the mode nearby"])
+def test_draws_have_the_moments_of_the_density(site, ranked, monkeypatch) -> None:
     """Two entries against sums on a grid; false-alarm rate below 1e-6 for each of 5 moments."""
     few = dataclasses.replace(ranked, annotator=ranked.annotator % 2, annotators=("a", "b"))
     values = _VALUES | {"competence": _VALUES["competence"][:2]}
     given = conditional(_EXTENDED, few, values, ("competence",))
+    if site == "worth":  # The same density, drawn as a whole.
+        given = sets.SetConditional(given.prior, given.likelihood)
+    elif site != "competence":
+        # Proposals are made under the precision 1, as the next step is far.
+        monkeypatch.setattr(sets, "_PRECISION_STEP", 4.0)
+        prior = given.prior._replace(precision=np.array([6.5, 0.2]))
+        given = sets.SetConditional(prior, given.likelihood, None, {})
     grid = np.linspace(-4, 5, 400)
     points = np.stack([part.ravel() for part in np.meshgrid(grid, grid, indexing="ij")])
     log_density = given.log_density(points)
     weight = np.exp(log_density - log_density.max())
-    if site == "worth":  # The same density, drawn as a whole.
-        given = sets.SetConditional(given.prior, given.likelihood)
     rng, draw, draws = np.random.default_rng(0), values["competence"], []
     for _ in range(4000):
         draw = given.draw(rng, draw)
@@ -187,6 +197,12 @@ def test_a_conditional_is_made_once_while_the_other_sites_stay(ranked) -> None:
     assert other is not first
     assert other.likelihood is first.likelihood
     np.testing.assert_allclose(other.prior.precision, 4.0)
+    rng = np.random.default_rng(0)
+    for scale, kept in ((1.5, 1), (1.49, 1), (1.2, 2), (1.5, 2)):
+        at = given(values | {"worth_scale": np.asarray(scale)})
+        at.draw(rng, values["worth"])
+        assert len(held.modes[Block(("worth",))]) == kept
+        np.testing.assert_allclose(at.prior.precision, scale**-2)
     extended = {**_VALUES, "worth_scale": np.asarray(1.5)}
     assert not sweep.plan(rt.Program(rt.ExtendedPlackettLuce(), ranked), extended).steady
 

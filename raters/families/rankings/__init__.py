@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raters.acquisition.questions.candidates import Candidates
-from raters.auditing import rankings
+from raters.auditing import concordance, rankings
 from raters.families.rankings import discrepancies, sections
 from raters.judgements.rankings import Rankings
 from raters.kinds import Kind, Reader, Words, register
@@ -27,6 +27,7 @@ RANKINGS = register(
         questions=Candidates.sets,
         quantities=rankings.quantities,
         threshold=0.25,
+        agreement=concordance.agreement,
         by_crowd=True,
         columns=sections.COLUMNS,
         reason=sections.reason,

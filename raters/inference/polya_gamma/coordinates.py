@@ -39,11 +39,11 @@ class Factor(NamedTuple):
     Attributes
     ----------
     inverse : array, shape (cell, own, own)
-        Transposed inverse of the Cholesky factor of each block.
+        F with F Fᵀ the inverse of each block, from its eigenvectors.
     slope : array, shape (cell, own, shared)
         Step of the own coordinates for one of the shared ones, with the sign turned.
     shared : array, shape (shared, shared)
-        Transposed inverse of the Cholesky factor of what is left of the shared block.
+        The same of what is left of the shared block.
     """
 
     inverse: np.ndarray

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Largest number of cells of a dense table of sets by entries.
 _DENSE_CELLS = 4_000_000
+# Largest number of entries, and of rows times entries, of a design that is an array.
+_FEW, _MOST_DENSE = 32, 20_000_000
 # A row with a lower utility, whatever the block, is not offered.
 _NOT_OFFERED = -1e8
 _ROUNDING = 1e-9
@@ -159,7 +161,7 @@ def likelihood_of_sets(rows: Rows, sets: Sets) -> Likelihood:
         values, columns = (np.stack(part, axis=1).ravel() for part in zip(*slots, strict=True))
         ends = np.arange(len(cells.row) + 1) * len(slots)
         design = scipy.sparse.csr_array((values, columns, ends), shape=(len(cells.row), size))
-    return Affine(design, offset[cells.row], cells)
+    return Utilities(design, offset[cells.row], cells)
 
 
 def _chosen(rows: Rows, sets: Sets, offered: Bool[np.ndarray, " row"]) -> Cells:
@@ -262,7 +264,7 @@ def _equal_sets(
     return first, place.ravel()
 
 
-class Affine(Likelihood):
+class Utilities(Likelihood):
     """Likelihood of utilities that are affine in a block."""
 
     def __init__(
@@ -274,6 +276,9 @@ class Affine(Likelihood):
         ends = np.append(cells.begin, len(cells.row))
         shape = (len(cells.begin), len(cells.row))
         ones = np.ones(len(cells.row))
+        # Of few entries the products of sparse matrices take longer than those of arrays.
+        few = design.shape[1] <= _FEW and design.shape[0] * design.shape[1] <= _MOST_DENSE
+        self.columns = design.toarray() if few else None
         self.of_set = scipy.sparse.csr_array((ones, np.arange(len(cells.row)), ends), shape=shape)
 
     def _totals(self, utility: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -295,6 +300,12 @@ class Affine(Likelihood):
         probs = np.exp(utility - totals[self.code])
         value = self.cells.chosen @ utility - self.cells.number @ totals
         expected = self.cells.number[self.code] * probs
+        if self.columns is not None:
+            weighted = probs[:, None] * self.columns
+            mean = self.of_set @ weighted
+            across = self.columns.T @ (self.cells.number[self.code][:, None] * weighted)
+            curvature = across - (self.cells.number[:, None] * mean).T @ mean
+            return Expanded(float(value), self.score - self.columns.T @ expected, curvature)
         own = self.design.T @ scipy.sparse.diags_array(expected) @ self.design
         root = scipy.sparse.diags_array(np.sqrt(self.cells.number))
         share = root @ self.of_set @ scipy.sparse.diags_array(probs) @ self.design
@@ -302,7 +313,7 @@ class Affine(Likelihood):
         return Expanded(float(value), self.score - self.design.T @ expected, curvature)
 
 
-class Separate(Affine):
+class Separate(Utilities):
     """Likelihood of a block of which each set touches one entry, such as the competence of whoever
     chose: its entries are independent."""
 

@@ -46,8 +46,13 @@ from raters.program import Program, scattered, skeleton, trace
 _FEW, _HEAVY, _LIGHT = 10, 8, 30
 # Proposals of a draw, all from the same mode, beside which they cost little; of more entries fewer
 # are taken (28 % for 87 items, 90 % for 10).
-_MANY, _TRIES, _MORE_TRIES = 20, 4, 16
+_MANY, _TRIES, _MORE_TRIES = 20, 2, 16
+# Under learned scales proposals are made at the mode under the nearest of some precisions, whose
+# logarithms are so far apart: 10 % of a scale hardly move a mode. Modes take so many numbers.
+_PRECISION_STEP, _MOST_KEPT = 0.2, 20_000_000
 _MOST_STEPS = 100
+# The mode of a block, and the root of the curvature there, by the prior that it is under.
+Modes = dict[bytes, tuple[np.ndarray, np.ndarray]]
 # Newton's method converges quadratically: after a step of this length the next one is rounding.
 _LAST_STEP = 1e-8
 BOUNDED = "a prior is bounded, and its entries meet in the utilities of a set"
@@ -128,12 +133,24 @@ class Held:
     starts : dict
         The first mode of each block, from which Newton's method sets out to all later ones: a point
         that no draw has a part in, as proposals need.
+    modes : dict
+        Modes of each steady block under several priors.
+    first : Judgements or None
+        First row of the data, once it is asked for.
     """
 
     steady: frozenset[Block]
     likelihoods: dict[Block, Likelihood] = field(default_factory=dict)
     last: dict[Block, tuple[bytes, SetConditional]] = field(default_factory=dict)
     starts: dict[Block, list[np.ndarray]] = field(default_factory=dict)
+    modes: dict[Block, Modes] = field(default_factory=dict)
+    first: Any = None
+
+    def row(self, data: Any) -> Any:
+        """Return the first row of the data, which is sliced once."""
+        if self.first is None:
+            self.first = data.take(slice(0, 1))
+        return self.first
 
 
 def conditional_of(
@@ -159,14 +176,16 @@ def conditional_of(
             return conditional
     if steady and held is not None and block in held.likelihoods:
         likelihood = held.likelihoods[block]
-        prior = Gaussian(*map(np.asarray, _prior(model, data.take(slice(0, 1)), values, block)))
+        prior = Gaussian(*map(np.asarray, _prior(model, held.row(data), values, block)))
     else:
         rows, sets = jax.tree.map(np.asarray, _read(model, data, values, block, classes))
         likelihood, prior = likelihood_of_sets(rows, sets), rows.prior
     if joint:
         return curved(likelihood, prior, block.current(values))
     kind = SeparateConditional if isinstance(likelihood, Separate) else SetConditional
-    conditional = kind(prior, likelihood, held.starts.setdefault(block, []) if held else [])
+    starts = held.starts.setdefault(block, []) if held else []
+    modes = held.modes.setdefault(block, {}) if steady and held else None
+    conditional = kind(prior, likelihood, starts, modes)
     if steady:
         assert held is not None
         held.likelihoods[block], held.last[block] = likelihood, (others, conditional)
@@ -192,15 +211,22 @@ def log_t(square: np.ndarray, freedom: int, size: int) -> np.ndarray:
 class SetConditional(Conditional):
     """Full conditional of a block of utilities: log-concave; draws are proposals at its mode.
 
-    `starts` holds the point from which Newton's method sets out, and takes the first mode.
+    `starts` holds the point from which Newton's method sets out, and takes the first mode. `modes`
+    holds those of this likelihood under other priors, from which draws may be proposed.
     """
 
     def __init__(
-        self, prior: Gaussian, likelihood: Likelihood, starts: list[np.ndarray] | None = None
+        self,
+        prior: Gaussian,
+        likelihood: Likelihood,
+        starts: list[np.ndarray] | None = None,
+        modes: Modes | None = None,
     ) -> None:
         super().__init__(prior)
         self.likelihood, self.starts = likelihood, [] if starts is None else starts
+        self.modes = modes
         self._at_mode: tuple[np.ndarray, np.ndarray] | None = None
+        self._drawn: tuple[np.ndarray, float] | None = None
 
     def log_density(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
         """Return the log density at some points, but for a constant."""
@@ -249,11 +275,27 @@ class SetConditional(Conditional):
     def _mode_for_draws(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the mode, found from a point that the current one has no part in: the proposals
         must not depend on it."""
+        if self._at_mode is None and self.modes is not None:
+            self._at_mode = self._mode_nearby(self.modes)
         if self._at_mode is None:
             self._at_mode = self._climbed(self.starts[0] if self.starts else self.prior.mean)
             if not self.starts:
                 self.starts.append(self._at_mode[0])
         return self._at_mode
+
+    def _mode_nearby(self, modes: Modes) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mode under the prior whose precisions are the nearest powers of one step."""
+        with np.errstate(divide="ignore"):  # A flat prior stays flat.
+            power = np.round(np.log(self.prior.precision) / _PRECISION_STEP)
+        key = power.tobytes() + self.prior.mean.tobytes()
+        if key not in modes:
+            prior = self.prior._replace(precision=np.exp(_PRECISION_STEP * power))
+            nearby = type(self)(prior, self.likelihood, self.starts)
+            found = nearby._mode_for_draws()
+            while modes and (len(modes) + 1) * found[1].size > _MOST_KEPT:
+                del modes[next(iter(modes))]
+            modes[key] = found
+        return modes[key]
 
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
         mode, factor = self._mode_for_draws()
@@ -267,12 +309,20 @@ class SetConditional(Conditional):
         points = np.column_stack([current, mode[:, None] + apart])
         from_mode = factor.T @ (points - mode[:, None])
         log_proposal = log_t((from_mode**2).sum(0), freedom, self.size)
-        log_ratio = self.log_density(points) - log_proposal
+        density = np.append(self._density_of(current), self.log_density(points[:, 1:]))
+        log_ratio = density - log_proposal
         place, levels = 0, np.log(rng.uniform(size=tries))
         for other in range(1, tries + 1):
             if levels[other - 1] < log_ratio[other] - log_ratio[place]:
                 place = other
-        return np.array(points[:, place])
+        self._drawn = np.array(points[:, place]), float(density[place])
+        return self._drawn[0].copy()
+
+    def _density_of(self, current: np.ndarray) -> float:
+        """Return the log density at a point, which mostly is the one that was drawn last."""
+        if self._drawn is not None and np.array_equal(self._drawn[0], current):
+            return self._drawn[1]
+        return float(self.log_density(np.asarray(current)[:, None])[0])
 
     def coordinate(self, current: np.ndarray) -> np.ndarray:
         raise NotImplementedError(

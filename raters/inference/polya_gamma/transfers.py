@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import geninvgauss
 
+from raters.errors import NotConjugateError
 from raters.inference.polya_gamma.conditionals import Gaussian, prior
 from raters.model import Affine, CommonShift, Model, Transfer, Values
 from raters.program import trace
@@ -112,13 +113,13 @@ def affine(
     names = (symmetry.point, symmetry.slope, symmetry.intercept)
     given = {name: np.asarray(value, np.float64) for name, value in values.items()}
     point, slope, intercept = (given[name] for name in names)
-    of_point, of_slope, of_intercept = (
-        np.reshape(each.precision, given[name].shape)
-        for name, each in zip(names, _priors_of(model, row, given, names), strict=True)
+    priors = _priors_of(model, row, given, names)
+    of_point, of_slope = map(_of_equals, names, priors[:2])
+    of_intercept, mean = (
+        np.reshape(part, intercept.shape) for part in (priors[2].precision, priors[2].mean)
     )
-    mean = np.reshape(_priors_of(model, row, given, names)[2].mean, intercept.shape)
-    precision = np.diag(of_point.sum(0)) + (slope.T * of_intercept) @ slope
-    away = slope.T @ (of_intercept * (intercept - mean)) - (of_point * point).sum(0)
+    precision = np.eye(point.shape[1]) * of_point * len(point) + (slope.T * of_intercept) @ slope
+    away = slope.T @ (of_intercept * (intercept - mean)) - of_point * point.sum(0)
     step = np.linalg.solve(precision, away)
     if rng is not None:
         noise = rng.standard_normal(len(step))
@@ -127,12 +128,23 @@ def affine(
     turn = np.eye(len(step))
     if rng is not None and len(step) > 1:
         turn = np.linalg.qr(rng.standard_normal(turn.shape))[0]
-    # Precisions are those of each site as a whole, so that a direction has the same.
-    up, down = of_point[0, 0] * (point @ turn) ** 2, of_slope[0, 0] * (slope @ turn) ** 2
+    up, down = of_point * (point @ turn) ** 2, of_slope * (slope @ turn) ** 2
     factor = _stretches(up.sum(0), down.sum(0), len(point) - len(slope), rng)
     stretch = (turn * factor) @ turn.T
     squeeze = (turn / factor) @ turn.T
     return values | dict(zip(names, (point @ stretch, slope @ squeeze, intercept), strict=True))
+
+
+def _of_equals(name: str, of_site: Gaussian) -> float:
+    """Precision of a site whose entries are all normal about 0 with the same one, so that every
+    direction has it too."""
+    precision, mean = np.asarray(of_site.precision), np.asarray(of_site.mean)
+    if np.any(mean != 0) or np.any(precision != precision.flat[0]):
+        raise NotConjugateError(
+            f"the declared Affine symmetry needs equal normal priors about 0 of all entries of"
+            f" {name!r}, and they differ; leave the symmetry out, or give {name!r} one scale"
+        )
+    return float(precision.flat[0])
 
 
 def _stretches(

@@ -14,7 +14,7 @@ from raters.errors import DataError, DataWarning
 from raters.judgements.counts import exact
 from raters.judgements.names import Names, encode_names, shorten, shown
 from raters.judgements.reading.columns import Column
-from raters.judgements.reading.rankings import place_columns, ranked, rankers
+from raters.judgements.reading.rankings import place_columns, ranked, rankers, refuse_names
 
 _MAX_PAIRS = 50_000_000
 
@@ -116,13 +116,7 @@ def annotators(
     """Codes and names of the annotators; without a column all rows are by one of the name
     ``all``."""
     if "annotator" not in columns:
-        if known is not None:
-            raise DataError(
-                "annotators= lists the names in a column; say which column that is with annotator=",
-                parameter="annotator",
-                problem="is not given, and a list of annotators is",
-                expected="say which column holds those names",
-            )
+        refuse_names(known)
         return np.zeros(rows, np.int32), ("all",)
     (who,), names = encode_names([columns["annotator"]], known, "annotator")
     if len(names) > 1000 and len(names) > 0.8 * rows:

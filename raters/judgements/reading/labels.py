@@ -29,14 +29,12 @@ from raters.judgements.names import (
 )
 from raters.judgements.reading.columns import (
     Column,
-    _array,
-    _column,
-    _opened,
     column_name,
     is_column,
     read_columns,
     read_counts,
 )
+from raters.judgements.reading.incomplete import incomplete
 
 Repeats = Literal["keep", "drop", "error"]
 
@@ -48,32 +46,6 @@ def columns(frame: Any, count: str | None, **required: str) -> dict[str, Column]
     """The columns of a table of labels, by role; only that of the counts may be left out."""
     named = {role: column_name(role, name) for role, name in required.items()}
     return read_columns(frame, **named, count=count)
-
-
-def incomplete(frame: Any, role: str, name: str | None, rows: int) -> Column | None:
-    """A column that may have missing values, its code −1 there; None when it has nothing else."""
-    if name is None:
-        return None
-    names, fetch = _opened(frame, [column_name(role, name)])
-    if name not in names:
-        read_columns(frame, **{role: name})  # says which columns there are
-    values = pd.Series(_array(fetch(name), name, role), dtype=object)
-    if len(values) != rows:
-        raise DataError(
-            f"column {name!r} has {len(values)} rows, the others {rows}; every column needs one"
-            " value per row",
-            parameter=role,
-            value=name,
-            problem=f"has {len(values)} rows, the others {rows}",
-            expected="every column needs one value per row",
-        )
-    there = (values.notna() & (values != "")).to_numpy()
-    if not there.any():
-        return None
-    known = _column(values.to_numpy()[there], name, role)
-    code = np.full(rows, -1, np.int32)
-    code[there] = known.code
-    return Column(name, role, code, known.values)
 
 
 def place(

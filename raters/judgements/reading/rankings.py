@@ -7,22 +7,19 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float, Int
 
 from raters._validation import is_list
 from raters.errors import DataError
 from raters.judgements.names import Names, encode_names, name_text, shorten, shown
 from raters.judgements.reading.columns import (
-    Column,
-    _array,
-    _column,
     _opened,
     column_name,
     read_columns,
     read_numbers,
     read_places,
 )
+from raters.judgements.reading.incomplete import filled
 
 Unranked = Literal["below", "not offered"]
 _UNRANKED = {
@@ -199,15 +196,10 @@ def _ranks(frame: Any, rank: str) -> Float[np.ndarray, " row"]:
     """A column of ranks, NaN where it is empty."""
     name = column_name("rank", rank)
     _, fetch = _opened(frame, [name])
-    values = pd.Series(_array(fetch(name), name, "rank"), dtype=object).reset_index(drop=True)
-    line = np.flatnonzero((values.notna() & (values != "")).to_numpy(bool))
-    score = np.full(len(values), np.nan)
-    if len(line):
-        column = _column(values.to_numpy(object)[line], name, "rank")
-        whole = np.full(int(line[-1]) + 1, -1, np.int32)
-        whole[line] = column.code
-        score[line] = read_numbers(Column(name, "rank", whole, column.values))[line]
-    return score
+    column = filled(fetch(name), "rank", name)
+    if not column.values:
+        return np.full(len(column), np.nan)
+    return np.where(column.code >= 0, read_numbers(column), np.nan)
 
 
 def check_once(

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Int
 
 from raters.errors import DataError
 from raters.judgements.names import Names, encode_names, name_text, shown
-from raters.judgements.reading.columns import Column, _array, _column, _opened, read_ratings
+from raters.judgements.reading.columns import Column, _column, _opened, read_ratings
+from raters.judgements.reading.incomplete import filled
 
 # A scale has at most so many levels: each needs ratings of its own.
 MOST_LEVELS = 20
@@ -110,10 +110,11 @@ def cells(
     _, fetch = _opened(frame, list(names))
     parts = []
     for place, name in enumerate(names):
-        values = pd.Series(_array(fetch(name), name, "columns"), dtype=object)
-        values = values.reset_index(drop=True)
-        line = np.flatnonzero((values.notna() & (values != "")).to_numpy(bool))
-        parts.append((line, np.full(len(line), place), values.to_numpy(object)[line]))
+        own = filled(fetch(name), "columns", name)
+        line = np.flatnonzero(own.code >= 0)
+        each = np.empty(len(own.values), object)
+        each[:] = own.values
+        parts.append((line, np.full(len(line), place), each[own.code[line]]))
     line, whose, value = (np.concatenate(part) for part in zip(*parts, strict=True))
     if not len(line):
         raise DataError(

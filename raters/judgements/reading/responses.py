@@ -8,19 +8,12 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.errors import DataError
 from raters.judgements.names import meaning, name_list, name_text, shorten, shown
-from raters.judgements.reading.columns import (
-    Column,
-    _array,
-    _column,
-    _opened,
-    column_name,
-    first_row,
-)
+from raters.judgements.reading.columns import Column, _opened, column_name, first_row
+from raters.judgements.reading.incomplete import filled
 
 _EXPECTED = (
     "a response is 1 or True where it is right, and 0 or False where it is wrong; responses on a"
@@ -132,12 +125,10 @@ def cells(
     _, fetch = _opened(frame, list(names))
     parts = []
     for place, name in enumerate(names):
-        values = pd.Series(_array(fetch(name), name, "columns"), dtype=object)
-        values = values.reset_index(drop=True)
-        line = np.flatnonzero((values.notna() & (values != "")).to_numpy(bool))
+        values = filled(fetch(name), "columns", name)
+        line = np.flatnonzero(values.code >= 0)
         if len(line):
-            correct = _read(values.to_numpy(object)[line], name, line)
-            parts.append((line, np.full(len(line), place, np.int32), correct))
+            parts.append((line, np.full(len(line), place, np.int32), right(values)[line]))
     if not parts:
         raise DataError(
             parameter="columns",
@@ -147,12 +138,3 @@ def cells(
         )
     line, column, correct = (np.concatenate(part) for part in zip(*parts, strict=True))
     return line.astype(np.int32), column, correct
-
-
-def _read(values: Any, name: str, line: Int[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
-    """Responses of the cells of one column, whose rows an error counts in the whole table."""
-    column = _column(values, name, "columns")
-    whole = np.full(int(line[-1]) + 1, -1, np.int32)
-    whole[line] = column.code
-    correct: np.ndarray = right(Column(name, "columns", whole, column.values))[line]
-    return correct

@@ -10,17 +10,9 @@ import numpy as np
 
 from raters._validation import one_of, plain_positive
 from raters.judgements.rankings import Rankings
-from raters.model import (
-    OPEN_MIRROR,
-    Model,
-    Scale,
-    Shift,
-    Sign,
-    Symmetry,
-    Values,
-    probability_of_mirror,
-)
+from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
 from raters.models import competences
+from raters.models.mirror import open_mirror
 from raters.models.rankings import _sites
 
 
@@ -153,13 +145,4 @@ class ExtendedPlackettLuce(Model[Rankings]):
         """Warn of rankings that leave open which way round the order is."""
         if self.competence != "signed":
             return ()
-        less = probability_of_mirror(draws["competence"])
-        if less < OPEN_MIRROR:
-            return ()
-        return (
-            (
-                "the rankings leave open which way round the order is: by this model and its prior"
-                f" it is, with probability {less:.2f}, the mirror image, in which those who rank"
-                " upside down are right; one annotator who is known to be good would decide it"
-            ),
-        )
+        return open_mirror(draws["competence"], data, "rankings")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,12 +15,12 @@ from raters._validation import one_of, plain_positive
 from raters.distributions import Repeated
 from raters.judgements.ratings import Ratings
 from raters.model import Sign, Symmetry, Values
+from raters.models import competences
 from raters.models.mirror import open_mirror
 from raters.models.on_nodes import Integrable
 
 Competence = Literal["positive", "signed"]
 Thresholds = Literal["own", "shared"]
-_LOW = {"positive": 0.0, "signed": None}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ManyFacet(Integrable[Ratings]):
         \rho_k \sim \mathrm{Normal}(0, v), \quad \tau_j \sim \mathrm{Normal}(0, t), \quad
         \delta_{jk} \sim \mathrm{Normal}(0, d)
 
-    where B is [0, ∞) (``"positive"``) or the real line (``"signed"``). Of two neighbouring levels,
+    where B is the real line (``"signed"``) or [0, ∞) (``"positive"``). Of two neighbouring levels,
     the log-odds of the upper one are :math:`\alpha \beta_k r_i - \rho_k - \tau_j - \delta_{jk}`
     (Andrich 1978; Linacre 1989): the rating scale and partial credit models with one facet more.
 
@@ -118,8 +118,8 @@ class ManyFacet(Integrable[Ratings]):
     """
 
     def __post_init__(self) -> None:
-        one_of("competence", self.competence, _LOW)
-        one_of("thresholds", self.thresholds, ("own", "shared"))
+        one_of("competence", self.competence, get_args(Competence))
+        one_of("thresholds", self.thresholds, get_args(Thresholds))
         plain_positive(
             self, "competence_spread", "severity_spread", "threshold_scale", "threshold_spread"
         )
@@ -145,11 +145,14 @@ class ManyFacet(Integrable[Ratings]):
 
     def sample_others(self, number: int, num_levels: int) -> Values:
         """Sample the sites of so many annotators, and what they share."""
-        low, size = _LOW[self.competence], num_levels - 1
-        sites: Values = {"discrimination": numpyro.sample("discrimination", dist.LogNormal(0, 1))}
+        size = num_levels - 1
+        sites: Values = {
+            "discrimination": numpyro.sample("discrimination", dist.LogNormal(0, 1)),
+            "competence": competences.competence_site(
+                self.competence, self.competence_spread, number
+            ),
+        }
         with numpyro.plate("annotator", number):
-            competence = dist.TruncatedNormal(1.0, self.competence_spread, low=low)
-            sites["competence"] = numpyro.sample("competence", competence)
             severity = dist.Normal(0.0, self.severity_spread)
             sites["severity"] = numpyro.sample("severity", severity)
         with numpyro.plate("step", size):
@@ -175,7 +178,9 @@ class ManyFacet(Integrable[Ratings]):
 
     def start(self, data: Ratings) -> Values:
         """Start from the items' mean ratings, and from the frequencies of the levels."""
-        return {"reward": _rewards(data)} | self.start_others(data.levels_by("annotator"))
+        return {"reward": data.standard_levels("item")} | self.start_others(
+            data.levels_by("annotator")
+        )
 
     def start_others(self, counts: Float[np.ndarray, "other level"]) -> Values:
         """Start from equal annotators, and from the frequencies of the levels."""
@@ -183,7 +188,7 @@ class ManyFacet(Integrable[Ratings]):
         used = counts.sum(0) + 1.0
         start: Values = {
             "discrimination": np.asarray(1.0),
-            "competence": np.ones(number),
+            "competence": np.full(number, 0.8),
             "severity": np.zeros(number),
             "threshold": np.log(used[:-1] / used[1:]),
         }
@@ -217,13 +222,3 @@ def _cumulated(sites: Values, num_annotators: int) -> Float[Array, "annotator le
     if "threshold_deviation" in sites:
         own = own + sites["threshold_deviation"]
     return jnp.concatenate([jnp.zeros((num_annotators, 1)), jnp.cumsum(own, -1)], -1)
-
-
-def _rewards(data: Ratings) -> Float[np.ndarray, " item"]:
-    """Mean rating of each item, shrunk by one rating of the overall mean, and standardised."""
-    used, level = data.levels_by("item"), np.arange(data.num_levels)
-    number = used.sum()
-    mean = float(used.sum(0) @ level / number) if number else 0.0
-    own = (used @ level + mean) / (used.sum(1) + 1)
-    start: np.ndarray = (own - mean) / max(float(np.std(own)), 0.1)
-    return start

@@ -18,9 +18,8 @@ from raters.errors import Reason
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
 from raters.model import Marginal, Model, Values
+from raters.models.on_nodes import number_at, spaced
 
-# Nodes lie within so many standard deviations of the ability, and are at least so many.
-_REACH, _FEWEST = 6.0, 41
 # Logits per standard deviation of the ability for which the nodes lie close enough.
 _STEEPEST = 2.0
 # Largest number of rows times nodes: arrays of this size are held at a time.
@@ -160,7 +159,7 @@ class Integrated(Model[Patterns]):
     def generate(self, data: Patterns) -> None:
         """Define the NumPyro program."""
         sites = self.model.sample_items(data.num_facets)
-        node = jnp.linspace(-_REACH, _REACH, self.nodes)
+        node = spaced(self.nodes)
         shape = (data.num_rows, self.nodes)
         # Each log-odds needs its own index, as the conjugate updates read it row by row.
         item = jnp.broadcast_to(jnp.asarray(data.facet)[:, None], shape)
@@ -206,8 +205,7 @@ def num_nodes(patterns: Patterns) -> int:
     """
     weight = np.asarray(patterns.weight, np.float64)
     most = np.bincount(np.asarray(patterns.group), weight, minlength=1).max(initial=0.0)
-    distance = 1 / np.sqrt(1 + _STEEPEST**2 * most / 4)
-    return max(_FEWEST, 2 * int(np.ceil(_REACH / distance)) + 1)
+    return number_at(1 / np.sqrt(1 + _STEEPEST**2 * most / 4))
 
 
 def _right(logits: Any, count: Any) -> dist.Distribution:

@@ -117,12 +117,8 @@ class GradedResponse(Integrable[GradedResponses]):
     def start(self, data: GradedResponses) -> Values:
         """Start from the mean levels of the persons, and from the frequencies of the levels of each
         item."""
-        used = data.levels_by("person")
-        level, shares = np.arange(data.num_levels), used.sum(0) + 0.5
-        overall = float(shares @ level / shares.sum())
-        mean = (used @ level + overall) / (used.sum(1) + 1)
-        ability = (mean - overall) / max(float(np.std(mean)), 0.1)
-        return {"ability": ability} | self.start_others(data.levels_by("item"))
+        others = self.start_others(data.levels_by("item"))
+        return {"ability": data.standard_levels("person")} | others
 
     def start_others(self, counts: Float[np.ndarray, "other level"]) -> Values:
         """Start from equal discriminations, and from the frequencies of the levels."""
