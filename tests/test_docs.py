@@ -185,6 +185,8 @@ def tables(tmp_path) -> Path:
         }
     )
     long.to_csv(tmp_path / "ratings.csv", index=False)
+    qualities = pd.DataFrame({"item": range(4), "value": [3, 1, 4, 2]})
+    qualities.to_csv(tmp_path / "qualities.csv", index=False)
     scores = long.pivot(index="patient", columns="rater", values="rating").add_prefix("judge_")
     scores.rename_axis("prompt").to_csv(tmp_path / "scores.csv")
     person, item = (grid.ravel() for grid in np.indices((12, 5)))
