@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from raters._validation import boolean
 from raters.errors import DataError, DataWarning
@@ -84,6 +84,7 @@ class Rankings(Ordered):
         item: str,
         rank: str,
         annotator: str | None = None,
+        count: str | None = None,
         unranked: reading.Unranked | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
@@ -102,6 +103,9 @@ class Rankings(Ordered):
         annotator : str, optional
             Column that names who ranked; without it every ranking is by an annotator of its own, of
             the same name.
+        count : str, optional
+            Column with the number of equal rankings that a ranking stands for, the same in all of
+            its rows.
         unranked : {"below", "not offered"}, optional
             Meaning of the items that have no row in a ranking, needed where there are some:
             ``"below"`` all that were ranked (the best three of ten), or ``"not offered"`` (a race
@@ -119,7 +123,7 @@ class Rankings(Ordered):
         ------
         DataError
             When two items of a ranking have the same rank, since there is no likelihood of ties, or
-            a ranking names an item twice, or places none.
+            a ranking names an item twice, places none, or has several counts.
 
         Examples
         --------
@@ -134,7 +138,7 @@ class Rankings(Ordered):
         boolean("aggregate", aggregate)
         roles = {"ranking": ranking, "item": item}
         named = {role: column_name(role, name) for role, name in roles.items()}
-        columns = read_columns(frame, **named, annotator=annotator)
+        columns = read_columns(frame, **named, annotator=annotator, count=count)
         (of,), names = encode_names([columns["ranking"]], None, "ranking")
         (what,), item_names = encode_names([columns["item"]], items, "item")
         reading.check_once(of, what, names, item_names)
@@ -147,7 +151,8 @@ class Rankings(Ordered):
         place = reading.placed(frame, rank, of, names, [item_names[code] for code in what])
         table = reading.by_cells(of, what, place, len(names))
         reading.check_placed(table, lambda row: f"the ranking {names[row]!r}")
-        return cls._read(table, each, item_names, annotator_names, unranked, aggregate)
+        number = None if count is None else reading.count_of(of, columns["count"], names)
+        return cls._read(table, each, number, item_names, annotator_names, unranked, aggregate)
 
     @classmethod
     def from_wide(
@@ -156,6 +161,7 @@ class Rankings(Ordered):
         *,
         places: Sequence[str],
         annotator: str | None = None,
+        count: str | None = None,
         unranked: reading.Unranked | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
@@ -172,6 +178,8 @@ class Rankings(Ordered):
         annotator : str, optional
             Column that names who ranked; without it every row is an annotator of its own, numbered
             from 0.
+        count : str, optional
+            Column with the number of equal rankings that a row stands for.
         unranked : {"below", "not offered"}, optional
             Meaning of the items that a ranking leaves out, needed where it does: ``"below"`` all
             that were ranked (the best three of ten), or ``"not offered"`` (a race of some of the
@@ -208,13 +216,15 @@ class Rankings(Ordered):
         row, column = np.nonzero(in_place >= 0)
         table = reading.by_cells(row, in_place[row, column], column + 1, len(in_place))
         reading.check_placed(table, lambda row: f"row {row} (counted from 0)")
-        return cls._read(table, who, item_names, annotator_names, unranked, aggregate)
+        number = None if count is None else reading.counts(frame, count, len(in_place))
+        return cls._read(table, who, number, item_names, annotator_names, unranked, aggregate)
 
     @classmethod
     def _read(
         cls,
         table: reading.Table,
         who: Int[np.ndarray, " ranking"],
+        count: Float[np.ndarray, " ranking"] | None,
         items: tuple[Any, ...],
         annotators: tuple[Any, ...],
         unranked: reading.Unranked | None,
@@ -223,7 +233,7 @@ class Rankings(Ordered):
         """The rankings of a table of codes."""
         offered, place = reading.with_unranked(table, len(items), unranked)
         depth = (place > 0).sum(1).astype(np.int32)
-        data = cls(who, depth, None, offered, place, annotators, items)
+        data = cls(who, depth, count, offered, place, annotators, items)
         return data.aggregate() if aggregate else data
 
     # ---------------------------------------------------------------- facts

@@ -48,6 +48,34 @@ def test_equal_rankings_of_one_annotator_are_one_row() -> None:
     assert wide(aggregate=False).num_rows == 4
 
 
+def test_counts_are_equal_rankings() -> None:
+    counted = rt.Rankings.from_wide(
+        {
+            "who": ["ann", "bob", "eve"],
+            "pos1": ["tea", "milk", "beer"],
+            "pos2": ["milk", "tea", None],
+            "times": [2, 1, 1],
+        },
+        places=["pos*"],
+        annotator="who",
+        count="times",
+        unranked="below",
+    )
+    one = wide()
+    np.testing.assert_array_equal(counted.weight, one.weight)
+    np.testing.assert_array_equal(counted.place, one.place)
+    frame = rankings_table(one)
+    again = rt.Rankings.from_frame(
+        frame, ranking="race", item="driver", rank="finish", annotator="annotator", count="count"
+    )
+    np.testing.assert_array_equal(again.weight, one.weight)
+    frame.loc[0, "count"] = 7
+    with pytest.raises(DataError, match="the same in all rows of a ranking"):
+        long(frame, annotator="annotator", count="count")
+    with pytest.raises(DataError, match="whole numbers"):
+        long(frame.assign(count=0), annotator="annotator", count="count")
+
+
 def test_what_is_left_out_is_below_or_was_not_offered() -> None:
     below, apart = wide(), wide(unranked="not offered")
     assert below.judgements_by("item").tolist() == [4, 4, 4]
