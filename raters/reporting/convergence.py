@@ -27,7 +27,7 @@ _FEWEST = 1000
 
 
 def convergence(
-    program: Program[Any], result: xr.DataTree, audit: Audit, command: str
+    program: Program[Any], result: xr.DataTree, audit: Audit | None, command: str
 ) -> dict[str, Any]:
     """Convergence of a fit.
 
@@ -54,7 +54,7 @@ def convergence(
     of_fit = list(fit_warnings(program, result))
     facts = {
         "settled": settled,
-        "relied_on": settled and not of_fit and not audit.anchor.doubts,
+        "relied_on": settled and not of_fit and not (audit is not None and audit.anchor.doubts),
         "exact": getattr(backend, "exact", None),
         "sentence": sentence,
         "numbers": [

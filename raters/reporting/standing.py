@@ -44,7 +44,7 @@ class Standing:
         return not self.verdicts and not self.values
 
 
-def standing(program: Program[Any], result: xr.DataTree, audit: Audit) -> Standing | None:
+def standing(program: Program[Any], result: xr.DataTree, audit: Audit | None) -> Standing | None:
     """Standing of the conclusions of a report.
 
     Returns
@@ -65,6 +65,8 @@ def standing(program: Program[Any], result: xr.DataTree, audit: Audit) -> Standi
         if rhat > LARGEST_RHAT or ess < FEWEST_DRAWS * chains
     }
     values = [name for name in poor if program.sites[name].dims and worst[name][1] < FEWEST_DRAWS]
+    if audit is None:
+        return Standing(poor, [], values)
     return Standing(poor, _open(audit, effective_draws(program, result, mixed)), values)
 
 
