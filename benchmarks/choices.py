@@ -26,6 +26,7 @@ from _common import options, report, table, timed
 from xlogit import MultinomialLogit
 
 import raters as rt
+from raters.program import pointwise_log_likelihood
 
 _WIDE = {"coefficient_scale": 100.0, "constant_scale": 100.0}
 _MAXIMA = {"mlogit_ModeCanada": -1951.3437, "swissmetro": -5331.2520}
@@ -106,9 +107,6 @@ def of_raters(model: rt.Model, choices: rt.Choices) -> Callable[[], float]:
 
 def log_likelihood(model: rt.Model, choices: rt.Choices, result: xr.DataTree) -> float:
     """Log-likelihood at the mode, in double precision."""
-    # Not above: imported behind arviz and before raters, NumPyro is not whole.
-    from raters.program import pointwise_log_likelihood
-
     mode = {name: np.asarray(value) for name, value in result["mode"].data_vars.items()}
     with jax.enable_x64(True):
         data = jax.tree.map(jnp.asarray, choices)

@@ -1,6 +1,7 @@
 """Bayesian models of human judgement: who can be trusted, what people prefer, and what to ask
 next."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,11 @@ if TYPE_CHECKING:
     from raters._public import *  # noqa: F403
 
 __version__ = "0.1.0"
+
+if "numpyro" in sys.modules:
+    # ArviZ puts NumPyro there as a lazy module, and submodules that are imported before the package
+    # itself has run are not found in it afterwards.
+    vars(sys.modules["numpyro"])
 
 
 def __getattr__(name: str) -> object:

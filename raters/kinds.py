@@ -371,6 +371,9 @@ class Kind:
         that make sense for every kind.
     needs : mapping
         Roles without which a model cannot be fitted, by its class, or by the name of its setting.
+    implies : mapping
+        Settings of readers, and of what makes questions, that follow on the command line from a
+        setting of a model unless they are given: ``{"tie_model": {"ties": "keep"}}``.
     name : str
         Name of the kind, such as ``"comparisons"``: that of the container in lower case unless it
         is given.
@@ -403,11 +406,29 @@ class Kind:
     sections: tuple[Callable[[AuditContext], Section | None], ...] = ()
     discrepancies: tuple[Discrepancy, ...] = ()
     needs: Mapping[type[Model[Any]] | str, tuple[str, ...]] = field(default_factory=dict)
+    implies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     name: str = ""
     agreement: Callable[[Any, float, str | None, bool], pd.DataFrame] | None = None
     by_crowd: bool = False
     lowest: str = "least trusted"
     unjudged: str = ""
+
+    def implied(self, model: Model[Any]) -> dict[str, Any]:
+        """Settings of readers that follow from those of a model.
+
+        Parameters
+        ----------
+        model : Model
+
+        Returns
+        -------
+        dict of str to object
+        """
+        settings: dict[str, Any] = {}
+        for name, own in self.implies.items():
+            if getattr(model, name, None) not in (None, False):
+                settings |= own
+        return settings
 
     def __post_init__(self) -> None:
         if not (isinstance(self.data, type) and issubclass(self.data, Judgements)):
@@ -417,7 +438,8 @@ class Kind:
                 expected="it must be a subclass of raters.judgements.Judgements",
             )
         _check_fields(self.data)
-        check_fields(self, readers=tuple, columns=tuple, sections=tuple, needs=Mapping)
+        check_fields(self, readers=tuple, columns=tuple, sections=tuple)
+        check_fields(self, needs=Mapping, implies=Mapping)
         check_fields(self, name=str, lowest=str, by_crowd=bool, unjudged=str)
         check_fields(self, discrepancies=tuple)
         check_fields(self, questions=_MAYBE, quantities=_MAYBE, reason=_MAYBE, agreement=_MAYBE)

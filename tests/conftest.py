@@ -70,6 +70,22 @@ def tiny() -> rt.Comparisons:
 
 
 @pytest.fixture(scope="session")
+def tied(tiny: rt.Comparisons) -> rt.Comparisons:
+    """The same votes, each fourth a tie that is kept."""
+    table = tiny.to_frame()
+    table["outcome"] = np.where(np.arange(len(table)) % 4 == 0, "tie", table["outcome"])
+    columns = {name: name for name in ("first", "second", "outcome", "annotator", "count")}
+    return rt.Comparisons.from_frame(table, **columns, ties="keep")
+
+
+@pytest.fixture(scope="session")
+def stratified(tiny: rt.Comparisons) -> rt.Comparisons:
+    """The same votes in two strata."""
+    code = (np.arange(tiny.num_rows) % 2).astype(np.int32)
+    return dataclasses.replace(tiny, stratum=code, strata=("code", "talk"))
+
+
+@pytest.fixture(scope="session")
 def ranked() -> rt.Rankings:
     """12 rankings of three to five of 5 items by 3 annotators, most of them in part."""
     rng = np.random.default_rng(0)

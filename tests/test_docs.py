@@ -158,6 +158,9 @@ def tables(tmp_path) -> Path:
         {"model_a": winner, "model_b": loser, "winner": "model_a", "judge": table["worker"]}
     )
     battles.loc[::7, "winner"] = "tie"
+    lengths = rng.normal(size=(2, len(battles))).round(2)
+    topic = np.where(np.arange(len(battles)) % 2, "code", "talk")
+    battles = battles.assign(length_a=lengths[0], length_b=lengths[1], topic=topic)
     battles.to_json(tmp_path / "battles.jsonl", orient="records", lines=True)
     labels = rt.datasets.label_crowd(
         num_items=20, num_annotators=5, labels_per_item=3, num_classes=2, seed=0
@@ -231,8 +234,9 @@ def test_command_lines_are_understood(page: Path, tables, monkeypatch) -> None:
 # Audits and fits use the quickest back-end here, and types fewer numbers of types: the lines are
 # tested, not the samplers.
 _QUICK = {name: ["--backend", "em"] for name in ("audit", "check", "fit", "types")}
-# Commands that wait for answers, or for the export of another program.
+# Commands that wait for answers, or for the export of another program, or take NUTS.
 _NOT_RUN = (
+    "raters audit trips.csv --set trip --alternative mode --chosen taken --model nested-logit",
     "raters campaign tell ",
     "raters campaign import ",
     "raters campaign export drinks.db --to label-studio",

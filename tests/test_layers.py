@@ -4,6 +4,8 @@ itself."""
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,3 +92,10 @@ def test_every_room_has_its_layer():
     }
     assert rooms - {"__init__"} == set(PLACE)
     assert len(rooms) <= 22  # with __init__, and _public, which it hands on
+
+
+@pytest.mark.slow
+def test_numpyro_is_whole_behind_arviz():
+    """ArviZ leaves a lazy module, of which submodules are lost when they are imported first."""
+    code = "import arviz, raters.testing, numpyro.distributions as d; d.distribution.Unit"
+    subprocess.run([sys.executable, "-c", code], check=True)

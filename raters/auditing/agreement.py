@@ -23,6 +23,7 @@ from raters.auditing.disagreement import Answers, Ratio, nominal, of_class, ordi
 from raters.errors import DataError, DataWarning, SettingError
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
+from raters.judgements.ties import Ties
 from raters.kinds import kind_of
 
 #: How far apart two classes are.
@@ -127,8 +128,8 @@ def agreement(
     features of the comparison, if there are any. The classes are then the first and the second, and
     chance includes a position bias that all share. Where the order is not known, the sides have no
     meaning, and chance is ½: :math:`E = 1/2`, so that κ = AC₁ = 2 · observed agreement − 1. A tie
-    that was read as half a vote for each side is half an answer for each. For ties as an answer
-    of their own, read the table as `Labels`, as in the example.
+    that was read as half a vote for each side is half an answer for each; with ``ties="keep"`` it
+    is an answer of its own where the order of presentation is known.
 
     The intervals treat the items as a random sample and the annotators as fixed. The variance is
     that of the linearised statistic (Gwet 2008, 2014). The interval is Student's with one degree of
@@ -187,9 +188,9 @@ def agreement(
     ...                                   annotator="who", ties="half")
     >>> float(rt.agreement(votes).loc["observed_agreement", "estimate"])
     0.5
-    >>> table["pair"] = [f"{left}/{right}" for left, right in zip(table["left"], table["right"])]
-    >>> labels = rt.Labels.from_frame(table, item="pair", annotator="who", label="better")
-    >>> round(float(rt.agreement(labels).loc["observed_agreement", "estimate"]), 3)
+    >>> votes = rt.Comparisons.from_frame(table, first="left", second="right", outcome="better",
+    ...                                   annotator="who", ties="keep")
+    >>> round(float(rt.agreement(votes).loc["observed_agreement", "estimate"]), 3)
     0.333
     """
     share("level", level)
@@ -199,6 +200,8 @@ def agreement(
     if isinstance(data, Judgements) and (own := kind_of(data).agreement) is not None:
         return own(data, level, metric, by_class)
     _check(data, metric, by_class)
+    if isinstance(data, Ties) and data.exchangeable:  # Chance is that of two sides.
+        data = data.halved()
     answers = Answers.of(data)
     used = answers.num_raters >= 2
     if not used.any():
@@ -241,7 +244,7 @@ def _classes(data: Judgements) -> Sequence[Any]:
     """Names of the answers, in the order of their codes."""
     if data.answer in data.axes:
         return data.coords[data.axes[data.answer]]
-    return ("second", "first")
+    return ("second", "tie", "first") if len(data.answers()) > 2 else ("second", "first")
 
 
 def _table(statistics: Mapping[str, Ratio], level: float) -> pd.DataFrame:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
-from scipy.special import expit
 
 from raters.auditing import comparisons
 from raters.auditing.annotator_accuracy import Marks, draw_accuracies, luck_of
@@ -105,8 +104,14 @@ class ComparisonCalibration(OrderCalibration):
         reward = np.asarray(posterior["reward"].mean(("chain", "draw")).values, float)
         one, other = comparisons.random_pairs(self.program.data)
         gap = np.abs(reward[one] - reward[other])
-        accuracy = expit(_COMPETENCES[:, None] * gap).mean(1)
-        return np.asarray(np.interp(ability, accuracy, _COMPETENCES))
+        logits, columns = (_COMPETENCES[:, None] * gap).reshape(1, -1), []
+        ties = [name for name in ("tie_propensity",) if name in posterior]
+        means = {name: np.asarray(posterior[name].mean(("chain", "draw")))[None] for name in ties}
+        for code, own in enumerate(ability.T):
+            score = comparisons.score_of_better(self.program, means, logits, code)
+            accuracy = score.reshape(len(_COMPETENCES), -1).mean(1)
+            columns.append(np.interp(own, accuracy, _COMPETENCES))
+        return np.stack(columns, axis=1)
 
 
 def calibrate_comparisons(
@@ -189,6 +194,7 @@ def _with_trusted(
     orders: KnownOrders, data: Comparisons, trusted: Int[np.ndarray, " trusted"]
 ) -> KnownOrders:
     """Known orders, and those of pairs by most votes of trusted annotators."""
+    data = data.halved()
     rows = np.flatnonzero(np.isin(np.asarray(data.annotator), trusted))
     first, second = (np.asarray(side)[rows].astype(int) for side in (data.first, data.second))
     low, high = np.minimum(first, second), np.maximum(first, second)
@@ -207,7 +213,9 @@ def _with_trusted(
 
 
 def _marks(data: Comparisons, orders: KnownOrders, truth: Float[np.ndarray, "draw item"]) -> Marks:
-    """Right votes of each annotator: on pairs of known order, and expected on the others."""
+    """Right votes of each annotator, of a tie half: on pairs of known order, and expected on the
+    others."""
+    data = data.halved()
     first, second = np.asarray(data.first), np.asarray(data.second)
     wins, count = np.asarray(data.wins, float), np.asarray(data.weight, float)
     annotator, size = np.asarray(data.annotator), data.num_annotators

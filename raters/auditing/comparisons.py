@@ -15,6 +15,7 @@ from raters._validation import share
 from raters.auditing import tastes
 from raters.auditing.position import SITE, position_bias
 from raters.auditing.verdicts import gives_one_answer
+from raters.distributions.ties import OUTCOMES
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
@@ -22,6 +23,7 @@ from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.model import OPEN_MIRROR, Sign, Values, in_mirror
 from raters.models.comparisons.directions import directed, has_directions
+from raters.models.comparisons.ties import votes_with_ties
 from raters.program import Program
 
 # An accuracy averages over so many random pairs, under so many draws at most; that is finer than an
@@ -35,11 +37,12 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
 
     Competence is the site of that name; of a model with types of guessers and adversaries, 0 for a
     guesser and its negative for an adversary, whose probabilities are those of the types. Accuracy
-    is the probability of choosing the better of two
-    random items (of two that were compared, where the comparisons fall into components), the mean
-    over pairs of :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes. Position
-    bias :math:`\gamma_k` is the site ``position_bias``; ``first_share``,
-    :math:`\sigma(\gamma_k)`, is the probability of choosing the first of two equal items.
+    is the probability of choosing the better of two random items (of two that were compared, where
+    the comparisons fall into components), the mean over pairs of
+    :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes; with a model of ties, a
+    tie counts as half. Position bias :math:`\gamma_k` is the site ``position_bias``;
+    ``first_share``, :math:`\sigma(\gamma_k)`, is the probability of choosing the first of two equal
+    items.
 
     Annotators with rewards of their own (a site ``taste``) are judged by these; see
     `raters.auditing.tastes.quantities`.
@@ -109,7 +112,7 @@ def _without_position(
         assert program.latent is not None
         of_type = result[program.latent.group]["responsibility"].argmax(program.latent.name).values
     reward, some = (part.reshape(*part.shape[:2], -1) for part in (reward, few["reward"]))
-    accuracy = _accuracy(competences(program, few), some, of_type, data)
+    accuracy = _accuracy(program, few, some, of_type)
     chances = {
         "p_guessing": (np.abs(accuracy - 0.5) < limits.margin).mean(0),
         "p_adversarial": (competence < 0).mean(0),
@@ -185,6 +188,7 @@ def _with_position(
 
 def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
     """Annotators all of whose votes are for the same side, which by chance few would."""
+    data = data.halved()
     count = np.asarray(data.weight, float)
     first, total = (
         np.bincount(data.annotator, votes, data.num_annotators) for votes in (data.wins, count)
@@ -239,21 +243,48 @@ def _worlds(
 
 
 def _accuracy(
-    competence: Float[np.ndarray, "draw annotator"],
+    program: Program[Any],
+    draws: Values,
     reward: Float[np.ndarray, "draw item type"],
     of_type: Int[np.ndarray, " annotator"],
-    data: Comparisons,
 ) -> Float[np.ndarray, "draw annotator"]:
-    """Mean of σ(β |r_i − r_j|) over random pairs of different items, shape (draw, annotator).
+    """Mean of σ(β |r_i − r_j|) over random pairs of different items, shape (draw, annotator); with
+    a model of ties, of the probability of choosing the better one and half that of a tie.
 
     The rewards (draw, item, type) are those of the annotator's type.
     """
-    one, other = random_pairs(data)
+    one, other = random_pairs(program.data)
     gap = np.abs(reward[:, one] - reward[:, other])
-    columns = zip(competence.T, of_type, strict=True)
-    return np.stack(
-        [expit(column[:, None] * gap[:, :, kind]).mean(1) for column, kind in columns], axis=1
-    )
+    competence = competences(program, draws)
+    columns = []
+    for code, (column, kind) in enumerate(zip(competence.T, of_type, strict=True)):
+        logits = column[:, None] * gap[:, :, kind]
+        columns.append(score_of_better(program, draws, logits, code).mean(1))
+    return np.stack(columns, axis=1)
+
+
+def score_of_better(
+    program: Program[Any], draws: Values, logits: Float[np.ndarray, "draw pair"], annotator: int
+) -> Float[np.ndarray, "draw pair"]:
+    """Probability of a vote for one of two items, and half that of a tie.
+
+    Parameters
+    ----------
+    program : Program
+    draws : dict of str to array, shape (draw, ...)
+    logits : array, shape (draw, pair)
+        Log-odds of that item.
+    annotator : int
+        Code of who votes.
+
+    Returns
+    -------
+    array, shape (draw, pair)
+    """
+    votes = votes_with_ties(program.model, draws, logits, annotator)
+    if votes is None:
+        return np.asarray(expit(logits))
+    return np.asarray(np.exp(np.asarray(votes.log_probs())) @ np.array(OUTCOMES))
 
 
 def random_pairs(data: Comparisons) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
@@ -283,7 +314,7 @@ def agreement(
     reward: Float[np.ndarray, "item type"],
     of_type: Int[np.ndarray, " annotator"],
 ) -> Float[np.ndarray, " annotator"]:
-    """Share of each annotator's votes that go to the item with the higher reward.
+    """Share of each annotator's votes that go to the item with the higher reward; of a tie, half.
 
     Parameters
     ----------
@@ -297,6 +328,7 @@ def agreement(
     array, shape (annotator,)
         NaN without votes.
     """
+    data = data.halved()
     count = np.ones(data.num_comparisons) if data.count is None else data.count
     kind = of_type[data.annotator]
     for_better = np.where(

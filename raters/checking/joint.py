@@ -291,8 +291,10 @@ def _statistics(model: Model[Any], data: Any, values: Values) -> dict[str, Float
     elif program.latent:
         statistics |= _statistics_of_types(site["fn"], site["value"])
     else:
-        logits, votes, kappa = observation(site["fn"], site["value"])
-        statistics["outcomes × logits"] = (kappa / votes * jnp.tanh(logits)).mean()
+        read = observation(site["fn"], site["value"])
+        side = jnp.where(read.votes > 0, read.kappa / jnp.maximum(read.votes, 1.0), 0.0)
+        side = side.reshape(-1, read.logits.size).sum(0)
+        statistics["outcomes × logits"] = (side * jnp.tanh(read.logits.ravel())).mean()
     # The mean of a centred site is 0, whatever the kernel does.
     return {
         name: value
@@ -307,7 +309,8 @@ def _statistics_of_types(
     """Statistics of votes, types and log-odds together."""
     share = fn.responsibilities(votes)
     logits, total, kappa = (
-        part.reshape(-1, share.shape[-1]) for part in observation(fn, votes, jnp.ones_like(share))
+        part.reshape(-1, share.shape[-1])
+        for part in observation(fn, votes, jnp.ones_like(share))[:3]
     )
     agreeing = (share[fn.row_group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
     return {

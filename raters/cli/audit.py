@@ -40,7 +40,7 @@ from raters.cli.options import (
     note,
     settings,
 )
-from raters.cli.reading import Source, read, source_of
+from raters.cli.reading import Source, read, source_for, source_of
 from raters.errors import SettingError
 from raters.figures.audits import AUDITED
 from raters.fitting.result import data_of
@@ -123,6 +123,7 @@ def audit(request: AuditCommand) -> None:
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as caught:
         source = source_of(request.file, request.columns)
         model = model_of(request.model, source.kind, source.described)
+        source = source_for(source, model)
         backend = backend_of(request.fit, model)
         limits = limits_of(request.audit, source.kind)
         anchor = anchor_of(request.audit, source.kind)
@@ -365,6 +366,7 @@ def fit(
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings():
         source = source_of(file, columns)
         fitted = model_of(model, source.kind, source.described)
+        source = source_for(source, fitted)
         backend = backend_of(fitting, fitted)
         check_needs(fitted, source.kind, columns)
         outputs.check_writable(out, folder=False, force=force, inputs=[file])

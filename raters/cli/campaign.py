@@ -320,8 +320,11 @@ def export(options: JournalOptions, request: ExportCommand) -> None:
         files.write_questions(questions, out, force=request.force)
         options.note(f"wrote {questions.sizes['id']} question(s) to {out}")
     else:
+        # A tie that is an answer of its own is offered whether or not it was asked for.
+        pool = campaign.pool
+        ties = request.ties or (pool.pair is not None and 0.5 in pool.answers())
         count, beside = files.write_for(
-            to, out, questions, request.texts, ties=request.ties, force=request.force
+            to, out, questions, request.texts, ties=ties, force=request.force
         )
         options.note(f"wrote {count} question(s) to {out}, and the interface to {beside}")
 

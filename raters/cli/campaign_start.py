@@ -18,7 +18,7 @@ from raters.cli.fitting import backend_of, check_needs, collected_warnings, mode
 from raters.cli.generated import keywords, shape_of
 from raters.cli.kinds import kind_asked
 from raters.cli.options import ColumnOptions, FitOptions, ModelOptions, option
-from raters.cli.reading import read, source_of
+from raters.cli.reading import read, source_for, source_of
 from raters.errors import DataError, SettingError
 from raters.judgements.base import Judgements
 from raters.judgements.names import check_once, name_text, plural
@@ -144,6 +144,7 @@ def _from_table(request: StartCommand, file: Path) -> _Parts:
     columns = dataclasses.replace(request.columns, given=rest)
     source = source_of(file, columns)
     model = model_of(request.model, source.kind, source.described)
+    source = source_for(source, model)
     check_needs(model, source.kind, columns)
     data, notes = read(source)
     request.fit.note(*notes)
@@ -177,9 +178,10 @@ def _from_names(request: StartCommand) -> _Parts:
                 " missing"
             )
     assert kind.questions is not None
-    given: dict[str, Any] = dict(names)
-    if "again" in keywords(kind.questions):
+    given, accepted = dict[str, Any](names), keywords(kind.questions)
+    if "again" in accepted:
         given["again"] = bool(options.again)
+    given |= {name: one for name, one in kind.implied(model).items() if name in accepted}
     return _Parts(model, kind.questions(**given, seed=request.fit.seed), None)
 
 

@@ -24,7 +24,7 @@ from raters.cli.fitting import (
     read_result,
 )
 from raters.cli.options import ColumnOptions, FitOptions, Force, ModelOptions, option, settings
-from raters.cli.reading import read, source_of
+from raters.cli.reading import read, source_for, source_of
 from raters.errors import DataError, SettingError
 from raters.fitting.result import data_of
 from raters.fitting.result import model_of as fitted_model
@@ -125,6 +125,7 @@ def _result(
         return fitted_model(result), result
     source = source_of(request.file, request.columns)
     model = model_of(request.model, source.kind, source.described)
+    source = source_for(source, model)
     backend = backend_of(request.fit, model)
     check_needs(model, source.kind, source.options)
     outputs.check_writable(where.out, folder=True, force=where.force, names=sure)

@@ -179,10 +179,11 @@ def check_features(program: Program[Any], columns: ColumnOptions) -> None:
         if role not in columns.given or axis in program.axes:
             continue
         needs = kind_of(program.data).needs
+        settings = field_types(type(program.model))
         users = [
-            model_flag(one)
+            f"--{dashed(one)}" if isinstance(one, str) else model_flag(one)
             for one, roles in needs.items()
-            if isinstance(one, type) and role in roles
+            if role in roles and (isinstance(one, type) or one in settings)
         ]
         raise SettingError(
             f"{columns.flag(role)} is of no use to {model_flag(type(program.model))}; leave"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from raters.cli.options import ColumnOptions
 from raters.errors import DataError
 from raters.judgements.base import Judgements
 from raters.kinds import Kind, registered_kinds
+from raters.model import Model
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,20 @@ def source_of(file: Path, columns: ColumnOptions) -> Source:
     beside = optional_columns(shape, roles | given, list(map(str, table.columns)))
     given = (roles if named else roles | beside) | given
     return Source(table, shape, given, columns, not named, beside)
+
+
+def source_for(source: Source, model: Model[Any]) -> Source:
+    """The table as this model takes it: with what its settings imply, unless it was given.
+
+    Parameters
+    ----------
+    source : Source
+    model : Model
+    """
+    accepted = source.shape.accepted
+    own = source.kind.implied(model).items()
+    settings = {name: value for name, value in own if name in accepted}
+    return dataclasses.replace(source, given=settings | dict(source.given))
 
 
 class Table(NamedTuple):

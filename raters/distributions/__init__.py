@@ -10,22 +10,26 @@ from raters.distributions.repeated import Repeated
 from raters.distributions.scaled_normal import ScaledNormal
 from raters.distributions.stick_breaking import StickBreaking
 from raters.distributions.tabulated import Tabulated
+from raters.distributions.ties import Davidson, RaoKupper, TiedVotes
 from raters.distributions.type_mixture import TypeMixture
 from raters.distributions.votes import Votes
 
 __all__ = [
     "Choice",
     "ConfusedLabel",
+    "Davidson",
     "GroupedMixture",
     "NestedChoice",
     "OrderedNormal",
     "PlackettLuce",
     "ProbitChoice",
+    "RaoKupper",
     "Repeated",
     "RightOrWrongLabel",
     "ScaledNormal",
     "StickBreaking",
     "Tabulated",
+    "TiedVotes",
     "TypeMixture",
     "Votes",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import warnings
 from importlib.metadata import version
@@ -201,11 +202,14 @@ def _unused_features(program: Program[Any]) -> tuple[str, ...]:
     names = [name for name in data.coords.get("feature", ()) if name != "intercept"]
     if not names or "feature" in program.axes or data.without_features() is data:
         return ()
+    own = type(program.model)
+    settings = {field.name for field in dataclasses.fields(own)}
     users = [
-        f"{public_name(model)}()"
+        f"{public_name(own)}({need}=True)" if isinstance(need, str) else f"{public_name(need)}()"
         for kind in registered_kinds()
-        for model, roles in kind.needs.items()
-        if isinstance(data, kind.data) and isinstance(model, type) and "features" in roles
+        for need, roles in kind.needs.items()
+        if isinstance(data, kind.data) and "features" in roles
+        if isinstance(need, type) or need in settings
     ]
     also = f"; {' and '.join(users)} would" if users else ""
     return (

@@ -163,7 +163,8 @@ def recode(program: Program[Any], questions: Any) -> Any:
 
     Names of judges, of answers and of every axis that has parameters are those that were fitted;
     others may be new. Features are put in order and on the scale of the fitted ones, or left out
-    where the model does without.
+    where the model does without; a question about a pair without features is one at equal features,
+    where the two things have parameters of their own.
 
     Parameters
     ----------
@@ -190,4 +191,6 @@ def recode(program: Program[Any], questions: Any) -> Any:
     used = of_features & program.axes
     if not used and program.model.why_not(fitted.without_features()) is None:
         return recoded.without_features()
+    if fitted.pair is not None and fitted.axes[fitted.pair[0]] in program.axes:
+        recoded = recoded.at_equal_features(fitted)
     return recoded.features_of(fitted)

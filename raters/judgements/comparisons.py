@@ -40,7 +40,9 @@ class Comparisons(Pairs):
         Code of the annotator who voted.
     wins : float array, shape (comparison,), or None
         Votes for the first item: between 0 and `count`. A tie under ``ties="half"`` gives half a
-        vote. None when the outcomes are not known yet, as for `raters.simulate`.
+        vote. Where ties are kept (`tied`), the outcome that all votes of the row have: 1 for the
+        first item, ½ for a tie, 0 for the second. None when the outcomes are not known yet, as for
+        `raters.simulate`.
     count : float array, shape (comparison,), or None
         Votes in the row. None means one in each.
     items, annotators : tuple
@@ -51,6 +53,13 @@ class Comparisons(Pairs):
     features : float array, shape (comparison, feature), or None
         Features of the first item less those of the second, as they were given.
     feature_names : tuple of str
+    tied : bool
+        Whether a tie is an answer of its own, as read with ``ties="keep"``. Votes in a row are then
+        alike, and `halved` gives half of each tie to either side.
+    stratum : int array, shape (comparison,), or None
+        Code of the stratum of each row, such as a category of prompts.
+    strata : tuple
+        The names of the strata, in code order.
 
     Examples
     --------
@@ -76,6 +85,9 @@ class Comparisons(Pairs):
     ordered: bool = static(False)
     features: Any = of_axes("comparison", "feature", default=None)
     feature_names: tuple[str, ...] = static(())
+    tied: bool = static(False)
+    stratum: Any = None
+    strata: tuple[Any, ...] = static(())
 
     axes: ClassVar[Mapping[str, str]] = {
         "first": "item",
@@ -86,6 +98,7 @@ class Comparisons(Pairs):
         "item": "items",
         "annotator": "annotators",
         "feature": "feature_names",
+        "stratum": "strata",
     }
     answer: ClassVar[str] = "wins"
     observed: ClassVar[str] = "outcome"
@@ -106,6 +119,7 @@ class Comparisons(Pairs):
         annotator: str | None = None,
         count: str | None = None,
         features: Mapping[str, tuple[str, str]] | None = None,
+        stratum: str | None = None,
         ties: outcome_reading.Ties = "error",
         outcomes: Mapping[str, Any] | None = None,
         items: Iterable[Any] | None = None,
@@ -136,9 +150,12 @@ class Comparisons(Pairs):
             columns, of the winner and the loser, or of what was shown first and second:
             ``{"length": ("length_a", "length_b")}``. Features of items that are the same in every
             comparison are added with `with_features`.
-        ties : {"error", "drop", "half"}
-            What to do with a tie: refuse the table, leave the row out, or count half a vote for
-            each side.
+        stratum : str, optional
+            Column with the stratum of each vote, such as a category or a language, for a model with
+            ``strata=True``.
+        ties : {"error", "drop", "half", "keep"}
+            What to do with a tie: refuse the table, leave the row out, count half a vote for each
+            side, or keep it as an answer of its own, for a model with a ``tie_model``.
         outcomes : mapping, optional
             The values of `outcome` spelled out, when they are none of the above; a list gives
             several values one meaning: ``{"first": 1, "second": 2, "tie": [0, 3]}``.
@@ -192,7 +209,7 @@ class Comparisons(Pairs):
             "second": second,
             "outcome": outcome,
         }
-        columns = read_columns(frame, **roles, annotator=annotator, count=count)
+        columns = read_columns(frame, **roles, annotator=annotator, count=count, stratum=stratum)
         left, right = columns[left_role], columns[right_role]
         (left_code, right_code), item_names = encode_names([left, right], items, "item")
         reading.check_items(left_code, right_code, item_names, (left, right))
@@ -204,19 +221,23 @@ class Comparisons(Pairs):
         votes = (
             read_counts(columns["count"]) if count is not None else np.ones(len(left), np.float32)
         )
+        group, strata = reading.strata(columns)
         differences, names = feature_reading.differences(frame, features, len(left))
-        keep = outcome_reading.settle_ties(wins, ties, f"column {outcome!r}")
+        keep, tied = outcome_reading.settle_ties(wins, ties, f"column {outcome!r}"), ties == "keep"
         data = cls(
             first=left_code[keep],
             second=right_code[keep],
             annotator=who[keep],
-            wins=(wins * votes)[keep],
+            wins=(wins if tied else wins * votes)[keep],
             count=votes[keep],
             items=item_names,
             annotators=annotator_names,
             ordered=outcome is not None,
             features=None if differences is None else differences[keep],
             feature_names=names,
+            tied=tied,
+            stratum=None if group is None else group[keep],
+            strata=strata,
         )
         return data.aggregate() if aggregate else data._slim()
 
@@ -307,9 +328,10 @@ class Comparisons(Pairs):
         annotator : str, optional
             Column that names who rated. An item rated several times by one annotator is compared in
             each of them.
-        ties : {"half", "drop", "error"}
+        ties : {"half", "drop", "error", "keep"}
             What to do with equal ratings. Half a vote for each side says that the two are alike;
-            dropped, nothing holds them together, and the rewards of coarse ratings drift apart.
+            dropped, nothing holds them together, and the rewards of coarse ratings drift apart;
+            kept, they are an answer of their own, for a model with a ``tie_model``.
         items, annotators : iterable, optional
             All names in the order wanted.
 
@@ -375,6 +397,7 @@ class Comparisons(Pairs):
             np.ones(len(one), np.float32),
             item_names,
             annotator_names,
+            tied=ties == "keep",
         ).aggregate()
 
     # ---------------------------------------------------------------- facts
@@ -434,7 +457,7 @@ class Comparisons(Pairs):
 
     def to_frame(self) -> pd.DataFrame:
         """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and
-        ``count``.
+        ``count``, and ``stratum`` where votes have one.
 
         Raises
         ------
@@ -463,10 +486,13 @@ class Comparisons(Pairs):
                 " seed=0)"
             )
         items, people = (pd.Index(names) for names in (self.items, self.annotators))
-        count = np.ones(self.num_comparisons) if self.count is None else np.asarray(self.count)
-        wins = np.asarray(self.wins)
+        votes = self.halved()
+        count = np.ones(self.num_comparisons) if votes.count is None else np.asarray(votes.count)
+        wins = np.asarray(votes.wins)
         # A row of several votes becomes one for each side; a half is a tie.
         tied = np.where(wins % 1 != 0, 1.0, 0.0)
+        if self.tied:
+            tied = np.where(np.asarray(self.wins) == 0.5, count, 0.0)
         parts = []
         for outcome, number in (
             ("first", wins - tied / 2),
@@ -479,6 +505,8 @@ class Comparisons(Pairs):
                 side: items.take(np.asarray(getattr(self, side))[rows])
                 for side in ("first", "second")
             }
+            if self.stratum is not None:
+                columns["stratum"] = pd.Index(self.strata).take(np.asarray(self.stratum)[rows])
             parts.append(
                 pd.DataFrame(
                     columns | {"outcome": outcome, "count": number[rows].astype(int), "row": rows}

@@ -9,16 +9,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Float, Int
+from jaxtyping import Int, Shaped
 
 from raters._validation import checked, finite
 from raters.errors import DataError, DataWarning
-from raters.judgements.base import Judgements
 from raters.judgements.counts import Tallies
-from raters.judgements.names import loosely, name_text, shorten
+from raters.judgements.names import loosely, match_names, name_text, names_array, shorten
 from raters.judgements.parts import PIECE
 from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
+from raters.judgements.ties import Ties
 
 #: Words for an answer, and votes for the first item that each stands for.
 _WORDS = {"first": 1.0, "left": 1.0, "second": 0.0, "right": 0.0, "tie": 0.5}
@@ -57,7 +57,7 @@ def side_words(first: str, second: str) -> tuple[str, str]:
     return "first" if second == "left" else "left", "second" if first == "right" else "right"
 
 
-class Pairs(Judgements):
+class Pairs(Ties):
     """Base of `raters.Comparisons`: what follows from a question having two sides.
 
     Attributes
@@ -65,38 +65,33 @@ class Pairs(Judgements):
     first, second : int array, shape (row,)
         Codes of the two items, in the order of presentation where that is known (`ordered`).
     wins : float array, shape (row,), or None
-        Votes for the first item; a tie is half a vote.
+        Votes for the first item; a tie is half a vote. Where ties are kept, the outcome of each
+        vote.
     features : float array, shape (row, feature), or None
         Features of the first item less those of the second.
-    items, annotators, feature_names : tuple
+    stratum : int array, shape (row,), or None
+        Codes of the strata.
+    items, annotators, feature_names, strata : tuple
         The names, in code order.
     ordered : bool
         Whether `first` is known to have been shown first.
+    tied : bool
+        Whether a tie is an answer of its own.
     """
 
-    summed: ClassVar[bool] = True
     again: ClassVar[bool] = True
     pair: ClassVar[tuple[str, str] | None] = ("first", "second")
-    success: ClassVar[tuple[str, float] | None] = ("p_win", 1.0)
 
     first: Any
     second: Any
     wins: Any
     features: Any
+    stratum: Any
     items: tuple[Any, ...]
+    strata: tuple[Any, ...]
     annotators: tuple[Any, ...]
     ordered: bool
     feature_names: tuple[str, ...]
-
-    def answers(self) -> Float[np.ndarray, " answer"]:
-        """The first item wins, or the second.
-
-        Returns
-        -------
-        array, shape (2,)
-            ``[1.0, 0.0]``.
-        """
-        return np.array([1.0, 0.0])
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: the sides, a tie, and the names of the two items.
@@ -182,7 +177,7 @@ class Pairs(Judgements):
             "second": np.where(swap, first, second),
         }
         if self.wins is not None:
-            count = 1 if self.count is None else np.asarray(self.count)
+            count = 1 if self.count is None or self.tied else np.asarray(self.count)
             changes["wins"] = np.where(swap, count - np.asarray(self.wins), np.asarray(self.wins))
         if self.features is not None:  # differences: of the first item less the second
             features = np.asarray(self.features)
@@ -220,6 +215,8 @@ class Pairs(Judgements):
         count : float array, shape (tally,)
             Votes.
         """
+        if self.tied:
+            return self.halved().tallies()
         judge, about, _, votes = super().tallies()
         for_smaller = np.asarray(self.first) < np.asarray(self.second)
         answer = np.concatenate([np.where(for_smaller, 0, 1), np.where(for_smaller, 1, 0)])
@@ -265,14 +262,15 @@ class Pairs(Judgements):
         Parameters
         ----------
         outcomes : float array, shape (comparison,)
-            Votes for the first item.
+            Votes for the first item; where ties are kept, the outcome of each vote.
 
         Returns
         -------
         Pairs
         """
         votes = super().answered(outcomes)
-        if votes.count is None and (np.asarray(votes.wins) % 1 != 0).any():  # half a vote of one
+        halves = not self.tied and bool((np.asarray(votes.wins) % 1 != 0).any())
+        if halves and votes.count is None:  # half a vote of one
             return dataclasses.replace(votes, count=np.ones(self.num_rows, np.float32))
         return votes
 
@@ -285,6 +283,10 @@ class Pairs(Judgements):
             When one is not, or for what `Judgements.check` refuses; the message gives the row.
         """
         super().check()
+        if self.stratum is not None:
+            codes = np.asarray(self.stratum)
+            wrong = ~((codes >= 0) & (codes < len(self.strata)))
+            self._refuse("stratum", wrong, f"it must be codes of the {len(self.strata)} strata")
         if (same := np.flatnonzero(np.asarray(self.first) == np.asarray(self.second))).size:
             name = self.items[int(self.first[same[0]])]
             raise DataError(
@@ -302,7 +304,7 @@ class Pairs(Judgements):
     def _slim(self) -> Self:
         """Without the counts when each is 1: the model then uses a Bernoulli, which costs less than
         a Binomial."""
-        whole = self.wins is None or bool(np.all(np.asarray(self.wins) % 1 == 0))
+        whole = self.wins is None or self.tied or bool(np.all(np.asarray(self.wins) % 1 == 0))
         if self.count is not None and whole and bool(np.all(np.asarray(self.count) == 1)):
             return dataclasses.replace(self, count=None)
         return self
@@ -438,6 +440,55 @@ class Pairs(Judgements):
         features = np.asarray(self.features)[:, order]
         return dataclasses.replace(self, features=features, feature_names=like.feature_names)
 
+    @checked
+    def in_stratum(self, name: Any) -> Self:
+        """The questions as those of one stratum; without one they are about all strata together.
+
+        Parameters
+        ----------
+        name : name of a stratum
+            Of those that the data have; of questions without, the only one, which `raters.predict`
+            matches with those of the fit.
+
+        Returns
+        -------
+        Pairs
+        """
+        strata = self.strata or (name,)
+        (code,) = match_names(np.zeros(1, np.int32), (name,), strata, "stratum")
+        column = np.full(self.num_rows, code, np.int32)
+        return dataclasses.replace(self, stratum=column, strata=strata)
+
+    def plain_columns(self) -> tuple[str, ...]:
+        """Columns of one number for each row that are a part of the question; the strata are codes
+        of names, which `question_names` gives."""
+        return tuple(name for name in super().plain_columns() if name != "stratum")
+
+    def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
+        """Names that each row asks about, its stratum where there is one, and who is asked; see
+        `Judgements.question_names`."""
+        columns = super().question_names()
+        if self.stratum is None:
+            return columns
+        return columns | {"stratum": names_array(self.strata)[np.asarray(self.stratum)]}
+
+    def at_equal_features(self, like: Self) -> Self:
+        """With the features of other data, equal on both sides; as they are if they have features.
+
+        Parameters
+        ----------
+        like : Pairs
+            Data whose features a model was fitted with.
+
+        Returns
+        -------
+        Pairs
+        """
+        if self.features is not None:
+            return self
+        features = np.zeros((self.num_rows, len(like.feature_names)), np.float32)
+        return dataclasses.replace(self, features=features, feature_names=like.feature_names)
+
     def without_features(self) -> Self:
         """Without features."""
         return dataclasses.replace(self, features=None, feature_names=())
@@ -447,14 +498,19 @@ class Pairs(Judgements):
         for a constant.
 
         Rows come out sorted by pair and annotator. When the order of presentation is unknown each
-        pair is first written with the smaller code in front. Rows with different features stay
-        apart; rows of count 0 are left out.
+        pair is first written with the smaller code in front. Rows with different features or
+        strata stay apart, and where ties are kept those with different outcomes; rows of count 0
+        are left out.
         """
+        if self.tied:
+            return super().aggregate()
         votes = self.unpadded().canonical()
         if votes.num_rows == 0:
             return votes
         keys = [np.asarray(getattr(votes, column)) for column in self.axes]
         sizes = [len(self.items), len(self.items), len(self.annotators)]
+        if votes.stratum is not None:
+            keys, sizes = [*keys, np.asarray(votes.stratum)], [*sizes, len(votes.strata)]
         features = None
         if votes.features is not None:
             features, described = np.unique(votes.features, axis=0, return_inverse=True)
@@ -471,5 +527,6 @@ class Pairs(Judgements):
             annotator=cells[2],
             wins=wins,
             count=count,
-            features=None if features is None else features[cells[3]],
+            stratum=None if votes.stratum is None else cells[3],
+            features=None if features is None else features[cells[-1]],
         )._slim()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
+from jaxtyping import Float
 
 if TYPE_CHECKING:
     from raters.judgements.comparisons import Comparisons
@@ -30,7 +31,7 @@ def is_even(votes: Comparisons) -> bool:
     -------
     bool
     """
-    for piece in votes.chunks(_FEW):
+    for piece in votes.halved().chunks(_FEW):
         count = np.ones(piece.num_rows) if piece.count is None else np.asarray(piece.count)
         if not np.array_equal(2 * np.asarray(piece.wins), count):
             return False
@@ -54,7 +55,7 @@ def is_separated(votes: Comparisons) -> bool:
     """
     number = votes.num_items
     arcs = np.empty(0, np.int64)  # winner · number of items + loser
-    for piece in votes.chunks(_FEW):
+    for piece in votes.halved().chunks(_FEW):
         first, second = (np.asarray(side, np.int64) for side in (piece.first, piece.second))
         wins = np.asarray(piece.wins)
         lost = (np.ones(len(wins)) if piece.count is None else np.asarray(piece.count)) - wins
@@ -73,12 +74,8 @@ def is_separated(votes: Comparisons) -> bool:
 
 
 def order_share(votes: Comparisons) -> float:
-    r"""Share of the information about an advantage of the first position that rewards cannot
+    """Share of the information about an advantage of the first position that rewards cannot
     imitate: 0 where each item was always shown on the same side, and close to 1 in random order.
-
-    An advantage adds the same number to the log-odds of every vote, and so do rewards with
-    :math:`r_i - r_j = 1` on all of them. The share is
-    :math:`\min_r \sum n (1 - (r_i - r_j))^2 / \sum n`.
 
     Parameters
     ----------
@@ -87,16 +84,40 @@ def order_share(votes: Comparisons) -> float:
     Returns
     -------
     float
+        As of `free_share`, of a number that is the same in all votes.
+    """
+    return free_share(votes, None)
+
+
+def free_share(votes: Comparisons, values: Float[np.ndarray, " comparison"] | None) -> float:
+    r"""Share of the information about a coefficient that rewards cannot imitate.
+
+    A coefficient of 1 adds the values :math:`x_m` to the log-odds of the votes, and so do rewards
+    with :math:`r_i - r_j = x_m` on all of them. The share is
+    :math:`\min_r \sum n (x - (r_i - r_j))^2 / \sum n x^2`.
+
+    Parameters
+    ----------
+    votes : Comparisons
+    values : array, shape (comparison,), or None
+        One for all without it.
+
+    Returns
+    -------
+    float
     """
     number = votes.num_items
-    moment, total = np.zeros(number), 0.0
+    moment, total, begin = np.zeros(number), 0.0, 0
     across = scipy.sparse.csr_array((number, number))
     for piece in votes.chunks(_FEW):
         count = np.asarray(piece.weight, float)
+        own = np.ones(len(count)) if values is None else values[begin : begin + len(count)]
+        begin += len(count)
         sides = np.asarray(piece.first), np.asarray(piece.second)
-        moment += np.bincount(sides[0], count, number) - np.bincount(sides[1], count, number)
+        moment += np.bincount(sides[0], count * own, number)
+        moment -= np.bincount(sides[1], count * own, number)
         across = across + scipy.sparse.csr_array((count, sides), shape=(number, number))
-        total += count.sum()
+        total += (count * own**2).sum()
     across = across + across.T
     laplacian = scipy.sparse.diags_array(np.asarray(across.sum(1)).ravel()) - across
     # The moment is orthogonal to the constant rewards that the Laplacian does not see.

@@ -32,11 +32,14 @@ class Standing:
     values : list of str
         Sites with an entry for each item, judge or the like, of which some have too few effective
         draws.
+    judged : bool
+        Whether there are verdicts.
     """
 
     poor: dict[str, tuple[float, float]] = field(default_factory=dict)
     verdicts: list[Any] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
+    judged: bool = True
 
     @property
     def all_stands(self) -> bool:
@@ -66,7 +69,7 @@ def standing(program: Program[Any], result: xr.DataTree, audit: Audit | None) ->
     }
     values = [name for name in poor if program.sites[name].dims and worst[name][1] < FEWEST_DRAWS]
     if audit is None:
-        return Standing(poor, [], values)
+        return Standing(poor, [], values, judged=False)
     return Standing(poor, _open(audit, effective_draws(program, result, mixed)), values)
 
 

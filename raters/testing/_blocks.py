@@ -56,7 +56,7 @@ def _check_rows(model: Model[Any], data: Any, values: Values, block: Block, clas
     @jax.jit
     def logits(entries: jax.Array) -> Any:
         site = trace(model, data, values | split(entries, values, block.sites))[model.observed]
-        return observation(site["fn"], site["value"], classes)[0]
+        return observation(site["fn"], site["value"], classes).logits.ravel()
 
     wrong = np.max(
         np.abs(design - np.asarray(jax.jacfwd(logits)(jnp.asarray(current)))), initial=0.0

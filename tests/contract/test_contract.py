@@ -26,6 +26,9 @@ MODELS = (
     rt.HierarchicalBTL(competence="unit", own_spread=True),
     rt.HierarchicalBTL(reward_scale=1.0, taste_spread=0.5),
 )
+TIE_MODELS = (rt.BTL(tie_model="davidson"), rt.BTL(tie_model="rao-kupper"))
+COVARIATE_MODELS = (rt.BTL(covariates=True),)
+STRATUM_MODELS = (rt.ExtendedBTL(strata=True),)
 TYPE_MODELS = (
     rt.MixtureBTL(),
     rt.MixtureBTL(num_types=3, competence="unit", reward_scale=1.0, type_prior="stick_breaking"),
@@ -56,6 +59,7 @@ RESPONSE_MODELS = (
     rt.Rasch(),
     rt.Rasch(ability_scale=1.0),
     rt.TwoPL(),
+    rt.TwoPL(discrimination="signed"),
     rt.IdealPoint(),
     rt.IdealPoint(num_dimensions=2),
 )
@@ -74,7 +78,9 @@ CHOICE_MODELS = (
 # The data that each is tried on, by fixture.
 MODELS_ON = {
     "tiny": MODELS,
-    "described": TYPE_MODELS,
+    "tied": TIE_MODELS,
+    "stratified": STRATUM_MODELS,
+    "described": (*TYPE_MODELS, *COVARIATE_MODELS),
     "labelled": LABEL_MODELS,
     "rated": RATING_MODELS,
     "ranked": RANKING_MODELS,

@@ -223,7 +223,7 @@ def test_types_that_choose_from_sets() -> None:
         rows = mixture(flat.reshape(7, 2)).component_distribution.log_prob(chosen[:, None])
         return (share[chooser] * rows).sum()
 
-    logits, votes, kappa = observation(mixture(utility), chosen, share)
+    logits, votes, kappa, _ = observation(mixture(utility), chosen, share)
     np.testing.assert_array_equal(votes, 1)
     read = sets.sets_of(mixture(utility), share, chosen)
     prior = Gaussian(*(np.zeros(14) for _ in range(4)))

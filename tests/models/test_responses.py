@@ -185,6 +185,11 @@ def test_scales_are_positive(settings) -> None:
         rt.Rasch(**settings)
 
 
+def test_discriminations_are_positive_or_signed() -> None:
+    with pytest.raises(rt.errors.SettingError, match=r"discrimination='negative' is unknown"):
+        rt.TwoPL(discrimination="negative")
+
+
 @pytest.mark.slow
 def test_a_later_fit_starts_where_the_first_ended(responses, fit_quietly) -> None:
     first = fit_quietly(rt.Rasch(), responses, rt.PGEM(draws=0))

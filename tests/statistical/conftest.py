@@ -31,6 +31,15 @@ def to_rank() -> rt.Rankings:
 
 
 @pytest.fixture(scope="package")
+def to_rate() -> rt.Ratings:
+    """Every one of three annotators rates four items on three levels, some of them twice."""
+    item, annotator = (np.ravel(code).astype(np.int32) for code in np.indices((4, 3)))
+    count = np.where(item == 0, 2, 1).astype(np.float32)
+    rating = (item % 3).astype(np.int32)
+    return rt.Ratings(item, annotator, rating, count, tuple("abcd"), ("x", "y", "z"), (1, 2, 3))
+
+
+@pytest.fixture(scope="package")
 def to_choose() -> rt.Choices:
     """Six sets of two or three of three alternatives, with a feature of both, by two choosers."""
     sets = [(0, 1, 2), (0, 1), (0, 1, 2), (1, 2), (0, 2), (0, 1, 2)]

@@ -56,6 +56,8 @@ _EXHAUSTIVE = {
     "ω three times too large",
     "types without the votes",
     "breaks of a stick like those of a Dirichlet",
+    "no density of the proposal, entry by entry",
+    "items without a place left out",
 }
 
 
@@ -229,6 +231,7 @@ def test_kernel_of_choices_leaves_the_joint_distribution_invariant(kernel: str, 
     assert worst(result) < _LABEL_BOUND, str(result["z"].to_series())
 
 
+@pytest.mark.exhaustive
 def test_prior_units_that_are_wrong_are_caught(to_choose, fresh_kernels) -> None:
     """A prior that is half as wide in the sweep as in the program."""
     right = conditionals.prior.dispatch(ScaledNormal)
@@ -270,7 +273,7 @@ _RANKING_ERRORS = {
 }
 
 
-@pytest.mark.parametrize("error", _RANKING_ERRORS)
+@pytest.mark.parametrize("error", cases(_RANKING_ERRORS))
 def test_injected_error_in_a_kernel_of_rankings_is_caught(error, to_rank, monkeypatch) -> None:
     """The bound that the right kernels keep is broken by each of these."""
     kernel, broken = _RANKING_ERRORS[error]

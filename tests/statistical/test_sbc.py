@@ -77,10 +77,21 @@ _RANKING_CASES = {
 }
 
 
+_RATING_CASES = {
+    f"{name} by NUTS": (model, rt.NUTS(draws=200, warmup=300, chains=1))
+    for name, model in {
+        "ManyFacet": rt.ManyFacet(),
+        "positive ManyFacet": rt.ManyFacet(competence="positive", thresholds="shared"),
+    }.items()
+}
+
+
 # Geweke's test, which has more power, covers the kernels of Gibbs at every change, and agreement
 # with Gibbs those of NUTS.
 _EXHAUSTIVE = {
     "NestedLogit by NUTS",
+    "LatentClassLogit by Gibbs",
+    "GuesserBTL by Gibbs",
     "BTL by NUTS",
     "Extended-BTL by NUTS",
     "DawidSkene by NUTS",
@@ -174,6 +185,16 @@ def test_ranks_of_models_of_choices_are_uniform(case: str, to_choose) -> None:
     """16 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
     ranks = sbc(
         _CHOICE_CASES[case][0], to_choose, _CHOICE_CASES[case][1], seed=0, replicates=16, draws=19
+    )
+    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", _RATING_CASES)
+def test_ranks_of_models_of_ratings_are_uniform(case: str, to_rate) -> None:
+    """30 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
+    ranks = sbc(
+        _RATING_CASES[case][0], to_rate, _RATING_CASES[case][1], seed=0, replicates=30, draws=19
     )
     assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
 

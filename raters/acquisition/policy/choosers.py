@@ -150,11 +150,15 @@ class InTurn(Shortlist):
         once: bool,
     ) -> None:
         super().__init__(score, posterior, questions, questions.about() if once else None)
-        wins = self.probs[:, 0]
-        p_win = self.weight @ wins
+        # Of pairs the votes for the first item, half of a tie; otherwise whether the answer is the
+        # first one.
+        first = np.arange(self.probs.shape[1]) == 0
+        number = np.asarray(questions.answers() if questions.pair else first, float)
+        expected, square = (np.tensordot(number**power, self.probs, (0, 1)) for power in (1, 2))
+        mean = self.weight @ expected
         # Variance of each answer, given those taken.
-        self.own = np.maximum(p_win * (1 - p_win), 1e-9)
-        self.centred = wins - p_win  # (draw, question)
+        self.own = np.maximum(self.weight @ square - mean**2, 1e-9)
+        self.centred = expected - mean  # (draw, question)
         # (draw, quantity, question), or 1 for the last
         quantity = criterion.quantity(posterior, questions.rows(self.rows))
         self.quantity = quantity - np.tensordot(self.weight, quantity, 1)

@@ -6,12 +6,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Int, Num
 
-from raters._validation import boolean, checked, seed_number, whole
+from raters._validation import boolean, checked, one_of, seed_number, whole
 from raters.acquisition.questions.arguments import (
     Available,
     Mask,
@@ -93,6 +93,7 @@ class Candidates:
         annotators: Iterable[Any] | None = None,
         mask: Mask | None = None,
         available: Available | None = None,
+        ties: Literal["keep"] | None = None,
         limit: int = 1_000_000,
         seed: int = 0,
     ) -> Comparisons:
@@ -117,6 +118,9 @@ class Candidates:
         available : mapping, optional
             From the name of an annotator to the items that they can judge (None for all). A pair is
             put to annotators who can judge both items. Other annotators can judge all items.
+        ties : {"keep"}, optional
+            Whether a tie is an answer of its own, for a model with a ``tie_model``; by default as
+            `votes` have it.
         limit : int
             Number of questions beyond which a uniform sample of this size is returned; memory is
             that of so many and a chunk of 65,536.
@@ -162,6 +166,9 @@ class Candidates:
             )
             votes = Comparisons(*(np.zeros(0, np.int32),) * 3, None, None, *names)
         _check_kind(votes, Comparisons)
+        if ties is not None:
+            one_of("ties", ties, ("keep",))
+            votes = votes.with_ties()
         whole("limit", limit)
         seed_number(seed)
         listed = codes_given(items, votes.items, "item")
@@ -502,9 +509,8 @@ def _questions(
     first, second, annotator = (
         np.asarray(column, np.int32) for column in (first, second, annotator)
     )
-    return Comparisons(
-        first, second, annotator, None, None, votes.items, votes.annotators, votes.ordered
-    )
+    names = votes.items, votes.annotators
+    return Comparisons(first, second, annotator, None, None, *names, votes.ordered, tied=votes.tied)
 
 
 def _unlabelled(

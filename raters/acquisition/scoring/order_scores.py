@@ -53,7 +53,7 @@ def order_variance_reduction(
 ) -> Float[Array, " question"]:
     r"""Expected reduction of the variance of the order of the two items by an answer about them.
 
-    .. math:: \frac{\mathrm{Cov}(p(y \mid \theta), 1[r_i > r_j])^2}{p(y)\,(1 - p(y))}
+    .. math:: \sum_y \frac{\mathrm{Cov}(p(y \mid \theta), 1[r_i > r_j])^2}{p(y)}
 
     It lies between 0 and the variance of that order, at most ¼. It is large where `order_entropy`
     is large and the annotator's answer follows the order, and 0 for a guesser. ``target="ranking"``
@@ -81,10 +81,9 @@ def order_variance_reduction(
     [0.25, 0.0]
     """
     above = (difference > 0).astype(probs.dtype)
-    wins = probs[:, :, 0]
-    p_win, p_above = mean(wins, weight), mean(above, weight)
-    covariance = mean(wins * above, weight) - p_win * p_above
-    return covariance**2 / jnp.maximum(p_win * (1 - p_win), TINY)
+    p_answer, p_above = mean(probs, weight), mean(above, weight)
+    covariance = mean(probs * above[:, :, None], weight) - p_answer * p_above
+    return (covariance**2 / jnp.maximum(p_answer, TINY)).sum(0)
 
 
 @checked

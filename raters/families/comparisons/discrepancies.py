@@ -41,15 +41,15 @@ def _judge_items(layout: Layout) -> Measure | str:
     one, other = (
         np.searchsorted(known, base + np.asarray(side)) for side in (data.first, data.second)
     )
-    both = np.concatenate([one, other])
+    both, answers = np.concatenate([one, other]), np.asarray(data.answers())[:, None]
     votes = np.bincount(both, np.tile(layout.number, 2), len(known))
     num_pairs = (votes * (votes - 1)).sum()
     if num_pairs <= 0:
         return "no annotator voted twice on an item"
 
     def measure(draw: Draw) -> float:
-        residual = draw.counts[0] - layout.number * draw.probs[0]
-        squares = draw.counts[0] * draw.probs[1] ** 2 + draw.counts[1] * draw.probs[0] ** 2
+        each = answers - (answers * draw.probs).sum(0)  # of a vote with each answer
+        residual, squares = (draw.counts * each).sum(0), (draw.counts * each**2).sum(0)
         total = np.bincount(both, np.concatenate([residual, -residual]), len(known))
         return float(2 * ((total**2).sum() - 2 * squares.sum()) / num_pairs)
 
@@ -115,7 +115,7 @@ def _intransitivity(layout: Layout) -> Measure | str:
         return "no three items were compared with one another"
 
     def measure(draw: Draw) -> float:
-        lead = np.where(layout.turned, -1, 1) * (draw.counts[0] - draw.counts[1])
+        lead = np.where(layout.turned, -1, 1) * (draw.counts[0] - draw.counts[-1])
         side = np.sign(np.bincount(triads.place, lead, triads.num_pairs))
         one, two, across = side[triads.pairs]
         decided = (one != 0) & (two != 0) & (across != 0)
@@ -128,13 +128,31 @@ def _intransitivity(layout: Layout) -> Measure | str:
 
 
 def _position(layout: Layout) -> Measure | str:
-    """Share of votes for what was shown first, less its expectation."""
+    """Share of votes for what was shown first, of a tie half, less its expectation."""
     if not layout.data.ordered:
         return "it is not known which item was shown first"
-    total = layout.number.sum()
+    total, answers = layout.number.sum(), np.asarray(layout.data.answers())
 
     def measure(draw: Draw) -> float:
-        return float((draw.counts[0] - layout.number * draw.probs[0]).sum() / total)
+        return float((answers @ (draw.counts - layout.number * draw.probs)).sum() / total)
+
+    return measure
+
+
+# ---------------------------------------------------------------- ties
+
+
+def _ties(layout: Layout) -> Measure | str:
+    """Share of ties. Of votes that a model takes as half for each side, a row with half a vote over
+    is one tie: there may be more, and the model replicates none."""
+    data, total = layout.data, layout.number.sum()
+    if not data.tied and bool(np.all(np.asarray(data.wins) % 1 == 0)):
+        return "no vote is a tie"
+    place = data.answers().tolist().index(0.5) if data.tied else None
+
+    def measure(draw: Draw) -> float:
+        ties = 2 * (draw.counts[0] % 1) if place is None else draw.counts[place]
+        return float(ties.sum() / total)
 
     return measure
 
@@ -167,12 +185,26 @@ def _mend(name: str, program: Program[Any], is_high: bool) -> str:
         own = type(model).__name__ if hasattr(model, "position_bias") else "ExtendedBTL"
         is_known = getattr(model, "position_bias", False)
         return "" if is_known else f"rt.{own}(position_bias=True) learns what the place is worth"
+    if name == "ties":
+        return _mend_ties(model)
     texts = [text for kind, text in MENDS[name, is_high] if not isinstance(model, kind)]
     if isinstance(model, ExtendedBTL) and model.competence != "signed" and name == "competence":
         texts.insert(0, 'rt.ExtendedBTL(competence="signed") lets competences be negative')
     if isinstance(model, MixtureBTL):
         texts.append(f"rt.MixtureBTL(num_types={model.num_types + 1}) has one type more")
     return "; ".join(texts)
+
+
+def _mend_ties(model: Any) -> str:
+    """Sentence with the model of ties that would mend their share."""
+    if getattr(model, "tie_model", None) is None:
+        own = type(model).__name__ if hasattr(model, "tie_model") else "ExtendedBTL"
+        return (
+            f'rt.{own}(tie_model="davidson") has ties as an answer of their own, of votes read with'
+            ' ties="keep"'
+        )
+    other = "rao-kupper" if model.tie_model == "davidson" else "davidson"
+    return f'rt.{type(model).__name__}(tie_model="{other}") has another law of ties'
 
 
 JUDGE_ITEMS = Discrepancy(
@@ -194,6 +226,13 @@ POSITION = Discrepancy(
     "What is shown first wins more often than {model} says",
     "What is shown first wins less often than {model} says",
 )
+TIES = Discrepancy(
+    "ties",
+    "share of ties",
+    _ties,
+    "More votes are ties than {model} says",
+    "Fewer votes are ties than {model} says",
+)
 
-_OWN = (AGREEMENT, JUDGES, JUDGE_ITEMS, INTRANSITIVITY, POSITION)
+_OWN = (AGREEMENT, JUDGES, JUDGE_ITEMS, INTRANSITIVITY, POSITION, TIES)
 DISCREPANCIES = (*(dataclasses.replace(one, mend=partial(_mend, one.name)) for one in _OWN), DRIFT)

@@ -55,7 +55,8 @@ def bias(context: AuditContext) -> Section | None:
     share = found.crowd_share(data.judgements_by(data.judge).astype(float))
     low, high = np.quantile(share, ((1 - context.level) / 2, (1 + context.level) / 2))
     crowd = {"first_share": share.mean(), "first_share_low": low, "first_share_high": high}
-    observed = float(np.sum(data.wins) / np.sum(data.weight))
+    votes = data.halved()
+    observed = float(np.sum(votes.wins) / np.sum(votes.weight))
     separate = order_share(data) >= MIXED_ORDER
     sentences = [_of_crowd(crowd, observed, found, context.level, separate)]
     tables: tuple[Table, ...] = ()

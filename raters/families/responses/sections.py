@@ -91,17 +91,11 @@ def items(context: AuditContext) -> Section | None:
         f" {rows[0]['difficulty']:.1f}), and “{isolated(rows[-1]['item'])}” the easiest"
         f" ({rows[-1]['difficulty']:.1f})."
     )
-    flat = (
-        [row["item"] for row in rows if row["discrimination"] < _FLAT]
-        if "discrimination" in table
-        else []
-    )
-    tell = "tells" if len(flat) == 1 else "tell"
-    more = f" {counted(len(flat), 'item')} hardly {tell} persons apart: {shorten(flat)}."
+    flat, reversed_items = _weak(rows) if "discrimination" in table else ([], [])
     return Section(
         key="items",
         title="Items",
-        sentence=headline + (more if flat else ""),
+        sentence=headline + _sentence(flat, reversed_items),
         headline=headline,
         tables=(
             Table(
@@ -112,7 +106,11 @@ def items(context: AuditContext) -> Section | None:
                 both_ends=True,
             ),
         ),
-        facts={"num_items": len(rows), "flat_items": [str(name) for name in flat]},
+        facts={
+            "num_items": len(rows),
+            "flat_items": [str(name) for name in flat],
+            "reversed_items": [str(name) for name in reversed_items],
+        },
         files={
             "items.csv": lambda path: write_csv(frame, path),
             "item-person-map.png": lambda path: figures.item_person_map(
@@ -120,3 +118,26 @@ def items(context: AuditContext) -> Section | None:
             ).savefig(path),
         },
     )
+
+
+def _weak(rows: list[dict[Any, Any]]) -> tuple[list[Any], list[Any]]:
+    """Items that hardly tell persons apart, and those that able persons probably answer wrong more
+    often."""
+    reversed_items = [row["item"] for row in rows if row["discrimination_high"] < 0]
+    size = [(row["item"], row["discrimination"]) for row in rows]
+    flat = [name for name, value in size if value < _FLAT and name not in reversed_items]
+    return flat, reversed_items
+
+
+def _sentence(flat: list[Any], reversed_items: list[Any]) -> str:
+    """Sentences about both."""
+    text = ""
+    if flat:
+        tell = "tells" if len(flat) == 1 else "tell"
+        text += f" {counted(len(flat), 'item')} hardly {tell} persons apart: {shorten(flat)}."
+    if reversed_items:
+        text += (
+            f" Able persons answer {counted(len(reversed_items), 'item')} wrong more often than"
+            f" others, as where the key is wrong: {shorten(reversed_items)}."
+        )
+    return text

@@ -18,7 +18,15 @@ from jaxtyping import Array, Bool, Float, Int
 from numpyro.distributions import truncated
 from scipy.special import log_ndtr, ndtri_exp
 
-from raters.distributions import Choice, GroupedMixture, PlackettLuce, RightOrWrongLabel
+from raters.distributions import (
+    Choice,
+    Davidson,
+    GroupedMixture,
+    PlackettLuce,
+    RaoKupper,
+    RightOrWrongLabel,
+)
+from raters.distributions.ties import OUTCOMES
 from raters.errors import ConvergenceWarning
 
 # Above this many entries a coupled block is solved by preconditioned conjugate gradients, without a
@@ -29,9 +37,26 @@ MODE_LIMIT = 600
 _MOST_STEPS = 1000
 BOUNDED = "its prior is bounded and its entries meet in the same logits"
 
-# Logits, votes and κ = wins − votes/2 of each row. For choices from sets: utilities, ones, and how
-# often each was chosen; the sets themselves are in `sets.Sets`.
-Observation = tuple[Float[Array, " row"], Float[Array, " row"], Float[Array, " row"]]
+
+class Observation(NamedTuple):
+    """Rows of an observed distribution as logistic likelihoods.
+
+    Attributes
+    ----------
+    logits : array, shape (row,) or (row, alternative)
+        Log-odds. Of choices from sets utilities, the sets themselves being in `sets.Sets`; of a row
+        that is a set, those of its alternatives.
+    votes, kappa : array, shape (row,) or (term, row)
+        Votes, and wins − votes/2. Of choices from sets ones, and how often each was chosen.
+    shift : array, shape (term, row), or None
+        Where a row is a product of several logistic likelihoods, what is added to its logits in
+        each of them.
+    """
+
+    logits: Float[Array, " row"] | Float[Array, "row alternative"]
+    votes: Float[Array, " row"] | Float[Array, "term row"]
+    kappa: Float[Array, " row"] | Float[Array, "term row"]
+    shift: Float[Array, "term row"] | None = None
 
 
 # ------------------------------------------------- reading the observed distribution and the priors
@@ -39,7 +64,7 @@ Observation = tuple[Float[Array, " row"], Float[Array, " row"], Float[Array, " r
 
 @singledispatch
 def observation(fn: dist.Distribution, value: Any, classes: Any = None) -> Observation:
-    """Return logits, votes and κ = wins − votes/2 of each row of an observed distribution.
+    """Return the rows of an observed distribution: their logits, votes and κ = wins − votes/2.
 
     `classes` are the probabilities of the classes of its groups, or drawn classes as one-hot rows,
     where it sums classes out.
@@ -51,28 +76,46 @@ def observation(fn: dist.Distribution, value: Any, classes: Any = None) -> Obser
     """
     raise NotImplementedError(
         f"the observed distribution is {type(fn).__name__}; Pólya-Gamma needs Bernoulli or Binomial"
-        " with logits, choices from sets, or a GroupedMixture of such"
+        " with logits, votes with ties, choices from sets, or a GroupedMixture of such"
     )
 
 
 @observation.register
 def _(fn: dist.BernoulliLogits, value: Any, classes: Any = None) -> Observation:
     logits = jnp.asarray(fn.logits, float)
-    return logits, jnp.ones_like(logits), value - 0.5
+    return Observation(logits, jnp.ones_like(logits), value - 0.5)
 
 
 @observation.register
 def _(fn: dist.BinomialLogits, value: Any, classes: Any = None) -> Observation:
     logits = jnp.asarray(fn.logits, float)
     count = jnp.broadcast_to(jnp.asarray(fn.total_count, float), logits.shape)
-    return logits, count, value - count / 2
+    return Observation(logits, count, value - count / 2)
 
 
 @observation.register(Choice)
 @observation.register(PlackettLuce)
 def _(fn: Choice | PlackettLuce, value: Any, classes: Any = None) -> Observation:
     utility = jnp.asarray(fn.utility, float)
-    return utility, jnp.ones_like(utility), jnp.asarray(value, float)
+    return Observation(utility, jnp.ones_like(utility), jnp.asarray(value, float))
+
+
+@observation.register
+def _(fn: Davidson, value: Any, classes: Any = None) -> Observation:
+    utility, chosen = fn.utilities(), jnp.asarray(value)[:, None] == jnp.asarray(OUTCOMES)
+    count = 1.0 if fn.count is None else fn.count[:, None]
+    return Observation(utility, jnp.ones(utility.size), jnp.ravel(count * chosen))
+
+
+@observation.register
+def _(fn: RaoKupper, value: Any, classes: Any = None) -> Observation:
+    value = jnp.asarray(value)
+    count = jnp.broadcast_to(1.0 if fn.count is None else fn.count, fn.logits.shape)
+    # σ(x − t) of each vote but those for the second side, 1 − σ(x + t) of all but those for the
+    # first: a tie is in both.
+    votes = jnp.stack([count * (value > 0), count * (value < 1)])
+    shift = jnp.stack([-fn.threshold, fn.threshold])
+    return Observation(fn.logits, votes, votes * jnp.array([[0.5], [-0.5]]), shift)
 
 
 @observation.register
@@ -100,22 +143,21 @@ def _(fn: RightOrWrongLabel, value: Any, weight: Float[Array, "row class"]) -> O
     # One row for all classes where the log-odds do not depend on the class.
     if fn.logits.shape[-1] == 1:
         votes = weight.sum(-1)
-        return fn.logits[:, 0], votes, (weight * right).sum(-1) - votes / 2
-    return fn.logits.ravel(), weight.ravel(), (weight * (right - 0.5)).ravel()
+        return Observation(fn.logits[:, 0], votes, (weight * right).sum(-1) - votes / 2)
+    return Observation(fn.logits.ravel(), weight.ravel(), (weight * (right - 0.5)).ravel())
 
 
 @component.register
 def _(fn: dist.BernoulliLogits, value: Any, weight: Float[Array, "row class"]) -> Observation:
-    return fn.logits.ravel(), weight.ravel(), (weight * (value[:, None] - 0.5)).ravel()
+    kappa = (weight * (value[:, None] - 0.5)).ravel()
+    return Observation(fn.logits.ravel(), weight.ravel(), kappa)
 
 
 @component.register
 def _(fn: dist.BinomialLogits, value: Any, weight: Float[Array, "row class"]) -> Observation:
     count = jnp.broadcast_to(fn.total_count, weight.shape)
-    return (
-        fn.logits.ravel(),
-        (weight * count).ravel(),
-        (weight * (value[:, None] - count / 2)).ravel(),
+    return Observation(
+        fn.logits.ravel(), (weight * count).ravel(), (weight * (value[:, None] - count / 2)).ravel()
     )
 
 
@@ -123,7 +165,7 @@ def _(fn: dist.BinomialLogits, value: Any, weight: Float[Array, "row class"]) ->
 def _(fn: Choice, value: Any, weight: Float[Array, "set class"]) -> Observation:
     utility = jnp.asarray(fn.utility, float)
     times = value[:, None] * weight[jnp.minimum(fn.set, fn.num_sets - 1)]
-    return utility.ravel(), jnp.ones(utility.size), times.ravel()
+    return Observation(utility.ravel(), jnp.ones(utility.size), times.ravel())
 
 
 class Gaussian(NamedTuple):

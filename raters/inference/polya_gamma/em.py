@@ -438,8 +438,9 @@ class _Climber:
         return float(total)
 
     def _rest(self, values: Values, likelihood: float) -> float:
-        """Return the log prior density plus the Binomial coefficients, which are constant."""
-        if self.constant is None:
+        """Return the log prior density plus what is constant in all blocks, such as Binomial
+        coefficients; it changes only with free sites that the likelihood depends on."""
+        if self.constant is None or self.plan.reaching:
             full = sum(
                 float(likelihood_of(self.plan.model, piece, values))
                 for piece in self.data.chunks(sweep.CHUNK)

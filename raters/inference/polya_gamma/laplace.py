@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from jaxtyping import Float
+from jaxtyping import Array, Float
+from numpyro.distributions import constraints
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
@@ -17,9 +18,9 @@ from raters.inference.polya_gamma import augmentation, sweep
 from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes
-from raters.inference.polya_gamma.rows import Block
-from raters.model import Scale, Values
-from raters.program import log_likelihoods
+from raters.inference.polya_gamma.rows import Block, block_prior, split
+from raters.model import Model, Scale, Values
+from raters.program import log_likelihoods, pointwise_log_likelihood
 
 
 def laplace(
@@ -38,12 +39,12 @@ def laplace(
     if plan.classes:
         draws, stats = around_classes(plan, data, mode, num_draws, rng)
         return {name: value[None] for name, value in draws.items()}, stats
-    draws, log_q = _around(plan, data, mode, num_draws, rng)
+    draws, log_q, jointly = _around(plan, data, mode, num_draws, rng)
     log_prior, draws = integrated(plan, data.take(slice(0, 1)), draws, rng)
-    if plan.reaching:
+    if apart := not plan.reaching <= set(jointly):
         draws = _redraw_reaching(plan, data, draws, rng)
     stats = {}
-    if log_q is not None and not plan.reaching and not plan.steep:
+    if log_q is not None and not apart and not plan.steep:
         on_device = {name: jnp.asarray(value) for name, value in draws.items()}
         log_p = log_prior + sum(
             np.asarray(log_likelihoods(plan.model, piece, on_device))
@@ -55,8 +56,10 @@ def laplace(
 
 def _around(
     plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: np.random.Generator
-) -> tuple[Values, Float[np.ndarray, " draw"] | None]:
-    """Draw the conjugate sites from the normal at the mode; return also its log-density if dense.
+) -> tuple[Values, Float[np.ndarray, " draw"] | None, tuple[str, ...]]:
+    """Draw the conjugate sites from the normal at the mode, and with them the other sites on which
+    the likelihood depends, where the normal is dense and these are on the real line; return also
+    its log-density if dense, and the names of all sites drawn.
 
     All conjugate sites are one block with Newton's weights, whose conditional has the Fisher
     information as its precision. That is flat along a scale orbit, which is curved, so draws stay
@@ -64,7 +67,6 @@ def _around(
     conditional.
     """
     sites = tuple(name for block in plan.blocks for name in block.sites)
-    current = Block(sites).current(mode)
 
     def weights(
         _: Any, logits: np.ndarray, count: np.ndarray, kappa: np.ndarray
@@ -76,6 +78,9 @@ def _around(
         plan, data, mode, Block(sites), weights, draws=True, joint=True
     )
     assert isinstance(conditional, Conditional)
+    if isinstance(conditional, Dense) and (wider := _with_reaching(plan, data, mode, conditional)):
+        sites, conditional = (*sites, *sorted(plan.reaching)), wider
+    current = Block(sites).current(mode)
     tangents = [_tangent(scale, sites, mode) for scale in plan.scales]
     conditional.prior = _along_orbits(conditional.prior, plan.scales, sites, mode)
     log_q = None
@@ -100,7 +105,45 @@ def _around(
         size = np.size(mode[name])
         draws[name] = entries[:, begin : begin + size].reshape(num_draws, *np.shape(mode[name]))
         begin += size
-    return draws, log_q
+    return draws, log_q, sites
+
+
+def _with_reaching(plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> Dense | None:
+    """Return the normal of the conjugate sites with that of the other sites on which the likelihood
+    depends; None without such, or where one has bounds or the normal would have no density."""
+    names = tuple(sorted(plan.reaching))
+    if not names or any(plan.supports[name] is not constraints.real for name in names):
+        return None
+    sites = tuple(name for block in plan.blocks for name in block.sites)
+    prior = block_prior(plan.model, data.take(slice(0, 1)), mode, names)
+    wider = Dense(Gaussian(*map(np.append, normal.prior, prior)))
+    size, values = normal.size, {name: jnp.asarray(value) for name, value in mode.items()}
+    wider.diagonal[:size], wider.across[:size, :size] = normal.diagonal, normal.across
+    for piece in data.chunks(sweep.CHUNK):
+        across, own = _curvatures(plan.model, piece, values, sites, names)
+        wider.across[:size, size:] -= np.asarray(across)
+        wider.across[size:, :size] -= np.asarray(across).T
+        wider.across[size:, size:] -= np.asarray(own)
+    try:
+        wider.factor()
+    except np.linalg.LinAlgError:
+        return None
+    return wider
+
+
+@partial(jax.jit, static_argnums=(0, 3, 4))
+def _curvatures(
+    model: Model[Any], data: Any, values: Values, sites: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[Float[Array, "entry other"], Float[Array, "other other"]]:
+    """Differentiate the log-likelihood twice: in both groups of sites, and in the second."""
+
+    def likelihood(entries: Array, others: Array) -> Array:
+        moved = split(entries, values, sites) | split(others, values, names)
+        return pointwise_log_likelihood(model, data, values | moved).sum()
+
+    at = (jnp.concatenate([values[name].ravel() for name in group]) for group in (sites, names))
+    curvatures: tuple[Array, Array] = jax.jacfwd(jax.grad(likelihood, (0, 1)), 1)(*at)
+    return curvatures
 
 
 def _along_orbits(

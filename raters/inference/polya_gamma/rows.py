@@ -70,7 +70,8 @@ class Rows(NamedTuple):
 
     The `logits` are ``offset + Σ_s weight[s] · block[entry[s]]``, with the block's sites
     concatenated; for a dense design `entry` is None and ``weight`` has shape (row, entry). Outcomes
-    enter as `votes` and ``kappa = wins − votes/2``.
+    enter as `votes` and ``kappa = wins − votes/2``; of a row that is a product of several logistic
+    likelihoods these have an axis of terms in front, and `shift` is what each adds to the logits.
     """
 
     entry: Int[Array, "slot row"] | None
@@ -80,6 +81,7 @@ class Rows(NamedTuple):
     kappa: Float[Array, " row"]
     votes: Float[Array, " row"]
     prior: Gaussian
+    shift: Float[Array, "term row"] | None = None
 
 
 class _StandIn:
@@ -147,35 +149,36 @@ def _indexed_rows(
     """Record the rows of sites that the model indexes, or uses as scalars."""
     scalars = {name: values[name] for name in block if values[name].ndim == 0}
 
-    def run(slots: Any, scalars: Values) -> tuple[Array, tuple[Array, Array, Any]]:
+    def run(slots: Any, scalars: Values) -> tuple[Array, tuple[Observation, Any]]:
         stand_ins = {
             name: _StandIn(values[name], None if slots is None else slots[name])
             for name in by_index
         }
-        logits, votes, kappa = _logits(model, data, values | stand_ins | scalars, classes)
-        return logits, (
-            votes,
-            kappa,
-            {name: stand_in.entries for name, stand_in in stand_ins.items()},
-        )
+        read = _logits(model, data, values | stand_ins | scalars, classes)
+        return read.logits, (read, {name: one.entries for name, one in stand_ins.items()})
 
-    logits, (votes, kappa, entries) = run(None, scalars)
-    if any(entry.size != logits.size for indices in entries.values() for entry in indices):
+    logits, (read, entries) = run(None, scalars)
+    if any(entry.size != len(logits) for indices in entries.values() for entry in indices):
         raise TypeError("an index of another size than the logits")
     slots = {
         name: [values[name].ravel()[entry] for entry in indices]
         for name, indices in entries.items()
     }
     _, pull, _ = jax.vjp(lambda slots: run(slots, scalars), slots, has_aux=True)
-    (slot_weights,) = pull(jnp.ones_like(logits))
+    # A row with several alternatives asks for an index once, and each of them has its weight.
+    alternatives = logits.size // len(logits)
+    each = [pull(side)[0] for side in _one_by_one(logits)]
     columns, weights, begin = [], [], 0
     for name in block:
         if name in scalars:
-            columns.append(jnp.full(logits.shape, begin, jnp.int32))
-            weights.append(_derivative(lambda scalars: run(None, scalars)[0], scalars, name))
+            columns.append(jnp.full(logits.size, begin, jnp.int32))
+            by_scalar = _derivative(lambda scalars: run(None, scalars)[0], scalars, name)
+            weights.append(by_scalar.ravel())
         else:
-            columns += [(begin + entry.ravel()).astype(jnp.int32) for entry in entries[name]]
-            weights += [weight.ravel() for weight in slot_weights[name]]
+            codes = [(begin + entry.ravel()).astype(jnp.int32) for entry in entries[name]]
+            columns += [jnp.repeat(code, alternatives) for code in codes]
+            slot_weights = zip(*(part[name] for part in each), strict=True)
+            weights += [jnp.stack(part, -1).ravel() for part in slot_weights]
         begin += values[name].size
     if len(columns) > _MOST_ENTRIES:
         raise NotImplementedError(
@@ -184,10 +187,16 @@ def _indexed_rows(
         )
     entry, weight = jnp.stack(columns), jnp.stack(weights)
     current = jnp.concatenate([values[name].ravel() for name in block])
-    offset = logits - (weight * current[entry]).sum(0)
-    return Rows(
-        entry, weight, offset, logits, kappa, votes, block_prior(model, data, values, block)
-    )
+    offset = logits.ravel() - (weight * current[entry]).sum(0)
+    prior = block_prior(model, data, values, block)
+    return Rows(entry, weight, offset, logits.ravel(), read.kappa, read.votes, prior, read.shift)
+
+
+def _one_by_one(logits: Array) -> list[Array]:
+    """Return ones for each alternative of all rows alone; for rows without, ones."""
+    if logits.ndim == 1:
+        return [jnp.ones_like(logits)]
+    return [jnp.zeros_like(logits).at[:, place].set(1.0) for place in range(logits.shape[1])]
 
 
 def _class_rows(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> Rows:
@@ -232,10 +241,8 @@ def _type_rows(model: Model[Any], data: Any, values: Values, block: Block, class
 
     def run(slots: Any) -> tuple[Array, tuple[Array, Array, list[Array], Array | None]]:
         stand_in = _Factor(values[name], slots)
-        logits, votes, kappa = _logits(model, data, values | {name: stand_in}, classes)
-        logits, votes, kappa = (
-            jnp.reshape(part, (-1, num_types))[:, column] for part in (logits, votes, kappa)
-        )
+        read = _logits(model, data, values | {name: stand_in}, classes)
+        logits, votes, kappa = (jnp.reshape(part, (-1, num_types))[:, column] for part in read[:3])
         return logits, (votes, kappa, stand_in.entries, stand_in.design)
 
     logits, (votes, kappa, entries, design) = run(None)
@@ -284,19 +291,20 @@ def _dense_rows(
     """Compute the design of a block as the Jacobian of the logits."""
 
     def logits_of(entries: Array) -> Array:
-        return _logits(model, data, values | split(entries, values, block), classes)[0]
+        return _logits(model, data, values | split(entries, values, block), classes)[0].ravel()
 
     current = jnp.concatenate([values[name].ravel() for name in block])
-    logits, votes, kappa = _logits(model, data, values, classes)
-    design = jax.jacfwd(logits_of)(current)
+    read = _logits(model, data, values, classes)
+    logits, design = read.logits.ravel(), jax.jacfwd(logits_of)(current)
     return Rows(
         None,
         design,
         logits - design @ current,
         logits,
-        kappa,
-        votes,
+        read.kappa,
+        read.votes,
         block_prior(model, data, values, block),
+        read.shift,
     )
 
 
@@ -336,7 +344,7 @@ def rows_of(
 @partial(jax.jit, static_argnums=0)
 def logits_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
     """Return the logits of the observed site, compiled."""
-    return _logits(model, data, values)[0]
+    return _logits(model, data, values).logits.ravel()
 
 
 @partial(jax.jit, static_argnums=(0, 3))

@@ -12,7 +12,8 @@ import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
-from raters.distributions import Choice, GroupedMixture, PlackettLuce
+from raters.distributions import Choice, Davidson, GroupedMixture, PlackettLuce
+from raters.distributions.ties import OUTCOMES
 
 if TYPE_CHECKING:
     from raters.inference.polya_gamma.rows import Rows
@@ -63,6 +64,13 @@ def sets_of(fn: dist.Distribution, classes: Any, value: Any) -> Sets | None:
 @sets_of.register
 def _(fn: Choice, classes: Any, value: Any) -> Sets:
     return Sets(fn.set, jnp.ones(fn.num_sets) if fn.count is None else fn.count)
+
+
+@sets_of.register
+def _(fn: Davidson, classes: Any, value: Any) -> Sets:
+    number = len(fn.logits)
+    code = jnp.repeat(jnp.arange(number), len(OUTCOMES))
+    return Sets(code, jnp.ones(number) if fn.count is None else fn.count)
 
 
 @sets_of.register

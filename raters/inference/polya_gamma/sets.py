@@ -26,13 +26,14 @@ import scipy.sparse
 from jaxtyping import Float
 from numpyro.distributions import constraints
 
-from raters.distributions import Choice, GroupedMixture, PlackettLuce
+from raters.distributions import Choice, Davidson, GroupedMixture, PlackettLuce
 from raters.distributions.scaled_normal import ScaledReal
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Conditional, Dense, Gaussian
 from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record
 from raters.inference.polya_gamma.set_likelihood import (
     Likelihood,
+    Plain,
     Separate,
     Sets,
     likelihood_of_sets,
@@ -44,9 +45,10 @@ from raters.program import Program, scattered, skeleton, trace
 # Degrees of freedom of the proposals: of few coefficients the tails matter more than the centre
 # (measured with 9 coefficients, 10 items and 87 items).
 _FEW, _HEAVY, _LIGHT = 10, 8, 30
-# Proposals of a draw, all from the same mode, beside which they cost little; of more entries fewer
-# are taken (28 % for 87 items, 90 % for 10).
-_MANY, _TRIES, _MORE_TRIES = 20, 2, 16
+# Proposals of a draw, all from the same mode: more where they cost little beside the rest of a
+# sweep, as on equal sets put together, and of many entries, of which fewer are taken (28 % for 87
+# items, 90 % for 10).
+_MANY, _TRIES, _CHEAP_TRIES, _MORE_TRIES = 20, 2, 4, 16
 # Under learned scales proposals are made at the mode under the nearest of some precisions, whose
 # logarithms are so far apart: 10 % of a scale hardly move a mode. Modes take so many numbers.
 _PRECISION_STEP, _MOST_KEPT = 0.2, 20_000_000
@@ -55,6 +57,8 @@ _MOST_STEPS = 100
 Modes = dict[bytes, tuple[np.ndarray, np.ndarray]]
 # Newton's method converges quadratically: after a step of this length the next one is rounding.
 _LAST_STEP = 1e-8
+# Proposals need not be made at the mode itself, but where the current point has no part in.
+_LAST_STEP_OF_DRAWS = 1e-2
 BOUNDED = "a prior is bounded, and its entries meet in the utilities of a set"
 
 
@@ -66,7 +70,7 @@ def chooses(program: Program[Any]) -> bool:
         site = skeleton(program.model, program.data.first_unit())[program.model.observed]
         fn = site["fn"]
         inner = fn.component_distribution if isinstance(fn, GroupedMixture) else fn
-        found.append(isinstance(inner, (Choice, PlackettLuce)))
+        found.append(isinstance(inner, (Choice, Davidson, PlackettLuce)))
 
     jax.eval_shape(read)  # runs the program without computing anything
     return found[0]
@@ -244,7 +248,9 @@ class SetConditional(Conditional):
     def product(self, entries: np.ndarray) -> np.ndarray:
         raise NotImplementedError("the conditional of utilities has no constant precision")
 
-    def _climbed(self, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _climbed(
+        self, start: np.ndarray, last: float = _LAST_STEP
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Go to the mode by Newton's method with halved steps, which never go down; return it with
         the Cholesky factor of the curvature there."""
         entries = np.asarray(start, np.float64)
@@ -257,12 +263,12 @@ class SetConditional(Conditional):
             factor = scipy.linalg.cholesky(curvature, lower=True, check_finite=False)
             step = scipy.linalg.cho_solve((factor, True), slope, check_finite=False)
             length = float(np.max(np.abs(step), initial=0.0))
-            if length < _LAST_STEP:
+            if length < last:
                 return entries + step, factor
             ahead = entries + step
             there = float(self.log_density(ahead[:, None])[0])
             # Below the rounding error of the density a step is as good as its slope.
-            while not there >= density - 1e-12 * (1 + abs(density)) and length > _LAST_STEP:
+            while not there >= density - 1e-12 * (1 + abs(density)) and length > last:
                 step, length = step / 2, length / 2
                 ahead = entries + step
                 there = float(self.log_density(ahead[:, None])[0])
@@ -278,7 +284,8 @@ class SetConditional(Conditional):
         if self._at_mode is None and self.modes is not None:
             self._at_mode = self._mode_nearby(self.modes)
         if self._at_mode is None:
-            self._at_mode = self._climbed(self.starts[0] if self.starts else self.prior.mean)
+            start = self.starts[0] if self.starts else self.prior.mean
+            self._at_mode = self._climbed(start, _LAST_STEP_OF_DRAWS)
             if not self.starts:
                 self.starts.append(self._at_mode[0])
         return self._at_mode
@@ -300,7 +307,8 @@ class SetConditional(Conditional):
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
         mode, factor = self._mode_for_draws()
         freedom = _HEAVY if self.size < _FEW else _LIGHT
-        tries = _TRIES if self.size < _MANY else _MORE_TRIES
+        few = _CHEAP_TRIES if isinstance(self.likelihood, Plain) else _TRIES
+        tries = few if self.size < _MANY else _MORE_TRIES
         normal = rng.standard_normal((self.size, tries))
         wide = np.sqrt(rng.chisquare(freedom, tries) / freedom)
         apart = scipy.linalg.solve_triangular(
@@ -355,7 +363,9 @@ class SeparateConditional(SetConditional):
     def slope(self, current: np.ndarray) -> np.ndarray:
         return self._slopes(current)[0]
 
-    def _climbed(self, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _climbed(
+        self, start: np.ndarray, last: float = _LAST_STEP
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Go to the mode of each entry; return them with the square roots of the curvatures."""
         entries = np.clip(np.asarray(start, np.float64), self.prior.low, self.prior.high)
         density = self._densities(entries[:, None])[:, 0]
@@ -363,12 +373,12 @@ class SeparateConditional(SetConditional):
             slope, curvature = self._slopes(entries)
             step = slope / curvature
             ahead = np.clip(entries + step, self.prior.low, self.prior.high)
-            if np.max(np.abs(ahead - entries), initial=0.0) < _LAST_STEP:
+            if np.max(np.abs(ahead - entries), initial=0.0) < last:
                 return ahead, np.sqrt(curvature)
             there = self._densities(ahead[:, None])[:, 0]
             while (down := there < density - 1e-12 * (1 + np.abs(density))).any():
                 ahead = np.where(down, (entries + ahead) / 2, ahead)
-                if np.max(np.abs(ahead - entries)[down]) < _LAST_STEP:
+                if np.max(np.abs(ahead - entries)[down]) < last:
                     break
                 there = self._densities(ahead[:, None])[:, 0]
             entries, density = ahead, there

@@ -23,7 +23,7 @@ from raters.errors import NotConjugateError
 from raters.inference.polya_gamma import latent_classes, line, local, sets
 from raters.inference.polya_gamma.conditionals import Conditional, Gaussian, Weighted, conditional
 from raters.inference.polya_gamma.parts import Parts
-from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
+from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
 from raters.inference.polya_gamma.spreads import column_of
 from raters.model import Affine, CommonShift, Model, Permute, Scale, Spread, Transfer, Values
 from raters.program import Program, Supports, log_joint, log_prior, pointwise_log_likelihood, trace
@@ -408,8 +408,7 @@ def block_conditional(
         entry = None if rows.entry is None else np.asarray(rows.entry)
         weight, offset = np.asarray(rows.weight), np.asarray(rows.offset)
         which = (block.kind, block.column, index)
-        votes = np.asarray(rows.votes)
-        omega, kappa = weights(which, np.asarray(rows.logits), votes, np.asarray(rows.kappa))
+        votes, (omega, kappa) = np.asarray(rows.votes), _weighted(rows, which, weights)
         if full is None:
             prior = Gaussian(*map(np.asarray, rows.prior))
             # The rows of a site with two axes may connect its entries along one of them only.
@@ -426,9 +425,27 @@ def block_conditional(
                 full = conditional(entry, prior, joint=joint, draws=draws)
         weighted = Weighted(entry, weight, omega, kappa, offset)
         # With drawn classes, most rows have votes under one of them only.
-        full.add(weighted if votes.all() else weighted.part(votes > 0))
+        full.add(
+            weighted if votes.all() else weighted.part(votes.any(tuple(range(votes.ndim - 1))))
+        )
     assert full is not None
     return full
+
+
+def _weighted(rows: Rows, which: Any, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return ω and κ of the rows.
+
+    A row that is a product of logistic likelihoods of x + s has ω of each, and
+
+    .. math:: \omega = \sum_j \omega_j, \qquad \kappa = \sum_j (\kappa_j - \omega_j s_j) .
+    """
+    logits, votes, kappa = (np.asarray(part) for part in (rows.logits, rows.votes, rows.kappa))
+    if rows.shift is None:
+        return weights(which, logits, votes, kappa)
+    shift = np.asarray(rows.shift)
+    omega, kappa = weights(which, (logits + shift).ravel(), votes.ravel(), kappa.ravel())
+    omega, kappa = omega.reshape(shift.shape), kappa.reshape(shift.shape)
+    return omega.sum(0), (kappa - omega * shift).sum(0)
 
 
 def orbit(values: Values, scale: Scale, log_factor: Any) -> Values:

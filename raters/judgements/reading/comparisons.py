@@ -130,6 +130,14 @@ def annotators(
     return who, names
 
 
+def strata(columns: Mapping[str, Column]) -> tuple[Int[np.ndarray, " row"] | None, Names]:
+    """Codes and names of the strata; None without a column."""
+    if "stratum" not in columns:
+        return None, ()
+    (code,), names = encode_names([columns["stratum"]], None, "stratum")
+    return code, names
+
+
 def pairs_within(
     group: Int[np.ndarray, " row"], groups: int
 ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -13,7 +13,7 @@ from raters.errors import DataError
 from raters.judgements.names import name_text
 from raters.judgements.reading.columns import Column
 
-Ties = Literal["error", "drop", "half"]
+Ties = Literal["error", "drop", "half", "keep"]
 
 _FIRST_WORDS = ("first", "left", "a", "item_a", "model_a", "true", "win")
 _SECOND_WORDS = ("second", "right", "b", "item_b", "model_b", "false", "loss")
@@ -25,13 +25,14 @@ _NUMBERS = {1.0: 1.0, 0.0: 0.0, 0.5: 0.5}
 
 def check_ties(ties: Any) -> None:
     """One of the policies."""
-    if not isinstance(ties, str) or ties not in ("error", "drop", "half"):
+    if not isinstance(ties, str) or ties not in get_args(Ties):
         raise DataError(
-            f"ties={ties!r} is not a policy; write ties='error', ties='drop' or ties='half'",
+            f"ties={ties!r} is not a policy; write ties='error', ties='drop', ties='half' or"
+            " ties='keep'",
             parameter="ties",
             value=ties,
             problem="is not a policy",
-            expected="choose 'error', 'drop' or 'half'",
+            expected="choose 'error', 'drop', 'half' or 'keep'",
         )
 
 
@@ -44,14 +45,18 @@ def settle_ties(
         raise DataError(
             f"{where} holds {int(tied.sum())} tie(s), the first in row"
             f" {int(np.flatnonzero(tied)[0])} (counted from 0); say what a tie means: ties='drop'"
-            " leaves them out, ties='half' gives each side half a vote",
+            " leaves them out, ties='half' gives each side half a vote, ties='keep' makes them an"
+            " answer of their own, for a model with tie_model=",
             parameter="ties",
             value="error",
             problem=(
                 f"does not allow the {int(tied.sum())} tie(s) that {where} holds, the first in row"
                 f" {int(np.flatnonzero(tied)[0])} (counted from 0)"
             ),
-            expected="'drop' leaves them out, 'half' gives each side half a vote",
+            expected=(
+                "'drop' leaves them out, 'half' gives each side half a vote, 'keep' makes them an"
+                " answer of their own, for a model of ties"
+            ),
         )
     if ties == "drop":
         if tied.all():

@@ -76,7 +76,7 @@ def win_rate_rewards(data: Comparisons) -> Float[np.ndarray, " item"]:
     side of the mode where the average annotator is right.
     """
     won, played = np.zeros(data.num_items), np.zeros(data.num_items)
-    for piece in data.chunks(1 << 18):
+    for piece in data.halved().chunks(1 << 18):
         count = (
             np.ones(piece.num_comparisons)
             if piece.count is None

@@ -15,7 +15,7 @@ from raters._validation import plain_positive
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Symmetry, Values
-from raters.models.comparisons import _types
+from raters.models.comparisons import _covariates, _types
 
 
 @dataclass(frozen=True)
@@ -178,24 +178,7 @@ class ContextualBTL(Model[Comparisons]):
                 f"{equal} of {data.num_comparisons} comparisons have the same features on both"
                 " sides; their answers say nothing"
             )
-        spread = np.sqrt(np.mean(np.asarray(data.features, float) ** 2, 0))
-        names = data.feature_names
-        if constant := [repr(name) for name, size in zip(names, spread, strict=True) if size == 0]:
-            listing = ", ".join(constant[:5])
-            messages.append(
-                f"{len(constant)} feature(s) never differ between the sides and keep their prior:"
-                f" {listing}"
-            )
-        varies = spread > 0
-        if varies.any() and (ratio := spread[varies].max() / spread[varies].min()) > 30:
-            large = names[int(np.argmax(spread))]
-            small = names[int(np.argmin(np.where(varies, spread, np.inf)))]
-            messages.append(
-                f"feature {large!r} differs {ratio:,.0f} times as much between the sides as"
-                f" {small!r}, and one prior scale serves all coefficients; divide each feature by"
-                " its standard deviation first"
-            )
-        return tuple(messages)
+        return (*messages, *_covariates.of_features(data))
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons

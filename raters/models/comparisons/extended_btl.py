@@ -11,9 +11,9 @@ import numpyro.distributions as dist
 
 from raters._validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
-from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
+from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Values
 from raters.models import competences
-from raters.models.comparisons import _sites
+from raters.models.comparisons import _covariates, _sites, _strata, ties
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
 from raters.models.mirror import open_mirror
@@ -25,7 +25,7 @@ class ExtendedBTL(Model[Comparisons]):
 
     .. math::
 
-        P(i \succ j \mid k) = \sigma(\beta_k (r_i - r_j) + \gamma_k), \qquad
+        P(i \succ j \mid k) = \sigma(\beta_k (r_i - r_j) + x^\top \theta + \gamma_k), \qquad
         r_i \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1), \\
         \beta_k \sim \mathrm{Normal}(1, \tau) \text{ on } B, \quad
         \tau \sim \mathrm{LogNormal}(\log ½, 1), \qquad
@@ -34,8 +34,12 @@ class ExtendedBTL(Model[Comparisons]):
         \phi \sim \mathrm{LogNormal}(\log ½, 1)
 
     where B is [0, 1] (``"unit"``), [0, ∞) (``"positive"``) or the real line (``"signed"``), and γ
-    is present only with ``position_bias=True``. A guesser has competence 0, the reference annotator
-    1. An adversary has a negative competence: their votes are informative once reversed.
+    is present only with ``position_bias=True``. With a `tie_model`, ties are an answer of their
+    own, as in `BTL`. With ``covariates=True`` the features x of i less those of j have coefficients
+    θ, which no competence scales: a judge who cannot tell which answer is better may well prefer
+    the longer one, and a competent judge is swayed by it no more. A guesser has competence 0, the
+    reference annotator 1. An adversary has a negative competence: their votes are informative once
+    reversed.
 
     The competences are hierarchical: reward scale and spread are learned from all votes with the
     crowd's centre at β = 1, which regularises annotators with few votes. With ``"signed"`` the
@@ -73,10 +77,23 @@ class ExtendedBTL(Model[Comparisons]):
     position_bias : bool
         Learn by how many logits γ_k each annotator favours the item shown first. Needs an order of
         presentation.
+    covariates : bool
+        Learn coefficients of the features of the comparisons, beside the rewards.
+    coefficient_scale : float
+        Standard deviation of the coefficients, in logits for each unit of a feature.
+    strata : bool
+        Learn a deviation of each item in each stratum of the votes.
+    deviation_spread : float, optional
+        Standard deviation τ of the deviations; learned unless given.
+    tie_model : {"davidson", "rao-kupper"}, optional
+        Model of ties, of votes read with ``ties="keep"``, which the command line then does.
+    tie_propensity : {"shared", "annotator"}
+        Whose propensity to call a tie is learned: one that all share, or that of each annotator.
 
     References
     ----------
     Shejole, K. and Kush. Learning human expertise in RLHF using Extended-BTL model. IIT Bombay.
+    Davidson (1970) and Rao and Kupper (1967) for ties, as in `BTL`.
 
     Examples
     --------
@@ -92,34 +109,60 @@ class ExtendedBTL(Model[Comparisons]):
     reward_scale: float | None = None
     competence_spread: competences.Spread = "auto"
     position_bias: bool = False
+    covariates: bool = False
+    coefficient_scale: float = 1.0
+    strata: bool = False
+    deviation_spread: float | None = None
+    tie_model: ties.TieModel | None = None
+    tie_propensity: ties.TiePropensity = "shared"
 
-    reference: ClassVar[str] = r"""
+    reference: ClassVar[str] = (
+        r"""
     @unpublished{shejole_learning,
       author = {Shejole, Kaustubh and {Kush}},
       title  = {Learning Human Expertise in {RLHF} Using {Extended-BTL} Model},
       note   = {Department of Computer Science, IIT Bombay, under the guidance of Arpit Agarwal},
     }
     """
+        + ties.REFERENCE
+        + _covariates.REFERENCE
+    )
 
     def __post_init__(self) -> None:
         one_of("competence", self.competence, competences.LOW)
         plain_positive(self, "reward_scale", optional=True)
         boolean("position_bias", self.position_bias)
         competences.check_competence_spread(self)
+        _covariates.check_settings(self)
+        _strata.check_settings(self)
+        ties.check_settings(self)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Rewards, then competences, then position biases."""
+        """Rewards with deviations, then competences, then coefficients, position biases and
+        propensities to call a tie."""
+        own = tuple((name,) for name in _covariates.block(self))
         bias = (("position_bias",),) if self.position_bias else ()
-        return (("reward",), ("competence",), *bias)
+        propensity = (("tie_propensity",),) if ties.in_block(self) else ()
+        rewards = ("reward", *_strata.block(self))
+        return (rewards, ("competence",), *own, *bias, *propensity)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Shift of the rewards, their scale against the competences, and the common sign of both
-        where competences may be negative."""
-        up = ("reward", "reward_scale") if self.reward_scale is None else ("reward",)
-        sign = (Sign(("reward", "competence")),) if self.competence == "signed" else ()
-        return (Shift("reward"), Scale(up=up, down=("competence",)), *sign)
+        where competences may be negative; with strata also the shifts of the deviations, and the
+        transfer between these and the rewards."""
+        scale = ("reward_scale",) if self.reward_scale is None else ()
+        up = ("reward", *scale, *_strata.scaled(self))
+        signed = ("reward", *_strata.block(self), "competence")
+        sign = (Sign(signed),) if self.competence == "signed" else ()
+        own = _strata.symmetries(self)
+        return (Shift("reward"), *own, Scale(up=up, down=("competence",)), *sign)
+
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        """The spread of the deviations, where it is learned."""
+        return _strata.spreads(self)
 
     def generate(self, data: Comparisons) -> None:
         """Define the NumPyro program."""
@@ -128,11 +171,11 @@ class ExtendedBTL(Model[Comparisons]):
         with numpyro.plate("item", data.num_items):
             reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
         competence = competences.competence_site(self.competence, spread, data.num_annotators)
-        logits = competence[data.annotator] * (reward[data.first] - reward[data.second])
+        logits = competence[data.annotator] * _strata.sample_gap(self, reward, data)
+        logits = logits + _covariates.sample(self, data)
         if self.position_bias:
             logits = logits + _sites.position_bias_site(data.num_annotators)[data.annotator]
-        with numpyro.plate("comparison", data.num_comparisons):
-            _sites.observe(logits, data)
+        ties.observe(self, logits, data)
 
     def start(self, data: Comparisons) -> Values:
         """Start from the log-odds of the win rates, with competences near that of the reference.
@@ -141,13 +184,17 @@ class ExtendedBTL(Model[Comparisons]):
         """
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
         start |= _sites.competence_start(data, competences.fixed_spread(self))
-        return start | (_sites.position_bias_start(data) if self.position_bias else {})
+        start |= _sites.position_bias_start(data) if self.position_bias else {}
+        start |= _covariates.start(self, data) | _strata.start(self, data)
+        return start | ties.start(self, data)
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
         """Warn of votes that leave open whether the crowd or those who contradict it are right, and
         of an annotator who has become the scale by which all others are measured."""
+        # Each tie as half a vote for either side says as much about an order and who follows it.
+        data = data.halved()
         if self.competence == "signed":
             mirrored = open_mirror(draws["competence"], data, "votes")
         else:
@@ -158,11 +205,20 @@ class ExtendedBTL(Model[Comparisons]):
         return mirrored or takeover(draws, data)
 
     def why_not(self, data: Comparisons) -> str | None:
-        """Refuse a position bias for votes without an order of presentation."""
-        return _sites.why_not_ordered(data) if self.position_bias else None
+        """Refuse a position bias for votes without an order of presentation, covariates for votes
+        without features, strata for votes without such, and ties that the votes have and the model
+        has not, or the other way round."""
+        of_order = _sites.why_not_ordered(data) if self.position_bias else None
+        return (
+            of_order
+            or _covariates.why_not(self, data)
+            or _strata.why_not(self, data)
+            or ties.why_not(data, self)
+        )
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        """Warn of a single annotator, whose competence is confounded with the reward scale, and of
-        pairs shown in one order."""
+        """Warn of a single annotator, whose competence is confounded with the reward scale, of
+        pairs shown in one order, and of features that cannot be told from rewards."""
         of_order = _sites.of_one_order(data) if self.position_bias else ()
-        return _sites.of_one_annotator(data) + of_order
+        terms = _covariates.data_warnings(self, data) + _strata.data_warnings(self, data)
+        return _sites.of_one_annotator(data) + of_order + terms

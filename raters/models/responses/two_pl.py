@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
 
-from raters._validation import plain_positive
+from raters._validation import one_of, plain_positive
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
-from raters.model import CommonShift, Scale, Symmetry, Values
+from raters.model import CommonShift, Scale, Sign, Symmetry, Values
+from raters.models.mirror import open_mirror
 from raters.models.responses._logistic import Logistic, start_difficulty
+
+Discrimination = Literal["positive", "signed"]
+_LOW = {"positive": 0.0, "signed": None}
 
 
 @dataclass(frozen=True)
@@ -25,12 +29,16 @@ class TwoPL(Logistic):
 
         P(\text{right} \mid p, i) = \sigma(a_i (\theta_p - b_i)), \qquad
         \theta_p \sim \mathrm{Normal}(0, 1), \quad b_i \sim \mathrm{Normal}(0, d), \quad
-        a_i \sim \mathrm{Normal}(1, e) \text{ on } [0, \infty)
+        a_i \sim \mathrm{Normal}(1, e) \text{ on } A
 
-    Abilities are in standard deviations of the population of persons, whose mean is 0. The
-    discrimination is the slope at the difficulty, in logits per standard deviation: an item that
-    everybody answers by chance has 0. It cannot be negative, so an item that able persons answer
-    wrong more often, such as one with a wrong key, ends near 0.
+    where A is [0, ∞) (``"positive"``) or the real line (``"signed"``). Abilities are in standard
+    deviations of the population of persons, whose mean is 0. The discrimination is the slope at the
+    difficulty, in logits per standard deviation: an item that everybody answers by chance has 0.
+    One that able persons answer wrong more often, such as an item with a wrong key, has a negative
+    discrimination with ``"signed"``, and ends near 0 otherwise.
+
+    Identification: with ``"signed"``, the likelihood is unchanged when abilities, difficulties and
+    discriminations all change sign; the prior's mean of 1 encodes that most keys are right.
 
     `raters.PGEM` maximises the marginal likelihood, in which the abilities are integrated out, and
     then draws the abilities given the items. With large `difficulty_scale` and
@@ -42,6 +50,8 @@ class TwoPL(Logistic):
         Standard deviation d of the difficulties, in standard deviations of the ability.
     discrimination_scale : float
         Standard deviation e of the normal that the discriminations are a part of.
+    discrimination : {"positive", "signed"}
+        Range of the discriminations. Choose ``"signed"`` to find wrong keys.
 
     References
     ----------
@@ -60,6 +70,7 @@ class TwoPL(Logistic):
 
     difficulty_scale: float = 3.0
     discrimination_scale: float = 1.0
+    discrimination: Discrimination = "positive"
 
     reference: ClassVar[str] = r"""
     @incollection{birnbaum1968some,
@@ -75,6 +86,7 @@ class TwoPL(Logistic):
 
     def __post_init__(self) -> None:
         plain_positive(self, "difficulty_scale", "discrimination_scale")
+        one_of("discrimination", self.discrimination, _LOW)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -88,18 +100,18 @@ class TwoPL(Logistic):
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """A number that is added to all abilities and all difficulties, and a factor of both that
-        divides the discriminations."""
-        return (
-            CommonShift(("ability", "difficulty")),
-            Scale(up=("ability", "difficulty"), down=("discrimination",)),
-        )
+        """A number that is added to all abilities and all difficulties, a factor of both that
+        divides the discriminations, and the sign of all where discriminations may be negative."""
+        sites = ("ability", "difficulty", "discrimination")
+        sign = (Sign(sites),) if self.discrimination == "signed" else ()
+        return (CommonShift(sites[:2]), Scale(up=sites[:2], down=sites[2:]), *sign)
 
     def sample_items(self, num_items: int) -> Values:
         """Sample the difficulties and the discriminations."""
         with numpyro.plate("item", num_items):
             difficulty = numpyro.sample("difficulty", dist.Normal(0.0, self.difficulty_scale))
-            prior = dist.TruncatedNormal(1.0, self.discrimination_scale, low=0.0)
+            low = _LOW[self.discrimination]
+            prior = dist.TruncatedNormal(1.0, self.discrimination_scale, low=low)
             discrimination = numpyro.sample("discrimination", prior)
         return {"difficulty": difficulty, "discrimination": discrimination}
 
@@ -118,3 +130,11 @@ class TwoPL(Logistic):
         """Start from the shares of right responses to each item, and equal discriminations."""
         difficulty = start_difficulty(data)
         return {"difficulty": difficulty, "discrimination": np.ones(len(difficulty))}
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Responses
+    ) -> tuple[str, ...]:
+        """Warn of responses that leave open which way round the abilities are."""
+        if self.discrimination != "signed":
+            return ()
+        return open_mirror(draws["ability"], data, "responses")

@@ -1,0 +1,189 @@
+"""Votes for one of two sides, or for neither: a tie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jaxtyping import Array, Float, Num
+from numpyro.distributions import constraints
+
+from raters._validation import checked
+
+#: Outcomes of a vote, in the order of the log-probabilities: the first side, a tie, the second.
+OUTCOMES = (1.0, 0.5, 0.0)
+
+
+class TiedVotes(dist.Distribution):
+    r"""Base of the distributions of a vote that may be a tie.
+
+    Values are 1 for the first side, ½ for a tie and 0 for the second; ``count`` votes that are
+    alike have the density of single ones. Between two sides that are alike, with log-odds of 0, a
+    tie has the probability :math:`e^\nu / (2 + e^\nu)`.
+
+    Parameters
+    ----------
+    logits : array
+        Log-odds x of the first side against the second.
+    propensity : array
+        Propensity ν to call a tie: :math:`e^\nu` is the number of ties for each vote for one of two
+        sides that are alike.
+    count : array, optional
+        Number of votes that are alike, in the shape of `logits`; 0 for a row that only pads. 1
+        unless given.
+    """
+
+    pytree_data_fields = ("logits", "propensity", "count")
+
+    @checked
+    def __init__(
+        self, logits: Any, propensity: Any, count: Any = None, *, validate_args: bool | None = None
+    ) -> None:
+        shape = jnp.broadcast_shapes(jnp.shape(logits), jnp.shape(propensity))
+        self.logits, self.propensity = (
+            jnp.broadcast_to(jnp.asarray(part, float), shape) for part in (logits, propensity)
+        )
+        self.count = count
+        super().__init__(shape, (), validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> constraints.Constraint:
+        """Interval from 0 to 1, in which 0, ½ and 1 are the outcomes."""
+        return constraints.unit_interval
+
+    def log_probs(self) -> Float[Array, "*batch outcome"]:
+        """Return the log-probabilities of `OUTCOMES`.
+
+        Returns
+        -------
+        array, shape (..., 3)
+        """
+        raise NotImplementedError
+
+    def log_prob(
+        self, value: Num[Array, " *sample"], intermediates: Any = None
+    ) -> Float[Array, " *sample"]:
+        """Return the log-probability of votes that are alike.
+
+        Parameters
+        ----------
+        value : array
+            1, ½ or 0.
+        intermediates : object
+            Not used.
+
+        Returns
+        -------
+        array
+        """
+        value = jnp.asarray(value)[..., None]
+        one = jnp.where(value == jnp.asarray(OUTCOMES), self.log_probs(), 0.0).sum(-1)
+        return one if self.count is None else self.count * one
+
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Float[Array, " *sample"]:
+        """Draw one outcome for each row.
+
+        Parameters
+        ----------
+        key : jax.Array
+        sample_shape : tuple of int
+
+        Returns
+        -------
+        array, shape (*sample_shape, ...)
+        """
+        shape = (*sample_shape, *self.batch_shape)
+        place = jax.random.categorical(key, self.log_probs(), axis=-1, shape=shape)
+        return jnp.asarray(OUTCOMES, self.logits.dtype)[place]
+
+
+class Davidson(TiedVotes):
+    r"""Votes with ties of Davidson (1970): the multinomial logit of three answers.
+
+    .. math::
+
+        P(\text{first}), P(\text{tie}), P(\text{second})
+        \propto e^{x/2}, \; e^\nu, \; e^{-x/2}
+
+    Parameters
+    ----------
+    logits, propensity, count
+        As of `TiedVotes`.
+
+    References
+    ----------
+    Davidson, R. R. (1970). On extending the Bradley–Terry model to accommodate ties in paired
+    comparison experiments. Journal of the American Statistical Association 65, 317–328.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.distributions import Davidson
+    >>> jnp.exp(Davidson(0.0, 0.0).log_probs()).round(3).tolist()
+    [0.333, 0.333, 0.333]
+    """
+
+    def utilities(self) -> Float[Array, "*batch outcome"]:
+        """Return the utilities of `OUTCOMES`.
+
+        Returns
+        -------
+        array, shape (..., 3)
+        """
+        return jnp.stack([self.logits / 2, self.propensity, -self.logits / 2], -1)
+
+    def log_probs(self) -> Float[Array, "*batch outcome"]:
+        return jax.nn.log_softmax(self.utilities(), -1)
+
+
+class RaoKupper(TiedVotes):
+    r"""Votes with ties of Rao and Kupper (1967): a vote for neither where the difference is below a
+    threshold t.
+
+    .. math::
+
+        P(\text{first}) = \sigma(x - t), \quad P(\text{second}) = \sigma(-x - t), \quad
+        P(\text{tie}) = (e^{2t} - 1) \, \sigma(x - t) \, \sigma(-x - t), \quad
+        t = \log(1 + e^\nu)
+
+    A tie is, but for its factor, a win of each side.
+
+    Parameters
+    ----------
+    logits, propensity, count
+        As of `TiedVotes`.
+
+    References
+    ----------
+    Rao, P. V. and Kupper, L. L. (1967). Ties in paired-comparison experiments: a generalization of
+    the Bradley–Terry model. Journal of the American Statistical Association 62, 194–204.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from raters.distributions import RaoKupper
+    >>> jnp.exp(RaoKupper(0.0, 0.0).log_probs()).round(3).tolist()
+    [0.333, 0.333, 0.333]
+    """
+
+    @property
+    def threshold(self) -> Float[Array, "*batch"]:
+        """Threshold t, above 0."""
+        return jax.nn.softplus(self.propensity)
+
+    def log_factor(self) -> Float[Array, "*batch"]:
+        r"""Return :math:`\log(e^{2t} - 1) = \nu + \log(2 + e^\nu)`.
+
+        Returns
+        -------
+        array
+        """
+        return self.propensity + jnp.logaddexp(jnp.log(2.0), self.propensity)
+
+    def log_probs(self) -> Float[Array, "*batch outcome"]:
+        first, second = (
+            jax.nn.log_sigmoid(side - self.threshold) for side in (self.logits, -self.logits)
+        )
+        return jnp.stack([first, self.log_factor() + first + second, second], -1)

@@ -1,0 +1,164 @@
+"""Votes of which some are ties: as answers of their own, or as half a vote for each side."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from jaxtyping import Float
+
+from raters._validation import checked
+from raters.errors import DataError
+from raters.judgements.base import Judgements
+from raters.judgements.counts import exact
+from raters.judgements.names import matched_codes
+
+
+class Ties(Judgements):
+    """Votes for one of two sides, as a mixin of `Pairs`: whether a tie is an answer of its own.
+
+    Attributes
+    ----------
+    wins : float array, shape (row,), or None
+        Votes for the first item, a tie as half a vote; where ties are kept, the outcome that all
+        votes of the row have.
+    tied : bool
+        Whether ties are kept, as answers of their own.
+    """
+
+    wins: Any
+    tied: bool
+    stratum: Any
+    strata: tuple[Any, ...]
+
+    # Of other kinds these two are facts of the class; here they depend on how ties were read.
+    @property
+    def summed(self) -> bool:  # type: ignore[override]
+        """Whether a row holds the sum of its votes: so it does unless ties are kept."""
+        return not self.tied
+
+    @property
+    def success(self) -> tuple[str, float] | None:  # type: ignore[override]
+        """The outcome whose probability says all; None where ties are kept."""
+        return None if self.tied else ("p_win", 1.0)
+
+    def answers(self) -> Float[np.ndarray, " answer"]:
+        """The first item wins, or the second; where ties are kept, a tie is between the two.
+
+        Returns
+        -------
+        array, shape (2,) or (3,)
+            ``[1.0, 0.0]`` or ``[1.0, 0.5, 0.0]``.
+        """
+        return np.array([1.0, 0.5, 0.0] if self.tied else [1.0, 0.0])
+
+    def with_ties(self) -> Self:
+        """The votes with a tie as an answer of its own, which a model with a ``tie_model`` takes.
+
+        Returns
+        -------
+        Pairs
+            In rows of votes that are alike. Of votes read with ``ties="half"`` it takes rows of
+            single votes (``aggregate=False``): a sum does not say how many ties are in it.
+
+        Raises
+        ------
+        DataError
+            When a row holds the sum of several votes with half a vote over.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_frame({"a": ["tea", "tea"], "b": ["milk", "milk"],
+        ...                                    "says": ["tie", "a"]}, first="a", second="b",
+        ...                                   outcome="says", ties="half", aggregate=False)
+        >>> votes.with_ties().answers().tolist()
+        [1.0, 0.5, 0.0]
+        """
+        if self.tied:
+            return self
+        if self.wins is None:
+            return dataclasses.replace(self, tied=True)
+        wins, count = np.asarray(self.wins, float), np.asarray(self.weight, float)
+        half = wins % 1 != 0
+        if (several := half & (count != 1)).any():
+            row = int(np.flatnonzero(several)[0])
+            raise DataError(
+                parameter="wins",
+                value=float(wins[row]),
+                problem=f"is a sum of {count[row]:g} votes in row {row} (counted from 0), which"
+                " does not say how many of them are ties",
+                expected="read the table again with ties='keep'",
+            )
+        # Votes for the first item, ties, and votes for the second, each as a row of its own.
+        decided = np.where(half, 0, wins), np.where(half, 0, count - wins)
+        numbers = np.stack([decided[0], half.astype(float), decided[1]])
+        place, rows = np.nonzero(numbers > 0)
+        order = np.argsort(rows, kind="stable")
+        place, rows = place[order], rows[order]
+        outcome = np.array([1.0, 0.5, 0.0], np.float32)[place]
+        kept = dataclasses.replace(self.rows(rows), wins=outcome, tied=True)
+        return dataclasses.replace(kept, count=exact(numbers[place, rows]))._slim()
+
+    def halved(self) -> Self:
+        """The votes with half of each tie for either side, as read with ``ties="half"``.
+
+        Returns
+        -------
+        Pairs
+            In the same rows; as they are unless ties are kept.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_frame({"a": ["tea"], "b": ["milk"], "says": ["tie"],
+        ...                                    "times": [3]}, first="a", second="b",
+        ...                                   outcome="says", count="times", ties="keep")
+        >>> votes.wins.tolist(), votes.halved().wins.tolist()
+        ([0.5], [1.5])
+        """
+        if not self.tied:
+            return self
+        if self.wins is None:
+            return dataclasses.replace(self, tied=False)
+        count = np.asarray(self.weight, float)
+        votes = dataclasses.replace(self, wins=exact(np.asarray(self.wins) * count), tied=False)
+        return dataclasses.replace(votes, count=exact(count))._slim()
+
+    @checked
+    def joined(self, more: Self) -> Self:
+        """These votes and further ones, in this order, with ties as these have them; see
+        `Judgements.joined`.
+
+        Parameters
+        ----------
+        more : Pairs
+
+        Returns
+        -------
+        Pairs
+        """
+        return super().joined(more.with_ties() if self.tied else more.halved())
+
+    @checked
+    def recoded(self, like: Self, axes: Iterable[str]) -> Self:
+        """In the codes of `like` along the given axes and in its strata, with a tie as an answer
+        where it is one of `like`; see `Judgements.recoded`.
+
+        Parameters
+        ----------
+        like : Pairs
+        axes : iterable of str
+
+        Returns
+        -------
+        Pairs
+        """
+        votes = super().recoded(like, axes)
+        if votes.stratum is not None and like.strata:
+            codes = matched_codes(np.asarray(votes.stratum), votes.strata, like.strata, "stratum")
+            votes = dataclasses.replace(votes, stratum=codes)
+        votes = dataclasses.replace(votes, strata=like.strata)
+        return votes.with_ties() if like.tied else votes.halved()

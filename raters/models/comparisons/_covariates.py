@@ -1,0 +1,125 @@
+"""Covariates of comparisons, such as the length of two answers: their sites, and what votes cannot
+tell of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters._validation import boolean, plain_positive
+from raters.errors import Reason
+from raters.judgements.comparisons import Comparisons
+from raters.judgements.names import shorten
+from raters.judgements.separation import free_share
+from raters.model import Values
+
+# Standard deviations of features this many times apart do not share one prior scale.
+_UNLIKE = 30
+# Share of the information about a coefficient below which rewards imitate nearly all of it.
+_IMITATED = 0.01
+
+REFERENCE = r"""
+    @misc{li2024style,
+      author       = {Li, Tianle and Angelopoulos, Anastasios and Chiang, Wei-Lin},
+      title        = {Does Style Matter? {D}isentangling Style and Substance in {C}hatbot {A}rena},
+      year         = {2024},
+      howpublished = {LMSYS blog, 28 August 2024},
+    }
+"""
+
+
+def check_settings(model: Any) -> None:
+    """Raise for settings of covariates that are none."""
+    boolean("covariates", model.covariates)
+    plain_positive(model, "coefficient_scale")
+
+
+def block(model: Any) -> tuple[str, ...]:
+    """Return the coefficients, where there are any."""
+    return ("coefficient",) if model.covariates else ()
+
+
+def sample(model: Any, data: Comparisons) -> Float[Array, " comparison"] | float:
+    """Sample the coefficients, and return what they add to the log-odds: 0 without covariates."""
+    if not model.covariates:
+        return 0.0
+    with numpyro.plate("feature", len(data.feature_names)):
+        coefficient = numpyro.sample("coefficient", dist.Normal(0.0, model.coefficient_scale))
+    features, row = jnp.asarray(data.features), jnp.zeros(data.num_comparisons, int)
+    # By an index for each row, and not as a product, of which a back-end would read a dense design.
+    added: Array = sum(
+        features[:, place] * coefficient[row + place] for place in range(features.shape[1])
+    )
+    return added
+
+
+def start(model: Any, data: Comparisons) -> Values:
+    """Return start values: covariates that sway nobody."""
+    return {"coefficient": jnp.zeros(len(data.feature_names))} if model.covariates else {}
+
+
+def why_not(model: Any, data: Comparisons) -> str | None:
+    """Explain why these votes have no covariates, or return None."""
+    if not model.covariates or (data.features is not None and data.feature_names):
+        return None
+    return Reason(
+        "covariates=True needs features of the two sides, and these votes have none; read those of"
+        " each comparison with from_frame(..., features={'length': ('length_a', 'length_b')}), or"
+        " write covariates=False",
+        parameter="covariates",
+        value=True,
+        problem="needs features of the two sides, and these votes have none",
+        expected="name the columns of the `features`, or leave it out",
+    )
+
+
+def data_warnings(model: Any, data: Comparisons) -> tuple[str, ...]:
+    """Warn of features that votes tell little of; `raters.fit` warns of those that are not used."""
+    return of_features(data) + _of_items(data) if model.covariates else ()
+
+
+def of_features(data: Comparisons) -> tuple[str, ...]:
+    """Warn of features that never differ between the sides, and of those on unlike scales."""
+    messages = []
+    spread = np.sqrt(np.mean(np.asarray(data.features, float) ** 2, 0))
+    names = data.feature_names
+    if constant := [repr(name) for name, size in zip(names, spread, strict=True) if size == 0]:
+        listing = ", ".join(constant[:5])
+        messages.append(
+            f"{len(constant)} feature(s) never differ between the sides and keep their prior:"
+            f" {listing}"
+        )
+    varies = spread > 0
+    if varies.any() and (ratio := spread[varies].max() / spread[varies].min()) > _UNLIKE:
+        large = names[int(np.argmax(spread))]
+        small = names[int(np.argmin(np.where(varies, spread, np.inf)))]
+        messages.append(
+            f"feature {large!r} differs {ratio:,.0f} times as much between the sides as"
+            f" {small!r}, and one prior scale serves all coefficients; divide each feature by"
+            " its standard deviation first"
+        )
+    return tuple(messages)
+
+
+def _of_items(data: Comparisons) -> tuple[str, ...]:
+    """Warn of features that are the same in every comparison of an item."""
+    features = np.asarray(data.features, float)
+    varies = (features != 0).any(0)
+    same = [
+        name
+        for name, values, there in zip(data.feature_names, features.T, varies, strict=True)
+        if there and free_share(data, values) < _IMITATED
+    ]
+    if not same:
+        return ()
+    return (
+        f"{len(same)} feature(s) are nearly the same in every comparison of an item"
+        f" ({shorten(same)}), so that rewards imitate them, and the prior alone divides what is"
+        " chosen between a coefficient and the rewards; leave them out, or give features of each"
+        " comparison",
+    )

@@ -1,0 +1,170 @@
+"""Ties as answers of their own: the propensity to call one, and the distributions of such votes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters._validation import one_of
+from raters.distributions import Davidson, RaoKupper, TiedVotes
+from raters.errors import Reason, SettingError
+from raters.judgements.comparisons import Comparisons
+from raters.model import Values
+from raters.models.comparisons import _sites
+
+TieModel = Literal["davidson", "rao-kupper"]
+TiePropensity = Literal["shared", "annotator"]
+_DISTRIBUTIONS = {"davidson": Davidson, "rao-kupper": RaoKupper}
+# Standard deviation of the propensity: of two equal items, 1 to 96 % of the votes are ties (95 %).
+_SCALE = 2.0
+
+REFERENCE = r"""
+    @article{davidson1970extending,
+      author  = {Davidson, Roger R.},
+      title   = {On Extending the {B}radley--{T}erry Model to Accommodate Ties in Paired Comparison
+                 Experiments},
+      journal = {Journal of the American Statistical Association},
+      year    = {1970},
+      volume  = {65},
+      number  = {329},
+      pages   = {317--328},
+      doi     = {10.1080/01621459.1970.10481082},
+    }
+    @article{rao1967ties,
+      author  = {Rao, P. V. and Kupper, L. L.},
+      title   = {Ties in Paired-Comparison Experiments: A Generalization of the {B}radley--{T}erry
+                 Model},
+      journal = {Journal of the American Statistical Association},
+      year    = {1967},
+      volume  = {62},
+      number  = {317},
+      pages   = {194--204},
+      doi     = {10.1080/01621459.1967.10482901},
+    }
+"""
+
+
+def check_settings(model: Any) -> None:
+    """Raise for settings of ties that are none, or of which one lacks the other."""
+    if model.tie_model is not None:
+        one_of("tie_model", model.tie_model, _DISTRIBUTIONS)
+    one_of("tie_propensity", model.tie_propensity, ("shared", "annotator"))
+    if model.tie_model is None and model.tie_propensity == "annotator":
+        raise SettingError(
+            parameter="tie_propensity",
+            value="annotator",
+            problem="is of no use without a model of ties",
+            expected="choose one by `tie_model`",
+            instead=f"rt.{type(model).__name__}(tie_model='davidson', tie_propensity='annotator')",
+        )
+
+
+def observe(model: Any, logits: Float[Array, " comparison"], data: Comparisons) -> None:
+    """Sample the observed site, with the model's propensities to call a tie.
+
+    Call it outside of the plate of comparisons.
+    """
+    if model.tie_model is None:
+        with numpyro.plate("comparison", data.num_comparisons):
+            _sites.observe(logits, data)
+        return
+    propensity = _propensity(model, data)
+    with numpyro.plate("comparison", data.num_comparisons):
+        votes = _DISTRIBUTIONS[model.tie_model](logits, propensity, data.count)
+        numpyro.sample("outcome", votes, obs=data.wins)
+
+
+def _propensity(model: Any, data: Comparisons) -> Float[Array, ""] | Float[Array, " comparison"]:
+    """Sample the propensity to call a tie; where it is the annotators', that of each row."""
+    if model.tie_propensity == "shared":
+        shared: Array = numpyro.sample("tie_propensity", dist.Normal(0.0, _SCALE))
+        return shared
+    mean = numpyro.sample("tie_propensity_mean", dist.Normal(0.0, _SCALE))
+    spread = numpyro.sample("tie_propensity_spread", dist.LogNormal(jnp.log(0.5), 1.0))
+    with numpyro.plate("annotator", data.num_annotators):
+        own = numpyro.sample("tie_propensity", dist.Normal(mean, spread))
+    of_rows: Array = own[data.annotator]
+    return of_rows
+
+
+def in_block(model: Any) -> bool:
+    """Return whether the propensity has a conjugate block: it is a utility of Davidson's model, and
+    Rao and Kupper's threshold is not affine in it."""
+    return bool(model.tie_model == "davidson")
+
+
+def votes_with_ties(
+    model: Any, draws: Values, logits: Float[np.ndarray, "draw pair"], annotator: int
+) -> TiedVotes | None:
+    """Return the distribution of one annotator's votes under each draw, or None where the model
+    knows no ties.
+
+    Parameters
+    ----------
+    model : Model
+    draws : dict of str to array, shape (draw, ...)
+    logits : array, shape (draw, pair)
+    annotator : int
+        Code of who votes.
+
+    Returns
+    -------
+    TiedVotes or None
+        Batch shape (draw, pair).
+    """
+    if getattr(model, "tie_model", None) is None:
+        return None
+    propensity = np.asarray(draws["tie_propensity"])
+    own = propensity if propensity.ndim == 1 else propensity[:, annotator]
+    return _DISTRIBUTIONS[model.tie_model](jnp.asarray(logits), jnp.asarray(own)[:, None])
+
+
+def start(model: Any, data: Comparisons) -> Values:
+    """Return start values of the propensities: the log ratio of ties to votes for one side."""
+    if model.tie_model is None:
+        return {}
+    count = np.asarray(data.weight, float)
+    total = count.sum()
+    ties = 0.0 if data.wins is None else count[np.asarray(data.wins) == 0.5].sum()
+    shared = np.log((ties + 1) / ((total - ties) / 2 + 1))
+    if model.tie_propensity == "shared":
+        return {"tie_propensity": jnp.asarray(shared)}
+    return {
+        "tie_propensity": jnp.full(data.num_annotators, shared),
+        "tie_propensity_mean": jnp.asarray(shared),
+        "tie_propensity_spread": jnp.asarray(0.5),
+    }
+
+
+def why_not(data: Comparisons, model: Any = None) -> str | None:
+    """Explain why ties as these data have them cannot be modelled, or return None.
+
+    `model` is that with the setting ``tie_model``; without it the model knows no ties.
+    """
+    wanted = None if model is None else model.tie_model
+    if data.tied == (wanted is not None):
+        return None
+    if wanted is not None:
+        return Reason(
+            f"tie_model={wanted!r} takes ties as an answer of their own; read the votes with"
+            " Comparisons.from_frame(table, ..., ties='keep'), or write votes.with_ties()",
+            parameter="tie_model",
+            value=wanted,
+            problem="takes ties as an answer of their own, and these votes were not read so",
+            expected="read them with `ties` 'keep'",
+        )
+    own = "tie_model='davidson'"
+    instead = f"{type(model).__name__}({own})" if model is not None else f"rt.BTL({own})"
+    return Reason(
+        "these votes have ties as an answer of their own, which the model does not know; read them"
+        f" with ties='half' or write votes.halved(), or fit {instead}",
+        parameter="ties",
+        value="keep",
+        problem="makes ties an answer of their own, which the model does not know",
+        expected="choose 'half', or a model with `tie_model`",
+    )
