@@ -102,6 +102,13 @@ def ranked() -> rt.Rankings:
 
 
 @pytest.fixture(scope="session")
+def ranked_fit(ranked: rt.Rankings, fit_quietly):
+    """A model of them with competences, and its result."""
+    model = rt.ExtendedPlackettLuce()
+    return model, fit_quietly(model, ranked, rt.PGEM(draws=50))
+
+
+@pytest.fixture(scope="session")
 def described(tiny: rt.Comparisons) -> rt.Comparisons:
     """The same, with two features of the items."""
     return tiny.with_features(

@@ -188,6 +188,8 @@ def tables(tmp_path) -> Path:
         }
     )
     long.to_csv(tmp_path / "ratings.csv", index=False)
+    qualities = pd.DataFrame({"item": range(4), "value": [3, 1, 4, 2]})
+    qualities.to_csv(tmp_path / "qualities.csv", index=False)
     scores = long.pivot(index="patient", columns="rater", values="rating").add_prefix("judge_")
     scores.rename_axis("prompt").to_csv(tmp_path / "scores.csv")
     person, item = (grid.ravel() for grid in np.indices((12, 5)))
@@ -232,8 +234,9 @@ def test_command_lines_are_understood(page: Path, tables, monkeypatch) -> None:
 # Audits and fits use the quickest back-end here, and types fewer numbers of types: the lines are
 # tested, not the samplers.
 _QUICK = {name: ["--backend", "em"] for name in ("audit", "check", "fit", "types")}
-# Commands that wait for answers, or for the export of another program.
+# Commands that wait for answers, or for the export of another program, or take NUTS.
 _NOT_RUN = (
+    "raters audit trips.csv --set trip --alternative mode --chosen taken --model nested-logit",
     "raters campaign tell ",
     "raters campaign import ",
     "raters campaign export drinks.db --to label-studio",

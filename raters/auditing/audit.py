@@ -502,8 +502,8 @@ def _settling(
     seed: int,
 ) -> Settling | None:
     """Known truths that would settle the open verdicts; None without a calibration, which they
-    would move."""
-    if calibration is None:
+    would move, and of orders, which are not true or false as a whole."""
+    if calibration is None or not data.listed:
         return None
     is_open = np.isin(columns["verdict"].astype(str), ("review", DIFFERS))
     is_bad = quantities.values[quantities.judged] < limits.threshold

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
-from scipy.special import log_ndtr
 
 from raters.auditing import comparisons
-from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
+from raters.auditing.annotator_accuracy import Marks, draw_accuracies, luck_of
+from raters.auditing.calibrated_orders import AUDIT_DRAWS, OrderCalibration
 from raters.auditing.calibration import (
     Anchor,
-    Calibration,
     contradiction,
     number_of_draws,
     summary,
@@ -24,44 +23,23 @@ from raters.auditing.calibration import (
     warn_of,
 )
 from raters.auditing.known_orders import KnownOrders
-from raters.auditing.true_orders import draw_true_rewards
-from raters.errors import DataError, SettingError
+from raters.auditing.true_orders import draw_true_rewards_of_worlds
+from raters.errors import SettingError
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
-from raters.judgements.names import name_text, names_array, shorten
+from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.models.comparisons.directions import has_directions
 from raters.program import Program
 
 # Competences that one is read off an accuracy among.
 _COMPETENCES = np.linspace(-10, 10, 201)
-_AUDIT_DRAWS = 400
 
 
 @dataclass(frozen=True)
-class ComparisonCalibration(Calibration):
-    """Statements about an order, from `raters.calibrate`.
-
-    Attributes
-    ----------
-    truth : xarray.DataArray
-        Draws of the true rewards, axes draw and item.
-    items : xarray.Dataset
-        For each item its true ``reward`` and ``rank``, with ``_low`` and ``_high``, and the
-        posterior mean of the crowd's (``reward_by_model``).
-    unknowns : xarray.Dataset
-        Draws of the size of the errors that annotators share, relative to the spread of the crowd's
-        rewards (``shared``).
-    accuracies : Accuracies
-    orders : KnownOrders
-    program : Program
-    result : xarray.DataTree
-    """
-
-    accuracies: Accuracies
-    orders: KnownOrders
-    program: Program[Any]
-    result: xr.DataTree
+class ComparisonCalibration(OrderCalibration):
+    """Statements about the order of compared items, from `raters.calibrate`; see
+    `OrderCalibration`."""
 
     @property
     def known_questions(self) -> Int[np.ndarray, " question"] | None:
@@ -70,34 +48,6 @@ class ComparisonCalibration(Calibration):
         low, high = np.minimum(one, other), np.maximum(one, other)
         codes: Int[np.ndarray, " question"] = low.astype(np.int64) * len(self.items["item"]) + high
         return codes
-
-    def p_above(self, one: Any, other: Any) -> float:
-        """Probability that one item is truly above another.
-
-        Parameters
-        ----------
-        one, other : names
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        DataError
-            When one of them is no item.
-        """
-        codes = {name_text(name): code for code, name in enumerate(self.items["item"].values)}
-        for parameter, name in (("one", one), ("other", other)):
-            if name_text(name) not in codes:
-                raise DataError(
-                    parameter=parameter,
-                    value=name,
-                    problem="is none of the items",
-                    expected=f"name one that was compared ({shorten(codes)})",
-                )
-        first, second = (self.truth.values[:, codes[name_text(name)]] for name in (one, other))
-        return float((first > second).mean())
 
     def quantities(self, limits: AuditLimits) -> Quantities:
         r"""Quantities of each annotator, against the true order.
@@ -116,7 +66,7 @@ class ComparisonCalibration(Calibration):
         Quantities
         """
         found = comparisons.quantities(self.program, self.result, limits)
-        ability = self.accuracies.ability[:_AUDIT_DRAWS]
+        ability = self.accuracies.ability[:AUDIT_DRAWS]
         competence = self._competence(ability)
         data, mean = self.program.data.unpadded(), self.truth.values.mean(0)
         same = np.zeros(data.num_annotators, int)
@@ -136,7 +86,7 @@ class ComparisonCalibration(Calibration):
     def _types(self) -> dict[str, Float[np.ndarray, " annotator"]]:
         """Probability that each annotator is a guesser, and an adversary. Who guesses does so
         whatever is true; who contradicts the crowd is right where the truth contradicts it, too."""
-        draws, _ = draws_of(self.program, self.result, _AUDIT_DRAWS)
+        draws, _ = draws_of(self.program, self.result, AUDIT_DRAWS)
         competence = comparisons.competences(self.program, draws)
         crowd, truth = (
             values - values.mean(1, keepdims=True)
@@ -162,21 +112,6 @@ class ComparisonCalibration(Calibration):
             accuracy = score.reshape(len(_COMPETENCES), -1).mean(1)
             columns.append(np.interp(own, accuracy, _COMPETENCES))
         return np.stack(columns, axis=1)
-
-
-def known_orders(data: Comparisons, gold: Any) -> int:
-    """Number of pairs of known order.
-
-    Parameters
-    ----------
-    data : Comparisons
-    gold : known orders, as `raters.auditing.known_orders.KnownOrders.read` takes them
-
-    Returns
-    -------
-    int
-    """
-    return len(KnownOrders.read(gold, data.items).better)
 
 
 def calibrate_comparisons(
@@ -219,7 +154,10 @@ def calibrate_comparisons(
     if len(trusted):
         orders = _with_trusted(orders, data, trusted)
     num_draws = number_of_draws(max(data.num_rows, data.num_items), 1)
-    truth, sizes = _true_rewards(program, draws, orders, num_draws, rng)
+    reward, other = np.asarray(draws["reward"], float), np.zeros(len(draws["reward"]), bool)
+    if "competence" in draws and len(orders.better):
+        other = comparisons.in_other_world(program, comparisons.competences(program, draws))
+    truth, sizes = draw_true_rewards_of_worlds(reward, other, orders, num_draws, rng)
     accuracies = draw_accuracies(_marks(data, orders, truth), seed)
     known = len(orders.better)
     anchor = Anchor(known, tuple(reference), told=known - of_gold, doubts=doubts)
@@ -272,41 +210,6 @@ def _with_trusted(
         np.concatenate([orders.worse, worse]),
         np.concatenate([orders.chain, np.stack([better, worse], 1)]),
     )
-
-
-def _true_rewards(
-    program: Program[Any],
-    draws: dict[str, np.ndarray],
-    orders: KnownOrders,
-    num_draws: int,
-    rng: np.random.Generator,
-) -> tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]:
-    """Draws of the true rewards; of two mirrored worlds, in the shares that known orders leave."""
-    reward = np.asarray(draws["reward"], float)
-    other = np.zeros(len(reward), bool)
-    if "competence" in draws and len(orders.better):
-        other = comparisons.in_other_world(program, comparisons.competences(program, draws))
-    if not other.any():
-        return draw_true_rewards(reward, orders, num_draws, rng)
-    worlds = [reward[~other], reward[other]]
-    # How many of the known orders the means of each world have, at the typical size of errors.
-    log_odds = np.array([_log_fit(world.mean(0), orders) for world in worlds])
-    weight = np.array([1 - other.mean(), other.mean()]) * np.exp(log_odds - log_odds.max())
-    numbers = rng.multinomial(num_draws, weight / weight.sum())
-    parts = [
-        draw_true_rewards(world, orders, number, rng)
-        for world, number in zip(worlds, numbers, strict=True)
-        if number
-    ]
-    truth, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
-    order = rng.permutation(len(truth))
-    return truth[order], sizes[order]
-
-
-def _log_fit(reward: Float[np.ndarray, " item"], orders: KnownOrders) -> float:
-    """Log-probability of known orders given rewards, at the typical size of shared errors."""
-    gap = reward[orders.better] - reward[orders.worse]
-    return float(log_ndtr(gap / (np.sqrt(2) * np.exp(-0.5) * (reward.std() or 1.0))).sum())
 
 
 def _marks(data: Comparisons, orders: KnownOrders, truth: Float[np.ndarray, "draw item"]) -> Marks:

@@ -125,7 +125,7 @@ class Calibration(abc.ABC):
     ----------
     truth : xarray.DataArray
         Draws of the truth of each item, axes draw and item: of labels the code of its class, of
-        comparisons its reward.
+        the other kinds its reward, or worth.
     items : xarray.Dataset
         Statements about each item.
     annotators : xarray.Dataset
@@ -195,9 +195,9 @@ def calibrate(
     gold : mapping, pandas.Series, pandas.DataFrame or sequence of pairs, optional
         Known truths of questions that were drawn at random. Of labels, true classes of items, as
         `raters.Labels.with_truth` takes them; classes that were known to the fit count too, as if
-        they had not been. Of comparisons, pairs (better, worse); or a table with columns winner and
-        loser, or first, second and winner, or item and value; or the known value of each of some
-        items, the higher the better.
+        they had not been. Of comparisons, rankings and ratings, pairs (better, worse); or a table
+        with columns winner and loser, or first, second and winner, or item and value; or the known
+        value of each of some items, the higher the better.
     reference : sequence, optional
         Annotators who are taken to be right: what most of them say of an item is its true class,
         and what most of them say of a pair is its true order.
@@ -209,7 +209,7 @@ def calibrate(
     -------
     Calibration
         Of labels with ``items`` (``label``, ``probability`` and ``probability_by_model``),
-        ``class_probability``, ``expected_wrong`` and ``wrong_interval``. Of comparisons with
+        ``class_probability``, ``expected_wrong`` and ``wrong_interval``. Of the others with
         ``items`` (true ``reward`` and ``rank``, with intervals, and ``reward_by_model``) and
         ``p_above(one, other)``.
 
@@ -226,10 +226,12 @@ def calibrate(
     Notes
     -----
     The equations are those of `raters.auditing.true_classes`, `raters.auditing.true_orders` and
-    `raters.auditing.annotator_accuracy`. What is known must be drawn at random: items that were
-    chosen because they are in doubt make the crowd look worse than it is. Without known truths
-    intervals are wide, for the number of wrong labels up to two or three times of what is expected
-    and far below it, because nothing that can be seen of a crowd narrows them.
+    `raters.auditing.annotator_accuracy`. The pairs of a ranking, and those of all ratings by an
+    annotator, count as fewer independent ones, as `raters.auditing.stated_orders` has it; the prior
+    of the errors that a crowd shares is that of comparisons. What is known must be drawn at random:
+    items that were chosen because they are in doubt make the crowd look worse than it is. Without
+    known truths intervals are wide, for the number of wrong labels up to two or three times of what
+    is expected and far below it, because nothing that can be seen of a crowd narrows them.
 
     Examples
     --------
@@ -311,7 +313,7 @@ def truths_of(data: Judgements) -> Truths:
             parameter="result",
             value=data,
             problem=f"holds {kind.words.many}, which have no calibration",
-            expected="calibrate a fit of labels or comparisons",
+            expected="calibrate a fit of labels, comparisons, rankings or ratings",
         )
     return kind.truths
 

@@ -220,7 +220,8 @@ def in_other_world(
     """
     other = in_mirror(competence)
     mirrored = any(
-        isinstance(one, Sign) and "reward" in one.sites for one in program.model.symmetries
+        isinstance(one, Sign) and {"reward", "worth"} & set(one.sites)
+        for one in program.model.symmetries
     )
     return other & (mirrored and other.mean() >= OPEN_MIRROR)
 

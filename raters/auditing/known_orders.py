@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,9 @@ from raters.judgements.reading.labels import place
 
 # Columns of tables that are read, those of one form together.
 FORMS = (("winner", "loser"), ("first", "second", "winner"), ("item", "value"))
-_ADVICE = "Give orders of items that were compared"
+#: All of them.
+COLUMNS = tuple(dict.fromkeys(chain(*FORMS)))
+_ADVICE = "Give orders of items that were judged"
 
 
 class KnownOrders(NamedTuple):

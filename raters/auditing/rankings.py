@@ -53,6 +53,27 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     )
 
 
+def check_worths(program: Program[Any]) -> None:
+    """Raise unless the model has one worth for each item.
+
+    Parameters
+    ----------
+    program : Program
+
+    Raises
+    ------
+    SettingError
+    """
+    if "worth" not in program.sites or program.sites["worth"].dims != ("item",):
+        raise SettingError(
+            parameter="model",
+            value=program.model,
+            problem="has no one order of the items, so there is nothing to calibrate",
+            expected="fit a model with one worth for each item",
+            instead="rt.ExtendedPlackettLuce()",
+        )
+
+
 def agreement(data: Rankings, worth: Float[np.ndarray, " item"]) -> Float[np.ndarray, " annotator"]:
     """Share of the pairs of items that each annotator puts in the order of some worths.
 

@@ -22,9 +22,9 @@ from raters.model import Values
 from raters.models.ratings.many_facet import ManyFacet
 from raters.program import Program
 
-# Nodes of the standard normal rewards over which ratings are averaged.
-_NODES = np.linspace(-4, 4, 33)
-_WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
+# Nodes of the standard normal rewards over which ratings are averaged, and their weights.
+NODES = np.linspace(-4, 4, 33)
+WEIGHTS = np.exp(-(NODES**2) / 2) / np.exp(-(NODES**2) / 2).sum()
 # Draws of which quantities are computed that need a pass over annotators, nodes and levels.
 _DRAWS = 1000
 # Correlation of an annotator's ratings with the rewards within so many margins of 0: a guesser, as
@@ -65,15 +65,7 @@ def quantities(program: Program[Ratings], result: xr.DataTree, limits: AuditLimi
         When the model has no competences, or the margin is not a share.
     """
     share("margin", limits.margin)
-    model, data = program.model, program.data
-    if not isinstance(model, ManyFacet):
-        raise SettingError(
-            parameter="model",
-            value=model,
-            problem="has no competences and severities to audit",
-            expected="fit ManyFacet, and pass that model and its result",
-            instead="rt.ManyFacet()",
-        )
+    model, data = check_many_facet(program), program.data
     draws, few = draws_of(program, result)[0], draws_of(program, result, _DRAWS)[0]
     mean, correlation = map(np.asarray, _of_average_items(model, few))
     number = data.levels_by("annotator")
@@ -98,6 +90,33 @@ def quantities(program: Program[Ratings], result: xr.DataTree, limits: AuditLimi
     )
 
 
+def check_many_facet(program: Program[Ratings]) -> ManyFacet:
+    """The model of a program, which must be `ManyFacet`.
+
+    Parameters
+    ----------
+    program : Program
+
+    Returns
+    -------
+    ManyFacet
+
+    Raises
+    ------
+    SettingError
+        When it is another model.
+    """
+    if not isinstance(program.model, ManyFacet):
+        raise SettingError(
+            parameter="model",
+            value=program.model,
+            problem="has no competences and severities to audit",
+            expected="fit ManyFacet, and pass that model and its result",
+            instead="rt.ManyFacet()",
+        )
+    return program.model
+
+
 @partial(jax.jit, static_argnums=0)
 def _of_average_items(
     model: ManyFacet, draws: Values
@@ -107,11 +126,11 @@ def _of_average_items(
     def one(values: Values) -> tuple[Array, Array]:
         probs = _level_probs(model, values)
         level = jnp.arange(1.0, probs.shape[-1] + 1)
-        weight = jnp.asarray(_WEIGHTS)[:, None]
+        weight = jnp.asarray(WEIGHTS)[:, None]
         at_node = probs @ level
         mean = (weight * at_node).sum(0)
         variance = (weight * (probs @ level**2)).sum(0) - mean**2
-        covariance = (weight * at_node * jnp.asarray(_NODES)[:, None]).sum(0)
+        covariance = (weight * at_node * jnp.asarray(NODES)[:, None]).sum(0)
         return mean, covariance / jnp.sqrt(jnp.maximum(variance, 1e-12))
 
     result: tuple[Array, Array] = jax.lax.map(one, draws)
@@ -121,8 +140,8 @@ def _of_average_items(
 def _level_probs(model: ManyFacet, values: Values) -> Float[Array, "node annotator level"]:
     """Probability of each level for each node of the rewards and each annotator."""
     annotators = jnp.arange(len(values["severity"]))
-    shape = (len(_NODES), len(annotators))
-    reward = jnp.broadcast_to(jnp.asarray(_NODES)[:, None], shape)
+    shape = (len(NODES), len(annotators))
+    reward = jnp.broadcast_to(jnp.asarray(NODES)[:, None], shape)
     probs: Array = model.answers_at(reward, jnp.broadcast_to(annotators, shape), values).probs
     return probs
 

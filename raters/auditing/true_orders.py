@@ -25,7 +25,7 @@ orders together, each of which counts as :math:`\Phi((t_i - t_j) / (0.1\, \sigma
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.special import log_ndtr
 
 from raters.auditing import slice_sampling
@@ -103,6 +103,53 @@ def draw_true_rewards(
     truth = crowd + (of_crowd - crowd[:, known]) @ gain + error
     truth[:, known] = truth_of(points)
     return truth, sizes
+
+
+def draw_true_rewards_of_worlds(
+    reward: Float[np.ndarray, "draw item"],
+    other: Bool[np.ndarray, " draw"],
+    orders: KnownOrders,
+    num_draws: int,
+    rng: np.random.Generator,
+) -> tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]:
+    """Draw the true rewards of two mirrored worlds, in the shares that known orders leave.
+
+    Parameters
+    ----------
+    reward : array, shape (draw, item)
+    other : boolean array, shape (draw,)
+        Draws in the other world.
+    orders : KnownOrders
+    num_draws : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    truth : array, shape (draw, item)
+    size : array, shape (draw,)
+        Draws of s.
+    """
+    if not (other.any() and len(orders.better)):
+        return draw_true_rewards(reward, orders, num_draws, rng)
+    worlds = [reward[~other], reward[other]]
+    # How many of the known orders the means of each world have, at the typical size of errors.
+    log_odds = np.array([_log_fit(world.mean(0), orders) for world in worlds])
+    weight = np.array([1 - other.mean(), other.mean()]) * np.exp(log_odds - log_odds.max())
+    numbers = rng.multinomial(num_draws, weight / weight.sum())
+    parts = [
+        draw_true_rewards(world, orders, number, rng)
+        for world, number in zip(worlds, numbers, strict=True)
+        if number
+    ]
+    truth, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = rng.permutation(len(truth))
+    return truth[order], sizes[order]
+
+
+def _log_fit(reward: Float[np.ndarray, " item"], orders: KnownOrders) -> float:
+    """Log-probability of known orders given rewards, at the typical size of shared errors."""
+    gap = reward[orders.better] - reward[orders.worse]
+    return float(log_ndtr(gap / (np.sqrt(2) * np.exp(-0.5) * (reward.std() or 1.0))).sum())
 
 
 def draw_sizes(

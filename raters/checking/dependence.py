@@ -200,6 +200,10 @@ def dependence(
     program = program_of(model, result)
     check_several(result, "intervals are over several draws")
     data: Any = program.data.unpadded()
+    if not data.listed:
+        raise NothingShared(
+            f"{type(data).__name__} are orders, which are not compared answer by answer"
+        )
     truth = known_classes(data, gold)
     by_truth = truth is not None and bool(gold is not None or (truth >= 0).sum() >= ENOUGH)
     if truth is not None and by_truth:

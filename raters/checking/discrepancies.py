@@ -32,9 +32,28 @@ class Draw(NamedTuple):
     probs: Float[np.ndarray, "answer row"]
     classes: Int[np.ndarray, " unit"] | None
 
+    def surprise(
+        self, number: Float[np.ndarray, " row"]
+    ) -> tuple[Float[np.ndarray, " row"], Float[np.ndarray, " row"]]:
+        """Log-probability of each row's answers less its expectation, and the variance of it.
 
-#: The value of a discrepancy of one draw.
-Measure = Callable[[Draw], float]
+        Parameters
+        ----------
+        number : array, shape (row,)
+            Number of judgements of each row.
+
+        Returns
+        -------
+        surprise, variance : array, shape (row,)
+        """
+        log_probs = np.log(np.maximum(self.probs, 1e-9))
+        mean = (self.probs * log_probs).sum(0)
+        variance = number * ((self.probs * log_probs**2).sum(0) - mean**2)
+        return (self.counts * log_probs).sum(0) - number * mean, variance
+
+
+#: The value of a discrepancy of one draw: a `Draw`, or a `raters.checking.orders.OrderDraw`.
+Measure = Callable[[Any], float]
 
 
 @dataclass(frozen=True)
@@ -280,14 +299,6 @@ JUDGE_PAIRS = Discrepancy(
 # ---------------------------------------------------------------- single judges
 
 
-def _surprise(layout: Layout, draw: Draw) -> tuple[Float[np.ndarray, " row"], ...]:
-    """Log-probability of each row's answers less its expectation, and the variance of it."""
-    log_probs = np.log(np.maximum(draw.probs, 1e-9))
-    mean = (draw.probs * log_probs).sum(0)
-    variance = layout.number * ((draw.probs * log_probs**2).sum(0) - mean**2)
-    return (draw.counts * log_probs).sum(0) - layout.number * mean, variance
-
-
 def _judges(layout: Layout) -> Measure | str:
     """Variance between judges of the log-probability of their answers, over what it would be if all
     followed the model."""
@@ -296,7 +307,7 @@ def _judges(layout: Layout) -> Measure | str:
         return "there is one {judge} only"
 
     def measure(draw: Draw) -> float:
-        surprise, variance = _surprise(layout, draw)
+        surprise, variance = draw.surprise(layout.number)
         total = np.bincount(layout.judge, surprise, num_judges)
         return float((total**2).sum() / max(variance.sum(), 1e-12))
 
@@ -356,7 +367,7 @@ def _drift(layout: Layout) -> Measure | str:
     scale = np.sqrt(spread / layout.number.sum())
 
     def measure(draw: Draw) -> float:
-        surprise, _ = _surprise(layout, draw)
+        surprise, _ = draw.surprise(layout.number)
         return float((surprise * centred).sum() * scale / spread)
 
     return measure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from raters._validation import checked, share, whole
 from raters.checking.discrepancies import GENERIC, Discrepancy, Draw, Layout, Measure, words_of
+from raters.checking.orders import order_draws
 from raters.errors import DataError, SettingError
 from raters.fitting.draws import check_several
 from raters.fitting.replicates import answer_counts, probs_of_draws, replicated, single, source_rows
@@ -130,6 +131,17 @@ def check(
         - ``judge_answers``: the variance of the number of each annotator's labels of each
           class, over what the model says.
 
+        Of rankings, ``competence``, ``drift``, and
+
+        - ``first_places``: the squared differences between how often each item is first and what
+          the model expects, over its variance;
+        - ``late_places``: the slope, along the places of a ranking, of the log-probability of which
+          item is given the place, less its expectation: the consistency of late places with
+          early ones;
+        - ``tastes``: the squared differences between the places that an annotator gives an item
+          and what the model expects, over its variance;
+        - ``concordance``: Kendall's W of the rankings of the same items.
+
         Other kinds have those of labels, and what their `raters.Kind` declares.
 
     Raises
@@ -243,14 +255,21 @@ def _values(
     layout: Layout, measures: list[Measure], draws: Values, seed: int
 ) -> Float[np.ndarray, "2 discrepancy draw"]:
     """Values of the discrepancies in observed and in replicated answers."""
-    rng = np.random.default_rng(seed)
-    observed, data = answer_counts(layout.data), layout.data
-    table = []
-    for probs, classes in probs_of_draws(layout.program, draws, seed):
-        drawn = replicated(data, probs, rng)
-        both = (Draw(counts, probs, classes) for counts in (observed, drawn))
-        table.append([[measure(one) for measure in measures] for one in both])
+    pairs = _answer_draws if layout.data.listed else order_draws
+    table = [
+        [[measure(one) for measure in measures] for one in both]
+        for both in pairs(layout.program, draws, seed)
+    ]
     return np.asarray(table, float).transpose(1, 2, 0)
+
+
+def _answer_draws(program: Program[Any], draws: Values, seed: int) -> Iterator[tuple[Draw, Draw]]:
+    """Observed answers, and replicated ones, one draw after the other."""
+    rng, data = np.random.default_rng(seed), program.data
+    observed = answer_counts(data)
+    for probs, classes in probs_of_draws(program, draws, seed):
+        drawn = replicated(data, probs, rng)
+        yield Draw(observed, probs, classes), Draw(drawn, probs, classes)
 
 
 def _p_value(values: Float[np.ndarray, "2 draw"], two_sided: bool) -> tuple[float, bool]:

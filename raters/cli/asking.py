@@ -39,6 +39,7 @@ def candidates(
     names: Mapping[str, Sequence[Any]],
     *,
     again: bool | None = None,
+    size: int | None = None,
     seed: int = 0,
 ) -> Judgements:
     """Everything that can be asked, about the given names only.
@@ -50,6 +51,8 @@ def candidates(
         From axes, such as ``"item"``, to names.
     again : bool, optional
         Whether what was answered may be asked again; by default as the kind has it.
+    size : int, optional
+        Number of items of a set to rank.
     seed : int
     """
     accepted = question_options(data)
@@ -59,6 +62,11 @@ def candidates(
         raise SettingError(
             f"--again has no meaning for {words}, which may always be asked for again; leave it out"
         )
+    if size is not None and "size" not in accepted:
+        words = kind_of(data).words.many
+        raise SettingError(f"--size is for rankings, and these are {words}; leave it out")
+    if size is not None:
+        given["size"] = size
     if "seed" in accepted:
         given["seed"] = seed
     about = {data.names[axis]: list(some) for axis, some in names.items()}
@@ -89,6 +97,7 @@ def questions(
     policy: Policy,
     *,
     again: bool | None = None,
+    size: int | None = None,
     **settings: int,
 ) -> pd.DataFrame:
     """The most informative questions under a fit; where judges are alike they are for anyone."""
@@ -97,7 +106,7 @@ def questions(
     if anyone:
         names[data.judge] = [data.judges[0]]
         again = True if "again" in question_options(data) else again
-    pool = candidates(data, names, again=again, seed=settings["seed"])
+    pool = candidates(data, names, again=again, size=size, seed=settings["seed"])
     table = suggested(program.model, result, pool, policy, **settings)
     table.attrs["candidates"] = pool.num_rows
     if anyone:
@@ -116,8 +125,6 @@ def next_questions(
         return nothing, "Everybody is flagged: there is nobody to ask."
     if data.together:
         return nothing, f"What to ask next is not suggested for {kind_of(data).words.many}."
-    if not data.listed:
-        return nothing, f"No {type(data).__name__.lower()} to ask for next are chosen."
     try:
         table = questions(
             program,

@@ -156,6 +156,8 @@ def _check_judged(request: AuditCommand, program: Program[Any]) -> None:
     for flag, given in wanted.items():
         if given and not _judged(program):
             kind = kind_of(program.data)
+            if kind.unjudged and flag == "--report":
+                continue
             if kind.unjudged:
                 raise SettingError(f"{flag} needs an audit. {kind.unjudged}")
             default = type(kind.default)
@@ -327,7 +329,7 @@ def check_reports(output: OutputOptions, *inputs: Path) -> None:
 def _reports(request: AuditCommand, findings: Findings) -> dict[Path, str]:
     """The text of each report that is wanted."""
     context = findings.context
-    if context.audit is None or not request.output.report:
+    if not request.output.report:
         return {}
     made = rt.report(
         context.program.model,
@@ -387,6 +389,7 @@ class SuggestCommand:
         From axes to the names that questions may be about.
     policy : Policy
     again : bool
+    size : int, optional
     batch_size, draws, seed : int
     out : Path, optional
     quiet, force : bool
@@ -397,6 +400,7 @@ class SuggestCommand:
     names: Mapping[str, list[str]]
     policy: Policy
     again: bool
+    size: int | None
     batch_size: int
     draws: int
     seed: int
@@ -428,6 +432,7 @@ def suggest(request: SuggestCommand) -> None:
             names,
             request.policy,
             again=request.again or None,
+            size=request.size,
             batch_size=request.batch_size,
             draws=request.draws,
             seed=request.seed,

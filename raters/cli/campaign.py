@@ -228,6 +228,10 @@ def _prompt(question: xr.Dataset) -> _Prompt:
     }
     start = f"{question['id'].item()} {question['by'].item()}:"
     end: dict[str, str | _Step] = {"skip": _Step.SKIP, "quit": _Step.QUIT}
+    if question.attrs.get("ordered"):
+        keys, ambiguous = _keys(end, {})
+        about = f"{', '.join(names.values())} (the best first, as in A > B)?"
+        return _Prompt(f"{start} {about} {_shown(keys, end)}", keys, ambiguous)
     if (pair := pair_of(question)) is None:
         possible = all_answers(question, None)
         keys, ambiguous = _keys(end, {answer: answer for answer in possible})

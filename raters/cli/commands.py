@@ -153,6 +153,9 @@ def suggest(
     again: Annotated[
         bool, typer.Option("--again", help="Of labels: ask again what was answered.")
     ] = False,
+    size: Annotated[
+        int | None, typer.Option("--size", min=2, help="Of rankings: items of a set.")
+    ] = None,
     target: Annotated[Target | None, typer.Option(help=starting.WANTED)] = None,
     k: Annotated[int, typer.Option("--top", min=1, help="With --target top_k: how many.")] = 1,
     draws: Annotated[int, typer.Option(min=2, help="Posterior draws to score with.")] = 200,
@@ -170,7 +173,7 @@ def suggest(
     names = {axis.removeprefix("axis_"): some for axis, some in given.items() if some}
     auditing.suggest(
         auditing.SuggestCommand(
-            result, names, policy, again, batch_size, draws, seed, out, quiet, force, kind
+            result, names, policy, again, size, batch_size, draws, seed, out, quiet, force, kind
         )
     )
 

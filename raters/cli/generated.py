@@ -16,7 +16,7 @@ import typer
 from raters import inference
 from raters.errors import SettingError
 from raters.inference import Backend
-from raters.judgements.names import check_once
+from raters.judgements.names import check_once, name_text
 from raters.kinds import Kind
 from raters.model import Model
 
@@ -180,6 +180,8 @@ class Shape(typing.NamedTuple):
 _UNKNOWN = Shape(None)
 _COLUMN, _COLUMNS = Shape(str, metavar="COLUMN"), Shape(str, metavar="COLUMN", several=True)
 _NAMES = Shape(str, metavar="A,B,...")
+# Names that a model knows, and several groups of them.
+_GROUP, _GROUPS = Shape(str, metavar="A,B"), Shape(str, metavar="A,B", several=True)
 
 
 def shape_of(annotation: Any) -> Shape:
@@ -212,6 +214,8 @@ def _collection(part: Any) -> Shape:
         return _COLUMN
     if origin is Sequence and arguments == (str,):
         return _COLUMNS
+    if origin is tuple and arguments[-1:] == (...,):
+        return {str: _GROUP, tuple[str, ...]: _GROUPS}.get(arguments[0], _UNKNOWN)
     if origin is Mapping:
         several = arguments[-1] == tuple[str, str] or Sequence[str] in _alternatives(arguments[-1])
         pairs = "NAME=COLUMN,COLUMN" if several else "NAME=VALUE"
@@ -232,7 +236,13 @@ def is_column(annotation: Any) -> bool:
 
 def converted(given: Any, annotation: Any, name: str) -> Any:
     """Typed text, as the parameter of this name takes it from one owner."""
+    from raters.cli.tables import names_in
+
     shape = shape_of(annotation)
+    if shape in (_GROUP, _GROUPS):
+        groups = [given] if shape is _GROUP else given
+        named = tuple(tuple(map(name_text, names_in(text))) for text in groups)
+        return named[0] if shape is _GROUP else named
     if shape.several:
         if shape.metavar == "COLUMN":
             return list(given)
@@ -240,8 +250,6 @@ def converted(given: Any, annotation: Any, name: str) -> Any:
         check_once((key for key, _ in pairs), name)
         return dict(pairs)
     if shape is _NAMES:
-        from raters.cli.tables import names_in
-
         return names_in(given)
     if shape.numeric and isinstance(given, str) and given not in shape.choices:
         try:

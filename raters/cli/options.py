@@ -124,8 +124,8 @@ class FitOptions:
 
 GOLD = (
     "Table of known truths, of questions that were drawn at random: of labels with columns item and"
-    " truth, of comparisons winner and loser, or item and value; empty truths are left"
-    " out. May be given again."
+    " truth, of comparisons, rankings and ratings winner and loser, or item and value; empty"
+    " truths are left out. May be given again."
 )
 REFERENCE = "Somebody who is taken to be right; may be given again."
 TRUST_CROWD = (

@@ -20,7 +20,16 @@ from raters.kinds import kind_of
 from raters.reporting import facts
 
 # Axes of truths that are not of the judges.
-_AXES = {"reward": "item", "true_class": "item", "prevalence": "true_class"}
+_AXES = {
+    "reward": "item",
+    "worth": "item",
+    "difficulty": "item",
+    "discrimination": "item",
+    "true_class": "item",
+    "prevalence": "true_class",
+    "coefficient": "feature",
+    "constant": "alternative",
+}
 
 
 class Design(NamedTuple):
@@ -74,7 +83,7 @@ def simulate(
         facts.write_json(described, folder / truth_file.name)
 
     outputs.write_folder(out.parent, write, force=force, whole=False, of=out.name)
-    text = f"wrote {len(table)} {kind.words.many} to {out} and their truth to {truth_file}"
+    text = f"wrote {data.num_judgements} {kind.words.many} to {out} and their truth to {truth_file}"
     note(text, quiet=quiet)
 
 
@@ -113,9 +122,9 @@ def label_table(labels: Any, seed: int) -> pd.DataFrame:
     return pd.DataFrame(table.assign(**dict(zip(labels.feature_names[1:], columns, strict=True))))
 
 
-def rating_table(ratings: Any, seed: int) -> pd.DataFrame:
-    """Ratings one a row."""
-    return pd.DataFrame(ratings.to_frame().drop(columns="count"))
+def plain_table(data: Any, seed: int) -> pd.DataFrame:
+    """Judgements as their container writes them, without the counts, which are 1."""
+    return pd.DataFrame(data.to_frame().drop(columns="count", errors="ignore"))
 
 
 _VOTES: tuple[Callable[..., Any], ...] = (
@@ -126,4 +135,7 @@ _VOTES: tuple[Callable[..., Any], ...] = (
 )
 DESIGNS = {dashed(generator.__name__): Design(generator, votes_table) for generator in _VOTES}
 DESIGNS["label-crowd"] = Design(datasets.label_crowd, label_table)
-DESIGNS["rating-crowd"] = Design(datasets.rating_crowd, rating_table)
+DESIGNS["rating-crowd"] = Design(datasets.rating_crowd, plain_table)
+DESIGNS["ranking-crowd"] = Design(datasets.ranking_crowd, plain_table)
+DESIGNS["choice-crowd"] = Design(datasets.choice_crowd, plain_table)
+DESIGNS["response-crowd"] = Design(datasets.response_crowd, plain_table)

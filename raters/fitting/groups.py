@@ -22,6 +22,7 @@ from raters.model import Model, Values, identify
 from raters.program import Program, left_out_log_probs, trace
 
 Group = Literal["posterior_predictive", "prior", "prior_predictive", "log_prior", "log_likelihood"]
+_OF_OUTCOMES = {"posterior_predictive", "prior", "prior_predictive"}
 
 
 @checked
@@ -67,6 +68,8 @@ def with_groups(
 
     Raises
     ------
+    DataError
+        When outcomes of orders are wanted, which have more than one number.
     SettingError
         When a group is none of these, `by` is neither single judgements nor rows, or `result` was
         fitted with another model.
@@ -105,6 +108,8 @@ def with_groups(
     whole("draws", draws, least=2)
     program = program_of(model, result)
     data = program.data
+    if by is not None or set(groups or get_args(Group)) & _OF_OUTCOMES:
+        data.check_listed()
     word = kind_of(data).words.one
     if by is not None:
         one_of("by", by, dict.fromkeys((word, data.row)))

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Shaped
+from jaxtyping import Array, Float
 
 from raters._validation import checked
 from raters.errors import DataError, SettingError
@@ -98,22 +98,13 @@ def predict(
     names = {name: (asked.row, column) for name, column in asked.question_names().items()}
     coords = {**lead, asked.row: np.arange(asked.num_rows), **names}
     if asked.success is not None:
-        table = table[:, asked.answers().tolist().index(asked.success[1])]
+        table = table[:, asked.listed_answers().tolist().index(asked.success[1])]
         dims: tuple[str, ...] = ("chain", "draw", asked.row)
     else:
         dims = ("chain", "draw", "answer", asked.row)
-        coords["answer"] = _answer_names(asked)
+        coords["answer"], table = asked.answer_table(table)
     shape = (*sizes, *table.shape[1:])
     return xr.DataArray(table.reshape(shape), dims=dims, coords=coords, name="probability")
-
-
-def _answer_names(asked: Judgements) -> Shaped[np.ndarray, " answer"]:
-    """Names of the answers: those behind codes, or the outcomes."""
-    answers = asked.answers()
-    if asked.answer not in asked.axes:
-        return answers
-    answer: np.ndarray = names_array(asked.coords[asked.axes[asked.answer]])[answers]
-    return answer
 
 
 def _class_table(

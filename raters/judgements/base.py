@@ -58,9 +58,12 @@ class Judgements(Parts, Storing):
         Whether a judge who answers a question again tells something new.
     graded : bool
         Whether the names of the answers are levels of a scale, the lowest first.
+    predicted : str
+        Name of the column of the most probable answer in tables of questions; `observed` unless it
+        is declared.
     listed : bool
         Whether `answers` lists what a question can be answered. Of orders there are too many:
-        predictions, questions and checks are then refused.
+        predictions and scores are then of `listed_answers`.
     pair : tuple of (str, str), optional
         Columns of the two things that a question compares, the one shown first in front.
     success : tuple of (str, float), optional

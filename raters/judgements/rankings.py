@@ -3,22 +3,20 @@ the names beside them."""
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from raters._validation import boolean
 from raters.errors import DataError, DataWarning
-from raters.judgements.base import Judgements
-from raters.judgements.counts import Tallies, ordered_pairs
 from raters.judgements.names import encode_names, names_array, shorten
+from raters.judgements.ordered import Ordered
 from raters.judgements.reading import rankings as reading
 from raters.judgements.reading.columns import column_name, read_columns
 from raters.judgements.roles import of_axes, static
@@ -26,7 +24,7 @@ from raters.judgements.roles import of_axes, static
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Rankings(Judgements):
+class Rankings(Ordered):
     """Rankings of items by annotators, full or in part.
 
     A ranking has the items that were offered, each with its place, from 1 for the best, or without
@@ -72,6 +70,7 @@ class Rankings(Judgements):
     names: ClassVar[Mapping[str, str]] = {"annotator": "annotators", "item": "items"}
     answer: ClassVar[str] = "place"
     row: ClassVar[str] = "ranking"
+    predicted: ClassVar[str] = "first"
     listed: ClassVar[bool] = False
 
     # ---------------------------------------------------------------- building
@@ -85,6 +84,7 @@ class Rankings(Judgements):
         item: str,
         rank: str,
         annotator: str | None = None,
+        count: str | None = None,
         unranked: reading.Unranked | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
@@ -103,6 +103,9 @@ class Rankings(Judgements):
         annotator : str, optional
             Column that names who ranked; without it every ranking is by an annotator of its own, of
             the same name.
+        count : str, optional
+            Column with the number of equal rankings that a ranking stands for, the same in all of
+            its rows.
         unranked : {"below", "not offered"}, optional
             Meaning of the items that have no row in a ranking, needed where there are some:
             ``"below"`` all that were ranked (the best three of ten), or ``"not offered"`` (a race
@@ -120,7 +123,7 @@ class Rankings(Judgements):
         ------
         DataError
             When two items of a ranking have the same rank, since there is no likelihood of ties, or
-            a ranking names an item twice, or places none.
+            a ranking names an item twice, places none, or has several counts.
 
         Examples
         --------
@@ -135,7 +138,7 @@ class Rankings(Judgements):
         boolean("aggregate", aggregate)
         roles = {"ranking": ranking, "item": item}
         named = {role: column_name(role, name) for role, name in roles.items()}
-        columns = read_columns(frame, **named, annotator=annotator)
+        columns = read_columns(frame, **named, annotator=annotator, count=count)
         (of,), names = encode_names([columns["ranking"]], None, "ranking")
         (what,), item_names = encode_names([columns["item"]], items, "item")
         reading.check_once(of, what, names, item_names)
@@ -148,7 +151,8 @@ class Rankings(Judgements):
         place = reading.placed(frame, rank, of, names, [item_names[code] for code in what])
         table = reading.by_cells(of, what, place, len(names))
         reading.check_placed(table, lambda row: f"the ranking {names[row]!r}")
-        return cls._read(table, each, item_names, annotator_names, unranked, aggregate)
+        number = None if count is None else reading.count_of(of, columns["count"], names)
+        return cls._read(table, each, number, item_names, annotator_names, unranked, aggregate)
 
     @classmethod
     def from_wide(
@@ -157,6 +161,7 @@ class Rankings(Judgements):
         *,
         places: Sequence[str],
         annotator: str | None = None,
+        count: str | None = None,
         unranked: reading.Unranked | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
@@ -173,6 +178,8 @@ class Rankings(Judgements):
         annotator : str, optional
             Column that names who ranked; without it every row is an annotator of its own, numbered
             from 0.
+        count : str, optional
+            Column with the number of equal rankings that a row stands for.
         unranked : {"below", "not offered"}, optional
             Meaning of the items that a ranking leaves out, needed where it does: ``"below"`` all
             that were ranked (the best three of ten), or ``"not offered"`` (a race of some of the
@@ -209,13 +216,15 @@ class Rankings(Judgements):
         row, column = np.nonzero(in_place >= 0)
         table = reading.by_cells(row, in_place[row, column], column + 1, len(in_place))
         reading.check_placed(table, lambda row: f"row {row} (counted from 0)")
-        return cls._read(table, who, item_names, annotator_names, unranked, aggregate)
+        number = None if count is None else reading.counts(frame, count, len(in_place))
+        return cls._read(table, who, number, item_names, annotator_names, unranked, aggregate)
 
     @classmethod
     def _read(
         cls,
         table: reading.Table,
         who: Int[np.ndarray, " ranking"],
+        count: Float[np.ndarray, " ranking"] | None,
         items: tuple[Any, ...],
         annotators: tuple[Any, ...],
         unranked: reading.Unranked | None,
@@ -224,7 +233,7 @@ class Rankings(Judgements):
         """The rankings of a table of codes."""
         offered, place = reading.with_unranked(table, len(items), unranked)
         depth = (place > 0).sum(1).astype(np.int32)
-        data = cls(who, depth, None, offered, place, annotators, items)
+        data = cls(who, depth, count, offered, place, annotators, items)
         return data.aggregate() if aggregate else data
 
     # ---------------------------------------------------------------- facts
@@ -302,84 +311,7 @@ class Rankings(Judgements):
                 stacklevel=3,
             )
 
-    # ---------------------------------------------------------------- questions
-
-    def answers(self) -> Int[np.ndarray, " answer"]:
-        """Places, and 0 for none."""
-        return np.arange(np.shape(self.offered)[1] + 1)
-
-    def unanswered(self) -> Self:
-        """The questions without the answers: a row with a count becomes so many rows."""
-        index = np.repeat(np.arange(self.num_rows), np.asarray(self.weight).astype(int))
-        questions = self if self.count is None else self.rows(index)
-        return dataclasses.replace(questions, place=None, count=None)
-
-    def shaped(self, outcomes: Any) -> Any:
-        """Places as a distribution draws them, one after the other, by ranking and position."""
-        return outcomes.reshape(np.shape(self.offered))
-
-    def some_outcomes(self) -> Int[np.ndarray, "ranking position"]:
-        """Places in the order of the codes."""
-        place = np.arange(1, np.shape(self.offered)[1] + 1)
-        return np.where(place <= np.asarray(self.depth)[:, None], place, 0)
-
-    def answered(self, outcomes: Any) -> Self:
-        """These questions with outcomes.
-
-        Parameters
-        ----------
-        outcomes : array, shape (ranking, position), or (ranking × position,)
-            Place of each item offered.
-
-        Returns
-        -------
-        Rankings
-        """
-        offered = np.asarray(self.offered)
-        column = np.asarray(outcomes)
-        if column.size != offered.size or column.dtype.kind not in "iuf":
-            raise DataError(
-                parameter="outcomes",
-                value=outcomes,
-                problem="is not one place for each item offered",
-                expected=f"it must be an array of shape {offered.shape}",
-            )
-        place = self.shaped(column).astype(np.int32)
-        return dataclasses.replace(self, place=np.where(offered >= 0, place, 0))
-
-    def outcome_of(self, row: int, answer: Any) -> float | None:
-        """None: an answer to such a question is an order, and no word."""
-        return None
-
-    def joined(self, more: Self) -> Self:
-        """These rankings and further ones, in this order.
-
-        Parameters
-        ----------
-        more : Rankings
-            Rankings with the same names.
-
-        Returns
-        -------
-        Rankings
-        """
-        width = max(np.shape(part.offered)[1] for part in (self, more))
-        one, other = self._widened(width), more._widened(width)
-        return super(Rankings, one).joined(other)
-
-    def _widened(self, width: int) -> Self:
-        """The same rankings with more positions."""
-        more = ((0, 0), (0, width - np.shape(self.offered)[1]))
-        place = None if self.place is None else np.pad(np.asarray(self.place), more)
-        offered = np.pad(np.asarray(self.offered), more, constant_values=-1)
-        return dataclasses.replace(self, offered=offered, place=place)
-
-    def _tallied(self, about: Int[np.ndarray, " row"]) -> Tallies:
-        """Counted answers by annotator and pair of items, whatever else was offered: 1 where the
-        item of the lower code is ahead. Pairs of which neither item has a place do not count."""
-        who, offered = np.asarray(self.annotator, np.int64), np.asarray(self.offered, np.int64)
-        place, count = np.asarray(self.place), np.asarray(self.weight, float)
-        return ordered_pairs(who, offered, place, count, self.num_items)
+    # ---------------------------------------------------------------- checks
 
     def check(self) -> None:
         """Raise unless the columns fit together, and each ranking places its items from 1 without

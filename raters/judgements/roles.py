@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Num, Shaped
+from jaxtyping import Float, Num, Shaped
 
 from raters._validation import finite, one_of
 from raters.errors import DataError, SettingError
@@ -58,6 +58,7 @@ class Roles(abc.ABC):
     names: ClassVar[Mapping[str, str]]
     answer: ClassVar[str]
     observed: ClassVar[str]
+    predicted: ClassVar[str]
     row: ClassVar[str]
     unit: ClassVar[str]
     judge: ClassVar[str] = "annotator"
@@ -77,6 +78,8 @@ class Roles(abc.ABC):
         super().__init_subclass__(**options)
         if "answer" in cls.__dict__ and "observed" not in cls.__dict__:
             cls.observed = cls.answer
+        if "answer" in cls.__dict__ and "predicted" not in cls.__dict__:
+            cls.predicted = cls.observed
         if "row" in cls.__dict__ and "unit" not in cls.__dict__:
             cls.unit = cls.row
 
@@ -106,9 +109,56 @@ class Roles(abc.ABC):
         if not cls.listed:
             raise DataError(
                 f"{cls.__name__} have as many answers as there are orders, which are not listed one"
-                " by one, so that predictions, questions and checks by answer are not made of them;"
-                " draw new ones with rt.simulate, or ask about pairs: rt.Comparisons"
+                " by one, so that there are no outcomes by answer; draw new ones with rt.simulate,"
+                " or check the model with rt.check"
             )
+
+    def listed_answers(self) -> Num[np.ndarray, " answer"]:
+        """Answers of which predictions and scores list the probabilities, in the order of tables.
+
+        Returns
+        -------
+        array, shape (answer,)
+            Those of `answers`, except where these are parts of an order: of orders there are too
+            many.
+        """
+        return self.answers()
+
+    def all_answered(self, answer: Any) -> Self:
+        """These questions, each with the same of the `listed_answers`, also within a compiled
+        function.
+
+        Parameters
+        ----------
+        answer : scalar
+
+        Returns
+        -------
+        Judgements
+            Without counts.
+        """
+        column = jnp.broadcast_to(answer, (self.num_rows,))
+        return dataclasses.replace(self, **{self.answer: column, "count": None})
+
+    def answer_table(
+        self, table: Float[np.ndarray, "draw answer row"]
+    ) -> tuple[Shaped[np.ndarray, " name"], Float[np.ndarray, "draw name row"]]:
+        """Names of the answers, and a table of the `listed_answers` by name.
+
+        Parameters
+        ----------
+        table : array, shape (draw, answer, row)
+
+        Returns
+        -------
+        names : array, shape (name,)
+            Those behind codes, or the outcomes.
+        table : array, shape (draw, name, row)
+        """
+        answers = self.listed_answers()
+        if self.answer not in self.axes:
+            return answers, table
+        return names_array(self.coords[self.axes[self.answer]])[answers], table
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: by default the names behind the codes, or the
@@ -199,6 +249,21 @@ class Roles(abc.ABC):
                 value=outcome,
             )
         return own[-1]
+
+    def listed_word(self, row: int, answer: float) -> str:
+        """Word for one of the `listed_answers` of a question.
+
+        Parameters
+        ----------
+        row : int
+            Row of the question.
+        answer : float
+
+        Returns
+        -------
+        str
+        """
+        return self.words_of(row, answer)
 
     def single_outcomes(self, row: int) -> dict[float, int]:
         """Count the judgements of a row by their outcome.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial, singledispatch
 from typing import Any
 
@@ -275,13 +274,12 @@ def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array
     array, shape (class, answer, row)
         One class where the likelihood sums none out.
     """
-    questions.check_listed()
     rows, is_whole = questions.num_rows, questions.answer_dtype is np.int32
-    outcomes = jnp.asarray(questions.answers(), jnp.int32 if is_whole else jnp.result_type(float))
+    dtype = jnp.int32 if is_whole else jnp.result_type(float)
+    outcomes = jnp.asarray(questions.listed_answers(), dtype)
 
     def of(outcome: jax.Array) -> jax.Array:
-        answered = {questions.answer: jnp.broadcast_to(outcome, (rows,)), "count": None}
-        site = trace(model, dataclasses.replace(questions, **answered), values)[model.observed]
+        site = trace(model, questions.all_answered(outcome), values)[model.observed]
         each = row_log_probs(site["fn"], site["value"])
         if len(each) != rows:
             raise SettingError(

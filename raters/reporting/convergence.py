@@ -27,7 +27,7 @@ _FEWEST = 1000
 
 
 def convergence(
-    program: Program[Any], result: xr.DataTree, audit: Audit, command: str
+    program: Program[Any], result: xr.DataTree, audit: Audit | None, command: str
 ) -> dict[str, Any]:
     """Convergence of a fit.
 
@@ -54,7 +54,7 @@ def convergence(
     of_fit = list(fit_warnings(program, result))
     facts = {
         "settled": settled,
-        "relied_on": settled and not of_fit and not audit.anchor.doubts,
+        "relied_on": settled and not of_fit and not (audit is not None and audit.anchor.doubts),
         "exact": getattr(backend, "exact", None),
         "sentence": sentence,
         "numbers": [
@@ -208,9 +208,9 @@ def _of_sites(stands: Standing) -> str:
 
 def _all_stands(chains: int, stands: Standing) -> str:
     """The sentence where no verdict and no value of a table hangs on what has not mixed."""
+    verdicts = ": each verdict is the same within its Monte-Carlo error" if stands.judged else ""
     return (
-        "A longer run would hardly change this page: each verdict is the same within its"
-        " Monte-Carlo error. The"
+        f"A longer run would hardly change this page{verdicts}. The"
         f" {chains} chains have not mixed as well as is wanted for {_of_sites(stands)}; run longer"
         " to quote these."
     )
@@ -220,13 +220,13 @@ def _what_hangs(stands: Standing | None) -> str:
     """Conclusions that hang on what has not mixed."""
     if stands is None or not stands.poor:
         return ""
-    verdicts = (
-        f"the verdicts of {listing(stands.verdicts)} may still change"
-        if stands.verdicts
-        else "every verdict is the same within its Monte-Carlo error"
-    )
-    moving = f", and values of {listing(stands.values)} may move" if stands.values else ""
-    return f" It is {_of_sites(stands)}: {verdicts}{moving}."
+    parts = [f"values of {listing(stands.values)} may move"] if stands.values else []
+    if stands.verdicts:
+        parts.insert(0, f"the verdicts of {listing(stands.verdicts)} may still change")
+    elif stands.judged:
+        parts.insert(0, "every verdict is the same within its Monte-Carlo error")
+    ending = f": {', and '.join(parts)}" if parts else ""
+    return f" It is {_of_sites(stands)}{ending}."
 
 
 def _diagnostics(numbers: dict[str, Any]) -> tuple[float, float]:

@@ -29,12 +29,14 @@ from raters.reporting.sections import sections_of
 SCHEMA_VERSION = 5
 # Judges of the matrix, and how many of them may be those who should go or be looked at.
 MATRIX, _SUSPECTS = 30, 20
+# Probability of the intervals where no audit says another one.
+_LEVEL = 0.9
 
 
 def facts_of(
     program: Program[Any],
     result: xr.DataTree,
-    audit: Audit,
+    audit: Audit | None,
     dropped: xr.DataTree | None,
     questions: pd.DataFrame | None,
     note: str,
@@ -43,6 +45,8 @@ def facts_of(
 ) -> dict[str, Any]:
     """Facts of a report, in the order in which they are read."""
     data, kind = program.data.unpadded(), kind_of(program.data)
+    if audit is None:
+        return _unjudged(Program(program.model, data), result, title, command)
     real = AuditContext(Program(program.model, data), result, audit, audit.level, dropped)
     sections = list(sections_of(real))
     people = judges(audit, kind)
@@ -72,6 +76,52 @@ def facts_of(
             }
         ),
         "how": _how(real, audit, kind, sections, command),
+        "cite": known_entries(program.model, str(result.attrs.get("backend", ""))),
+    }
+    plain: dict[str, Any] = facts.plain(page)
+    return plain
+
+
+def _unjudged(
+    program: Program[Any], result: xr.DataTree, title: str | None, command: str
+) -> dict[str, Any]:
+    """Facts of a report on judgements of which nobody is judged: the sections of the kind, the fit,
+    and what to do next."""
+    data, kind = program.data, kind_of(program.data)
+    context = AuditContext(program, result, None, _LEVEL)
+    sections = list(sections_of(context))
+    fitted = convergence.convergence(program, result, None, command)
+    headlines = [section.headline for section in sections if section.headline]
+    page = {
+        "schema_version": SCHEMA_VERSION,
+        "title": title or f"{kind.words.many.capitalize()} by {_judges(data)}",
+        "kind": kind.name,
+        "judge": data.judge,
+        "judged": "",
+        "words": kind.words._asdict() | {"lowest": kind.lowest},
+        "answer": {
+            "stands_on": kind.unjudged,
+            "sentence": headlines[0] if headlines else sections[0].sentence,
+            "not_final": sentences.not_final(fitted, None),
+            "headlines": headlines[1:],
+            "sure": [],
+            "would_change": "",
+            "counts": {},
+            "relied_on": fitted["relied_on"],
+        },
+        "worlds": None,
+        "columns": [],
+        "annotators": [],
+        "sections": {section.key: section_facts(section, 0.0) for section in sections},
+        "agreement": None,
+        "convergence": fitted,
+        "next": {
+            "steps": steps.unjudged_steps(program, fitted, command),
+            "questions": [],
+            "question_columns": [],
+            "questions_note": "",
+        },
+        "how": _computed(context, command) | {"level": _LEVEL, "limits": []},
         "cite": known_entries(program.model, str(result.attrs.get("backend", ""))),
     }
     plain: dict[str, Any] = facts.plain(page)
@@ -321,8 +371,8 @@ def question_columns(data: Judgements, questions: pd.DataFrame | None) -> list[C
         heading = f"P({data.pair[0]} wins)" if data.pair else name.replace("_", " ")
         asked.append(Column(name, heading, "percent"))
     else:
-        asked.append(Column(data.observed, "likely answer", "text"))
-        asked.append(Column(f"p_{data.observed}", "its probability", "percent"))
+        asked.append(Column(data.predicted, "likely answer", "text"))
+        asked.append(Column(f"p_{data.predicted}", "its probability", "percent"))
     return [column for column in asked if column.name in questions]
 
 
@@ -335,8 +385,23 @@ def _how(
     context: AuditContext, audit: Audit, kind: Kind, sections: list[Section], command: str
 ) -> dict[str, Any]:
     """Computation of the numbers, and their limits."""
-    model, data = context.program.model, context.program.data
+    data = context.program.data
     costs = {name: getattr(audit.costs, name) for name in ("keep_bad", "drop_good", "review")}
+    return _computed(context, command) | {
+        "rule": audit.rule,
+        "threshold": audit.threshold,
+        "level": audit.level,
+        "margin": audit.margin,
+        "min_judgements": audit.min_judgements,
+        "costs": costs,
+        "limits": sentences.limits(data, kind.words, audit)
+        + [text for section in sections for text in section.limits],
+    }
+
+
+def _computed(context: AuditContext, command: str) -> dict[str, Any]:
+    """The model, the data and the fit."""
+    model, data = context.program.model, context.program.data
     documentation = (type(model).__doc__ or "").strip()
     sizes = facts.data_facts(data)
     return {
@@ -344,14 +409,6 @@ def _how(
         "model_sentence": documentation.splitlines()[0] if documentation else "",
         "fit": facts.fit_facts(context.result),
         "data": sizes,
-        "data_sentence": sentences.data_sentence(sizes, data, kind.words),
-        "rule": audit.rule,
-        "threshold": audit.threshold,
-        "level": audit.level,
-        "margin": audit.margin,
-        "min_judgements": audit.min_judgements,
-        "costs": costs,
+        "data_sentence": sentences.data_sentence(sizes, data, kind_of(data).words),
         "command": command,
-        "limits": sentences.limits(data, kind.words, audit)
-        + [text for section in sections for text in section.limits],
     }

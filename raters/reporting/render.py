@@ -71,40 +71,53 @@ def _template(name: str) -> Template:
 
 def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Add to the facts what the templates need for their layout."""
-    annotators, judged = facts["annotators"], facts["columns"][0]
+    annotators = facts["annotators"]
     first = annotators if len(annotators) <= _OPEN else annotators[:_FIRST]
     folded = {
         verdict: [row for row in annotators[len(first) :] if row["verdict"] == verdict]
         for verdict in VERDICTS
     }
-    drawn = [world for row in annotators for world in row.get("worlds", [row])]
-    threshold = facts["how"]["threshold"]
-    return dict(facts) | {
-        "first": first,
-        "folded": {verdict: rows for verdict, rows in folded.items() if rows},
-        "judges": plural_noun(facts["judge"]),
+    return (
+        dict(facts)
+        | _of_judged(facts)
+        | {
+            "first": first,
+            "folded": {verdict: rows for verdict, rows in folded.items() if rows},
+            "judges": plural_noun(facts["judge"]),
+            "columns": _with_ends(facts["columns"], annotators),
+            "sections": {
+                key: dict(section)
+                | {
+                    "tables": [
+                        _laid_out(table, key, place)
+                        for place, table in enumerate(section["tables"])
+                    ],
+                    "counts": _largest(section["counts"]),
+                }
+                for key, section in facts["sections"].items()
+            },
+            "whole_names": _whole_names(facts),
+            "verdicts": VERDICTS,
+            "in_markdown": _IN_MARKDOWN,
+            "rows_most": _ROWS,
+            "rows_in_markdown": _ROWS_IN_MARKDOWN,
+            "numbered": NUMBERED,
+            "short": _SHORT,
+            "few": FEW,
+        }
+    )
+
+
+def _of_judged(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Scale of the judged quantity; nothing where nobody is judged."""
+    if not facts["annotators"]:
+        return {}
+    judged, threshold = facts["columns"][0], facts["how"]["threshold"]
+    drawn = [world for row in facts["annotators"] for world in row.get("worlds", [row])]
+    return {
         "scale": scale_of(drawn, judged["name"], *judged["marks"], threshold),
-        "columns": _with_ends(facts["columns"], annotators),
         # Places on the axis, in the upper row of numbers or the lower.
         "marks": [(mark, 0) for mark in judged["marks"] if mark != threshold] + [(threshold, 1)],
-        "sections": {
-            key: dict(section)
-            | {
-                "tables": [
-                    _laid_out(table, key, place) for place, table in enumerate(section["tables"])
-                ],
-                "counts": _largest(section["counts"]),
-            }
-            for key, section in facts["sections"].items()
-        },
-        "whole_names": _whole_names(facts),
-        "verdicts": VERDICTS,
-        "in_markdown": _IN_MARKDOWN,
-        "rows_most": _ROWS,
-        "rows_in_markdown": _ROWS_IN_MARKDOWN,
-        "numbered": NUMBERED,
-        "short": _SHORT,
-        "few": FEW,
     }
 
 

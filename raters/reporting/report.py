@@ -20,6 +20,7 @@ from raters.fitting.draws import check_several
 from raters.fitting.identity import identity_of
 from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
+from raters.kinds import kind_of
 from raters.model import Model
 from raters.reporting import facts, render
 from raters.reporting.page import SCHEMA_VERSION, facts_of, question_roles
@@ -153,7 +154,7 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
         isinstance(row, Mapping) and {facts["judge"], "verdict"} <= row.keys() for row in people
     ):
         wrong = f"hold no list of {facts['judge']}s with their verdicts"
-    elif not people:
+    elif not people and facts["judged"]:
         wrong = f"name no {facts['judge']}"
     elif unknown := [row["verdict"] for row in people if row["verdict"] not in VERDICTS]:
         wrong = f"hold the verdict {unknown[0]!r}, and know {', '.join(VERDICTS)}"
@@ -197,7 +198,7 @@ def check_form(path: Path) -> str:
 def report(
     model: Model[Any],
     result: xr.DataTree,
-    audit: Audit,
+    audit: Audit | None = None,
     *,
     dropped: xr.DataTree | None = None,
     questions: xr.Dataset | pd.DataFrame | None = None,
@@ -212,8 +213,9 @@ def report(
     model : Model
         The model that was fitted.
     result : xarray.DataTree
-    audit : Audit
-        From ``rt.audit(model, result)``.
+    audit : Audit, optional
+        From ``rt.audit(model, result)``. Of judgements of which nobody is judged, such as choices,
+        there is none, and the report has the sections of the kind.
     dropped : xarray.DataTree, optional
         From ``rt.drop``: the report then says what changes without those flagged.
     questions : xarray.Dataset or pandas.DataFrame, optional
@@ -270,7 +272,12 @@ def report(
     """
     program = program_of(model, result)
     data = program.data
+    if audit is None and kind_of(data).unjudged:
+        check_several(result, "a report says how sure it is")
+        _check_command(command)
+        return Report(facts_of(program, result, None, None, None, "", title, command))
     check_audit(audit, "the third argument")
+    assert audit is not None
     if audit.judge != data.judge or list(map(str, audit.table[data.judge].values)) != list(
         map(str, data.judges)
     ):

@@ -214,7 +214,7 @@ def _differing(number: int, numbers: Mapping[str, Any], audit: Audit) -> str:
     )
 
 
-def not_final(fitted: Mapping[str, Any], audit: Audit) -> list[str]:
+def not_final(fitted: Mapping[str, Any], audit: Audit | None) -> list[str]:
     """Say why the answer may still change: doubts in the known truths, a fit that has not settled,
     or what its model warns of."""
     unsettled = (
@@ -226,7 +226,7 @@ def not_final(fitted: Mapping[str, Any], audit: Audit) -> list[str]:
             " relied on?”; a longer run would hardly change the others"
         )
     of_fit = ([] if fitted["settled"] else [unsettled]) + list(fitted["fit_warnings"])
-    reasons = [*audit.anchor.doubts, *of_fit]
+    reasons = [*(() if audit is None else audit.anchor.doubts), *of_fit]
     return [f"Not final: {reason}." for reason in reasons]
 
 

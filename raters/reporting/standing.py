@@ -32,11 +32,14 @@ class Standing:
     values : list of str
         Sites with an entry for each item, judge or the like, of which some have too few effective
         draws.
+    judged : bool
+        Whether there are verdicts.
     """
 
     poor: dict[str, tuple[float, float]] = field(default_factory=dict)
     verdicts: list[Any] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
+    judged: bool = True
 
     @property
     def all_stands(self) -> bool:
@@ -44,7 +47,7 @@ class Standing:
         return not self.verdicts and not self.values
 
 
-def standing(program: Program[Any], result: xr.DataTree, audit: Audit) -> Standing | None:
+def standing(program: Program[Any], result: xr.DataTree, audit: Audit | None) -> Standing | None:
     """Standing of the conclusions of a report.
 
     Returns
@@ -65,6 +68,8 @@ def standing(program: Program[Any], result: xr.DataTree, audit: Audit) -> Standi
         if rhat > LARGEST_RHAT or ess < FEWEST_DRAWS * chains
     }
     values = [name for name in poor if program.sites[name].dims and worst[name][1] < FEWEST_DRAWS]
+    if audit is None:
+        return Standing(poor, [], values, judged=False)
     return Standing(poor, _open(audit, effective_draws(program, result, mixed)), values)
 
 

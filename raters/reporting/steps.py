@@ -15,7 +15,7 @@ from raters.judgements.display import isolated
 from raters.kinds import AuditContext, kind_of
 from raters.program import Program
 from raters.reporting.facts import plural_noun
-from raters.reporting.sentences import CLEAR, about, counted, listing, questions_of
+from raters.reporting.sentences import CLEAR, about, counted, joined, listing, questions_of
 
 # How the command line calls the exact samplers, the one that is taken first at the front.
 _EXACT: dict[type[Backend], str] = {PGGibbs: "gibbs", NUTS: "nuts"}
@@ -69,6 +69,23 @@ def next_steps(
         todo.append((text, None))
     todo.append(ask(data, command, names["drop"]))
     return {"steps": [{"what": what, "line": line} for what, line in todo]}
+
+
+def unjudged_steps(
+    program: Program[Any], fitted: dict[str, Any], command: str
+) -> list[dict[str, Any]]:
+    """Next steps where nobody is judged: a better fit, checks, and other models."""
+    todo, _ = _about_the_fit(program, {verdict: [] for verdict in IN_QUESTION}, fitted, command)
+    words = kind_of(program.data).words.many
+    others = [
+        one.__name__ for one in kind_of(program.data).models if one is not type(program.model)
+    ]
+    compared = (
+        f"Compare models by how well they predict {words} left out, with arviz.compare:"
+        f" {joined(others)}."
+    )
+    todo += [(compared, None)] if others else []
+    return [{"what": what, "line": line} for what, line in todo]
 
 
 def _about_the_fit(
@@ -240,8 +257,6 @@ def _given(command: str, option: str) -> str | None:
 def ask(data: Judgements, command: str, dropped: list[Any]) -> Step:
     """The questions that tell most about the judges, once those `dropped` are gone."""
     judges = plural_noun(data.judge)
-    if not data.listed:
-        return f"To be surer of the {judges}, let them give more {kind_of(data).words.many}.", None
     if not data.again and not _left_to_ask(data, dropped):
         return (
             f"To be surer of the {judges}, put new questions to them: whoever stays has answered"

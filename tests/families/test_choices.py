@@ -127,6 +127,37 @@ def test_nobody_is_judged_by_what_they_choose(fitted) -> None:
         rt.agreement(choices)
 
 
+def test_a_report_without_judges_has_the_sections_of_choices(fitted) -> None:
+    _, result = fitted(buses_alike=True)
+    report = rt.report(MODEL, result, title="Buses")
+    facts = json.loads(report.json())
+    assert list(facts["sections"]) == ["coefficients", "shares", "checks"]
+    assert "menus" in facts["sections"]["checks"]["failed"]
+    assert facts["answer"]["stands_on"].startswith("Nobody is right or wrong")
+    again = rt.Report(facts)
+    page, short = again.html(), again.markdown()
+    for text in ("What else is offered changes", "rt.NestedLogit", "Shares by what was offered"):
+        assert text in page
+        assert text in short.replace("\\", "")
+    for absent in ("Verdicts", "Agreement", "verdict"):
+        assert absent not in page.split("</style>")[1]
+        assert absent not in short
+    assert "Compare models" in page
+    assert "Buses" in str(report.html())
+    assert "no feature of them" in str(report)
+
+
+def test_other_reports_need_an_audit(votes_result) -> None:
+    with pytest.raises(SettingError, match="audit"):
+        rt.report(*votes_result)
+
+
+@pytest.fixture(scope="module")
+def votes_result(fit_quietly):
+    votes = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=60, seed=0).votes
+    return rt.BTL(), fit_quietly(rt.BTL(), votes, rt.PGGibbs(draws=60, warmup=20, chains=1))
+
+
 @pytest.mark.slow
 def test_the_command_line_reads_long_and_wide_tables(tmp_path, capsys) -> None:
     rng = np.random.default_rng(0)
@@ -159,12 +190,15 @@ def test_the_command_line_reads_long_and_wide_tables(tmp_path, capsys) -> None:
             *quick,
             "--out",
             str(out),
+            "--report",
+            str(tmp_path / f"{name}.html"),
         ]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert app.main(command) == 0, capsys.readouterr().err
         facts[name] = json.loads((out / "summary.json").read_text())["sections"]
         assert (out / "coefficients.csv").exists()
+        assert "interaction" in (tmp_path / f"{name}.html").read_text()
     assert "Nobody is right or wrong in what they choose" in capsys.readouterr().out
     for term in ("coefficient", "constant", "interaction"):
         one, other = (facts[name]["coefficients"][term] for name in ("long", "wide"))

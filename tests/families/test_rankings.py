@@ -16,7 +16,7 @@ import raters as rt
 from raters.auditing import rankings as auditing
 from raters.auditing.verdicts import DIFFERS
 from raters.cli import app
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, DataWarning, SettingError
 from raters.families.rankings import sections
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
@@ -64,6 +64,24 @@ def test_an_audit_finds_who_ranks_upside_down(audit, result) -> None:
     row = {"p_adversarial": 0.99, "agreement": 0.3, "competence": -0.5}
     assert sections.reason(row) == "ranks upside down: 30% of the pairs in the model's order"
     assert sections.reason(row | {"p_adversarial": 0.1}).startswith("competence -0.5")
+
+
+def test_known_orders_tell_who_is_wrong(result) -> None:
+    gold = {"tea": 4, "milk": 3, "beer": 2, "mead": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        audit = rt.audit(MODEL, result, [("tea", "mead"), ("milk", "beer")])
+    assert audit.anchor.is_missing  # Two known orders do not tell whether the crowd is right.
+    assert audit.table.sel(annotator="eve")["verdict"] == DIFFERS
+    every = rt.calibrate(MODEL, result, gold, level=0.8)
+    assert every.anchor.known == 6
+    assert every.annotators["accuracy"].sel(annotator="ann") > 0.7
+    eve = every.annotators.sel(annotator="eve")
+    assert eve["accuracy_high"] < 0.5
+    assert every.p_above("tea", "mead") > 0.99
+    with pytest.warns(DataWarning, match="contradict the crowd"):
+        turned = rt.calibrate(MODEL, result, {name: -value for name, value in gold.items()})
+    assert turned.p_above("mead", "tea") > 0.9
 
 
 def test_agreement_with_an_order_counts_pairs() -> None:
@@ -137,7 +155,7 @@ def test_a_report_has_the_order_and_the_agreement(result, audit) -> None:
     assert "| 1 (1" in text
     assert "Kendall's W" in text
     assert "ranks upside down" in text
-    assert "let them give more rankings" in text
+    assert "put new questions to them" in text
 
 
 @pytest.mark.slow
@@ -149,7 +167,8 @@ def test_audits_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
     long.to_csv("long.csv", index=False)
     wide = "audit wide.csv --annotator who --place pos* --unranked below"
     by_row = "audit long.csv --annotator who --ranking number --item drink --rank rank"
-    for number, words in enumerate((wide, by_row)):
+    pd.DataFrame({"item": DRINKS, "value": [4, 3, 2, 1]}).to_csv("gold.csv", index=False)
+    for number, words in enumerate((wide, f"{by_row} --gold gold.csv")):
         folder = f"out{number}"
         arguments = [*words.split(), "--backend", "em", "--out", folder, "--worth-scale", "1"]
         with warnings.catch_warnings():
@@ -160,6 +179,7 @@ def test_audits_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
         assert summary["model"].startswith("ExtendedPlackettLuce")
         assert summary["data"]["rankings"] == 48
         assert summary["agreement"][0]["statistic"] == "kendall_w"
+        assert ("accuracy" in summary["audit"]["annotators"][0]) == bool(number)
     assert "tea is first" in capsys.readouterr().out
 
 

@@ -37,7 +37,7 @@ def audit(result):
 def test_nobody_is_dropped_for_disagreement_alone(audit, generated) -> None:
     table, kind = audit.table.to_dataframe(), np.asarray(generated.truth["kind"])
     assert audit.anchor.is_missing
-    assert audit.anchor.sentence.endswith("nothing here tells whether the crowd is right.")
+    assert "nothing here tells whether the crowd is right" in audit.anchor.sentence
     assert not audit.flagged
     assert (table["verdict"][kind == "adversary"] == DIFFERS).all()
     assert (table["p_adversarial"][kind == "adversary"] > 0.9).all()
@@ -50,9 +50,40 @@ def test_with_the_crowd_taken_to_be_right_adversaries_are_dropped(result, genera
     assert set(np.flatnonzero(kind == "adversary")) <= set(audit.flagged)
 
 
-def test_known_truths_are_refused_in_words(result) -> None:
-    with pytest.raises(rt.errors.SettingError, match="ratings, which have no calibration"):
-        rt.audit(MODEL, result, {0: 3})
+@pytest.fixture(scope="module")
+def anchored(result, generated):
+    return rt.audit(MODEL, result, dict(enumerate(generated.truth["reward"][:20].tolist())))
+
+
+def test_known_qualities_tell_who_is_wrong(anchored, generated) -> None:
+    table, kind = anchored.table.to_dataframe(), np.asarray(generated.truth["kind"])
+    assert anchored.anchor.sentence == "Annotators were measured against 190 known truths."
+    assert set(np.flatnonzero(kind == "adversary")) <= set(anchored.flagged)
+    assert (table["p_adversarial"][kind == "adversary"] > 0.9).all()
+    assert (table["accuracy"][kind == "competent"] > 0.6).all()
+    assert not (table["verdict"][kind == "competent"] == "drop").any()
+    calibration = anchored.calibration
+    order = np.argsort(generated.truth["reward"][:20])
+    assert calibration.p_above(int(order[-1]), int(order[0])) > 0.95
+    if anchored.settling is not None:
+        assert set(anchored.settling.questions["item"]) <= set(range(20, 60))
+
+
+@pytest.mark.slow
+def test_a_trusted_annotator_tells_the_order(result, generated) -> None:
+    kind = np.asarray(generated.truth["kind"])
+    good, bad = int(np.argmax(kind == "competent")), int(np.argmax(kind == "adversary"))
+    audit = rt.audit(MODEL, result, reference=[good])
+    assert audit.anchor.told == audit.anchor.known > 0
+    assert audit.table["accuracy"].values[good] > 0.95
+    assert audit.table["verdict"].values[bad] == "drop"
+
+
+def test_truths_of_other_items_are_refused(result) -> None:
+    with pytest.raises(rt.errors.DataError, match="items that were judged"):
+        rt.audit(MODEL, result, {"no item": 3, 1: 2})
+    with pytest.raises(rt.errors.DataError, match="holds no known truth"):
+        rt.audit(MODEL, result, {1: 2})
 
 
 def test_bias_is_in_levels_beside_the_average_annotator(audit, generated) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import warnings
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import raters as rt
 from raters.errors import DataError, DataWarning
+from raters.judgements.order_codes import order_code, order_of
 
 WIDE = {
     "who": ["ann", "bob", "ann", "eve"],
@@ -44,6 +46,34 @@ def test_equal_rankings_of_one_annotator_are_one_row() -> None:
     assert ann["rank"].fillna(0).to_dict() == {"beer": 0, "milk": 2, "tea": 1}
     assert set(ann["count"]) == {2}
     assert wide(aggregate=False).num_rows == 4
+
+
+def test_counts_are_equal_rankings() -> None:
+    counted = rt.Rankings.from_wide(
+        {
+            "who": ["ann", "bob", "eve"],
+            "pos1": ["tea", "milk", "beer"],
+            "pos2": ["milk", "tea", None],
+            "times": [2, 1, 1],
+        },
+        places=["pos*"],
+        annotator="who",
+        count="times",
+        unranked="below",
+    )
+    one = wide()
+    np.testing.assert_array_equal(counted.weight, one.weight)
+    np.testing.assert_array_equal(counted.place, one.place)
+    frame = rankings_table(one)
+    again = rt.Rankings.from_frame(
+        frame, ranking="race", item="driver", rank="finish", annotator="annotator", count="count"
+    )
+    np.testing.assert_array_equal(again.weight, one.weight)
+    frame.loc[0, "count"] = 7
+    with pytest.raises(DataError, match="the same in all rows of a ranking"):
+        long(frame, annotator="annotator", count="count")
+    with pytest.raises(DataError, match="whole numbers"):
+        long(frame.assign(count=0), annotator="annotator", count="count")
 
 
 def test_what_is_left_out_is_below_or_was_not_offered() -> None:
@@ -145,6 +175,48 @@ def test_questions_and_answers() -> None:
         asked.answered(np.zeros(3, int))
     with pytest.raises(DataError, match=r"rt\.simulate"):
         asked.to_frame()
+
+
+@pytest.mark.parametrize(("size", "depth"), [(3, 3), (4, 2), (5, 1)])
+def test_every_order_has_a_number(size, depth) -> None:
+    orders = list(itertools.permutations(range(size), depth))
+    codes = [order_code(order, size) for order in orders]
+    assert sorted(codes) == list(range(len(orders)))
+    assert [tuple(order_of(code, size, depth)) for code in codes] == orders
+    with pytest.raises(DataError, match="number of no order"):
+        order_of(len(orders), size, depth)
+
+
+def test_orders_in_words() -> None:
+    asked = wide().unanswered()
+    row = int(np.flatnonzero(asked.depth == 2)[0])
+    outcome = asked.outcome_of(row, "Tea > beer")
+    assert asked.words_of(row, outcome) == "tea > beer"
+    assert asked.outcome_of(row, ["tea", "beer"]) == outcome
+    assert asked.outcome_of(row, 7) is None
+    assert asked.answer_words(row) == {"beer": 0.0, "milk": 1.0, "tea": 2.0}
+    assert asked.listed_word(row, 2) == "tea"
+    one = asked.rows([row]).answered(np.array([outcome]))
+    assert one.place.tolist() == [[2, 0, 1]]
+    assert one.single_outcomes(0) == {outcome: 1}
+    for wrong in ("tea", "tea > tea", "tea > milk > beer", ["tea", "mead"]):
+        with pytest.raises(DataError, match="no order of the best 2 of these 3"):
+            asked.outcome_of(row, wrong)
+
+
+def test_the_last_of_all_need_not_be_named() -> None:
+    full = rt.Rankings.from_wide({"a": ["x", "y"], "b": ["y", "x"]}, places=["a", "b"]).unanswered()
+    assert full.words_of(0, full.outcome_of(0, "y")) == "y > x"
+
+
+def test_items_in_another_order_are_the_same_question() -> None:
+    one = wide()
+    turned = dataclasses.replace(one, offered=one.offered[:, ::-1], place=one.place[:, ::-1])
+    again = turned.canonical()
+    np.testing.assert_array_equal(again.offered, one.offered)
+    np.testing.assert_array_equal(again.place, one.place)
+    assert one.canonical() is one
+    assert not one.without(turned._widened(5)).any()
 
 
 def test_pairs_of_a_ranking_count_its_order() -> None:

@@ -69,24 +69,35 @@ def test_settings_out_of_range_are_refused(setting) -> None:
         rt.ExtendedPlackettLuce(**setting)
 
 
-@pytest.fixture(scope="module")
-def fitted(ranked, fit_quietly):
-    model = rt.ExtendedPlackettLuce()
-    return model, fit_quietly(model, ranked, rt.PGEM(draws=50))
+def test_predictions_are_of_the_first_place(ranked_fit, ranked) -> None:
+    probability = rt.predict(*ranked_fit)
+    assert probability.dims == ("chain", "draw", "answer", "ranking")
+    assert probability["answer"].values.tolist() == list(ranked.items)
+    np.testing.assert_allclose(probability.sum("answer"), 1, rtol=1e-5)
+    offered = (ranked.offered[:, :, None] == np.arange(5)).any(1)
+    assert (offered == (probability.values > 0).all((0, 1)).T).all()
 
 
-def test_verbs_that_list_answers_refuse_rankings(fitted, ranked) -> None:
-    model, result = fitted
-    for verb in (
-        lambda: rt.predict(model, result),
-        lambda: rt.check(model, result),
-        lambda: rt.suggest(model, result, rt.Candidates.of(ranked, again=True)),
-    ):
+def test_the_first_of_two_is_their_order(ranked_fit, ranked) -> None:
+    """By the worths and competences of each draw."""
+    model, result = ranked_fit
+    pairs = rt.Candidates.sets(ranked, size=2, annotators=["who 1"], items=["item 3", "item 1"])
+    found = rt.predict(model, result, pairs).sel(answer="item 3").isel(ranking=0)
+    posterior = result["posterior"]
+    ahead = posterior["worth"].sel(item="item 3") - posterior["worth"].sel(item="item 1")
+    logits = posterior["competence"].sel(annotator="who 1") * ahead
+    np.testing.assert_allclose(found, 1 / (1 + np.exp(-logits)), rtol=1e-4)
+
+
+def test_outcomes_of_orders_are_no_numbers(ranked_fit) -> None:
+    for groups, by in ((("posterior_predictive",), None), (("log_likelihood",), "ranking")):
         with pytest.raises(DataError, match=r"as many answers as there are orders.*rt\.simulate"):
-            verb()
+            rt.with_groups(*ranked_fit, *groups, by=by)
+    with pytest.raises(DataError, match="not compared answer by answer"):
+        rt.dependence(*ranked_fit)
 
 
-def test_a_result_holds_the_rankings(fitted, ranked) -> None:
-    again = rt.Rankings.from_result(fitted[1])
+def test_a_result_holds_the_rankings(ranked_fit, ranked) -> None:
+    again = rt.Rankings.from_result(ranked_fit[1])
     np.testing.assert_array_equal(again.place, ranked.place)
     assert again.items == ranked.items

@@ -232,8 +232,9 @@ class ExpectedAccuracy(Stop):
 
 
 def _rewards(posterior: Posterior) -> Float[np.ndarray, "chain draw item"]:
-    """Draws of the rewards, shape (chain, draw, item)."""
-    reward = np.asarray(posterior.site("reward", "so there is no order to be sure of", "stop"))
+    """Draws of the rewards or worths, shape (chain, draw, item)."""
+    name = "worth" if "worth" in posterior.draws else "reward"
+    reward = np.asarray(posterior.site(name, "so there is no order to be sure of", "stop"))
     if reward.ndim != 3:
         raise SettingError(
             parameter="stop",

@@ -67,6 +67,7 @@ def question_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield each question with the names that it is about, the texts to show for them, and the
     answers where each question has its own."""
+    _refuse_orders(questions)
     roles = roles_of(questions)
     lookup = None if texts is None else _checked_texts(texts)
     plain = questions.attrs.get("plain", ())
@@ -164,11 +165,23 @@ def pair_of(questions: xr.Dataset, **settings: bool) -> tuple[str, str] | None:
 
 def title_of(questions: xr.Dataset, title: str | None) -> str:
     """The instruction that is given, or else one that suits the questions."""
+    _refuse_orders(questions)
     if title is not None:
         return title
     pair = questions.attrs.get("pair")
     own: str = questions.attrs.get("title", "Which of these is right?")
     return own if pair is None else "Which of the two is better?"
+
+
+def _refuse_orders(questions: xr.Dataset) -> None:
+    """Raise `DataError` where the answers are orders, which no interface here asks for."""
+    if questions.attrs.get("ordered"):
+        raise DataError(
+            parameter="questions",
+            problem="ask for orders of several items, which are not exchanged with labelling tools",
+            expected="write the answers into a table, the best first, such as 'tea > milk > beer'",
+            instead="campaign.tell({'a3f1-1': 'tea > milk > beer'})",
+        )
 
 
 def all_answers(questions: xr.Dataset, answers: Sequence[Any] | None) -> list[str]:

@@ -223,7 +223,7 @@ def check_possible(setup: Setup) -> None:
     # have them.
     _, first = np.unique(np.asarray(pool.codes(pool.judge)), return_index=True)
     first = np.sort(first)
-    outcomes = np.full(len(first), pool.answers()[-1], float)
+    outcomes = np.full(len(first), pool.listed_answers()[-1], float)
     data = setup.base.joined(pools.answers(pool, first, outcomes))
     if reason := setup.backend.why_not(Program(model, data)):
         raise BackendError(reason)

@@ -23,7 +23,8 @@ def question_table(
 
     Of questions about a pair ``attrs["pair"]`` has the two columns. The answers to others are
     ``attrs["answers"]`` where all have the same ones, and otherwise the column ``answers``, a tuple
-    for each question. Columns of numbers, which are no names, are ``attrs["plain"]``.
+    for each question. Columns of numbers, which are no names, are ``attrs["plain"]``. Where an
+    order of the answers is asked for, ``attrs["ordered"]`` is True.
     """
     questions = pool.rows(np.asarray(rows, int))
     columns = questions.question_names() | {"score": np.asarray(score, float)}
@@ -38,6 +39,8 @@ def question_table(
     right = (
         "Which of these is right?" if pool.known is not None else "Which of these do you choose?"
     )
+    if not pool.listed:
+        right, table.attrs["ordered"] = "Put these in order, the best first.", True
     table.attrs["title"] = right
     words = [tuple(questions.answer_words(row)) for row in range(questions.num_rows)]
     if len(set(words)) <= 1:

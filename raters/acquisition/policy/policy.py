@@ -57,10 +57,11 @@ class Policy:
     Parameters
     ----------
     target : str, optional
-        ``"ranking"`` (the order of the items; the default for comparisons), ``"reward"`` (their
-        rewards), ``"top_k"`` (which are the `k` best), ``"truth"`` (the classes of the items; the
-        default for labels), ``"competence"`` (of the annotators), ``"predictive"`` (the answers to
-        the other questions), or ``"everything"`` (all parameters: BALD).
+        ``"ranking"`` (the order of the items; the default for comparisons and rankings),
+        ``"reward"`` (their rewards or worths), ``"top_k"`` (which are the `k` best), ``"truth"``
+        (the classes of the items; the default for labels), ``"competence"`` (of the annotators),
+        ``"predictive"`` (the answers to the other questions), or ``"everything"`` (all parameters:
+        BALD). Of a set to be ranked, scores are by the information of its first place.
     score : Criterion, optional
         In place of a target: a criterion such as ``Bald()`` or ``OrderEntropy()``.
     batch : Batch, optional
@@ -174,8 +175,10 @@ class Policy:
                 return Epig()
             case "everything":
                 return Bald()
-            case "ranking":
+            case "ranking" if posterior.data.listed:
                 return OrderVariance()
+            case "ranking":  # A question is about the order of a set.
+                return VarianceReduction("rank")
             case target:
                 return VarianceReduction(cast(Quantity, target), k=self.k)
 
@@ -184,7 +187,9 @@ class Policy:
             return self.target
         if posterior.has_truth:
             return "truth"
-        return "ranking" if "reward" in posterior.draws and posterior.data.pair else "everything"
+        of_order = posterior.data.pair or not posterior.data.listed
+        has_order = bool({"reward", "worth"} & set(posterior.draws))
+        return "ranking" if has_order and of_order else "everything"
 
     @checked
     def choose(

@@ -153,7 +153,7 @@ def described(posterior: Posterior, questions: Any) -> dict[str, Shaped[np.ndarr
     for piece, count in posterior.pieces(questions):
         probs = posterior.answer_probs(piece)
         parts.append(np.asarray(scores.mean(probs.table, probs.weight))[:, :count])
-    answers = questions.answers()
+    answers = questions.listed_answers()
     probability = np.concatenate(parts, 1) if parts else np.zeros((len(answers), 0))
     names: dict[str, np.ndarray] = questions.question_names()
     if questions.success is not None:
@@ -164,5 +164,7 @@ def described(posterior: Posterior, questions: Any) -> dict[str, Shaped[np.ndarr
         coords = questions.coords[questions.axes[questions.answer]]
         words = names_array(coords)[np.array(best, int)]
     else:
-        words = np.asarray([questions.words_of(row, outcome) for row, outcome in enumerate(best)])
-    return names | {questions.observed: words, f"p_{questions.observed}": probability.max(0)}
+        words = np.asarray(
+            [questions.listed_word(row, outcome) for row, outcome in enumerate(best)]
+        )
+    return names | {questions.predicted: words, f"p_{questions.predicted}": probability.max(0)}

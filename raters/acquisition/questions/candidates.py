@@ -24,10 +24,12 @@ from raters.acquisition.questions.arguments import (
     nothing_left,
 )
 from raters.acquisition.questions.numbered import Listed, Pairs, sample
+from raters.acquisition.questions.sets import sets_of
 from raters.errors import DataError, SettingError
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
+from raters.judgements.rankings import Rankings
 from raters.kinds import kind_of
 
 
@@ -43,7 +45,8 @@ class Candidates:
         ----------
         data : Judgements
         **options
-            Those of the kind: of `pairs` for comparisons, of `labels` for labels; for other kinds
+            Those of the kind: of `pairs` for comparisons, of `labels` for labels, of `sets` for
+            rankings; for other kinds
             ``again`` (whether a question that was answered may be asked again), ``limit`` and
             ``seed``. Of any kind also the names that questions are restricted to, by the field of
             their axis, such as ``items=["tea", "water"]``.
@@ -331,6 +334,73 @@ class Candidates:
         most = int(np.bincount(group).max())
         return dataclasses.replace(
             labels, group=group, annotator=judge, label=None, count=None, most=most, even=False
+        )
+
+    @staticmethod
+    def sets(
+        rankings: Rankings | None = None,
+        *,
+        size: int | None = None,
+        depth: int | None = None,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        again: bool = False,
+        limit: int = 100_000,
+        seed: int = 0,
+    ) -> Rankings:
+        """Sets of items to rank, each put to every annotator.
+
+        Parameters
+        ----------
+        rankings : Rankings, optional
+            Source of the names. Without rankings, for a campaign that begins, they are `items` and
+            `annotators`.
+        size : int, optional
+            Number of items of a set; by default the most frequent one of `rankings`.
+        depth : int, optional
+            Number of places to fill; by default all, or as many as `rankings` mostly fill.
+        items, annotators : iterable, optional
+            Restrict the questions to these names.
+        again : bool
+            Whether an annotator may be given a set again that they have ranked.
+        limit : int
+            Number of questions beyond which sets are drawn at random, so many that all annotators
+            together have at most this number of questions.
+        seed : int
+            For the sets drawn.
+
+        Returns
+        -------
+        Rankings
+            Without places.
+
+        Raises
+        ------
+        DataError
+            When a name is unknown, or nothing is left to ask.
+        SettingError
+            When a set cannot have so many items, or places.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> rankings = rt.Rankings.from_wide(
+        ...     {"who": ["ann", "bob"], "p1": ["a", "b"], "p2": ["b", "c"], "p3": ["c", "a"],
+        ...      "p4": ["d", "d"]}, places=["p*"], annotator="who")
+        >>> rt.Candidates.sets(rankings, size=3).num_rows
+        8
+        """
+        if rankings is not None:
+            _check_kind(rankings, Rankings)
+        return sets_of(
+            rankings,
+            size=size,
+            depth=depth,
+            items=items,
+            annotators=annotators,
+            again=again,
+            limit=limit,
+            seed=seed,
         )
 
 

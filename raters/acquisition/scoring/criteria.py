@@ -279,7 +279,7 @@ class Random(Criterion):
 
 
 def rewards(posterior: Posterior) -> Float[Array, "chain draw item ..."]:
-    """Rewards of the items.
+    """Rewards of the items, or their worths.
 
     Parameters
     ----------
@@ -294,7 +294,8 @@ def rewards(posterior: Posterior) -> Float[Array, "chain draw item ..."]:
     SettingError
         When the model has none.
     """
-    return posterior.site("reward", "so items have no order of their own")
+    name = "worth" if "worth" in posterior.draws else "reward"
+    return posterior.site(name, "so items have no order of their own")
 
 
 def against(

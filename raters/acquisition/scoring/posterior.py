@@ -397,7 +397,7 @@ class Posterior:
         # A random choice has no draws, and need not wait for the program to be read.
         latent = self.program.latent if self.draws and self.has_truth else None
         classes = 1 if latent is None else latent.size
-        answers = len(questions.answers()) * classes
+        answers = len(questions.listed_answers()) * classes
         rows = int(np.clip(_NUMBERS // (self.weight.size * answers), _FEWEST_ROWS, _MOST_ROWS))
         total = questions.num_rows
         rows = min(rows, max(_FEWEST_ROWS, 1 << (total - 1).bit_length()))

@@ -96,6 +96,7 @@ def probs_under(
     SettingError
         When `truth` lacks a site, or has one that is not the model's or of another shape.
     """
+    pool.check_listed()
     prior = Posterior.prior(model, pool, draws=1)
     latent = prior.program.latent
     values = _values(prior, truth, pool)

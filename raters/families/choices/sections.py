@@ -6,6 +6,7 @@ import xarray as xr
 
 from raters import figures
 from raters.auditing.choices import coefficients, kinds_of_terms, shares_of
+from raters.checking.predictive import check
 from raters.judgements.display import isolated
 from raters.kinds import AuditContext, Column, Section, Table
 from raters.reporting.cells import write_csv
@@ -14,6 +15,14 @@ from raters.reporting.sentences import counted
 
 # Probability of a sign from which on it is called known.
 _KNOWN = 0.975
+# Replicated tables of the checks.
+_REPLICATES = 400
+_MEASURES = {
+    "menus": "shares by what else is offered",
+    "habits": "shares by chooser",
+    "agreement": "choosers of one set",
+    "drift": "choices along time",
+}
 _MEANINGS = {
     "coefficient": (
         "change of utility, in logits, with one unit of the feature as the table has it"
@@ -146,4 +155,51 @@ def shares(context: AuditContext) -> Section | None:
             "shares.csv": lambda path: write_csv(frame, path),
             "shares.png": lambda path: figures.choice_shares(table).savefig(path),
         },
+    )
+
+
+def checks(context: AuditContext) -> Section:
+    """Posterior predictive checks: independence from irrelevant alternatives, and habits of single
+    choosers.
+
+    Parameters
+    ----------
+    context : AuditContext
+
+    Returns
+    -------
+    Section
+    """
+    found = check(context.program.model, context.result, replicates=_REPLICATES)
+    rows = [
+        {
+            "discrepancy": str(name).replace("_", " "),
+            "observed": _digits(float(row["observed"])),
+            "replicated": f"{_digits(float(row['replicated_low']))} …"
+            f" {_digits(float(row['replicated_high']))}",
+            "p": float(row["p_adjusted"]),
+            "measures": _MEASURES.get(str(name), str(row["title"])),
+        }
+        for name, row in found.table.to_dataframe().iterrows()
+    ]
+    columns = (
+        Column("discrepancy", "discrepancy", "name"),
+        Column("measures", "of", "text"),
+        Column("observed", "observed", "text"),
+        Column("replicated", "95% of replicated", "text"),
+        Column("p", "p of all together", "percent"),
+    )
+    sentence = " ".join(found.remarks)
+    headline = " ".join(found.sentences)
+    return Section(
+        key="checks",
+        title="Does the model fit?",
+        sentence=sentence,
+        headline=headline,
+        tables=(
+            (Table("checks", "Discrepancies, in the data and replicated", columns, rows),)
+            if rows
+            else ()
+        ),
+        facts={"failed": found.failed, "not_measured": dict(found.not_measured)},
     )

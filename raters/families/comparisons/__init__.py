@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import comparisons
-from raters.auditing.calibrated_comparisons import calibrate_comparisons, known_orders
-from raters.auditing.known_orders import FORMS
+from raters.auditing.calibrated_comparisons import calibrate_comparisons
+from raters.auditing.calibrated_orders import known_orders
+from raters.auditing.known_orders import COLUMNS
 from raters.families.comparisons import position, sections, strata
 from raters.families.comparisons.discrepancies import DISCREPANCIES
 from raters.judgements.comparisons import Comparisons
@@ -65,10 +65,7 @@ COMPARISONS = register(
         questions=Candidates.pairs,
         quantities=comparisons.quantities,
         truths=Truths(
-            calibrate=calibrate_comparisons,
-            number=known_orders,
-            columns=tuple(dict.fromkeys(chain(*FORMS))),
-            answer="winner",
+            calibrate=calibrate_comparisons, number=known_orders, columns=COLUMNS, answer="winner"
         ),
         threshold=0.25,
         columns=sections.COLUMNS,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import concordance, rankings
-from raters.families.rankings import sections
+from raters.auditing.calibrated_orders import known_orders
+from raters.auditing.calibrated_rankings import calibrate_rankings
+from raters.auditing.known_orders import COLUMNS
+from raters.families.rankings import discrepancies, sections
 from raters.judgements.rankings import Rankings
-from raters.kinds import Kind, Reader, Words, register
+from raters.kinds import Kind, Reader, Truths, Words, register
 from raters.models import rankings as models
 from raters.models.rankings import ExtendedPlackettLuce
 
@@ -23,12 +27,17 @@ RANKINGS = register(
         models=tuple(vars(models)[name] for name in models.__all__),
         default=ExtendedPlackettLuce(),
         words=Words("ranking", "rankings"),
+        questions=Candidates.sets,
         quantities=rankings.quantities,
+        truths=Truths(
+            calibrate=calibrate_rankings, number=known_orders, columns=COLUMNS, answer="value"
+        ),
         threshold=0.25,
         agreement=concordance.agreement,
         by_crowd=True,
         columns=sections.COLUMNS,
         reason=sections.reason,
         sections=(sections.order,),
+        discrepancies=discrepancies.DISCREPANCIES,
     )
 )

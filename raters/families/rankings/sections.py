@@ -20,6 +20,13 @@ COLUMNS = (
         marks=(0.0, 1.0),
     ),
     Column(
+        "accuracy",
+        "accuracy",
+        "percent",
+        "Accuracy is the share of the pairs of items that the annotator puts in the true order, as"
+        " far as it is known.",
+    ),
+    Column(
         "p_adversarial",
         "P(adversary)",
         "percent",

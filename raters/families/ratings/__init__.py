@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from raters.auditing import ratings
+from raters.auditing.calibrated_orders import known_orders
+from raters.auditing.calibrated_ratings import calibrate_ratings
+from raters.auditing.known_orders import COLUMNS
 from raters.families.comparisons.sections import change
 from raters.families.ratings import sections
 from raters.judgements.ratings import Ratings
-from raters.kinds import Kind, Reader, Words, register
+from raters.kinds import Kind, Reader, Truths, Words, register
 from raters.models import ratings as models
 from raters.models.ratings import ManyFacet
 
@@ -21,6 +24,9 @@ RATINGS = register(
         default=ManyFacet(),
         words=Words("rating", "ratings"),
         quantities=ratings.quantities,
+        truths=Truths(
+            calibrate=calibrate_ratings, number=known_orders, columns=COLUMNS, answer="value"
+        ),
         threshold=0.25,
         by_crowd=True,
         columns=sections.COLUMNS,

@@ -26,6 +26,13 @@ COLUMNS = (
         marks=(0.0, 1.0),
     ),
     Column(
+        "accuracy",
+        "accuracy",
+        "percent",
+        "Accuracy is the share of the pairs of items on different levels that the annotator puts in"
+        " the true order, as far as it is known.",
+    ),
+    Column(
         "correlation",
         "correlation",
         "number",

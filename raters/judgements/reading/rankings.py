@@ -13,9 +13,11 @@ from raters._validation import is_list
 from raters.errors import DataError
 from raters.judgements.names import Names, encode_names, name_text, shorten, shown
 from raters.judgements.reading.columns import (
+    Column,
     _opened,
     column_name,
     read_columns,
+    read_counts,
     read_numbers,
     read_places,
 )
@@ -260,6 +262,73 @@ def of_ranking(
             instead="frame['ranking'] = frame['annotator'] + ' ' + frame['ranking']",
         )
     return np.asarray(each, np.int32)
+
+
+def count_of(
+    ranking: Int[np.ndarray, " row"], column: Column, names: Names
+) -> Float[np.ndarray, " ranking"]:
+    """Count of each ranking.
+
+    Parameters
+    ----------
+    ranking : int array, shape (row,)
+        Code of each row's ranking.
+    column : Column
+        Counts, one for each row.
+    names : tuple
+        Names of the rankings.
+
+    Returns
+    -------
+    array, shape (ranking,)
+
+    Raises
+    ------
+    DataError
+        When the rows of a ranking have several.
+    """
+    number = read_counts(column)
+    each = number[np.unique(ranking, return_index=True)[1]]
+    if (wrong := number != each[ranking]).any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            parameter="count",
+            value=column.name,
+            problem=f"holds {each[ranking[row]]:g} and {number[row]:g} in rows of the ranking"
+            f" {names[ranking[row]]!r}",
+            expected="it must be the same in all rows of a ranking",
+        )
+    return each
+
+
+def counts(frame: Any, count: str, rows: int) -> Float[np.ndarray, " ranking"]:
+    """A column of counts of rankings, one for each row.
+
+    Parameters
+    ----------
+    frame : table
+    count : str
+    rows : int
+        Number of rankings.
+
+    Returns
+    -------
+    array, shape (ranking,)
+
+    Raises
+    ------
+    DataError
+        When one is no count, or the column has another length.
+    """
+    number = read_counts(read_columns(frame, count=count)["count"])
+    if len(number) != rows:
+        raise DataError(
+            parameter="count",
+            value=count,
+            problem=f"has {len(number)} rows, and there are {rows} rankings",
+            expected="every column needs one value per row",
+        )
+    return number
 
 
 def check_placed(table: Table, where: Any) -> None:

@@ -1,0 +1,117 @@
+"""Sets of items that could be put in order."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+from raters._validation import boolean, seed_number, whole
+from raters.acquisition.questions.arguments import codes_given, names_given
+from raters.errors import DataError, SettingError
+from raters.judgements.rankings import Rankings
+
+# Random numbers that are drawn at a time.
+_NUMBERS = 10_000_000
+
+
+def sets_of(
+    rankings: Rankings | None,
+    *,
+    size: int | None = None,
+    depth: int | None = None,
+    items: Iterable[Any] | None = None,
+    annotators: Iterable[Any] | None = None,
+    again: bool = False,
+    limit: int = 100_000,
+    seed: int = 0,
+) -> Rankings:
+    """Sets of items to rank, each put to every annotator; see `Candidates.sets`."""
+    if rankings is None:
+        rankings = _unranked(items, annotators)
+    boolean("again", again)
+    whole("limit", limit)
+    seed_number(seed)
+    codes = np.unique(codes_given(items, rankings.items, "item"))
+    judges = np.unique(codes_given(annotators, rankings.annotators, "annotator"))
+    size, depth = _shape(rankings, size, depth, len(codes))
+    sets = _sets(len(codes), size, max(1, limit // len(judges)), np.random.default_rng(seed))
+    offered = np.repeat(codes[sets], len(judges), axis=0).astype(np.int32)
+    who = np.tile(judges, len(sets)).astype(np.int32)
+    places = np.full(len(who), depth, np.int32)
+    names = rankings.annotators, rankings.items
+    pool = Rankings(who, places, None, offered, None, *names)
+    if not again and rankings.num_rows:
+        pool = pool.rows(pool.without(rankings.unpadded().unanswered()))
+    if not pool.num_rows:
+        raise DataError(
+            parameter="again",
+            value=again,
+            problem="leaves nothing to ask: every annotator has ranked every such set",
+            expected="ask again, or for sets of another size",
+            instead=f"rt.Candidates.sets(rankings, size={max(2, size - 1)})",
+        )
+    return pool
+
+
+def _unranked(items: Iterable[Any] | None, annotators: Iterable[Any] | None) -> Rankings:
+    """Rankings without a row."""
+    what = names_given(items, "item", "Candidates.sets")
+    who = names_given(annotators, "annotator", "Candidates.sets")
+    none, nothing = np.zeros(0, np.int32), np.zeros((0, 0), np.int32)
+    return Rankings(none, none, None, nothing, nothing, who, what)
+
+
+def _shape(
+    rankings: Rankings, size: int | None, depth: int | None, num_items: int
+) -> tuple[int, int]:
+    """Number of items of a set, and of places to fill: the most frequent ones unless given."""
+    if num_items < 2:
+        raise DataError(
+            parameter="items", problem="is a single item", expected="a set has at least two items"
+        )
+    sizes = (np.asarray(rankings.offered) >= 0).sum(1)
+    pairs = np.stack([sizes, np.asarray(rankings.depth)], 1)
+    usual = np.array([num_items, num_items])
+    if len(pairs):
+        each, place = np.unique(pairs, axis=0, return_inverse=True)
+        usual = each[np.bincount(place.ravel(), np.asarray(rankings.weight)).argmax()]
+    size = min(int(usual[0]), num_items) if size is None else size
+    whole("size", size, least=2)
+    if size > num_items:
+        raise SettingError(
+            parameter="size",
+            value=size,
+            problem=f"is not possible with {num_items} items",
+            expected=f"it must be at most {num_items}",
+        )
+    if depth is None:
+        depth = min(int(usual[1]), size) if usual[1] < usual[0] else size
+    whole("depth", depth)
+    if depth > size:
+        raise SettingError(
+            parameter="depth",
+            value=depth,
+            problem=f"is not possible in sets of {size} items",
+            expected=f"it must be at most {size}",
+        )
+    return size, depth
+
+
+def _sets(
+    num_items: int, size: int, most: int, rng: np.random.Generator
+) -> Int[np.ndarray, "set position"]:
+    """All sets of places of items, ascending; of more than `most`, so many drawn at random, less
+    those drawn twice."""
+    if math.comb(num_items, size) <= most:
+        return np.array(list(itertools.combinations(range(num_items), size)))
+    parts = []
+    rows = max(1, _NUMBERS // num_items)
+    for begin in range(0, most, rows):
+        noise = rng.random((min(rows, most - begin), num_items))
+        parts.append(np.sort(noise.argpartition(size - 1, axis=1)[:, :size], axis=1))
+    return np.unique(np.concatenate(parts), axis=0)

@@ -1,0 +1,165 @@
+r"""Orders of pairs of items that annotators stated by rankings and ratings.
+
+The pairs of one ranking are not independent answers: whoever puts one item wrongly has several
+pairs wrong. Where a random order of the items has m pairs of which it is asked whether they are
+right, their number has the variance
+
+.. math::
+
+    \frac{m}{4} + \frac16 \sum_i \left[\binom{o_i}{2} + \binom{w_i}{2} - o_i w_i\right]
+
+with :math:`o_i` and :math:`w_i` the pairs in which item i is the better and the worse (two pairs
+that share an end are right together with probability 1/3, and with 1/6 where the better item of
+one is the worse of the other). Each pair counts as the :math:`m / 4` that independent ones would
+have, over this; all pairs of n items count as :math:`9 / (2n + 5)` each. This is the variance of
+Kendall's τ under the hypothesis of independence (Kendall and Gibbons 1990, Rank Correlation
+Methods).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from raters.judgements.rankings import Rankings
+from raters.judgements.ratings import Ratings
+
+# Pairs that are made of ratings at most.
+_MOST_PAIRS = 2_000_000
+
+
+class StatedOrders(NamedTuple):
+    """Pairs of items that annotators put in order.
+
+    Attributes
+    ----------
+    annotator, better, worse : int array, shape (stated,)
+        Codes.
+    number : array, shape (stated,)
+        How often it was stated.
+    block : int array, shape (stated,)
+        Number of the ranking, or of the annotator whose ratings they are from.
+    share : array, shape (block,)
+        Number of independent pairs that each of a block counts as, if all of them are asked about.
+    """
+
+    annotator: Int[np.ndarray, " stated"]
+    better: Int[np.ndarray, " stated"]
+    worse: Int[np.ndarray, " stated"]
+    number: Float[np.ndarray, " stated"]
+    block: Int[np.ndarray, " stated"]
+    share: Float[np.ndarray, " block"]
+
+    def known_share(
+        self, sign: Int[np.ndarray, " stated"], num_items: int
+    ) -> Float[np.ndarray, " stated"]:
+        """Number of independent pairs that each pair of known order counts as.
+
+        Parameters
+        ----------
+        sign : int array, shape (stated,)
+            1 where the order stated is known to be right, −1 where it is wrong, 0 where nothing is
+            known.
+        num_items : int
+
+        Returns
+        -------
+        array, shape (stated,)
+            0 where nothing is known.
+        """
+        rows = np.flatnonzero(sign)
+        ends = (
+            np.where(sign > 0, self.better, self.worse),
+            np.where(sign > 0, self.worse, self.better),
+        )
+        keys = [self.block[rows] * num_items + end[rows] for end in ends]
+        cells, place = np.unique(np.concatenate(keys), return_inverse=True)
+        over, under = (
+            np.bincount(half, minlength=len(cells)).astype(float)
+            for half in np.split(place.ravel(), 2)
+        )
+        shared = (over * (over - 1) + under * (under - 1)) / 2 - over * under
+        size = len(self.share)
+        pairs = np.bincount(self.block[rows], minlength=size)
+        variance = pairs / 4 + np.bincount(cells // num_items, shared, size) / 6
+        share = np.minimum(pairs / 4 / np.maximum(variance, 1e-9), 1.0)
+        return np.where(sign != 0, share[self.block], 0.0)
+
+
+def of_rankings(data: Rankings) -> StatedOrders:
+    """Orders stated by rankings: each item that has a place is above those with later places or
+    none.
+
+    Parameters
+    ----------
+    data : Rankings
+        With outcomes.
+
+    Returns
+    -------
+    StatedOrders
+    """
+    offered, place = np.asarray(data.offered, np.int64), np.asarray(data.place)
+    ahead = np.where(place > 0, place, place.shape[1] + 1)
+    ends, blocks = [], []
+    for one, other in zip(*np.triu_indices(offered.shape[1], 1), strict=True):
+        told = (offered[:, other] >= 0) & (ahead[:, one] != ahead[:, other])
+        is_first = ahead[told, one] < ahead[told, other]
+        sides = offered[told, one], offered[told, other]
+        ends.append(np.stack([np.where(is_first, *sides), np.where(is_first, *sides[::-1])]))
+        blocks.append(np.flatnonzero(told))
+    block = np.concatenate([*blocks, np.zeros(0, np.int64)])
+    better, worse = np.concatenate([*ends, np.zeros((2, 0), np.int64)], axis=1)
+    share = _share((offered >= 0).sum(1), np.asarray(data.depth))
+    who, count = np.asarray(data.annotator, np.int64), np.asarray(data.weight, float)
+    return StatedOrders(who[block], better, worse, count[block], block, share)
+
+
+def _share(
+    size: Int[np.ndarray, " ranking"], depth: Int[np.ndarray, " ranking"]
+) -> Float[np.ndarray, " ranking"]:
+    """Independent pairs that each pair counts as, of rankings of so many places of so many items:
+    the k-th place is above a number of the items left that is uniform."""
+    left = size[:, None] - np.arange(int(depth.max(initial=0)))
+    left = np.where(np.arange(left.shape[1]) < depth[:, None], np.maximum(left, 1), 1)
+    pairs, variance = (left - 1).sum(1), (left**2 - 1).sum(1) / 12
+    return np.where(pairs > 0, pairs / 4 / np.maximum(variance, 1e-9), 1.0)
+
+
+def of_ratings(data: Ratings, first: Bool[np.ndarray, " item"]) -> StatedOrders:
+    """Orders stated by ratings: of two items that an annotator put on different levels.
+
+    Parameters
+    ----------
+    data : Ratings
+        With outcomes. Equal ratings of an item by an annotator count once.
+    first : boolean array, shape (item,)
+        Items that are taken first, where an annotator rated more than are taken of each, so that
+        there are two million pairs at most.
+
+    Returns
+    -------
+    StatedOrders
+    """
+    rng = np.random.default_rng(0)
+    who, item = np.asarray(data.annotator, np.int64), np.asarray(data.item, np.int64)
+    level = np.asarray(data.rating)
+    most = max(2, int(np.sqrt(2 * _MOST_PAIRS / max(data.num_annotators, 1))))
+    order = np.lexsort((rng.random(len(who)), ~first[item], who))
+    start = np.searchsorted(who[order], np.arange(data.num_annotators + 1))
+    parts = [np.zeros((3, 0), np.int64)]
+    size = np.zeros(data.num_annotators, np.int64)
+    for code, (begin, end) in enumerate(pairwise(start.tolist())):
+        rows = order[begin : min(end, begin + most)]
+        size[code] = len(rows)
+        one, other = (rows[side] for side in np.triu_indices(len(rows), 1))
+        apart = (level[one] != level[other]) & (item[one] != item[other])
+        one, other = one[apart], other[apart]
+        above, below = np.where(level[one] > level[other], (one, other), (other, one))
+        parts.append(np.stack([np.full(len(above), code), item[above], item[below]]))
+    annotator, better, worse = np.concatenate(parts, axis=1)
+    number = np.ones(len(annotator))
+    return StatedOrders(annotator, better, worse, number, annotator, _share(size, size))

@@ -1,0 +1,120 @@
+"""Choices from sets drawn under known coefficients and constants."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool
+
+from raters._validation import checked, share, whole
+from raters.datasets._generators import Truth, check_amount
+from raters.judgements.choices import Choices
+
+
+class GeneratedChoices(NamedTuple):
+    """Choices, and what generated them.
+
+    Attributes
+    ----------
+    choices : Choices
+    truth : dict of str to array
+        Parameters by name.
+    """
+
+    choices: Choices
+    truth: Truth
+
+
+@checked
+def choice_crowd(
+    num_choosers: int = 100,
+    choices_per_chooser: int = 5,
+    num_alternatives: int = 4,
+    num_features: int = 2,
+    *,
+    seed: int,
+    available: float = 0.8,
+) -> GeneratedChoices:
+    """Generate choices from sets, under `MultinomialLogit`.
+
+    Parameters
+    ----------
+    num_choosers, choices_per_chooser : int
+    num_alternatives : int
+        At least 2.
+    num_features : int
+        Number of features of the alternatives, standard normal in each set.
+    seed : int
+        Seed of ``numpy.random.default_rng``.
+    available : float
+        Probability that an alternative is offered, above 0; each set offers two or more.
+
+    Returns
+    -------
+    GeneratedChoices
+        ``choices``, and ``truth`` with ``coefficient`` (feature) and ``constant`` (alternative).
+
+    Raises
+    ------
+    SettingError
+        When a number is too small, or `available` is no share.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> choices, truth = rt.datasets.choice_crowd(seed=0)
+    >>> choices.num_choices, truth["coefficient"].shape
+    (500, (2,))
+    """
+    for name, number in {
+        "num_choosers": num_choosers,
+        "choices_per_chooser": choices_per_chooser,
+        "num_features": num_features,
+    }.items():
+        whole(name, number)
+    whole("num_alternatives", num_alternatives, least=2)
+    if available != 1:
+        share("available", available)
+    number = num_choosers * choices_per_chooser
+    check_amount(sets=number, num_alternatives=num_alternatives, num_features=num_features)
+    rng = np.random.default_rng(seed)
+    constant = rng.normal(0.0, 0.7, num_alternatives)
+    truth = {
+        "coefficient": rng.normal(0.0, 1.0, num_features),
+        "constant": constant - constant.mean(),
+    }
+    features = rng.normal(size=(number, num_alternatives, num_features))
+    offered = _offered(rng, (number, num_alternatives), available)
+    utility = features @ truth["coefficient"] + truth["constant"]
+    noisy = np.where(offered, utility + rng.gumbel(size=utility.shape), -np.inf)
+    chosen = noisy.argmax(1)[:, None] == np.arange(num_alternatives)
+    row, alternative = np.nonzero(offered)
+    names = [f"feature {place}" for place in range(num_features)]
+    table = {
+        "set": row,
+        "alternative": alternative,
+        "chooser": row // choices_per_chooser,
+        "chosen": chosen[row, alternative].astype(int),
+    } | dict(zip(names, features[row, alternative].T, strict=True))
+    choices = Choices.from_frame(
+        table,
+        set="set",
+        alternative="alternative",
+        chosen="chosen",
+        annotator="chooser",
+        features=names,
+        alternatives=range(num_alternatives),
+        annotators=range(num_choosers),
+    )
+    return GeneratedChoices(choices, truth)
+
+
+def _offered(
+    rng: np.random.Generator, shape: tuple[int, int], available: float
+) -> Bool[np.ndarray, "set alternative"]:
+    """Which alternatives each set offers: two of them always, by chance."""
+    noise = rng.random(shape)
+    always = noise.argsort(1).argsort(1) < 2
+    offered: Bool[np.ndarray, "set alternative"] = always | (noise < available)
+    return offered

@@ -1,0 +1,96 @@
+"""Orders as one number each, as a journal of answers holds them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from raters.errors import DataError
+
+# Up to here whole numbers are exact in double precision.
+_MOST = 2**53
+
+
+def check_codes(size: int, depth: int) -> None:
+    """Raise where the orders have more numbers than double precision tells apart.
+
+    Parameters
+    ----------
+    size, depth : int
+        Number of items, and of places to fill.
+
+    Raises
+    ------
+    DataError
+    """
+    if math.perm(size, depth) > _MOST:
+        raise DataError(
+            parameter="depth",
+            value=depth,
+            problem=f"places of {size} items have more orders than a journal can hold",
+            expected="ask for fewer places, or offer fewer items at a time",
+            instead="rt.Candidates.sets(rankings, size=6)",
+        )
+
+
+def order_code(positions: Sequence[int], size: int) -> int:
+    """Number of an order: that of its first position among all, then of the next among the rest,
+    and so on, as the digits of a mixed radix.
+
+    Parameters
+    ----------
+    positions : sequence of int
+        Of the items placed, the first place in front.
+    size : int
+        Number of items.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from raters.judgements.order_codes import order_code, order_of
+    >>> order_code([2, 0], 3), order_of(4, 3, 2)
+    (4, [2, 0])
+    """
+    code, rest = 0, list(range(size))
+    for position in positions:
+        code = code * len(rest) + rest.index(position)
+        rest.remove(position)
+    return code
+
+
+def order_of(code: int, size: int, depth: int) -> list[int]:
+    """The order of a number.
+
+    Parameters
+    ----------
+    code : int
+    size, depth : int
+        Number of items, and of places to fill.
+
+    Returns
+    -------
+    list of int
+        Positions of the items placed, the first place in front.
+
+    Raises
+    ------
+    DataError
+        When it is the number of no order.
+    """
+    digits = []
+    left = code
+    for number in range(size - depth + 1, size + 1):
+        left, digit = divmod(left, number)
+        digits.append(digit)
+    if left:
+        raise DataError(
+            parameter="outcomes",
+            value=code,
+            problem=f"is the number of no order of {depth} of {size} items",
+            expected=f"it must be at least 0 and below {math.perm(size, depth)}",
+        )
+    rest = list(range(size))
+    return [rest.pop(digit) for digit in reversed(digits)]
