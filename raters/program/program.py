@@ -272,6 +272,19 @@ def _check_count(model: Model[Any], data: Any) -> None:
         )
 
 
+def _check_answers(name: str, fn: dist.Distribution, data: Any) -> None:
+    """Raise where a tie may be the answer to a pair, and the observed distribution knows two
+    answers: it would take a tie as half a vote, whatever the count."""
+    fn = fn.component_distribution if isinstance(fn, GroupedMixture) else fn
+    of_two = (dist.BernoulliLogits, dist.BernoulliProbs, dist.BinomialLogits, dist.BinomialProbs)
+    if data.pair is not None and len(data.answers()) > 2 and isinstance(fn, of_two):
+        raise SettingError(
+            f"{name} observes votes for one of two sides, and these votes have ties as an answer of"
+            " their own; pass votes.halved(), or let the observed distribution be"
+            " raters.distributions.Davidson(logits, propensity, data.count)"
+        )
+
+
 def _check_sites(model: Model[Any], sites: dict[str, Any], data: Any) -> None:
     """Raise unless every back-end sees the same density: the site that the data call observed is
     there, in a plate of rows or units, no other one is observed, none is scaled, discrete, or in
@@ -290,6 +303,7 @@ def _check_sites(model: Model[Any], sites: dict[str, Any], data: Any) -> None:
         )
     latent = [site for site in sites.values() if site["type"] == "sample"]
     _check_plates(name, sites[model.observed], data)
+    _check_answers(name, sites[model.observed]["fn"], data)
     if scaled := [site["name"] for site in latent if site["scale"] is not None]:
         raise SettingError(
             f"{name} scales the density of {scaled}, which not every back-end would see; let the"

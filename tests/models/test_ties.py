@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 
 import raters as rt
+from raters.distributions import Votes
+from raters.errors import SettingError
+from raters.model import Model
 
 MODEL = rt.ExtendedBTL(competence="signed", tie_model="davidson")
 
@@ -94,3 +101,30 @@ def test_the_order_of_a_pair_is_told_by_a_tie_too() -> None:
     difference = np.array([[[1.0], [-1.0]]], np.float32)
     score = float(scores.order_variance_reduction(probs, difference)[0])
     assert score == pytest.approx(2 * 0.2**2 / 0.4, rel=1e-5)
+
+
+@dataclass(frozen=True)
+class _OfTwo(Model[rt.Comparisons]):
+    """A model of the user's that knows two answers."""
+
+    def generate(self, data: rt.Comparisons) -> None:
+        with numpyro.plate("item", data.num_items):
+            reward = numpyro.sample("reward", dist.Normal(0.0, 1.0))
+        logits = reward[data.first] - reward[data.second]
+        with numpyro.plate("comparison", data.num_comparisons):
+            numpyro.sample("outcome", Votes(logits, data.weight), obs=data.wins)
+
+
+def test_models_of_users_that_know_two_answers_refuse_ties(tied) -> None:
+    with pytest.raises(SettingError, match=r"votes\.halved\(\).*Davidson"):
+        rt.fit(_OfTwo(), tied, rt.NUTS(draws=2, warmup=2, chains=1), seed=0, progress=False)
+
+
+def test_a_propensity_that_is_not_finite_is_refused(tied) -> None:
+    with pytest.raises(SettingError, match="tie_propensity"):
+        rt.simulate(MODEL, tied, seed=0, given={"tie_propensity": -np.inf})
+
+
+def test_ties_that_are_out_of_the_question_are_not_drawn(tied) -> None:
+    drawn = rt.simulate(MODEL, tied, seed=0, given={"tie_propensity": -30.0}).data
+    assert set(drawn.wins.tolist()) <= {0.0, 1.0}
