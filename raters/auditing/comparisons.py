@@ -123,7 +123,7 @@ def _without_position(
         columns={
             "relative": _relative(competence),
             **(chances | _type_probabilities(program, result)),
-            "agreement": agreement(data, reward.mean(0), of_type),
+            "agreement": agreement(data, reward.mean(0), of_type, _deviations(draws)),
         },
         tables=_worlds(program, competence, limits.level),
     )
@@ -146,6 +146,11 @@ def competences(program: Program[Any], draws: Values) -> Float[np.ndarray, "draw
     if not has_directions(program):
         return np.asarray(draws["competence"])
     return directed(program.model, program.data, draws)
+
+
+def _deviations(draws: Values) -> Float[np.ndarray, "stratum item"] | None:
+    """Posterior mean deviations by stratum, where the model has any."""
+    return np.asarray(draws["deviation"]).mean(0) if "deviation" in draws else None
 
 
 def _type_probabilities(
@@ -248,14 +253,19 @@ def _accuracy(
     reward: Float[np.ndarray, "draw item type"],
     of_type: Int[np.ndarray, " annotator"],
 ) -> Float[np.ndarray, "draw annotator"]:
-    """Mean of σ(β |r_i − r_j|) over random pairs of different items, shape (draw, annotator); with
-    a model of ties, of the probability of choosing the better one and half that of a tie.
+    """Mean of σ(β |r_i − r_j|) over random pairs of different items, shape (draw, annotator), each
+    in a random stratum where there are strata; with a model of ties, of the probability of choosing
+    the better one and half that of a tie.
 
     The rewards (draw, item, type) are those of the annotator's type.
     """
     one, other = random_pairs(program.data)
-    gap = np.abs(reward[:, one] - reward[:, other])
-    competence = competences(program, draws)
+    gap = reward[:, one] - reward[:, other]
+    if "deviation" in draws:
+        own = np.asarray(draws["deviation"])
+        stratum = np.random.default_rng(1).integers(own.shape[1], size=len(one))
+        gap = gap + (own[:, stratum, one] - own[:, stratum, other])[..., None]
+    gap, competence = np.abs(gap), competences(program, draws)
     columns = []
     for code, (column, kind) in enumerate(zip(competence.T, of_type, strict=True)):
         logits = column[:, None] * gap[:, :, kind]
@@ -313,6 +323,7 @@ def agreement(
     data: Comparisons,
     reward: Float[np.ndarray, "item type"],
     of_type: Int[np.ndarray, " annotator"],
+    deviation: Float[np.ndarray, "stratum item"] | None = None,
 ) -> Float[np.ndarray, " annotator"]:
     """Share of each annotator's votes that go to the item with the higher reward; of a tie, half.
 
@@ -322,6 +333,8 @@ def agreement(
     reward : array, shape (item, type)
     of_type : int array, shape (annotator,)
         Type whose rewards each annotator is judged by.
+    deviation : array, shape (stratum, item), optional
+        What is added to the rewards in the stratum of each vote.
 
     Returns
     -------
@@ -331,9 +344,10 @@ def agreement(
     data = data.halved()
     count = np.ones(data.num_comparisons) if data.count is None else data.count
     kind = of_type[data.annotator]
-    for_better = np.where(
-        reward[data.first, kind] > reward[data.second, kind], data.wins, count - data.wins
-    )
+    gap = reward[data.first, kind] - reward[data.second, kind]
+    if deviation is not None:
+        gap = gap + deviation[data.stratum, data.first] - deviation[data.stratum, data.second]
+    for_better = np.where(gap > 0, data.wins, count - data.wins)
     votes = np.bincount(data.annotator, count, data.num_annotators)
     with np.errstate(invalid="ignore"):
         return np.bincount(data.annotator, for_better, data.num_annotators) / votes

@@ -10,6 +10,8 @@ import pytest
 
 import raters as rt
 from raters.errors import BackendError, DataError, SettingError
+from raters.families.comparisons.strata import by_stratum, stratum_rewards
+from raters.kinds import AuditContext
 
 REWARD = np.array([-1.0, -0.3, 0.3, 1.0])
 DEVIATION = np.array([[0.6, -0.2, 0.2, -0.6], [-0.5, 1.0, -1.0, 0.5]])
@@ -66,11 +68,14 @@ def test_a_code_of_no_stratum_is_refused(votes) -> None:
 
 
 def test_questions_are_of_a_stratum_by_its_name(votes) -> None:
-    ask = rt.Candidates.pairs(votes).in_stratum("talk").recoded(votes, ["item"])
+    every = rt.Candidates.pairs(votes)
+    assert np.bincount(every.stratum).tolist() == [6 * 2 * 2] * 2  # pairs, orders, annotators
+    assert len(np.unique(every.keys())) == every.num_rows
+    ask = rt.Candidates.annotators(votes, 0, 1).in_stratum("talk").recoded(votes, ["item"])
     assert set(ask.stratum.tolist()) == {1}
     assert set(ask.question_names()["stratum"]) == {"talk"}
     with pytest.raises(DataError, match="poems"):
-        rt.Candidates.pairs(votes).in_stratum("poems").recoded(votes, ["item"])
+        rt.Candidates.pairs(votes).in_stratum("poems")
 
 
 @pytest.mark.slow
@@ -88,7 +93,7 @@ def test_orders_within_strata_are_recovered(votes, fit_quietly) -> None:
     for name in ("reward", "deviation"):
         assert np.abs(posterior[name].sum("item")).max() < 1e-4
     # Questions of a stratum by its rewards, those of none by the common ones.
-    asked = rt.Candidates.pairs(votes)
+    asked = dataclasses.replace(rt.Candidates.pairs(votes), stratum=None)
     for questions, reward in (
         (asked, posterior["reward"]),
         (asked.in_stratum("talk"), own.sel(stratum="talk").transpose("chain", "draw", "item")),
@@ -115,3 +120,23 @@ def test_strata_that_are_not_used_or_alone_are_said(votes) -> None:
 def test_a_spread_must_be_positive(wrong) -> None:
     with pytest.raises(SettingError, match="deviation_spread"):
         rt.BTL(strata=True, deviation_spread=wrong)
+
+
+@pytest.mark.slow
+def test_reports_rank_by_stratum_and_audits_judge_by_it(votes, fit_quietly) -> None:
+    model = rt.ExtendedBTL(competence="signed", strata=True)
+    result = fit_quietly(model, votes, rt.PGGibbs(draws=100, chains=2))
+    audit = rt.audit(model, result)
+    section = by_stratum(AuditContext(rt.Program(model, votes), result, audit, 0.9))
+    assert [table.heading for table in section.tables] == ["Stratum code", "Stratum talk"]
+    reward = stratum_rewards(result).mean(("chain", "draw")).values
+    for table, own in zip(section.tables, reward, strict=True):
+        assert [row["item"] for row in table.rows] == np.argsort(-own).tolist()
+    right = np.where(
+        reward[votes.stratum, votes.first] > reward[votes.stratum, votes.second],
+        votes.wins,
+        votes.count - votes.wins,
+    )
+    share = np.bincount(votes.annotator, right) / np.bincount(votes.annotator, votes.count)
+    agreement = audit.table["agreement"].sel(annotator=list(votes.annotators))
+    np.testing.assert_allclose(agreement, share, rtol=1e-6)

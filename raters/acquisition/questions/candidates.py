@@ -101,7 +101,7 @@ class Candidates:
 
         Where the order of presentation counts (``votes.ordered``), each pair comes both ways round,
         as two questions, so that a preference for the first item shown can be told from one for an
-        item.
+        item. Where votes have strata, it comes in each of them.
 
         Parameters
         ----------
@@ -188,16 +188,20 @@ class Candidates:
         else:
             pool = Listed(*listed_pairs(mask, chosen, votes.items), judges)
             allowed = None if available is None else abilities.both
-        ways = 2 if votes.ordered else 1
+        # Each pair comes in both orders, where these count, and in each stratum.
+        orders = 2 if votes.ordered else 1
+        ways = orders * max(1, len(votes.strata))
         keep = None if allowed is None else lambda number: allowed(*pool.of_numbers(number // ways))
         number = sample(np.random.default_rng(seed), ways * pool.total, limit, keep)
         if not len(number):
             raise nothing_left(mask, available, "pair")
         first, second, by = pool.of_numbers(number // ways)
-        turned = number % ways == 1
-        return _questions(
-            votes, np.where(turned, second, first), np.where(turned, first, second), by
-        )
+        turned, stratum = number % orders == 1, number % ways // orders
+        sides = np.where(turned, second, first), np.where(turned, first, second)
+        asked = _questions(votes, *sides, by)
+        if not votes.strata:
+            return asked
+        return dataclasses.replace(asked, stratum=stratum.astype(np.int32), strata=votes.strata)
 
     @staticmethod
     @checked

@@ -12,7 +12,7 @@ from raters.auditing import comparisons
 from raters.auditing.calibrated_comparisons import calibrate_comparisons
 from raters.auditing.calibrated_orders import known_orders
 from raters.auditing.known_orders import COLUMNS
-from raters.families.comparisons import position, sections
+from raters.families.comparisons import position, sections, strata
 from raters.families.comparisons.discrepancies import DISCREPANCIES
 from raters.judgements.comparisons import Comparisons
 from raters.kinds import Kind, Reader, Truths, Words, register
@@ -70,7 +70,7 @@ COMPARISONS = register(
         threshold=0.25,
         columns=sections.COLUMNS,
         reason=sections.reason,
-        sections=(sections.ranking, position.bias, sections.change),
+        sections=(sections.ranking, strata.by_stratum, position.bias, sections.change),
         discrepancies=DISCREPANCIES,
     )
 )

@@ -60,13 +60,15 @@ COLUMNS = (
         "accuracy",
         "accuracy",
         "percent",
-        "Accuracy is the probability of choosing the better of two random items.",
+        "Accuracy is the probability of choosing the better of two random items; a tie that is an"
+        " answer of its own counts half.",
     ),
     Column(
         "agreement",
         "agreement",
         "percent",
-        "Agreement is the share of the votes for the item that the model ranks higher.",
+        "Agreement is the share of the votes for the item that the model ranks higher, and half of"
+        " the ties.",
     ),
     Column(
         "influence",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _DENSE_CELLS = 4_000_000
 # Largest number of entries, and of rows times entries, of a design that is an array.
 _FEW, _MOST_DENSE = 32, 20_000_000
+# Largest number of products of a dense design with itself; a small one is faster than a sparse one.
+_DENSE_PRODUCTS = 5_000_000
 # A row with a lower utility, whatever the block, is not offered.
 _NOT_OFFERED = -1e8
 _ROUNDING = 1e-9
@@ -278,7 +280,9 @@ class Utilities(Likelihood):
     def __init__(
         self, design: scipy.sparse.csr_array, offset: Float[np.ndarray, " cell"], cells: Cells
     ) -> None:
-        self.design, self.offset, self.cells = design, offset, cells
+        is_small = len(cells.row) * design.shape[1] ** 2 <= _DENSE_PRODUCTS
+        self.design: Any = design.toarray() if is_small else design
+        self.offset, self.cells = offset, cells
         self.code = cells.code
         self.score = design.T @ cells.chosen
         ends = np.append(cells.begin, len(cells.row))
@@ -314,11 +318,15 @@ class Utilities(Likelihood):
             across = self.columns.T @ (self.cells.number[self.code][:, None] * weighted)
             curvature = across - (self.cells.number[:, None] * mean).T @ mean
             return Expanded(float(value), self.score - self.columns.T @ expected, curvature)
+        slope, root = self.score - self.design.T @ expected, np.sqrt(self.cells.number)
+        if isinstance(self.design, np.ndarray):
+            share = root[:, None] * (self.of_set @ (probs[:, None] * self.design))
+            curvature = (self.design.T * expected) @ self.design - share.T @ share
+            return Expanded(float(value), slope, curvature)
         own = self.design.T @ scipy.sparse.diags_array(expected) @ self.design
-        root = scipy.sparse.diags_array(np.sqrt(self.cells.number))
-        share = root @ self.of_set @ scipy.sparse.diags_array(probs) @ self.design
-        curvature = (own - share.T @ share).toarray()
-        return Expanded(float(value), self.score - self.design.T @ expected, curvature)
+        shares = scipy.sparse.diags_array(probs) @ self.design
+        shares = scipy.sparse.diags_array(root) @ self.of_set @ shares
+        return Expanded(float(value), slope, (own - shares.T @ shares).toarray())
 
 
 class Separate(Utilities):

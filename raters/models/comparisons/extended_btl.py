@@ -197,12 +197,16 @@ class ExtendedBTL(Model[Comparisons]):
         data = data.halved()
         if self.competence == "signed":
             mirrored = open_mirror(draws["competence"], data, "votes")
+        elif self.covariates or self.strata:
+            mirrored = ()
         else:
             high = competences.HIGH[self.competence]
             spread = competences.fixed_spread(self)
             mirrored = open_reversal(draws, data, self.reward_scale, spread, high)
         # A mean over two mirrored worlds describes neither of them.
-        return mirrored or takeover(draws, data)
+        if mirrored or self.covariates or self.strata:
+            return mirrored  # The other tests know of rewards and position biases alone.
+        return takeover(draws, data)
 
     def why_not(self, data: Comparisons) -> str | None:
         """Refuse a position bias for votes without an order of presentation, covariates for votes
