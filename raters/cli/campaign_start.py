@@ -33,7 +33,7 @@ UNTIL = (
     "Stop when the order is expected to have this tau with the true one; of classes, when this"
     " share is expected to be right."
 )
-AGAIN = "Put questions again to who answered them. (default: yes, but no for labels)"
+AGAIN = "Put questions again to who answered them. (default: yes, but no for labels and rankings)"
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,9 @@ class CampaignOptions:
     budget: Annotated[float | None, option(_PANEL, help="Most that all answers may cost.")] = None
     until: Annotated[float | None, option(_PANEL, help=UNTIL)] = None
     again: Annotated[bool | None, option(_PANEL, "--again/--no-again", help=AGAIN)] = None
+    size: Annotated[
+        int | None, option(_PANEL, "--size", min=2, help="Of rankings: items of a set.")
+    ] = None
     batch_size: Annotated[
         int, option(_PANEL, "--batch-size", min=1, help="Questions at a time.")
     ] = 10
@@ -155,7 +158,8 @@ def _from_table(request: StartCommand, file: Path) -> _Parts:
     about = {axes[field]: own_names(given, getattr(data, field)) for field, given in wanted.items()}
     questions = kind_of(data).questions
     again = request.campaign.again if questions is None or "again" in keywords(questions) else None
-    return _Parts(model, candidates(data, about, again=again, seed=request.fit.seed), data)
+    wanted_size, seed = request.campaign.size, request.fit.seed
+    return _Parts(model, candidates(data, about, again=again, size=wanted_size, seed=seed), data)
 
 
 def _from_names(request: StartCommand) -> _Parts:
@@ -181,6 +185,8 @@ def _from_names(request: StartCommand) -> _Parts:
     given, accepted = dict[str, Any](names), keywords(kind.questions)
     if "again" in accepted:
         given["again"] = bool(options.again)
+    if options.size is not None and "size" in accepted:
+        given["size"] = options.size
     given |= {name: one for name, one in kind.implied(model).items() if name in accepted}
     return _Parts(model, kind.questions(**given, seed=request.fit.seed), None)
 

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 
 from raters._validation import boolean
 from raters.errors import DataError, DataWarning
+from raters.judgements.choices import Choices
 from raters.judgements.names import encode_names, names_array, shorten
 from raters.judgements.ordered import Ordered
 from raters.judgements.reading import rankings as reading
@@ -287,6 +288,64 @@ class Rankings(Ordered):
                 "rank": rank,
                 "count": count[row].astype(np.int64),
             }
+        )
+
+    def stages(self) -> Choices:
+        """The rankings as choices: of the best of all items offered, then of the best of the rest.
+
+        Plackett and Luce's probability of a ranking is the product of those of its choices, so that
+        models of choices without features are models of rankings, with constants for worths:
+        `MultinomialLogit` is then `PlackettLuce`, and `LatentClassLogit` its mixture over types of
+        annotators.
+
+        Returns
+        -------
+        Choices
+            One set for each place that leaves a choice, by the annotators of the rankings; equal
+            ones of an annotator are counted together.
+
+        Raises
+        ------
+        DataError
+            When these are questions without answers, or no place leaves a choice.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> rankings = rt.Rankings.from_wide(
+        ...     {"best": ["tea", "milk"], "next": ["milk", "tea"], "last": ["beer", "beer"]},
+        ...     places=["best", "next", "last"])
+        >>> rankings.stages().num_choices
+        4
+        """
+        if self.place is None:
+            raise DataError("these are questions without answers, which choose nothing")
+        offered, place = np.asarray(self.offered), np.asarray(self.place)
+        count, who = np.asarray(self.weight), np.asarray(self.annotator)
+        parts = []
+        for stage in range(1, int(place.max(initial=0)) + 1):
+            left = (offered >= 0) & ((place == 0) | (place >= stage))
+            left &= ((place == stage).any(1) & (left.sum(1) > 1) & (count > 0))[:, None]
+            row, position = np.nonzero(left)
+            chosen = np.where(place[row, position] == stage, count[row], 0)
+            parts.append((row * (place.shape[1] + 1) + stage, row, position, chosen))
+        sets, row, position, chosen = map(np.concatenate, zip(*parts, strict=True))
+        if not len(sets):
+            raise DataError("no ranking has two items, so that no place leaves a choice")
+        return Choices.from_frame(
+            {
+                "set": sets,
+                "alternative": names_array(self.items)[offered[row, position]],
+                "annotator": names_array(self.annotators)[who[row]],
+                "chosen": chosen,
+            },
+            set="set",
+            alternative="alternative",
+            annotator="annotator",
+            chosen="chosen",
+            counted=True,
+            alternatives=names_array(self.items).tolist(),
+            annotators=names_array(self.annotators).tolist(),
         )
 
     def warn(self) -> None:

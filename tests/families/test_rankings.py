@@ -15,7 +15,7 @@ from scipy import stats
 import raters as rt
 from raters.auditing import rankings as auditing
 from raters.auditing.verdicts import DIFFERS
-from raters.cli import app
+from raters.cli import app, outputs
 from raters.errors import DataError, DataWarning, SettingError
 from raters.families.rankings import sections
 from raters.fitting.result import program_of
@@ -194,3 +194,31 @@ def test_places_alone_are_read_as_comparisons(tmp_path, monkeypatch, capsys) -> 
         warnings.simplefilter("ignore")
         assert app.main(words.split()) == 0, capsys.readouterr().err
     assert Path("r.nc").exists()
+
+
+@pytest.mark.exhaustive
+def test_sets_are_suggested_and_asked_for_on_the_command_line(
+    result, tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outputs.to_netcdf(result, Path("result.nc"))
+    table().to_csv("wide.csv", index=False)
+
+    def run(words: str) -> str:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert app.main(words.split()) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    assert "likely" in run("suggest result.nc --size 3 --batch-size 2 --out next.csv")
+    found = pd.read_csv("next.csv")
+    assert found["offered"].str.count(",").tolist() == [2, 2]
+    assert "late places" in run("check result.nc --replicates 480")
+    start = "campaign start wide.csv --annotator who --place pos1 --place pos2 --unranked below"
+    run(f"{start} --size 3 --out drinks.db --target random")
+    run("campaign ask drinks.db --number 1 --out asked.csv")
+    asked = pd.read_csv("asked.csv", dtype={"answer": str})
+    asked["answer"] = [" > ".join(asked["offered"][0].split(", ")[:2])]
+    asked.to_csv("answers.csv", index=False)
+    run("campaign tell drinks.db answers.csv")
+    assert rt.Campaign.open("drinks.db").data.num_rankings == 49

@@ -250,3 +250,17 @@ def test_padding_changes_nothing() -> None:
     padded = rankings.padded(8)
     assert padded.num_rankings == 4
     assert padded.unpadded().place.tolist() == rankings.place.tolist()
+
+
+def test_stages_are_choices_of_the_best_of_the_rest() -> None:
+    table = wide().stages().to_frame().groupby(["set", "alternative"])["chosen"].sum()
+    sizes = table.groupby("set").size().to_list()
+    assert sorted(sizes) == [2, 2, 3, 3, 3]  # Of three drinks the first two places, of eve's one.
+    assert wide().stages().num_choices == 7  # Ann twice, bob, and eve's single place.
+    ann = wide().without_judges(["bob", "eve"]).stages().to_frame()
+    assert ann.groupby("alternative")["chosen"].sum().to_dict() == {"beer": 0, "milk": 2, "tea": 2}
+    one = rt.Rankings.from_wide({"a": ["x"]}, places=["a"])
+    with pytest.raises(DataError, match="no place leaves a choice"):
+        one.stages()
+    with pytest.raises(DataError, match="choose nothing"):
+        wide().unanswered().stages()

@@ -36,6 +36,33 @@ def test_rankings_of_two_are_votes() -> None:
             np.testing.assert_allclose(one, two, rtol=1e-12)
 
 
+@pytest.mark.slow
+def test_choices_of_the_stages_have_the_likelihood_of_the_rankings(ranked) -> None:
+    """Of one type, and of two: the product over the places is a product over choices."""
+    rng = np.random.default_rng(0)
+    worth = rng.normal(size=(5, 2))
+    choices = ranked.stages()
+    with jax.enable_x64(True):
+        own = np.stack(
+            [
+                pointwise_log_likelihood(rt.PlackettLuce(1.0), ranked, {"worth": each})
+                for each in worth.T
+            ],
+            axis=1,
+        )
+        logit = rt.MultinomialLogit(features=False)
+        one = pointwise_log_likelihood(logit, choices, {"constant": worth[:, 0]})
+        np.testing.assert_allclose(one.sum(), own[:, 0].sum(), rtol=1e-10)
+        share = np.array([0.3, 0.7])
+        types = rt.LatentClassLogit(features=False)
+        sites = {"constant": worth, "type_weight": share}
+        mixed = pointwise_log_likelihood(types, choices, sites)
+    of_annotator = np.zeros((3, 2))
+    np.add.at(of_annotator, ranked.annotator, own)
+    expected = np.logaddexp.reduce(of_annotator + np.log(share), axis=1)
+    np.testing.assert_allclose(np.sort(mixed), np.sort(expected), rtol=1e-10)
+
+
 def races() -> rt.Rankings:
     """Of four drivers one is always last, and one is met by nobody else."""
     table = {"a": ["x", "y", "v"], "b": ["y", "x", "w"], "c": ["z", "z", None]}
