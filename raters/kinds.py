@@ -373,7 +373,7 @@ class Kind:
         Roles without which a model cannot be fitted, by its class, or by the name of its setting.
     implies : mapping
         Settings of readers, and of what makes questions, that follow on the command line from a
-        setting of a model unless they are given: ``{"tie_model": {"ties": "keep"}}``.
+        setting of a model unless they are given: ``{"ties": {"ties": "keep"}}``.
     name : str
         Name of the kind, such as ``"comparisons"``: that of the container in lower case unless it
         is given.

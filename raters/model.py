@@ -293,6 +293,11 @@ class Model[Data: Judgements](abc.ABC):
         return self.data_type.observed
 
     @property
+    def cited(self) -> str:
+        """What to cite: `reference`, and what a setting adds to it."""
+        return self.reference
+
+    @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         """Conjugate blocks, in the order in which they are updated."""
         return ()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -24,7 +24,7 @@ from raters.errors import DataError, DataWarning, SettingError
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
 from raters.judgements.ties import Ties
-from raters.kinds import kind_of
+from raters.kinds import registered_kinds
 
 #: How far apart two classes are.
 Metric = Literal["nominal", "ordinal", "interval"]
@@ -197,7 +197,7 @@ def agreement(
     if metric is not None:
         one_of("metric", metric, get_args(Metric))
     boolean("by_class", by_class)
-    if isinstance(data, Judgements) and (own := kind_of(data).agreement) is not None:
+    if (own := _own(data)) is not None:
         return own(data, level, metric, by_class)
     _check(data, metric, by_class)
     if isinstance(data, Ties) and data.exchangeable:  # Chance is that of two sides.
@@ -237,7 +237,14 @@ def is_measurable(data: Judgements) -> bool:
     bool
     """
     names = data.answer in data.axes or data.pair is not None
-    return names or kind_of(data).agreement is not None
+    return names or _own(data) is not None
+
+
+def _own(data: Any) -> Callable[..., pd.DataFrame] | None:
+    """Statistics that the kind of these data has itself; None also for kinds not registered."""
+    kinds = {kind.data: kind for kind in registered_kinds()}
+    kind = next((kinds[base] for base in type(data).__mro__ if base in kinds), None)
+    return None if kind is None else kind.agreement
 
 
 def _classes(data: Judgements) -> Sequence[Any]:

@@ -23,7 +23,7 @@ from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.model import OPEN_MIRROR, Sign, Values, in_mirror
 from raters.models.comparisons.directions import directed, has_directions
-from raters.models.comparisons.ties import votes_with_ties
+from raters.models.comparisons.tied import votes_with_ties
 from raters.program import Program
 
 # An accuracy averages over so many random pairs, under so many draws at most; that is finer than an

@@ -155,7 +155,7 @@ class Comparisons(Pairs):
             ``strata=True``.
         ties : {"error", "drop", "half", "keep"}
             What to do with a tie: refuse the table, leave the row out, count half a vote for each
-            side, or keep it as an answer of its own, for a model with a ``tie_model``.
+            side, or keep it as an answer of its own, for a model with ``ties``.
         outcomes : mapping, optional
             The values of `outcome` spelled out, when they are none of the above; a list gives
             several values one meaning: ``{"first": 1, "second": 2, "tie": [0, 3]}``.
@@ -331,7 +331,7 @@ class Comparisons(Pairs):
         ties : {"half", "drop", "error", "keep"}
             What to do with equal ratings. Half a vote for each side says that the two are alike;
             dropped, nothing holds them together, and the rewards of coarse ratings drift apart;
-            kept, they are an answer of their own, for a model with a ``tie_model``.
+            kept, they are an answer of their own, for a model with ``ties``.
         items, annotators : iterable, optional
             All names in the order wanted.
 

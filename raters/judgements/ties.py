@@ -55,7 +55,7 @@ class Ties(Judgements):
         return np.array([1.0, 0.5, 0.0] if self.tied else [1.0, 0.0])
 
     def with_ties(self) -> Self:
-        """The votes with a tie as an answer of its own, which a model with a ``tie_model`` takes.
+        """The votes with a tie as an answer of its own, which a model with ``ties`` takes.
 
         Returns
         -------

@@ -11,6 +11,7 @@ _REQUIRED = {
     "article": ("author", "title", "journal", "year"),
     "book": ("author", "title", "publisher", "year"),
     "inproceedings": ("author", "title", "booktitle", "year"),
+    "online": ("author", "title", "year", "url"),
     "misc": ("author", "title", "year"),
     "unpublished": ("author", "title", "note"),
 }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import xarray as xr
 
 from raters.errors import SettingError
-from raters.fitting.storage import stored_class
+from raters.fitting.storage import from_json, stored_class
 from raters.inference.base import Backend
 from raters.model import Model
 from raters.reporting.bibtex import Entry, entries
@@ -55,13 +56,13 @@ def cite(*used: Model[Any] | Backend | type | xr.DataTree) -> str:
     >>> rt.cite(result) == rt.cite(rt.BTL(), rt.PGEM())
     True
     """
-    classes = [cls for argument in used for cls in _classes(argument)]
-    collected = _collected(classes)
+    things = [thing for argument in used for thing in _things(argument)]
+    collected = _collected(things)
     if not collected:
-        names = " and ".join(cls.__name__ for cls in classes)
+        names = " and ".join(map(_name, things))
         reason = (
-            f"{names} {'have' if len(classes) > 1 else 'has'} no `reference`"
-            if classes
+            f"{names} {'have' if len(things) > 1 else 'has'} no `reference`"
+            if things
             else "nothing was given"
         )
         raise SettingError(
@@ -76,43 +77,47 @@ def known_entries(model: Model[Any], backend: str) -> list[str]:
 
     A class without a `reference`, and a back-end that is not imported, add nothing.
     """
-    try:
-        classes = [type(model), stored_class(backend, (Backend,))]
-    except SettingError:
-        classes = [type(model)]
-    return list(map(str, _collected(classes)))
+    things: list[Any] = [model]
+    with contextlib.suppress(SettingError):
+        things.append(stored_class(backend, (Backend,)))
+    return list(map(str, _collected(things)))
 
 
-def _collected(classes: list[type]) -> list[Entry]:
-    """Return each entry once, in the order of the classes."""
+def _collected(things: list[Any]) -> list[Entry]:
+    """Return each entry once, in the order of the things cited."""
     by_key: dict[str, Entry] = {}
-    for cls in classes:
-        for entry in _entries(cls):
+    for thing in things:
+        for entry in _entries(thing):
             if by_key.setdefault(entry.key, entry) != entry:
                 raise SettingError(
-                    f"{cls.__name__}.reference has the key {entry.key} for another work; give it a"
+                    f"{_name(thing)}.reference has the key {entry.key} for another work; give it a"
                     " key of its own"
                 )
     return list(by_key.values())
 
 
-def _classes(argument: Any) -> list[type]:
-    """Return the classes of models and back-ends that an argument of `cite` stands for."""
+def _things(argument: Any) -> list[Any]:
+    """Return the models and back-ends, or their classes, that an argument of `cite` stands for."""
     if isinstance(argument, xr.DataTree) and {"model", "backend"} <= set(argument.attrs):
-        expected = {"model": (Model,), "backend": (Backend,)}
-        return [stored_class(argument.attrs[name], kind) for name, kind in expected.items()]
+        model = from_json(argument.attrs["model"], (Model,), "model")
+        return [model, stored_class(argument.attrs["backend"], (Backend,))]
     cls = argument if isinstance(argument, type) else type(argument)
     if not issubclass(cls, (Model, Backend)):
         raise SettingError(
             f"cannot cite {f'a {cls.__name__}' if cls is not argument else argument.__name__}; give"
             " models and back-ends, such as rt.cite(rt.BTL(), rt.NUTS()), or a result of rt.fit"
         )
-    return [cls]
+    return [argument]
 
 
-def _entries(cls: Any) -> tuple[Entry, ...]:
-    """Parse the `reference` of a class."""
+def _name(thing: Any) -> str:
+    """Return the name of the class of a model or back-end."""
+    return (thing if isinstance(thing, type) else type(thing)).__name__
+
+
+def _entries(thing: Any) -> tuple[Entry, ...]:
+    """Parse the `reference` of a class or back-end, or what a model has to be cited by."""
     try:
-        return entries(cls.reference)
+        return entries(thing.cited if isinstance(thing, Model) else thing.reference)
     except ValueError as error:
-        raise SettingError(f"{cls.__name__}.reference is no BibTeX: {error}") from error
+        raise SettingError(f"{_name(thing)}.reference is no BibTeX: {error}") from error

@@ -118,7 +118,7 @@ def _check_identity(model: Model[Any]) -> None:
 def check_reference(thing: Any) -> None:
     """Check that a `reference`, if there is any, is BibTeX."""
     try:
-        entries(thing.reference)
+        entries(thing.cited if isinstance(thing, Model) else thing.reference)
     except ValueError as error:
         raise AssertionError(f"{type(thing).__name__}.reference is no BibTeX: {error}") from error
 

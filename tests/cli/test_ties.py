@@ -41,7 +41,7 @@ def fit(capsys, file, *options) -> tuple[int, str, str]:
 
 
 def test_a_model_of_ties_makes_the_reader_keep_them(file, capsys) -> None:
-    code, _, error = fit(capsys, file, "--model", "btl", "--tie-model", "davidson")
+    code, _, error = fit(capsys, file, "--model", "btl", "--model-ties", "davidson")
     assert code == 0, error
     result = xr.open_datatree(file.parent / "result.nc")
     assert rt.Comparisons.from_result(result).tied
@@ -50,10 +50,10 @@ def test_a_model_of_ties_makes_the_reader_keep_them(file, capsys) -> None:
 
 def test_what_was_given_goes_before_what_is_implied(file, capsys) -> None:
     code, _, error = fit(
-        capsys, file, "--model", "btl", "--tie-model", "davidson", "--ties", "half"
+        capsys, file, "--model", "btl", "--model-ties", "davidson", "--ties", "half"
     )
     assert code == 2
-    assert "--tie-model" in error
+    assert "--model-ties" in error
     assert "--ties 'keep'" in error
 
 
@@ -73,7 +73,7 @@ def test_the_help_says_how_the_two_go_together(capsys, monkeypatch) -> None:
 def test_a_campaign_from_nothing_asks_for_ties(tmp_path, capsys) -> None:
     journal = tmp_path / "campaign.db"
     options = ["--items", "x,y,z", "--annotators", "p,q", "--model", "btl"]
-    options += ["--tie-model", "davidson", "--out", journal]
+    options += ["--model-ties", "davidson", "--out", journal]
     code, _, error = run(capsys, "campaign", "start", *options)
     assert code == 0, error
     assert run(capsys, "campaign", "ask", journal, "--number", 2)[0] == 0

@@ -26,7 +26,7 @@ MODELS = (
     rt.HierarchicalBTL(competence="unit", own_spread=True),
     rt.HierarchicalBTL(reward_scale=1.0, taste_spread=0.5),
 )
-TIE_MODELS = (rt.BTL(tie_model="davidson"), rt.BTL(tie_model="rao-kupper"))
+TIE_MODELS = (rt.BTL(ties="davidson"), rt.BTL(ties="rao-kupper"))
 COVARIATE_MODELS = (rt.BTL(covariates=True),)
 STRATUM_MODELS = (rt.ExtendedBTL(strata=True),)
 TYPE_MODELS = (

@@ -167,7 +167,7 @@ MODELS_WITHOUT = (
 
 @pytest.mark.parametrize("model", MODELS_WITHOUT, ids=lambda model: type(model).__name__)
 def test_models_without_ties_refuse_them(model) -> None:
-    with pytest.raises(BackendError, match=r"ties='half'.*tie_model='davidson'"):
+    with pytest.raises(BackendError, match=r"ties='half'.*ties='davidson'"):
         rt.fit(model, kept(), rt.PGEM(), seed=0, progress=False)
 
 
@@ -179,17 +179,17 @@ def test_models_of_features_refuse_ties() -> None:
 
 def test_models_of_ties_refuse_halves() -> None:
     with pytest.raises(BackendError, match="ties='keep'"):
-        rt.fit(rt.BTL(tie_model="davidson"), kept().halved(), rt.PGEM(), seed=0, progress=False)
+        rt.fit(rt.BTL(ties="davidson"), kept().halved(), rt.PGEM(), seed=0, progress=False)
 
 
 @pytest.mark.parametrize("wrong", ["elo", "", 1, True])
 def test_other_models_of_ties_are_refused(wrong) -> None:
-    with pytest.raises(rt.errors.SettingError, match="tie_model"):
-        rt.BTL(tie_model=wrong)
+    with pytest.raises(rt.errors.SettingError, match="ties"):
+        rt.BTL(ties=wrong)
 
 
 def test_propensities_of_annotators_need_a_model_of_ties() -> None:
-    with pytest.raises(rt.errors.SettingError, match="tie_model='davidson'"):
+    with pytest.raises(rt.errors.SettingError, match="ties='davidson'"):
         rt.ExtendedBTL(tie_propensity="annotator")
 
 

@@ -14,7 +14,7 @@ from raters.distributions import Votes
 from raters.errors import SettingError
 from raters.model import Model
 
-MODEL = rt.ExtendedBTL(competence="signed", tie_model="davidson")
+MODEL = rt.ExtendedBTL(competence="signed", ties="davidson")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def simulated() -> tuple[rt.Comparisons, dict]:
         "reward": np.array([-1.5, -0.7, 0.0, 0.7, 1.5]),
         "tie_propensity": np.array([-2.0, -1.0, 0.0, 1.0]),
     }
-    model = rt.BTL(tie_model="rao-kupper", tie_propensity="annotator")
+    model = rt.BTL(ties="rao-kupper", tie_propensity="annotator")
     drawn = rt.simulate(model, asked, seed=0, given=truth)
     return drawn.data.aggregate(), truth
 
@@ -40,7 +40,7 @@ def simulated() -> tuple[rt.Comparisons, dict]:
 def test_truth_is_recovered(simulated, fit_quietly) -> None:
     """Each within 4.5 posterior standard deviations; false-alarm rate below 1e-4."""
     votes, truth = simulated
-    model = rt.BTL(tie_model="rao-kupper", tie_propensity="annotator")
+    model = rt.BTL(ties="rao-kupper", tie_propensity="annotator")
     result = fit_quietly(model, votes, rt.PGGibbs(draws=300, warmup=100, chains=2))
     for name, value in truth.items():
         draws = result.posterior[name]

@@ -26,7 +26,7 @@ def human_votes(ties: str) -> rt.Comparisons:
 def test_mode_under_flat_priors_is_the_maximum_of_the_likelihood(law) -> None:
     votes = human_votes("keep")
     assert votes.num_votes == 3355
-    model = rt.BTL(reward_scale=100.0, tie_model=law)
+    model = rt.BTL(reward_scale=100.0, ties=law)
     result = rt.fit(model, votes, rt.PGEM(draws=0), seed=0, progress=False)
     mode = {name: jnp.asarray(result.posterior[name].values[0]) for name in result.posterior}
     with jax.enable_x64(True):
@@ -43,7 +43,7 @@ def test_checks_see_ties_that_half_votes_hide(fit_quietly) -> None:
     fitted = fit_quietly(model, halves, rt.PGGibbs(draws=100, chains=2))
     ties = rt.check(model, fitted).table.sel(discrepancy="ties")
     assert ties["observed"] > ties["replicated_high"] == 0
-    votes, model = human_votes("keep"), rt.BTL(tie_model="rao-kupper")
+    votes, model = human_votes("keep"), rt.BTL(ties="rao-kupper")
     fitted = fit_quietly(model, votes, rt.PGGibbs(draws=100, chains=2))
     ties = rt.check(model, fitted).table.sel(discrepancy="ties")
     assert ties["observed"] == pytest.approx(0.23, abs=0.02)

@@ -44,6 +44,7 @@ def test_everything_has_entries_with_what_their_kind_needs(cls):
         "inproceedings": {"author", "title", "booktitle", "year", "pages"},
         "book": {"author", "title", "publisher", "year"},
         "incollection": {"author", "title", "booktitle", "editor", "publisher", "year"},
+        "online": {"author", "title", "year", "url"},
         "misc": {"author", "title", "year", "eprint", "archiveprefix"},
         "unpublished": {"author", "title", "note"},
     }
@@ -76,6 +77,12 @@ def test_each_work_once_in_the_order_asked_and_one_key_for_each():
         == len(works)
         == len({fields["title"] for _, _, fields in works})
     )
+
+
+def test_settings_add_what_they_come_from():
+    plain_keys = [key for _, key, _ in plain(rt.cite(rt.BTL()))]
+    with_ties = [key for _, key, _ in plain(rt.cite(rt.BTL(ties="davidson", covariates=True)))]
+    assert with_ties == [*plain_keys, "davidson1970extending", "rao1967ties", "li2024style"]
 
 
 def test_instances_and_classes_are_cited_alike():

@@ -19,12 +19,12 @@ from raters.inference.polya_gamma.conditionals import Observation
 # False-alarm rate 1e-4 for each statistic under Student's t with 78 degrees of freedom.
 _BOUND = 4.2
 _KERNELS = {
-    "Davidson": rt.BTL(tie_model="davidson", position_bias=True),
+    "Davidson": rt.BTL(ties="davidson", position_bias=True),
     "Davidson, of annotators": rt.ExtendedBTL(
-        competence="unit", tie_model="davidson", tie_propensity="annotator"
+        competence="unit", ties="davidson", tie_propensity="annotator"
     ),
-    "Rao and Kupper": rt.ExtendedBTL(competence="signed", tie_model="rao-kupper"),
-    "Rao and Kupper, of annotators": rt.BTL(tie_model="rao-kupper", tie_propensity="annotator"),
+    "Rao and Kupper": rt.ExtendedBTL(competence="signed", ties="rao-kupper"),
+    "Rao and Kupper, of annotators": rt.BTL(ties="rao-kupper", tie_propensity="annotator"),
 }
 
 # Kernels of parts that others here have, and of sets, whose like runs at every change.

@@ -119,7 +119,7 @@ class Candidates:
             From the name of an annotator to the items that they can judge (None for all). A pair is
             put to annotators who can judge both items. Other annotators can judge all items.
         ties : {"keep"}, optional
-            Whether a tie is an answer of its own, for a model with a ``tie_model``; by default as
+            Whether a tie is an answer of its own, for a model with ``ties``; by default as
             `votes` have it.
         limit : int
             Number of questions beyond which a uniform sample of this size is returned; memory is

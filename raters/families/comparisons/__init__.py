@@ -58,7 +58,7 @@ COMPARISONS = register(
             "strata": ("stratum",),
             ContextualBTL: ("features",),
         },
-        implies={"tie_model": {"ties": "keep"}},
+        implies={"ties": {"ties": "keep"}},
         models=tuple(vars(models)[name] for name in models.__all__),
         default=ExtendedBTL(competence="signed"),
         words=Words("vote", "votes"),

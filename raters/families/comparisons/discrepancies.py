@@ -197,14 +197,14 @@ def _mend(name: str, program: Program[Any], is_high: bool) -> str:
 
 def _mend_ties(model: Any) -> str:
     """Sentence with the model of ties that would mend their share."""
-    if getattr(model, "tie_model", None) is None:
-        own = type(model).__name__ if hasattr(model, "tie_model") else "ExtendedBTL"
+    if getattr(model, "ties", None) is None:
+        own = type(model).__name__ if hasattr(model, "ties") else "ExtendedBTL"
         return (
-            f'rt.{own}(tie_model="davidson") has ties as an answer of their own, of votes read with'
+            f'rt.{own}(ties="davidson") has ties as an answer of their own, of votes read with'
             ' ties="keep"'
         )
-    other = "rao-kupper" if model.tie_model == "davidson" else "davidson"
-    return f'rt.{type(model).__name__}(tie_model="{other}") has another law of ties'
+    other = "rao-kupper" if model.ties == "davidson" else "davidson"
+    return f'rt.{type(model).__name__}(ties="{other}") has another law of ties'
 
 
 JUDGE_ITEMS = Discrepancy(

@@ -46,7 +46,7 @@ def settle_ties(
             f"{where} holds {int(tied.sum())} tie(s), the first in row"
             f" {int(np.flatnonzero(tied)[0])} (counted from 0); say what a tie means: ties='drop'"
             " leaves them out, ties='half' gives each side half a vote, ties='keep' makes them an"
-            " answer of their own, for a model with tie_model=",
+            " answer of their own, for a model with ties=",
             parameter="ties",
             value="error",
             problem=(

@@ -19,7 +19,7 @@ from raters.distributions import GroupedMixture, StickBreaking, Votes
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.model import Permute
-from raters.models.comparisons import ties
+from raters.models.comparisons import tied
 
 TypePrior = Literal["dirichlet", "stick_breaking"]
 # Number of clusterings, of which the tightest is used.
@@ -152,7 +152,7 @@ def shares(cluster: Int[np.ndarray, " annotator"], num_types: int) -> Float[np.n
 def why_not(model: Any, data: Comparisons) -> str | None:
     """Explain why there are too few annotators for the types, or why ties cannot be answers of
     their own, or return None."""
-    if reason := ties.why_not(data):
+    if reason := tied.why_not(data):
         return reason
     voted = int(np.count_nonzero(data.judgements_by("annotator")))
     if model.num_types <= voted:

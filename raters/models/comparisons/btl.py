@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from raters._validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Shift, Spread, Symmetry, Values
-from raters.models.comparisons import _covariates, _sites, _strata, ties
+from raters.models.comparisons import _covariates, _sites, _strata, tied
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,9 @@ class BTL(Model[Comparisons]):
 
     with i shown first; γ is present only with ``position_bias=True``, and the features x of i less
     those of j, such as their lengths, only with ``covariates=True``: rewards are then those of
-    items whose features are equal ("style control"). With a `tie_model`, ties
-    are an answer of their own (`raters.distributions.Davidson`, `raters.distributions.RaoKupper`):
-    their propensity ν ~ Normal(0, 2) is such that of votes on two equal items
-    :math:`e^\nu / (2 + e^\nu)` are ties.
+    items whose features are equal ("style control"). With `ties`, a tie is an answer of its own
+    (`raters.distributions.Davidson`, `raters.distributions.RaoKupper`), whose propensity
+    ν ~ Normal(0, 2) is such that of votes on two equal items :math:`e^\nu / (2 + e^\nu)` are ties.
 
     With ``strata=True`` an item has the reward :math:`r_i + \delta_{si}` in stratum s, with
     :math:`\delta_{si} \sim \mathrm{Normal}(0, \tau)` and
@@ -57,7 +56,7 @@ class BTL(Model[Comparisons]):
         Learn a deviation of each item in each stratum of the votes.
     deviation_spread : float, optional
         Standard deviation τ of the deviations; learned unless given.
-    tie_model : {"davidson", "rao-kupper"}, optional
+    ties : {"davidson", "rao-kupper"}, optional
         Model of ties, of votes read with ``ties="keep"``, which the command line then does.
     tie_propensity : {"shared", "annotator"}
         Whose propensity to call a tie is learned: one that all share, or that of each annotator.
@@ -84,11 +83,10 @@ class BTL(Model[Comparisons]):
     coefficient_scale: float = 1.0
     strata: bool = False
     deviation_spread: float | None = None
-    tie_model: ties.TieModel | None = None
-    tie_propensity: ties.TiePropensity = "shared"
+    ties: tied.TieModel | None = None
+    tie_propensity: tied.TiePropensity = "shared"
 
-    reference: ClassVar[str] = (
-        r"""
+    reference: ClassVar[str] = r"""
     @article{bradley1952rank,
       author  = {Bradley, Ralph Allan and Terry, Milton E.},
       title   = {Rank Analysis of Incomplete Block Designs: {I}. {T}he Method of Paired
@@ -108,16 +106,18 @@ class BTL(Model[Comparisons]):
       year      = {1959},
     }
     """
-        + ties.REFERENCE
-        + _covariates.REFERENCE
-    )
+
+    @property
+    def cited(self) -> str:
+        """What to cite, with the sources of ties and of covariates where there are any."""
+        return self.reference + tied.reference(self) + _covariates.reference(self)
 
     def __post_init__(self) -> None:
         plain_positive(self, "reward_scale", optional=True)
         boolean("position_bias", self.position_bias)
         _covariates.check_settings(self)
         _strata.check_settings(self)
-        ties.check_settings(self)
+        tied.check_settings(self)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -125,7 +125,7 @@ class BTL(Model[Comparisons]):
         call a tie where there are such; propensities of annotators by themselves."""
         bias = ("position_bias",) if self.position_bias else ()
         joint = ("reward", *_strata.block(self), *_covariates.block(self), *bias)
-        if not ties.in_block(self):
+        if not tied.in_block(self):
             return (joint,)
         shared = self.tie_propensity == "shared"
         return ((*joint, "tie_propensity"),) if shared else (joint, ("tie_propensity",))
@@ -149,14 +149,14 @@ class BTL(Model[Comparisons]):
         logits = _strata.sample_gap(self, reward, data) + _covariates.sample(self, data)
         if self.position_bias:
             logits = logits + numpyro.sample("position_bias", dist.Normal(0.0, 1.0))
-        ties.observe(self, logits, data)
+        tied.observe(self, logits, data)
 
     def start(self, data: Comparisons) -> Values:
         """Start from the log-odds of the win rates."""
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
         start |= {"position_bias": jnp.asarray(0.0)} if self.position_bias else {}
         start |= _covariates.start(self, data) | _strata.start(self, data)
-        return start | ties.start(self, data)
+        return start | tied.start(self, data)
 
     def why_not(self, data: Comparisons) -> str | None:
         """Refuse a position bias for votes without an order of presentation, covariates for votes
@@ -167,7 +167,7 @@ class BTL(Model[Comparisons]):
             of_order
             or _covariates.why_not(self, data)
             or _strata.why_not(self, data)
-            or ties.why_not(data, self)
+            or tied.why_not(data, self)
         )
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from raters._validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Values
 from raters.models import competences
-from raters.models.comparisons import _covariates, _sites, _strata, ties
+from raters.models.comparisons import _covariates, _sites, _strata, tied
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
 from raters.models.mirror import open_mirror
@@ -34,7 +34,7 @@ class ExtendedBTL(Model[Comparisons]):
         \phi \sim \mathrm{LogNormal}(\log ½, 1)
 
     where B is [0, 1] (``"unit"``), [0, ∞) (``"positive"``) or the real line (``"signed"``), and γ
-    is present only with ``position_bias=True``. With a `tie_model`, ties are an answer of their
+    is present only with ``position_bias=True``. With `ties`, a tie is an answer of its
     own, as in `BTL`. With ``covariates=True`` the features x of i less those of j have coefficients
     θ, which no competence scales: a judge who cannot tell which answer is better may well prefer
     the longer one, and a competent judge is swayed by it no more. A guesser has competence 0, the
@@ -85,7 +85,7 @@ class ExtendedBTL(Model[Comparisons]):
         Learn a deviation of each item in each stratum of the votes.
     deviation_spread : float, optional
         Standard deviation τ of the deviations; learned unless given.
-    tie_model : {"davidson", "rao-kupper"}, optional
+    ties : {"davidson", "rao-kupper"}, optional
         Model of ties, of votes read with ``ties="keep"``, which the command line then does.
     tie_propensity : {"shared", "annotator"}
         Whose propensity to call a tie is learned: one that all share, or that of each annotator.
@@ -113,20 +113,21 @@ class ExtendedBTL(Model[Comparisons]):
     coefficient_scale: float = 1.0
     strata: bool = False
     deviation_spread: float | None = None
-    tie_model: ties.TieModel | None = None
-    tie_propensity: ties.TiePropensity = "shared"
+    ties: tied.TieModel | None = None
+    tie_propensity: tied.TiePropensity = "shared"
 
-    reference: ClassVar[str] = (
-        r"""
+    reference: ClassVar[str] = r"""
     @unpublished{shejole_learning,
       author = {Shejole, Kaustubh and {Kush}},
       title  = {Learning Human Expertise in {RLHF} Using {Extended-BTL} Model},
       note   = {Department of Computer Science, IIT Bombay, under the guidance of Arpit Agarwal},
     }
     """
-        + ties.REFERENCE
-        + _covariates.REFERENCE
-    )
+
+    @property
+    def cited(self) -> str:
+        """What to cite, with the sources of ties and of covariates where there are any."""
+        return self.reference + tied.reference(self) + _covariates.reference(self)
 
     def __post_init__(self) -> None:
         one_of("competence", self.competence, competences.LOW)
@@ -135,7 +136,7 @@ class ExtendedBTL(Model[Comparisons]):
         competences.check_competence_spread(self)
         _covariates.check_settings(self)
         _strata.check_settings(self)
-        ties.check_settings(self)
+        tied.check_settings(self)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -143,7 +144,7 @@ class ExtendedBTL(Model[Comparisons]):
         propensities to call a tie."""
         own = tuple((name,) for name in _covariates.block(self))
         bias = (("position_bias",),) if self.position_bias else ()
-        propensity = (("tie_propensity",),) if ties.in_block(self) else ()
+        propensity = (("tie_propensity",),) if tied.in_block(self) else ()
         rewards = ("reward", *_strata.block(self))
         return (rewards, ("competence",), *own, *bias, *propensity)
 
@@ -175,7 +176,7 @@ class ExtendedBTL(Model[Comparisons]):
         logits = logits + _covariates.sample(self, data)
         if self.position_bias:
             logits = logits + _sites.position_bias_site(data.num_annotators)[data.annotator]
-        ties.observe(self, logits, data)
+        tied.observe(self, logits, data)
 
     def start(self, data: Comparisons) -> Values:
         """Start from the log-odds of the win rates, with competences near that of the reference.
@@ -186,7 +187,7 @@ class ExtendedBTL(Model[Comparisons]):
         start |= _sites.competence_start(data, competences.fixed_spread(self))
         start |= _sites.position_bias_start(data) if self.position_bias else {}
         start |= _covariates.start(self, data) | _strata.start(self, data)
-        return start | ties.start(self, data)
+        return start | tied.start(self, data)
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
@@ -217,7 +218,7 @@ class ExtendedBTL(Model[Comparisons]):
             of_order
             or _covariates.why_not(self, data)
             or _strata.why_not(self, data)
-            or ties.why_not(data, self)
+            or tied.why_not(data, self)
         )
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:

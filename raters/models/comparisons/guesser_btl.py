@@ -14,7 +14,7 @@ from raters._validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
 from raters.models import competences
-from raters.models.comparisons import _sites, _types, ties
+from raters.models.comparisons import _sites, _types, tied
 from raters.models.comparisons._takeover import takeover
 from raters.models.comparisons.directions import DIRECTIONS, directed
 from raters.models.mirror import open_mirror
@@ -187,7 +187,7 @@ class GuesserBTL(Model[Comparisons]):
         """Refuse ties as answers of their own, and a position bias for votes without an order of
         presentation."""
         of_order = _sites.why_not_ordered(data) if self.position_bias else None
-        return of_order or ties.why_not(data)
+        return of_order or tied.why_not(data)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of a single annotator, whose competence is confounded with the reward scale, and of

@@ -16,7 +16,7 @@ from raters.errors import SettingError
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Transfer, Values
 from raters.models import competences
-from raters.models.comparisons import _sites, ties
+from raters.models.comparisons import _sites, tied
 from raters.models.mirror import open_mirror
 
 # Numbers of a draw from which on a warning says how much memory draws take.
@@ -246,7 +246,7 @@ class HierarchicalBTL(Model[Comparisons]):
         """Refuse ties as answers of their own, and a position bias for votes without an order of
         presentation."""
         of_order = _sites.why_not_ordered(data) if self.position_bias else None
-        return of_order or ties.why_not(data)
+        return of_order or tied.why_not(data)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of a single annotator, of annotators with one vote each, of many tastes, and of

@@ -23,7 +23,7 @@ _DISTRIBUTIONS = {"davidson": Davidson, "rao-kupper": RaoKupper}
 # Standard deviation of the propensity: of two equal items, 1 to 96 % of the votes are ties (95 %).
 _SCALE = 2.0
 
-REFERENCE = r"""
+_REFERENCE = r"""
     @article{davidson1970extending,
       author  = {Davidson, Roger R.},
       title   = {On Extending the {B}radley--{T}erry Model to Accommodate Ties in Paired Comparison
@@ -49,18 +49,23 @@ REFERENCE = r"""
 """
 
 
+def reference(model: Any) -> str:
+    """Return what to cite for ties; nothing without them."""
+    return "" if model.ties is None else _REFERENCE
+
+
 def check_settings(model: Any) -> None:
     """Raise for settings of ties that are none, or of which one lacks the other."""
-    if model.tie_model is not None:
-        one_of("tie_model", model.tie_model, _DISTRIBUTIONS)
+    if model.ties is not None:
+        one_of("ties", model.ties, _DISTRIBUTIONS)
     one_of("tie_propensity", model.tie_propensity, ("shared", "annotator"))
-    if model.tie_model is None and model.tie_propensity == "annotator":
+    if model.ties is None and model.tie_propensity == "annotator":
         raise SettingError(
             parameter="tie_propensity",
             value="annotator",
             problem="is of no use without a model of ties",
-            expected="choose one by `tie_model`",
-            instead=f"rt.{type(model).__name__}(tie_model='davidson', tie_propensity='annotator')",
+            expected="choose one by `ties`",
+            instead=f"rt.{type(model).__name__}(ties='davidson', tie_propensity='annotator')",
         )
 
 
@@ -69,13 +74,13 @@ def observe(model: Any, logits: Float[Array, " comparison"], data: Comparisons) 
 
     Call it outside of the plate of comparisons.
     """
-    if model.tie_model is None:
+    if model.ties is None:
         with numpyro.plate("comparison", data.num_comparisons):
             _sites.observe(logits, data)
         return
     propensity = _propensity(model, data)
     with numpyro.plate("comparison", data.num_comparisons):
-        votes = _DISTRIBUTIONS[model.tie_model](logits, propensity, data.count)
+        votes = _DISTRIBUTIONS[model.ties](logits, propensity, data.count)
         numpyro.sample("outcome", votes, obs=data.wins)
 
 
@@ -95,7 +100,7 @@ def _propensity(model: Any, data: Comparisons) -> Float[Array, ""] | Float[Array
 def in_block(model: Any) -> bool:
     """Return whether the propensity has a conjugate block: it is a utility of Davidson's model, and
     Rao and Kupper's threshold is not affine in it."""
-    return bool(model.tie_model == "davidson")
+    return bool(model.ties == "davidson")
 
 
 def votes_with_ties(
@@ -117,16 +122,16 @@ def votes_with_ties(
     TiedVotes or None
         Batch shape (draw, pair).
     """
-    if getattr(model, "tie_model", None) is None:
+    if getattr(model, "ties", None) is None:
         return None
     propensity = np.asarray(draws["tie_propensity"])
     own = propensity if propensity.ndim == 1 else propensity[:, annotator]
-    return _DISTRIBUTIONS[model.tie_model](jnp.asarray(logits), jnp.asarray(own)[:, None])
+    return _DISTRIBUTIONS[model.ties](jnp.asarray(logits), jnp.asarray(own)[:, None])
 
 
 def start(model: Any, data: Comparisons) -> Values:
     """Return start values of the propensities: the log ratio of ties to votes for one side."""
-    if model.tie_model is None:
+    if model.ties is None:
         return {}
     count = np.asarray(data.weight, float)
     total = count.sum()
@@ -144,27 +149,25 @@ def start(model: Any, data: Comparisons) -> Values:
 def why_not(data: Comparisons, model: Any = None) -> str | None:
     """Explain why ties as these data have them cannot be modelled, or return None.
 
-    `model` is that with the setting ``tie_model``; without it the model knows no ties.
+    `model` is that with the setting ``ties``; without it the model knows no ties.
     """
-    wanted = None if model is None else model.tie_model
+    wanted = None if model is None else model.ties
     if data.tied == (wanted is not None):
         return None
     if wanted is not None:
         return Reason(
-            f"tie_model={wanted!r} takes ties as an answer of their own; read the votes with"
+            f"ties={wanted!r} takes ties as an answer of their own; read the votes with"
             " Comparisons.from_frame(table, ..., ties='keep'), or write votes.with_ties()",
-            parameter="tie_model",
+            parameter="ties",
             value=wanted,
             problem="takes ties as an answer of their own, and these votes were not read so",
-            expected="read them with `ties` 'keep'",
+            expected="read them with --ties 'keep'",
         )
-    own = "tie_model='davidson'"
-    instead = f"{type(model).__name__}({own})" if model is not None else f"rt.BTL({own})"
+    own = "ties='davidson'"
+    name = "BTL" if model is None else type(model).__name__
     return Reason(
         "these votes have ties as an answer of their own, which the model does not know; read them"
-        f" with ties='half' or write votes.halved(), or fit {instead}",
-        parameter="ties",
-        value="keep",
-        problem="makes ties an answer of their own, which the model does not know",
-        expected="choose 'half', or a model with `tie_model`",
+        f" with ties='half' or write votes.halved(), or fit rt.{name}({own})",
+        problem="these votes have ties as an answer of their own, which the model does not know",
+        expected="read them with --ties 'half', or add --model-ties 'davidson'",
     )
