@@ -101,6 +101,8 @@ def test_a_check_sees_what_does_not_fit(name, fit_quietly) -> None:
     sentence = next(text for text in found.sentences if f"({name}:" in text)
     if name == "competence":
         assert "rt.ExtendedPlackettLuce()" in sentence
+    if name == "tastes":
+        assert "rankings.stages()" in sentence
     if name == "late_places":
         assert "less well than the first" in sentence
 

@@ -196,6 +196,7 @@ def test_places_alone_are_read_as_comparisons(tmp_path, monkeypatch, capsys) -> 
     assert Path("r.nc").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_sets_are_suggested_and_asked_for_on_the_command_line(
     result, tmp_path, monkeypatch, capsys

@@ -101,6 +101,10 @@ TASTES = Discrepancy(
     "squared differences of the places that {judges} give items, over the model's",
     _tastes,
     "Single {judges} put single items higher or lower than {model} says",
+    mend=lambda program, is_high: (
+        "rt.LatentClassLogit(features=False) of rankings.stages() has types of annotators, each"
+        " with worths of its own"
+    ),
 )
 
 
