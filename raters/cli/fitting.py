@@ -169,8 +169,14 @@ def check_needs(model: Model[Any], kind: Kind, columns: ColumnOptions) -> None:
     for need in needs:
         lacking = [role for role in kind.needs.get(need, ()) if role not in columns.given]
         if lacking:
+            wanted = " and ".join(map(columns.flag, lacking))
+            if isinstance(need, str) and field_types(type(model))[need][1] is True:
+                raise SettingError(
+                    f"{dashed(type(model).__name__)} needs {wanted} with the name of a column;"
+                    f" --no-model-{dashed(need)} fits without"
+                )
             flag = f"--{dashed(need)}" if isinstance(need, str) else model_flag(need)
-            raise SettingError(f"{flag} needs {' and '.join(map(columns.flag, lacking))} as well")
+            raise SettingError(f"{flag} needs {wanted} as well")
 
 
 def check_features(program: Program[Any], columns: ColumnOptions) -> None:

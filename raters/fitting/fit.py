@@ -134,7 +134,7 @@ def fit(
     judged = data.unpadded()
     earlier = {} if start is None else {"start": _earlier_draws(program, backend, start)}
     sentences = model.data_warnings(judged) if judged.num_judgements else ()
-    for sentence in (*sentences, *_unused_features(program)):
+    for sentence in (*sentences, *_unused_features(program), *_unused_strata(program)):
         warnings.warn(sentence, DataWarning, stacklevel=2)
     begin = time.perf_counter()
     key = jax.random.key(seed)
@@ -215,6 +215,20 @@ def _unused_features(program: Program[Any]) -> tuple[str, ...]:
     return (
         f"{public_name(type(program.model))}() does not use the features of these data"
         f" ({shorten(names)}){also}. To fit without them on purpose, pass data.without_features()",
+    )
+
+
+def _unused_strata(program: Program[Any]) -> tuple[str, ...]:
+    """Sentence about strata that the model does not read."""
+    names = program.data.coords.get("stratum", ())
+    if len(names) < 2 or "stratum" in program.axes:
+        return ()
+    own = type(program.model)
+    able = "strata" in {field.name for field in dataclasses.fields(own)}
+    name = public_name(own) if able else "rt.BTL"
+    return (
+        f"{public_name(own)}() does not use the strata of these data ({shorten(names)});"
+        f" {name}(strata=True) would",
     )
 
 

@@ -210,6 +210,7 @@ class Rankings(Ordered):
         """
         boolean("aggregate", aggregate)
         listed = reading.place_columns(reading.matching(frame, places), least=1)
+        reading.check_apart(listed, annotator=annotator, count=count)
         in_place, item_names = reading.ranked(frame, listed, items)
         who, annotator_names = reading.rankers(
             frame, annotator, annotators, listed[0], len(in_place)

@@ -60,13 +60,13 @@ class Ties(Judgements):
         Returns
         -------
         Pairs
-            In rows of votes that are alike. Of votes read with ``ties="half"`` it takes rows of
-            single votes (``aggregate=False``): a sum does not say how many ties are in it.
+            In rows of votes that are alike. It takes rows of single votes (``aggregate=False``), or
+            of votes for one side: a sum does not say how many ties are in it.
 
         Raises
         ------
         DataError
-            When a row holds the sum of several votes with half a vote over.
+            When a row holds the sum of votes that are not all for one side.
 
         Examples
         --------
@@ -83,7 +83,7 @@ class Ties(Judgements):
             return dataclasses.replace(self, tied=True)
         wins, count = np.asarray(self.wins, float), np.asarray(self.weight, float)
         half = wins % 1 != 0
-        if (several := half & (count != 1)).any():
+        if (several := (count > 1) & (wins > 0) & (wins < count)).any():
             row = int(np.flatnonzero(several)[0])
             raise DataError(
                 parameter="wins",

@@ -264,3 +264,15 @@ def test_stages_are_choices_of_the_best_of_the_rest() -> None:
         one.stages()
     with pytest.raises(DataError, match="choose nothing"):
         wide().unanswered().stages()
+
+
+def test_a_column_has_one_role() -> None:
+    table = {"pos1": ["x", "y"], "pos2": ["y", "x"]}
+    with pytest.raises(DataError, match="column 'pos1' is both a place and the annotator"):
+        rt.Rankings.from_wide(table, places=["pos*"], annotator="pos1")
+
+
+def test_a_pattern_matches_a_column() -> None:
+    table = {"pos1": ["x", "y"], "pos2": ["y", "x"]}
+    with pytest.raises(DataError, match="matches no column of the table"):
+        rt.Rankings.from_wide(table, places=["plc*"])

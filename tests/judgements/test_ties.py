@@ -212,3 +212,10 @@ def test_an_outcome_between_the_three_is_refused() -> None:
     )
     with pytest.raises(DataError, match="must be one of"):
         wrong.check()
+
+
+def test_a_sum_does_not_say_how_many_are_ties() -> None:
+    table = {"a": ["x"] * 4, "b": ["y"] * 4, "w": ["tie"] * 4}
+    halves = rt.Comparisons.from_frame(table, first="a", second="b", outcome="w", ties="half")
+    with pytest.raises(rt.errors.DataError, match="does not say how many of them are ties"):
+        halves.with_ties()

@@ -110,7 +110,8 @@ def test_votes_without_strata_are_refused(votes) -> None:
 
 
 def test_strata_that_are_not_used_or_alone_are_said(votes) -> None:
-    assert "strata=True" in rt.BTL().data_warnings(votes)[0]
+    with pytest.warns(rt.errors.DataWarning, match=r"does not use the strata .*BTL\(strata=True\)"):
+        rt.fit(rt.BTL(reward_scale=1.0), votes, rt.PGEM(draws=0), seed=0, progress=False)
     assert rt.ExtendedBTL(strata=True).data_warnings(votes) == ()
     one = votes.rows(np.asarray(votes.stratum) == 0)
     assert "one stratum" in rt.BTL(strata=True).data_warnings(one)[0]
@@ -140,3 +141,10 @@ def test_reports_rank_by_stratum_and_audits_judge_by_it(votes, fit_quietly) -> N
     share = np.bincount(votes.annotator, right) / np.bincount(votes.annotator, votes.count)
     agreement = audit.table["agreement"].sel(annotator=list(votes.annotators))
     np.testing.assert_allclose(agreement, share, rtol=1e-6)
+
+
+@pytest.mark.parametrize("settings", [{"deviation_spread": 0.5}, {"coefficient_scale": 3.0}])
+@pytest.mark.parametrize("model", [rt.BTL, rt.ExtendedBTL])
+def test_settings_without_effect_are_refused(model, settings) -> None:
+    with pytest.raises(rt.errors.SettingError, match="is of no use without"):
+        model(**settings)

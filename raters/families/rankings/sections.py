@@ -49,6 +49,10 @@ _ORDER = (
     Column("p_above_next", "P(above next)", "percent"),
 )
 
+# Probability of a negative competence above which somebody ranks upside down.
+_SURE = 0.9
+_TRUE = " The ranking is the true one, as far as what is known tells."
+
 
 def reason(row: Mapping[str, Any]) -> str:
     """Reason for a verdict: an order upside down, or one that says little.
@@ -63,7 +67,7 @@ def reason(row: Mapping[str, Any]) -> str:
     str
     """
     share = f"{facts.percent(row['agreement'])} of the pairs in the model's order"
-    if row["p_adversarial"] > 0.5:
+    if row["p_adversarial"] > _SURE:
         return f"ranks upside down: {share}"
     return f"competence {row['competence']:.1f}: {share}"
 
@@ -83,14 +87,17 @@ def order(context: AuditContext) -> Section | None:
     if "worth" not in context.program.sites:
         return None
     level = context.level
-    frame = facts.ranking(context.result["posterior"].dataset["worth"], level)
+    worth, is_true = context.result["posterior"].dataset["worth"], False
+    if context.audit is not None and context.audit.calibration is not None:
+        worth, is_true = context.audit.calibration.truth.expand_dims("chain"), True
+    frame = facts.ranking(worth.rename("worth"), level)
     frame = frame.rename(columns=lambda name: name.replace("reward", "worth"))
     rows = frame.to_dict("records")
     caption = "Items, highest worth first; a worth of 0 is the average item"
     return Section(
         key="items",
         title="Ranking",
-        sentence=order_sentence(rows, level),
+        sentence=order_sentence(rows, level) + (_TRUE if is_true else ""),
         tables=(Table("ranking", caption, _ORDER, rows, both_ends=True),),
         facts={"num_items": len(rows)},
         files={"items.csv": lambda path: write_csv(frame, path)},

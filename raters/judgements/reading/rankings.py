@@ -137,11 +137,15 @@ def matching(frame: Any, places: Any) -> Any:
     found: list[Any] = []
     for pattern in places:
         known = pattern in names or not any(sign in name_text(pattern) for sign in "*?[")
-        found += (
-            [pattern]
-            if known
-            else [name for name in names if fnmatchcase(name, name_text(pattern))]
-        )
+        matched = [name for name in names if fnmatchcase(name, name_text(pattern))]
+        if not known and not matched:
+            raise DataError(
+                parameter="places",
+                value=pattern,
+                problem="matches no column of the table",
+                expected=f"it has {shorten(names, 20)}",
+            )
+        found += [pattern] if known else matched
     return found
 
 
@@ -383,6 +387,27 @@ def place_columns(places: Any, least: int = 2) -> list[str]:
             expected="every place of a ranking has a column of its own",
         )
     return listed
+
+
+def check_apart(places: list[str], **roles: str | None) -> None:
+    """Raise when a column of the places has another role too.
+
+    Parameters
+    ----------
+    places : list of str
+    **roles : str or None
+        Column in each other role.
+    """
+    for role, name in roles.items():
+        if name is not None and name in places:
+            raise DataError(
+                f"column {name!r} is both a place and the {role}; name the columns of the places"
+                " alone, such as places=['pos*']",
+                parameter="places",
+                value=name,
+                problem=f"is the column of the {role} too",
+                expected="name the columns of the places alone",
+            )
 
 
 def ranked(

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters._validation import boolean, plain_positive
-from raters.errors import Reason
+from raters.errors import Reason, SettingError
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import shorten
 from raters.judgements.separation import free_share
@@ -43,6 +43,14 @@ def check_settings(model: Any) -> None:
     """Raise for settings of covariates that are none."""
     boolean("covariates", model.covariates)
     plain_positive(model, "coefficient_scale")
+    if model.coefficient_scale != 1.0 and not model.covariates:
+        raise SettingError(
+            parameter="coefficient_scale",
+            value=model.coefficient_scale,
+            problem="is of no use without covariates",
+            expected="add `covariates`",
+            instead=f"rt.{type(model).__name__}(covariates=True, coefficient_scale=...)",
+        )
 
 
 def block(model: Any) -> tuple[str, ...]:

@@ -12,9 +12,8 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters._validation import boolean, plain_positive
-from raters.errors import Reason
+from raters.errors import Reason, SettingError
 from raters.judgements.comparisons import Comparisons
-from raters.judgements.names import shorten
 from raters.model import Shift, Spread, Symmetry, Transfer, Values
 
 
@@ -22,6 +21,14 @@ def check_settings(model: Any) -> None:
     """Raise for settings of strata that are none."""
     boolean("strata", model.strata)
     plain_positive(model, "deviation_spread", optional=True)
+    if model.deviation_spread is not None and not model.strata:
+        raise SettingError(
+            parameter="deviation_spread",
+            value=model.deviation_spread,
+            problem="is of no use without strata",
+            expected="add `strata`",
+            instead=f"rt.{type(model).__name__}(strata=True, deviation_spread=...)",
+        )
 
 
 def block(model: Any) -> tuple[str, ...]:
@@ -96,14 +103,9 @@ def why_not(model: Any, data: Comparisons) -> str | None:
 
 
 def data_warnings(model: Any, data: Comparisons) -> tuple[str, ...]:
-    """Warn of strata that the model does not use, and of a single one."""
-    if data.stratum is None:
+    """Warn of a single stratum; `raters.fit` warns of strata that are not used."""
+    if data.stratum is None or not model.strata:
         return ()
-    if not model.strata:
-        return (
-            f"these votes have strata ({shorten(data.strata)}), which {type(model).__name__}() does"
-            " not use; fit with strata=True for rewards in each",
-        )
     if len(np.unique(np.asarray(data.stratum))) > 1:
         return ()
     return (

@@ -240,3 +240,30 @@ def start_difficulty(data: Responses | Patterns) -> Float[np.ndarray, " item"]:
     array, shape (item,)
     """
     return -_log_odds_of(data, "item")
+
+
+def start_covariance(data: Responses | Patterns) -> Float[np.ndarray, " item"]:
+    """Covariance of the responses to each item with the other responses of the same person.
+
+    Parameters
+    ----------
+    data : Responses or Patterns
+
+    Returns
+    -------
+    array, shape (item,)
+        Of what is right beyond the share of right responses to each item; zeros without outcomes.
+    """
+    axis, own = ("facet", data.group) if isinstance(data, Patterns) else ("item", data.person)
+    item, person = np.asarray(data.codes(axis)), np.asarray(own)
+    size, weight = len(data.coords[axis]), np.asarray(data.weight, np.float64)
+    outcome = getattr(data, data.answer)
+    if outcome is None:
+        return np.zeros(size)
+    times = np.ones(len(item))
+    if isinstance(data, Patterns):
+        times = np.asarray(data.repeats, np.float64)[person]
+    share = np.exp(-np.logaddexp(0, -_log_odds_of(data, "item")))
+    beyond = np.asarray(outcome, np.float64) - weight * share[item]
+    total = np.bincount(person, beyond)
+    return np.bincount(item, times * beyond * (total[person] - beyond), size)

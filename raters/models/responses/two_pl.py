@@ -15,7 +15,7 @@ from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
 from raters.model import CommonShift, Scale, Sign, Symmetry, Values
 from raters.models.mirror import open_mirror
-from raters.models.responses._logistic import Logistic, start_difficulty
+from raters.models.responses._logistic import Logistic, start_covariance, start_difficulty
 
 Discrimination = Literal["positive", "signed"]
 _LOW = {"positive": 0.0, "signed": None}
@@ -127,9 +127,17 @@ class TwoPL(Logistic):
         return log_odds
 
     def start_items(self, data: Responses | Patterns) -> Values:
-        """Start from the shares of right responses to each item, and equal discriminations."""
+        """Start from the shares of right responses to each item, and equal discriminations: signed
+        ones are negative where those who are right elsewhere are wrong.
+
+        From a discrimination of the wrong sign no step leads to the right one: between the two the
+        difficulty is infinite.
+        """
         difficulty = start_difficulty(data)
-        return {"difficulty": difficulty, "discrimination": np.ones(len(difficulty))}
+        sign = np.ones(len(difficulty))
+        if self.discrimination == "signed":
+            sign = np.where(start_covariance(data) < 0, -1.0, 1.0)
+        return {"difficulty": sign * difficulty, "discrimination": sign}
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Responses
