@@ -316,7 +316,7 @@ def _agreement(data: Judgements, audit: Audit, people: list[dict[str, Any]]) -> 
         "mean": float(np.nanmean(matrix.share)) if (matrix.common > 0).any() else None,
     }
     return numbers | {
-        "sentence": sentences.matrix(numbers, data.judge),
+        "sentence": sentences.matrix(numbers, data),
         "chance": sentences.chance(data),
         "statistics": None if statistics is None else _named(statistics),
         "statistics_note": note,

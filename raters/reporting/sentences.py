@@ -311,8 +311,9 @@ def too_few(row: Mapping[str, Any], audit: Audit, words: Words) -> str:
 # ---------------------------------------------------------------- agreement and data
 
 
-def matrix(numbers: Mapping[str, Any], judge: str) -> str:
+def matrix(numbers: Mapping[str, Any], data: Judgements) -> str:
     """Describe the agreement matrix, and which judges are in it."""
+    judge = data.judge
     shown, many = len(numbers["annotators"]), plural_noun(judge)
     if shown == 1:
         return f"There is a single {judge} with answers, so there is no agreement to show."
@@ -329,11 +330,16 @@ def matrix(numbers: Mapping[str, Any], judge: str) -> str:
         among = f"all {many} with answers"
     else:
         among = f"the {shown} of {numbers['of']} with answers"
+    same = (
+        "answered the same question gave the same answer in"
+        if data.listed
+        else "ranked the same two items put them in the same order in"
+    )
+    ties = " A tie is half an answer for each side here." if getattr(data, "tied", False) else ""
     return (
-        f"Shown are {among}, those most probably below the threshold first. Two of these who"
-        " answered the same question gave the same answer in"
+        f"Shown are {among}, those most probably below the threshold first. Two of these who {same}"
         f" {percent(numbers['mean'])} of cases, on average over pairs of them; two who answer by"
-        f" chance would in {percent(numbers['by_chance'])}."
+        f" chance would in {percent(numbers['by_chance'])}.{ties}"
     )
 
 

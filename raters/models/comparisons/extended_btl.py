@@ -84,7 +84,7 @@ class ExtendedBTL(Model[Comparisons]):
     strata : bool
         Learn a deviation of each item in each stratum of the votes.
     deviation_spread : float, optional
-        Standard deviation τ of the deviations; learned unless given.
+        Standard deviation τ of the deviations, in logits; learned unless given.
     ties : {"davidson", "rao-kupper"}, optional
         Model of ties, of votes read with ``ties="keep"``, which the command line then does.
     tie_propensity : {"shared", "annotator"}
