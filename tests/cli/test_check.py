@@ -61,7 +61,7 @@ def test_it_writes_a_table_a_figure_and_a_result(found):
     summary = json.loads((found / "summary.json").read_text())
     assert summary["failed"] == again.failed
     assert summary["sentences"] == list(again.sentences)
-    assert set(summary["not_measured"]) == {"position", "drift"}
+    assert set(summary["not_measured"]) == {"position", "drift", "ties"}
     shared = rt.dependence(rt.model_of(result), result)
     assert summary["dependence"]["effective"] == pytest.approx(shared.effective)
     assert summary["dependence"]["sentence"] == shared.sentence
