@@ -98,6 +98,8 @@ BACKENDS = (
 # Compiling is what costs: in `make test`, one configuration of each model, PGGibbs on each, and the
 # other back-ends on one model of each kind.
 FIRST = tuple({type(model): model for model in reversed(ALL_MODELS)}.values())
+# Whose modes take half a minute each.
+LONG = (rt.GuesserDawidSkene, rt.GuesserOneCoin)
 FOR_EVERY_BACKEND = (rt.BTL(), rt.DawidSkene())
 
 
@@ -183,8 +185,11 @@ def _fits() -> list:
         sampled = isinstance(backend, rt.PGGibbs) and model in FIRST
         quick = sampled or model in FOR_EVERY_BACKEND
         # NUTS and SVI read nothing of a model but its density, which `check_model` checks.
-        again = isinstance(backend, rt.SVI) or (
-            isinstance(backend, rt.NUTS) and model != TYPE_MODELS[0]
+        # What PGEM does with further settings, PGGibbs does on the same blocks.
+        again = (
+            isinstance(backend, rt.SVI)
+            or (isinstance(backend, rt.NUTS) and model != TYPE_MODELS[0])
+            or (isinstance(backend, rt.PGEM) and (model not in FIRST or type(model) in LONG))
         )
         slow = pytest.mark.exhaustive if again else pytest.mark.slow
         fits.append(

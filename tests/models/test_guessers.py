@@ -104,7 +104,7 @@ def _exact(model: Any, labels: rt.Labels, evidence_of: Evidence) -> np.ndarray:
 @pytest.mark.parametrize(
     ("model", "evidence"),
     [
-        pytest.param(_MODELS[0], _coin, id="coin"),
+        pytest.param(_MODELS[0], _coin, id="coin", marks=pytest.mark.exhaustive),
         pytest.param(_MODELS[1], _matrix, id="matrix", marks=pytest.mark.exhaustive),
     ],
 )
