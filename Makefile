@@ -35,7 +35,7 @@ benchmark: $(VENV)/.installed
 		case $$script in \
 			*/draw_hashes.py) continue ;; \
 			*/acquisition_replay.py|*/reading_level.py) test -d "$$data" || continue ;; \
-			*/takeover.py|*/families.py|*/rating_scales.py) test ! -d "$$data" || arguments="--data $$data" ;; \
+			*/takeover.py|*/families.py|*/rating_scales.py|*/known_qualities.py) test ! -d "$$data" || arguments="--data $$data" ;; \
 			*) ! grep -q "data=(" "$$script" || { test -d "$$data" || continue; arguments="--data $$data"; } ;; \
 		esac; \
 		RATERS_DATA=$$data $(BIN)/python $$script $$arguments || failed="$$failed $$script"; \

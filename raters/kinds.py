@@ -528,6 +528,26 @@ def registered_kinds() -> tuple[Kind, ...]:
     return tuple(_KINDS.values())
 
 
+def found_kind(data: Any) -> Kind | None:
+    """The kind of a container, or of its class; None for one that is not registered.
+
+    Parameters
+    ----------
+    data : Judgements or type
+        Of a class that is not registered itself, its nearest base counts.
+
+    Returns
+    -------
+    Kind or None
+    """
+    container = data if isinstance(data, type) else type(data)
+    for base in container.__mro__:  # a kind of a subclass comes before that of its base
+        for kind in _KINDS.values():
+            if kind.data is base:
+                return kind
+    return None
+
+
 def kind_of(data: Judgements | type[Judgements]) -> Kind:
     """The kind of a container, or of its class.
 
@@ -545,11 +565,9 @@ def kind_of(data: Judgements | type[Judgements]) -> Kind:
     SettingError
         When the kind is not registered.
     """
+    if (kind := found_kind(data)) is not None:
+        return kind
     container = data if isinstance(data, type) else type(data)
-    for base in container.__mro__:  # a kind of a subclass comes before that of its base
-        for kind in _KINDS.values():
-            if kind.data is base:
-                return kind
     known = ", ".join(kind.data.__name__ for kind in _KINDS.values())
     raise SettingError(
         parameter="data",

@@ -294,7 +294,7 @@ class Model[Data: Judgements](abc.ABC):
 
     @property
     def cited(self) -> str:
-        """What to cite: `reference`, and what a setting adds to it."""
+        """BibTeX entries of this model: `reference`, and those that a setting adds."""
         return self.reference
 
     @property

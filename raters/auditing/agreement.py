@@ -24,7 +24,7 @@ from raters.errors import DataError, DataWarning, SettingError
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
 from raters.judgements.ties import Ties
-from raters.kinds import registered_kinds
+from raters.kinds import found_kind
 
 #: How far apart two classes are.
 Metric = Literal["nominal", "ordinal", "interval"]
@@ -242,8 +242,7 @@ def is_measurable(data: Judgements) -> bool:
 
 def _own(data: Any) -> Callable[..., pd.DataFrame] | None:
     """Statistics that the kind of these data has itself; None also for kinds not registered."""
-    kinds = {kind.data: kind for kind in registered_kinds()}
-    kind = next((kinds[base] for base in type(data).__mro__ if base in kinds), None)
+    kind = found_kind(data)
     return None if kind is None else kind.agreement
 
 

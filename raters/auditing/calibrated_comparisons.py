@@ -12,22 +12,20 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from raters.auditing import comparisons
-from raters.auditing.annotator_accuracy import Marks, draw_accuracies, luck_of
-from raters.auditing.calibrated_orders import AUDIT_DRAWS, OrderCalibration
-from raters.auditing.calibration import (
-    Anchor,
-    contradiction,
-    number_of_draws,
-    summary,
-    trusted_codes,
-    warn_of,
+from raters.auditing.annotator_accuracy import Marks, luck_of
+from raters.auditing.calibrated_orders import (
+    AUDIT_DRAWS,
+    OrderCalibration,
+    Truth,
+    calibrate_orders,
+    doubts_about,
 )
+from raters.auditing.calibration import Anchor, number_of_draws, trusted_codes
 from raters.auditing.known_orders import KnownOrders
 from raters.auditing.true_orders import draw_true_rewards_of_worlds
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
-from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.models.comparisons.directions import has_directions
 from raters.program import Program
@@ -150,44 +148,20 @@ def calibrate_comparisons(
     trusted = trusted_codes(data, reference)
     rng = np.random.default_rng(seed)
     draws, _ = draws_of(program, result)
-    doubts, of_gold = warn_of(_direction(orders, draws["reward"])), len(orders.better)
+    reward, other = np.asarray(draws["reward"], float), np.zeros(len(draws["reward"]), bool)
+    of_gold, doubts = len(orders.better), doubts_about(orders, reward)
     if len(trusted):
         orders = _with_trusted(orders, data, trusted)
     num_draws = number_of_draws(max(data.num_rows, data.num_items), 1)
-    reward, other = np.asarray(draws["reward"], float), np.zeros(len(draws["reward"]), bool)
     if "competence" in draws and len(orders.better):
         other = comparisons.in_other_world(program, comparisons.competences(program, draws))
-    truth, sizes = draw_true_rewards_of_worlds(reward, other, orders, num_draws, rng)
-    accuracies = draw_accuracies(_marks(data, orders, truth), seed)
+    drawn, sizes = draw_true_rewards_of_worlds(reward, other, orders, num_draws, rng)
     known = len(orders.better)
     anchor = Anchor(known, tuple(reference), told=known - of_gold, doubts=doubts)
-    names = {axis: names_array(data.coords[axis]) for axis in ("item", "annotator")}
-    abilities = {"accuracy": accuracies.own, "ability": accuracies.ability}
-    rank = 1.0 + np.argsort(np.argsort(-truth, axis=1), axis=1)
-    items = {
-        name: (dims.replace("annotator", "item"), value)
-        for name, (dims, value) in summary({"reward": truth, "rank": rank}, level).items()
-    }
-    items["reward_by_model"] = ("item", np.asarray(draws["reward"], float).mean(0))
-    return ComparisonCalibration(
-        truth=xr.DataArray(truth, dims=("draw", "item"), coords={"item": names["item"]}),
-        items=xr.Dataset(items, coords={"item": names["item"]}),
-        annotators=xr.Dataset(summary(abilities, level), coords={"annotator": names["annotator"]}),
-        unknowns=xr.Dataset({"shared": ("draw", sizes)}),
-        anchor=anchor,
-        level=level,
-        accuracies=accuracies,
-        orders=orders,
-        program=program,
-        result=result,
+    truth, marks = Truth(orders, drawn, sizes, anchor), _marks(data, orders, drawn)
+    return calibrate_orders(
+        ComparisonCalibration, program, result, truth, marks, reward, level, seed
     )
-
-
-def _direction(orders: KnownOrders, reward: Float[np.ndarray, "draw item"]) -> str:
-    """Doubt in known orders most of which are against the crowd's; empty elsewhere."""
-    crowd = np.asarray(reward, float).mean(0)
-    wrong = int((crowd[orders.better] < crowd[orders.worse]).sum())
-    return contradiction(wrong, len(orders.better), "orders")
 
 
 def _with_trusted(

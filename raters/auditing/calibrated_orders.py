@@ -152,9 +152,7 @@ def true_order(
     """
     data, reward = program.data.unpadded(), np.asarray(draws[site], float)
     trusted = trusted_codes(data, reference)
-    crowd, of_gold = reward.mean(0), len(orders.better)
-    wrong = int((crowd[orders.better] < crowd[orders.worse]).sum())
-    doubts = warn_of(contradiction(wrong, of_gold, "orders"))
+    of_gold, doubts = len(orders.better), doubts_about(orders, reward)
     if len(trusted):
         orders = _with_trusted(orders, stated, trusted, data.num_items)
     number = number_of_draws(max(len(stated.better), data.num_items), 1)
@@ -167,6 +165,25 @@ def true_order(
     known = len(orders.better)
     anchor = Anchor(known, tuple(reference), told=known - of_gold, doubts=doubts)
     return Truth(orders, drawn, sizes, anchor)
+
+
+def doubts_about(orders: KnownOrders, reward: Float[np.ndarray, "draw item"]) -> tuple[str, ...]:
+    """Warn of known orders most of which are against the crowd's.
+
+    Parameters
+    ----------
+    orders : KnownOrders
+    reward : array, shape (draw, item)
+        Posterior draws of the crowd's rewards.
+
+    Returns
+    -------
+    tuple of str
+        The sentence; empty without a doubt.
+    """
+    crowd = reward.mean(0)
+    wrong = int((crowd[orders.better] < crowd[orders.worse]).sum())
+    return warn_of(contradiction(wrong, len(orders.better), "orders"))
 
 
 def _with_trusted(
@@ -256,13 +273,13 @@ def calibrate_orders[Statements: OrderCalibration](
     made: type[Statements],
     program: Program[Any],
     result: xr.DataTree,
-    stated: StatedOrders,
     truth: Truth,
+    marks: Marks,
     reward: Float[np.ndarray, "draw item"],
     level: float,
     seed: int,
 ) -> Statements:
-    """Statements about an order of items that were ranked or rated.
+    """Statements about an order of items.
 
     Parameters
     ----------
@@ -270,8 +287,9 @@ def calibrate_orders[Statements: OrderCalibration](
         Class of the result.
     program : Program
     result : xarray.DataTree
-    stated : StatedOrders
     truth : Truth
+    marks : Marks
+        Right and wrong orders of each annotator.
     reward : array, shape (draw, item)
         Posterior draws of the crowd's rewards.
     level : float
@@ -283,7 +301,7 @@ def calibrate_orders[Statements: OrderCalibration](
     OrderCalibration
     """
     data = program.data.unpadded()
-    accuracies = draw_accuracies(marks_of(stated, truth, len(data.judges), data.num_items), seed)
+    accuracies = draw_accuracies(marks, seed)
     names = {axis: names_array(data.coords[axis]) for axis in ("item", "annotator")}
     rank = 1.0 + np.argsort(np.argsort(-truth.reward, axis=1), axis=1)
     items = {

@@ -15,6 +15,7 @@ from raters.auditing.calibrated_orders import (
     AUDIT_DRAWS,
     OrderCalibration,
     calibrate_orders,
+    marks_of,
     true_order,
 )
 from raters.auditing.known_orders import KnownOrders
@@ -105,4 +106,5 @@ def calibrate_rankings(
     draws = draws_of(program, result)[0]
     truth = true_order(program, draws, "worth", stated, orders, reference, seed)
     crowd = np.asarray(draws["worth"], float)
-    return calibrate_orders(RankingCalibration, program, result, stated, truth, crowd, level, seed)
+    marks = marks_of(stated, truth, data.num_annotators, data.num_items)
+    return calibrate_orders(RankingCalibration, program, result, truth, marks, crowd, level, seed)

@@ -16,6 +16,7 @@ from raters.auditing.calibrated_orders import (
     AUDIT_DRAWS,
     OrderCalibration,
     calibrate_orders,
+    marks_of,
     true_order,
 )
 from raters.auditing.known_orders import KnownOrders
@@ -133,4 +134,5 @@ def calibrate_ratings(
     draws = draws_of(program, result)[0]
     truth = true_order(program, draws, "reward", stated, orders, reference, seed)
     crowd = np.asarray(draws["reward"], float)
-    return calibrate_orders(RatingCalibration, program, result, stated, truth, crowd, level, seed)
+    marks = marks_of(stated, truth, data.num_annotators, data.num_items)
+    return calibrate_orders(RatingCalibration, program, result, truth, marks, crowd, level, seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.special import ndtri
 
 from raters.errors import DataError, SettingError
@@ -99,8 +99,27 @@ def _of_one_set(
     sets: Int[np.ndarray, " ranking"] = np.unique(offered, axis=0, return_inverse=True)[1].ravel()
     rows = sets == np.bincount(sets, count).argmax()
     there = offered[rows][0] >= 0
-    place = np.asarray(data.place)[rows][:, there].astype(np.float64)
+    place = np.asarray(data.place)[rows][:, there]
+    left = (place == 0).sum(1).astype(np.float64)
+    return ranks(place, place >= 0), left**3 - left, count[rows]
+
+
+def ranks(
+    place: Int[np.ndarray, "ranking position"], there: Bool[np.ndarray, "ranking position"]
+) -> Float[np.ndarray, "ranking position"]:
+    """Ranks, of which items without a place share the mean of those that are left.
+
+    Parameters
+    ----------
+    place : int array, shape (ranking, position)
+        From 1; 0 for an item without one.
+    there : boolean array, shape (ranking, position)
+        Positions with an item.
+
+    Returns
+    -------
+    array, shape (ranking, position)
+    """
     placed = (place > 0).sum(1, keepdims=True)
-    left = place.shape[1] - placed
-    rank = np.where(place > 0, place, placed + (left + 1) / 2)
-    return rank, (left[:, 0] ** 3 - left[:, 0]).astype(np.float64), count[rows]
+    left = there.sum(1, keepdims=True) - placed
+    return np.where(place > 0, place, placed + (left + 1) / 2)

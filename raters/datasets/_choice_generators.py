@@ -113,7 +113,7 @@ def choice_crowd(
 def _offered(
     rng: np.random.Generator, shape: tuple[int, int], available: float
 ) -> Bool[np.ndarray, "set alternative"]:
-    """Which alternatives each set offers: two of them always, by chance."""
+    """Alternatives that each set offers: two at random, and the others by chance."""
     noise = rng.random(shape)
     always = noise.argsort(1).argsort(1) < 2
     offered: Bool[np.ndarray, "set alternative"] = always | (noise < available)

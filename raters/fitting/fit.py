@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -134,7 +135,7 @@ def fit(
     judged = data.unpadded()
     earlier = {} if start is None else {"start": _earlier_draws(program, backend, start)}
     sentences = model.data_warnings(judged) if judged.num_judgements else ()
-    for sentence in (*sentences, *_unused_features(program), *_unused_strata(program)):
+    for sentence in (*sentences, *_unused(program)):
         warnings.warn(sentence, DataWarning, stacklevel=2)
     begin = time.perf_counter()
     key = jax.random.key(seed)
@@ -196,40 +197,47 @@ def _check_whole(data: Judgements) -> None:
         )
 
 
-def _unused_features(program: Program[Any]) -> tuple[str, ...]:
-    """Sentence about features that the model does not read."""
-    data = program.data
+def _unused(program: Program[Any]) -> tuple[str, ...]:
+    """Sentences about features and strata that the model does not read."""
+    data, sentences = program.data, []
     names = [name for name in data.coords.get("feature", ()) if name != "intercept"]
-    if not names or "feature" in program.axes or data.without_features() is data:
-        return ()
+    if names and "feature" not in program.axes and data.without_features() is not data:
+        without = "To fit without them on purpose, pass data.without_features()"
+        sentences.append(f"{_not_used(program, 'features', names)}. {without}")
+    strata = data.coords.get("stratum", ())
+    if len(strata) > 1 and "stratum" not in program.axes:
+        sentences.append(_not_used(program, "stratum", strata))
+    return tuple(sentences)
+
+
+def _not_used(program: Program[Any], role: str, names: Sequence[Any]) -> str:
+    """Sentence that names what a model does not read, and the models and settings that do."""
     own = type(program.model)
-    settings = {field.name for field in dataclasses.fields(own)}
+    needs = [
+        (need, kind)
+        for kind in registered_kinds()
+        if isinstance(program.data, kind.data)
+        for need, roles in kind.needs.items()
+        if role in roles
+    ]
     users = [
         f"{public_name(own)}({need}=True)" if isinstance(need, str) else f"{public_name(need)}()"
-        for kind in registered_kinds()
-        for need, roles in kind.needs.items()
-        if isinstance(data, kind.data) and "features" in roles
-        if isinstance(need, type) or need in settings
+        for need, _ in needs
+        if isinstance(need, type) or _has(own, need)
+    ] or [
+        f"{public_name(one)}({need}=True)"
+        for need, kind in needs
+        for one in kind.models
+        if _has(one, str(need))
     ]
     also = f"; {' and '.join(users)} would" if users else ""
-    return (
-        f"{public_name(type(program.model))}() does not use the features of these data"
-        f" ({shorten(names)}){also}. To fit without them on purpose, pass data.without_features()",
-    )
+    what = "features" if role == "features" else "strata"
+    return f"{public_name(own)}() does not use the {what} of these data ({shorten(names)}){also}"
 
 
-def _unused_strata(program: Program[Any]) -> tuple[str, ...]:
-    """Sentence about strata that the model does not read."""
-    names = program.data.coords.get("stratum", ())
-    if len(names) < 2 or "stratum" in program.axes:
-        return ()
-    own = type(program.model)
-    able = "strata" in {field.name for field in dataclasses.fields(own)}
-    name = public_name(own) if able else "rt.BTL"
-    return (
-        f"{public_name(own)}() does not use the strata of these data ({shorten(names)});"
-        f" {name}(strata=True) would",
-    )
+def _has(model: type[Model[Any]], setting: str) -> bool:
+    """True if a class of models has a setting of this name."""
+    return any(field.name == setting for field in dataclasses.fields(model))
 
 
 def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +14,14 @@ from jaxtyping import Int, Shaped
 from raters._validation import checked, finite
 from raters.errors import DataError, DataWarning
 from raters.judgements.counts import Tallies
-from raters.judgements.names import loosely, match_names, name_text, names_array, shorten
+from raters.judgements.names import (
+    loosely,
+    match_names,
+    matched_codes,
+    name_text,
+    names_array,
+    shorten,
+)
 from raters.judgements.parts import PIECE
 from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
@@ -439,6 +446,26 @@ class Pairs(Ties):
         order = [self.feature_names.index(name) for name in like.feature_names]
         features = np.asarray(self.features)[:, order]
         return dataclasses.replace(self, features=features, feature_names=like.feature_names)
+
+    @checked
+    def recoded(self, like: Self, axes: Iterable[str]) -> Self:
+        """In the codes of `like` along the given axes, and in its strata; see
+        `Judgements.recoded`.
+
+        Parameters
+        ----------
+        like : Pairs
+        axes : iterable of str
+
+        Returns
+        -------
+        Pairs
+        """
+        votes = super().recoded(like, axes)
+        codes = votes.stratum
+        if codes is not None and like.strata:
+            codes = matched_codes(np.asarray(codes), votes.strata, like.strata, "stratum")
+        return dataclasses.replace(votes, stratum=codes, strata=like.strata)
 
     @checked
     def in_stratum(self, name: Any) -> Self:

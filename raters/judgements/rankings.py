@@ -209,8 +209,8 @@ class Rankings(Ordered):
         (2, ('beer', 'milk', 'tea'))
         """
         boolean("aggregate", aggregate)
-        listed = reading.place_columns(reading.matching(frame, places), least=1)
-        reading.check_apart(listed, annotator=annotator, count=count)
+        found = reading.matching(frame, places)
+        listed = reading.place_columns(found, least=1, annotator=annotator, count=count)
         in_place, item_names = reading.ranked(frame, listed, items)
         who, annotator_names = reading.rankers(
             frame, annotator, annotators, listed[0], len(in_place)

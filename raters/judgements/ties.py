@@ -13,7 +13,6 @@ from raters._validation import checked
 from raters.errors import DataError
 from raters.judgements.base import Judgements
 from raters.judgements.counts import exact
-from raters.judgements.names import matched_codes
 
 
 class Ties(Judgements):
@@ -30,13 +29,11 @@ class Ties(Judgements):
 
     wins: Any
     tied: bool
-    stratum: Any
-    strata: tuple[Any, ...]
 
     # Of other kinds these two are facts of the class; here they depend on how ties were read.
     @property
     def summed(self) -> bool:  # type: ignore[override]
-        """Whether a row holds the sum of its votes: so it does unless ties are kept."""
+        """True where a row holds the sum of its votes, as it does unless ties are kept."""
         return not self.tied
 
     @property
@@ -144,8 +141,8 @@ class Ties(Judgements):
 
     @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
-        """In the codes of `like` along the given axes and in its strata, with a tie as an answer
-        where it is one of `like`; see `Judgements.recoded`.
+        """In the codes of `like` along the given axes, with a tie as an answer where it is one of
+        `like`; see `Judgements.recoded`.
 
         Parameters
         ----------
@@ -157,8 +154,4 @@ class Ties(Judgements):
         Pairs
         """
         votes = super().recoded(like, axes)
-        if votes.stratum is not None and like.strata:
-            codes = matched_codes(np.asarray(votes.stratum), votes.strata, like.strata, "stratum")
-            votes = dataclasses.replace(votes, stratum=codes)
-        votes = dataclasses.replace(votes, strata=like.strata)
         return votes.with_ties() if like.tied else votes.halved()

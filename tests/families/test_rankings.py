@@ -84,6 +84,16 @@ def test_known_orders_tell_who_is_wrong(result) -> None:
     assert turned.p_above("mead", "tea") > 0.9
 
 
+def test_a_report_ranks_by_what_is_known(result) -> None:
+    gold = dict(zip(DRINKS, range(4), strict=True))  # upside down
+    with pytest.warns(DataWarning, match="contradict the crowd"):
+        audit = rt.audit(MODEL, result, gold)
+    section = sections.order(AuditContext(program_of(MODEL, result), result, audit, 0.9))
+    assert section.tables[0].rows[0]["item"] == "mead"
+    assert "true worth" in section.tables[0].caption
+    assert "which allows for errors that annotators share" in section.sentence
+
+
 def test_agreement_with_an_order_counts_pairs() -> None:
     """Of x before y, and both before z: pairs of two without a place do not count."""
     data = rt.Rankings.from_wide(

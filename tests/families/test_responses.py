@@ -69,15 +69,15 @@ def test_wrong_keys_are_named(fit_quietly) -> None:
     """Of 300 persons and 8 items, the keys of an easy and of a hard one are turned round."""
     rng = np.random.default_rng(0)
     ability = rng.normal(size=(300, 1))
-    right = rng.random((300, 8)) < 1 / (1 + np.exp(np.linspace(-1, 1, 8) - 1.5 * ability))
-    right[:, [1, 6]] = ~right[:, [1, 6]]
+    right = rng.random((300, 8)) < 1 / (1 + np.exp(np.linspace(-2, 2, 8) - 1.5 * ability))
+    right[:, [1, 7]] = ~right[:, [1, 7]]
     table = pd.DataFrame(right.astype(int), columns=[f"q{code}" for code in range(8)])
     responses = rt.Responses.from_wide(table.assign(who=np.arange(300)), person="who")
     model = rt.TwoPL(discrimination="signed")
     result = fit_quietly(model, responses, rt.PGEM(draws=300))
     context = AuditContext(program_of(model, result), result, rt.audit(model, result), 0.9)
     section = sections.items(context)
-    assert sorted(section.facts["reversed_items"]) == ["q1", "q6"]
+    assert sorted(section.facts["reversed_items"]) == ["q1", "q7"]
     assert "Able persons answer 2 items wrong more often than others" in section.sentence
     # Abilities are the right way round, as most keys are.
     mean = result.posterior["ability"].mean(("chain", "draw")).values

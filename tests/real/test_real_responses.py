@@ -77,6 +77,19 @@ def test_em_reaches_the_maximum_of_graded_responses() -> None:
     assert fitted.attrs["marginal_log_likelihood"] == pytest.approx(-6285.816, abs=1e-2)
 
 
+def test_keys_that_are_turned_round_are_found() -> None:
+    """Two of the 24 items of verbal aggression, of people and not of a model."""
+    table = pd.read_csv(data_folder("verbagg") / "responses_binary.csv")
+    items = [name for name in table if name.startswith("S")]
+    turned = [items[3], items[16]]
+    table[turned] = 1 - table[turned]
+    responses = rt.Responses.from_wide(table, person="person", columns=items)
+    model = rt.TwoPL(discrimination="signed")
+    mode = rt.fit(model, responses, rt.PGEM(draws=0), seed=0, progress=False)["mode"]
+    slope = mode["discrimination"]
+    assert slope["item"].values[slope.values < 0].tolist() == turned
+
+
 @pytest.mark.exhaustive
 def test_ideal_points_of_senators(fit_quietly) -> None:
     """The 90th US Senate, against the published coordinates of W-NOMINATE (Poole et al. 2011), of

@@ -20,6 +20,7 @@ from raters.acquisition.scoring.certainty import (
     probability_of_order,
     probability_of_top,
 )
+from raters.acquisition.scoring.criteria import order_site
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import SettingError
 
@@ -233,7 +234,7 @@ class ExpectedAccuracy(Stop):
 
 def _rewards(posterior: Posterior) -> Float[np.ndarray, "chain draw item"]:
     """Draws of the rewards or worths, shape (chain, draw, item)."""
-    name = "worth" if "worth" in posterior.draws else "reward"
+    name = order_site(posterior)
     reward = np.asarray(posterior.site(name, "so there is no order to be sure of", "stop"))
     if reward.ndim != 3:
         raise SettingError(

@@ -13,7 +13,7 @@ from raters._validation import checked, instance, numbers, one_of, whole
 from raters.acquisition.policy.annotator_rules import AnnotatorRule, Joint, by_annotator, plain
 from raters.acquisition.policy.batches import Batch, Sequential, Unique
 from raters.acquisition.policy.choosers import Chooser
-from raters.acquisition.scoring.criteria import Bald, Criterion, Epig
+from raters.acquisition.scoring.criteria import Bald, Criterion, Epig, order_site
 from raters.acquisition.scoring.order_criteria import OrderVariance
 from raters.acquisition.scoring.posterior import Posterior
 from raters.acquisition.scoring.variance_criteria import (
@@ -188,7 +188,7 @@ class Policy:
         if posterior.has_truth:
             return "truth"
         of_order = posterior.data.pair or not posterior.data.listed
-        has_order = bool({"reward", "worth"} & set(posterior.draws))
+        has_order = order_site(posterior) in posterior.draws
         return "ranking" if has_order and of_order else "everything"
 
     @checked

@@ -294,8 +294,22 @@ def rewards(posterior: Posterior) -> Float[Array, "chain draw item ..."]:
     SettingError
         When the model has none.
     """
-    name = "worth" if "worth" in posterior.draws else "reward"
-    return posterior.site(name, "so items have no order of their own")
+    return posterior.site(order_site(posterior), "so items have no order of their own")
+
+
+def order_site(posterior: Posterior) -> str:
+    """Name of the site that the order of the items follows from.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    str
+        ``"worth"`` of rankings, and else ``"reward"``, whether the model has it or not.
+    """
+    return "worth" if "worth" in posterior.draws else "reward"
 
 
 def against(

@@ -187,7 +187,7 @@ def checks(context: AuditContext) -> Section:
         Column("measures", "of", "text"),
         Column("observed", "observed", "text"),
         Column("replicated", "95% of replicated", "text"),
-        Column("p", "p of all together", "percent"),
+        Column("p", "p-value (adjusted)", "number"),
     )
     sentence = " ".join(found.remarks)
     headline = " ".join(found.sentences)

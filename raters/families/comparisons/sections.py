@@ -126,7 +126,7 @@ def ranking(context: AuditContext) -> Section | None:
     if "reward" not in context.program.sites:
         return None
     level = context.level
-    reward, true = _rewards(context)
+    reward, true = order_of(context, "reward")
     types = _types(context) if "type" in reward.dims else []
     rewards = [reward.sel(type=kind["type"], drop=True) for kind in types] or [reward]
     rankings = [facts.ranking(part, level).to_dict("records") for part in rewards]
@@ -161,17 +161,29 @@ def _figures(context: AuditContext) -> dict[str, Any]:
     """The figure of the rewards, where there is one reward for each item."""
     if not _one_ranking(context.result):
         return {}
-    posterior = xr.Dataset({"reward": _rewards(context)[0]})
+    posterior = xr.Dataset({"reward": order_of(context, "reward")[0]})
     shown = xr.DataTree.from_dict({"posterior": posterior})
     return {"rewards.png": lambda path: figures.rewards(shown, level=context.level).savefig(path)}
 
 
-def _rewards(context: AuditContext) -> tuple[xr.DataArray, bool]:
-    """Draws of the rewards, and whether they are the true ones: where known orders or trusted
-    annotators tell of them."""
+def order_of(context: AuditContext, site: str) -> tuple[xr.DataArray, bool]:
+    """Draws of the rewards or worths of the items, and whether they are the true ones: where known
+    orders or trusted annotators tell of them.
+
+    Parameters
+    ----------
+    context : AuditContext
+    site : str
+        Such as ``"reward"``.
+
+    Returns
+    -------
+    draws : xarray.DataArray
+    true : bool
+    """
     if context.audit is not None and context.audit.calibration is not None:
-        return context.audit.calibration.truth.expand_dims("chain"), True
-    return context.result["posterior"].dataset["reward"], False
+        return context.audit.calibration.truth.expand_dims("chain").rename(site), True
+    return context.result["posterior"].dataset[site], False
 
 
 def _one_ranking(result: xr.DataTree) -> bool:

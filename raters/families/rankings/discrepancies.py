@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float, Int
 
+from raters.auditing.concordance import ranks
 from raters.checking.discrepancies import DRIFT, JUDGES, Discrepancy, Layout, Measure
 from raters.checking.orders import OrderDraw
 from raters.models.rankings import ExtendedPlackettLuce
@@ -125,22 +126,13 @@ def _concordance(layout: Layout) -> Measure | str:
 
     def measure(draw: OrderDraw) -> float:
         total = np.bincount(
-            cell, _ranks(draw.place, there)[there], len(number) * offered.shape[1]
+            cell, ranks(draw.place, there)[there], len(number) * offered.shape[1]
         ).reshape(len(number), -1)
         used = np.arange(offered.shape[1]) < size[:, None]
         spread = (np.where(used, total - middle[:, None], 0.0) ** 2).sum(1)
         return float(spread[number > 1].sum() / most)
 
     return measure
-
-
-def _ranks(
-    place: Int[np.ndarray, "ranking position"], there: np.ndarray
-) -> Float[np.ndarray, "ranking position"]:
-    """Ranks, of which items without a place share the mean of those that are left."""
-    placed = (place > 0).sum(1, keepdims=True)
-    left = there.sum(1, keepdims=True) - placed
-    return np.where(place > 0, place, placed + (left + 1) / 2)
 
 
 CONCORDANCE = Discrepancy(

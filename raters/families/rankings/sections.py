@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from raters.families.comparisons.sections import order_sentence
+from raters.families.comparisons.sections import order_of, order_sentence
 from raters.kinds import AuditContext, Column, Section, Table
 from raters.reporting import facts
 from raters.reporting.cells import write_csv
@@ -51,7 +51,6 @@ _ORDER = (
 
 # Probability of a negative competence above which somebody ranks upside down.
 _SURE = 0.9
-_TRUE = " The ranking is the true one, as far as what is known tells."
 
 
 def reason(row: Mapping[str, Any]) -> str:
@@ -87,17 +86,16 @@ def order(context: AuditContext) -> Section | None:
     if "worth" not in context.program.sites:
         return None
     level = context.level
-    worth, is_true = context.result["posterior"].dataset["worth"], False
-    if context.audit is not None and context.audit.calibration is not None:
-        worth, is_true = context.audit.calibration.truth.expand_dims("chain"), True
-    frame = facts.ranking(worth.rename("worth"), level)
+    worth, true = order_of(context, "worth")
+    frame = facts.ranking(worth, level)
     frame = frame.rename(columns=lambda name: name.replace("reward", "worth"))
     rows = frame.to_dict("records")
-    caption = "Items, highest worth first; a worth of 0 is the average item"
+    what = "true worth" if true else "worth"
+    caption = f"Items, highest {what} first; a worth of 0 is the average item"
     return Section(
         key="items",
         title="Ranking",
-        sentence=order_sentence(rows, level) + (_TRUE if is_true else ""),
+        sentence=order_sentence(rows, level, true=true),
         tables=(Table("ranking", caption, _ORDER, rows, both_ends=True),),
         facts={"num_items": len(rows)},
         files={"items.csv": lambda path: write_csv(frame, path)},

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 # Largest number of cells of a dense table of sets by entries.
 _DENSE_CELLS = 4_000_000
-# Largest number of entries, and of rows times entries, of a design that is an array.
-_FEW, _MOST_DENSE = 32, 20_000_000
-# Largest number of products of a dense design with itself; a small one is faster than a sparse one.
-_DENSE_PRODUCTS = 5_000_000
+# A design is an array where that is faster than a sparse matrix: with few entries while it fits
+# into memory, and with more while its products with itself are few.
+_FEW, _MOST_DENSE, _DENSE_PRODUCTS = 32, 20_000_000, 5_000_000
 # A row with a lower utility, whatever the block, is not offered.
 _NOT_OFFERED = -1e8
 _ROUNDING = 1e-9
@@ -280,17 +279,16 @@ class Utilities(Likelihood):
     def __init__(
         self, design: scipy.sparse.csr_array, offset: Float[np.ndarray, " cell"], cells: Cells
     ) -> None:
-        is_small = len(cells.row) * design.shape[1] ** 2 <= _DENSE_PRODUCTS
-        self.design: Any = design.toarray() if is_small else design
+        rows, size = design.shape
+        few = size <= _FEW and rows * size <= _MOST_DENSE
+        is_array = few or rows * size**2 <= _DENSE_PRODUCTS
+        self.design: Any = design.toarray() if is_array else design
         self.offset, self.cells = offset, cells
         self.code = cells.code
         self.score = design.T @ cells.chosen
         ends = np.append(cells.begin, len(cells.row))
         shape = (len(cells.begin), len(cells.row))
         ones = np.ones(len(cells.row))
-        # Of few entries the products of sparse matrices take longer than those of arrays.
-        few = design.shape[1] <= _FEW and design.shape[0] * design.shape[1] <= _MOST_DENSE
-        self.columns = design.toarray() if few else None
         self.of_set = scipy.sparse.csr_array((ones, np.arange(len(cells.row)), ends), shape=shape)
 
     def _totals(self, utility: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -312,12 +310,6 @@ class Utilities(Likelihood):
         probs = np.exp(utility - totals[self.code])
         value = self.cells.chosen @ utility - self.cells.number @ totals
         expected = self.cells.number[self.code] * probs
-        if self.columns is not None:
-            weighted = probs[:, None] * self.columns
-            mean = self.of_set @ weighted
-            across = self.columns.T @ (self.cells.number[self.code][:, None] * weighted)
-            curvature = across - (self.cells.number[:, None] * mean).T @ mean
-            return Expanded(float(value), self.score - self.columns.T @ expected, curvature)
         slope, root = self.score - self.design.T @ expected, np.sqrt(self.cells.number)
         if isinstance(self.design, np.ndarray):
             share = root[:, None] * (self.of_set @ (probs[:, None] * self.design))

@@ -50,15 +50,17 @@ _FEW, _HEAVY, _LIGHT = 10, 8, 30
 # items, 90 % for 10).
 _MANY, _TRIES, _CHEAP_TRIES, _MORE_TRIES = 20, 2, 4, 16
 # Under learned scales proposals are made at the mode under the nearest of some precisions, whose
-# logarithms are so far apart: 10 % of a scale hardly move a mode. Modes take so many numbers.
+# logarithms are so far apart: 10 % of a scale hardly move a mode. The modes that are kept have at
+# most so many numbers.
 _PRECISION_STEP, _MOST_KEPT = 0.2, 20_000_000
 _MOST_STEPS = 100
 # The mode of a block, and the root of the curvature there, by the prior that it is under.
 Modes = dict[bytes, tuple[np.ndarray, np.ndarray]]
 # Newton's method converges quadratically: after a step of this length the next one is rounding.
 _LAST_STEP = 1e-8
-# Proposals need not be made at the mode itself, but where the current point has no part in.
-_LAST_STEP_OF_DRAWS = 1e-2
+# Newton decrement at which proposals are made: near the mode, in standard deviations, is enough,
+# but at a point that the current one has no part in.
+_NEAR = 1e-2
 BOUNDED = "a prior is bounded, and its entries meet in the utilities of a set"
 
 
@@ -248,11 +250,10 @@ class SetConditional(Conditional):
     def product(self, entries: np.ndarray) -> np.ndarray:
         raise NotImplementedError("the conditional of utilities has no constant precision")
 
-    def _climbed(
-        self, start: np.ndarray, last: float = _LAST_STEP
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Go to the mode by Newton's method with halved steps, which never go down; return it with
-        the Cholesky factor of the curvature there."""
+    def _climbed(self, start: np.ndarray, near: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Go to the mode by Newton's method with halved steps, which never go down, until a step is
+        rounding, or `near` standard deviations; return it with the Cholesky factor of the curvature
+        there."""
         entries = np.asarray(start, np.float64)
         density, diagonal = float(self.log_density(entries[:, None])[0]), np.diag_indices(self.size)
         for _ in range(_MOST_STEPS):
@@ -263,12 +264,12 @@ class SetConditional(Conditional):
             factor = scipy.linalg.cholesky(curvature, lower=True, check_finite=False)
             step = scipy.linalg.cho_solve((factor, True), slope, check_finite=False)
             length = float(np.max(np.abs(step), initial=0.0))
-            if length < last:
+            if length < _LAST_STEP or slope @ step < near**2:
                 return entries + step, factor
             ahead = entries + step
             there = float(self.log_density(ahead[:, None])[0])
             # Below the rounding error of the density a step is as good as its slope.
-            while not there >= density - 1e-12 * (1 + abs(density)) and length > last:
+            while not there >= density - 1e-12 * (1 + abs(density)) and length > _LAST_STEP:
                 step, length = step / 2, length / 2
                 ahead = entries + step
                 there = float(self.log_density(ahead[:, None])[0])
@@ -285,7 +286,7 @@ class SetConditional(Conditional):
             self._at_mode = self._mode_nearby(self.modes)
         if self._at_mode is None:
             start = self.starts[0] if self.starts else self.prior.mean
-            self._at_mode = self._climbed(start, _LAST_STEP_OF_DRAWS)
+            self._at_mode = self._climbed(start, _NEAR)
             if not self.starts:
                 self.starts.append(self._at_mode[0])
         return self._at_mode
@@ -363,22 +364,22 @@ class SeparateConditional(SetConditional):
     def slope(self, current: np.ndarray) -> np.ndarray:
         return self._slopes(current)[0]
 
-    def _climbed(
-        self, start: np.ndarray, last: float = _LAST_STEP
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Go to the mode of each entry; return them with the square roots of the curvatures."""
+    def _climbed(self, start: np.ndarray, near: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Go to the mode of each entry, or within `near` standard deviations of it; return them
+        with the square roots of the curvatures."""
         entries = np.clip(np.asarray(start, np.float64), self.prior.low, self.prior.high)
         density = self._densities(entries[:, None])[:, 0]
         for _ in range(_MOST_STEPS):
             slope, curvature = self._slopes(entries)
             step = slope / curvature
             ahead = np.clip(entries + step, self.prior.low, self.prior.high)
-            if np.max(np.abs(ahead - entries), initial=0.0) < last:
-                return ahead, np.sqrt(curvature)
+            length, root = np.abs(ahead - entries), np.sqrt(curvature)
+            if np.max(length, initial=0.0) < _LAST_STEP or np.all(length * root < near):
+                return ahead, root
             there = self._densities(ahead[:, None])[:, 0]
             while (down := there < density - 1e-12 * (1 + np.abs(density))).any():
                 ahead = np.where(down, (entries + ahead) / 2, ahead)
-                if np.max(np.abs(ahead - entries)[down]) < last:
+                if np.max(np.abs(ahead - entries)[down]) < _LAST_STEP:
                     break
                 there = self._densities(ahead[:, None])[:, 0]
             entries, density = ahead, there

@@ -254,7 +254,7 @@ def rankings(
     Names,
 ]:
     """Winners, losers and annotators of the comparisons that rankings make, and the names."""
-    listed = place_columns(places)
+    listed = place_columns(places, annotator=annotator)
     place, item_names = ranked(frame, listed, known_items)
     if len(place) * math.comb(len(listed), 2) > _MAX_PAIRS:
         raise DataError(

@@ -364,8 +364,9 @@ def refuse_names(known: Iterable[Any] | None) -> None:
         )
 
 
-def place_columns(places: Any, least: int = 2) -> list[str]:
-    """The columns of a ranking, in order: `least` or more, each once."""
+def place_columns(places: Any, least: int = 2, **roles: str | None) -> list[str]:
+    """The columns of a ranking, in order: `least` or more, each once, and none that has another of
+    the `roles` too."""
     listed = list(places) if is_list(places) else []
     if len(listed) < least:
         raise DataError(
@@ -386,20 +387,8 @@ def place_columns(places: Any, least: int = 2) -> list[str]:
             problem="comes twice",
             expected="every place of a ranking has a column of its own",
         )
-    return listed
-
-
-def check_apart(places: list[str], **roles: str | None) -> None:
-    """Raise when a column of the places has another role too.
-
-    Parameters
-    ----------
-    places : list of str
-    **roles : str or None
-        Column in each other role.
-    """
     for role, name in roles.items():
-        if name is not None and name in places:
+        if name is not None and name in listed:
             raise DataError(
                 f"column {name!r} is both a place and the {role}; name the columns of the places"
                 " alone, such as places=['pos*']",
@@ -408,6 +397,7 @@ def check_apart(places: list[str], **roles: str | None) -> None:
                 problem=f"is the column of the {role} too",
                 expected="name the columns of the places alone",
             )
+    return listed
 
 
 def ranked(

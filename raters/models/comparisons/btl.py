@@ -109,7 +109,7 @@ class BTL(Model[Comparisons]):
 
     @property
     def cited(self) -> str:
-        """What to cite, with the sources of ties and of covariates where there are any."""
+        """BibTeX entries, with the sources of ties and of covariates where there are any."""
         return self.reference + tied.reference(self) + _covariates.reference(self)
 
     def __post_init__(self) -> None:

@@ -126,7 +126,7 @@ class ExtendedBTL(Model[Comparisons]):
 
     @property
     def cited(self) -> str:
-        """What to cite, with the sources of ties and of covariates where there are any."""
+        """BibTeX entries, with the sources of ties and of covariates where there are any."""
         return self.reference + tied.reference(self) + _covariates.reference(self)
 
     def __post_init__(self) -> None:
@@ -196,18 +196,16 @@ class ExtendedBTL(Model[Comparisons]):
         of an annotator who has become the scale by which all others are measured."""
         # Each tie as half a vote for either side says as much about an order and who follows it.
         data = data.halved()
-        if self.competence == "signed":
-            mirrored = open_mirror(draws["competence"], data, "votes")
-        elif self.covariates or self.strata:
-            mirrored = ()
-        else:
-            high = competences.HIGH[self.competence]
-            spread = competences.fixed_spread(self)
-            mirrored = open_reversal(draws, data, self.reward_scale, spread, high)
-        # A mean over two mirrored worlds describes neither of them.
+        signed = self.competence == "signed"
+        mirrored = open_mirror(draws["competence"], data, "votes") if signed else ()
+        # A mean over two mirrored worlds describes neither of them; and the other tests know of
+        # rewards and position biases alone.
         if mirrored or self.covariates or self.strata:
-            return mirrored  # The other tests know of rewards and position biases alone.
-        return takeover(draws, data)
+            return mirrored
+        if not signed:
+            high, spread = competences.HIGH[self.competence], competences.fixed_spread(self)
+            mirrored = open_reversal(draws, data, self.reward_scale, spread, high)
+        return mirrored or takeover(draws, data)
 
     def why_not(self, data: Comparisons) -> str | None:
         """Refuse a position bias for votes without an order of presentation, covariates for votes

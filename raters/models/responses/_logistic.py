@@ -12,6 +12,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
+from scipy.special import expit
 
 from raters.distributions import GroupedMixture, Votes
 from raters.errors import Reason
@@ -263,7 +264,7 @@ def start_covariance(data: Responses | Patterns) -> Float[np.ndarray, " item"]:
     times = np.ones(len(item))
     if isinstance(data, Patterns):
         times = np.asarray(data.repeats, np.float64)[person]
-    share = np.exp(-np.logaddexp(0, -_log_odds_of(data, "item")))
+    share = expit(_log_odds_of(data, "item"))
     beyond = np.asarray(outcome, np.float64) - weight * share[item]
     total = np.bincount(person, beyond)
     return np.bincount(item, times * beyond * (total[person] - beyond), size)

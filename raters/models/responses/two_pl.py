@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpyro
@@ -14,11 +14,11 @@ from raters._validation import one_of, plain_positive
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
 from raters.model import CommonShift, Scale, Sign, Symmetry, Values
+from raters.models import competences
 from raters.models.mirror import open_mirror
 from raters.models.responses._logistic import Logistic, start_covariance, start_difficulty
 
 Discrimination = Literal["positive", "signed"]
-_LOW = {"positive": 0.0, "signed": None}
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class TwoPL(Logistic):
 
     def __post_init__(self) -> None:
         plain_positive(self, "difficulty_scale", "discrimination_scale")
-        one_of("discrimination", self.discrimination, _LOW)
+        one_of("discrimination", self.discrimination, get_args(Discrimination))
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -110,7 +110,7 @@ class TwoPL(Logistic):
         """Sample the difficulties and the discriminations."""
         with numpyro.plate("item", num_items):
             difficulty = numpyro.sample("difficulty", dist.Normal(0.0, self.difficulty_scale))
-            low = _LOW[self.discrimination]
+            low = competences.LOW[self.discrimination]
             prior = dist.TruncatedNormal(1.0, self.discrimination_scale, low=low)
             discrimination = numpyro.sample("discrimination", prior)
         return {"difficulty": difficulty, "discrimination": discrimination}
