@@ -35,7 +35,7 @@ from raters.program import (
 _AVERAGED, _FEWEST = 40_000_000, 50
 # Numbers of one site, and draws of a chain, that a model is shown for its sentences about a fit: so
 # many at most, but for the draws, and at least.
-_SHOWN, _FEWEST_SHOWN = 4_000_000, 100
+_SHOWN, _FEWEST_SHOWN = 2_000_000, 50
 
 
 def check_model(model: Any) -> None:
@@ -384,7 +384,7 @@ def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
     tuple of str
     """
     draws = {name: np.asarray(result["posterior"][name].values) for name in program.sites}
-    # A sentence about shares of the draws needs no more of them than show a share of a hundredth.
+    # A sentence about shares of the draws needs no more of them than show a share of a twentieth.
     chains, number = next(iter(draws.values())).shape[:2]
     largest = max(value[0, 0].size for value in draws.values())
     kept = max(_SHOWN // (largest * chains), _FEWEST_SHOWN)

@@ -116,15 +116,18 @@ class ClassTable:
         -------
         array, shape (group, class)
         """
+        # A mean of probabilities needs no more digits than float32 has.
+        narrow = self.counts.astype(np.float32)
         number, total = len(next(iter(draws.values()))), None
         for begin in range(0, number, _DRAWS):
             some = {name: value[begin : begin + _DRAWS] for name, value in draws.items()}
-            tables = np.asarray(_tables(self.model, self.data, some))
-            rows = self.counts @ tables.reshape(-1, tables.shape[-2] * tables.shape[-1])
+            tables = np.asarray(_tables(self.model, self.data, some), np.float32)
+            rows = narrow @ tables.reshape(-1, tables.shape[-2] * tables.shape[-1])
             summed = np.asarray(_summed(self.model, self.data, some, rows))
             total = summed if total is None else total + summed
         assert total is not None
-        return total / number
+        mean = total.astype(np.float64)
+        return np.asarray(mean / mean.sum(1, keepdims=True))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -163,9 +166,8 @@ def _summed(
     parts = rows.reshape(len(rows), number, -1)
 
     def probs(values: Values, own: Array) -> Array:
-        return jax.nn.softmax(
-            trace(model, data, values)[model.observed]["fn"].weighed(own), axis=-1
-        )
+        joint = trace(model, data, values)[model.observed]["fn"].weighed(own)
+        return jax.nn.softmax(joint.astype(own.dtype), axis=-1)
 
     total: Array = jax.vmap(probs, in_axes=(0, 1))(draws, parts).sum(0)
     return total

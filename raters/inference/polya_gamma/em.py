@@ -299,8 +299,9 @@ class PGEM(Backend):
             return Climb(*ascent)
         climber = _Climber(plan.holding_hyper(), data, self.update, held)
         newton = self.accelerate and self.update == "block"
-        # Newton's method converges quadratically, so that a short step has no longer one after it.
-        alone = newton and len(plan.blocks) == 1 and not (plan.classes or plan.free or plan.scales)
+        # Newton's method in one block converges quadratically: nothing is left to extrapolate.
+        moved = plan.classes or plan.steep or climber.plan.free or climber.plan.scales
+        alone = newton and len(plan.blocks) == 1 and not moved
         value, ahead = climber.sweep(values, newton)
         objective = [value]
         while climber.sweeps < self.max_sweeps:
@@ -314,9 +315,7 @@ class PGEM(Backend):
             if value < before - _slack(before):  # No increase is left beyond rounding.
                 return Climb(values, np.array(objective), True)
             objective.append(value)
-            if alone and value - before < self.tolerance:
-                return Climb(first, np.array(objective), True)
-            if self.accelerate:
+            if self.accelerate and not alone:
                 leap = climber.extrapolate(values, first, second)
                 leap_value, leap_ahead = climber.sweep(leap, newton)
                 if leap_value >= value:

@@ -37,7 +37,8 @@ class Expansion(NamedTuple):
     cube, fourth : array, shape (entry,)
         Coefficients of the powers of single entries.
     two_one, three_one, two_two : array, shape (entry, other)
-        Coefficients of products of their powers, in float32.
+        Coefficients of products of their powers, in float32 as the precision: of sums of so many
+        terms of either sign the rounding is far below what is checked.
     """
 
     slope: Float[np.ndarray, " entry"]
@@ -74,7 +75,7 @@ class Expansion(NamedTuple):
         precision = normal.precision()
         slope = normal.shift - precision @ current - prior.precision * (prior.mean - current)
         precision[np.diag_indices(size)] -= prior.precision
-        return cls(slope, precision, *single, *double)
+        return cls(slope, precision.astype(np.float32), *single, *double)
 
     def at(self, apart: Float[np.ndarray, "draw entry"]) -> Float[np.ndarray, " draw"]:
         """Return the log-likelihood at deviations from the point, less that at the point."""
@@ -86,7 +87,7 @@ class Expansion(NamedTuple):
         pairs += self.cube.astype(np.float32)[:, None] * narrow
         pairs += self.fourth.astype(np.float32)[:, None] * square
         third_on = np.einsum("ed,ed->d", pairs, square, dtype=np.float64)
-        second = np.einsum("de,de->d", apart @ self.precision, apart)
+        second = np.einsum("ed,ed->d", self.precision @ narrow, narrow, dtype=np.float64)
         return np.asarray(apart @ self.slope - second / 2 + third_on)
 
 
