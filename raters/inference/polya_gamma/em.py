@@ -61,7 +61,8 @@ class PGEM(Backend):
     Hyper-parameters (the learned scales) are fixed in EM: the joint mode has scales of zero,
     whatever the data, because the density of N rewards grows like the scale to the power −N. They
     are estimated first by stochastic EM, as averages over a short Gibbs run, which also gives the
-    first start. A model without learned scales needs no such run.
+    first start. A model without learned scales needs no such run, and with many data scales of
+    normal priors are the mode of their marginal posterior instead, by Laplace's approximation.
 
     The draws are from a Laplace approximation: normal with the Fisher information at the mode, with
     bounded sites mapped to truncated normals. Hyper-parameters and orbits are then redrawn given
