@@ -224,10 +224,7 @@ def _collection(part: Any) -> Shape:
 
 
 # A name and what it stands for, as one would write them.
-_EXAMPLES = {
-    "NAME=COLUMN,COLUMN": "length=length_a,length_b",
-    "NAME=VALUE": "bus=bus_runs",
-}
+_EXAMPLES = {"NAME=COLUMN,COLUMN": "length=length_a,length_b", "NAME=VALUE": "bus=bus_runs"}
 
 
 def _alternatives(annotation: Any) -> tuple[Any, ...]:

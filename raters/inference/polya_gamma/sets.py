@@ -173,15 +173,17 @@ def conditional_of(
             return conditional
     if steady and held is not None and block in held.likelihoods:
         likelihood = held.likelihoods[block]
-        prior = Gaussian(*map(np.asarray, _prior(model, held.row(data), values, block)))
+        prior = jax.tree.map(np.asarray, _prior(model, held.row(data), values, block))
     else:
         rows, sets = jax.tree.map(np.asarray, _read(model, data, values, block, classes))
         likelihood, prior = likelihood_of_sets(rows, sets), rows.prior
     if joint:
         return curved(likelihood, prior, block.current(values))
-    kind = SeparateConditional if isinstance(likelihood, Separate) else SetConditional
+    independent = prior.across is None
+    separate = isinstance(likelihood, Separate) and independent
+    kind = SeparateConditional if separate else SetConditional
     starts = held.starts.setdefault(block, []) if held else []
-    modes = held.modes.setdefault(block, {}) if steady and held else None
+    modes = held.modes.setdefault(block, {}) if steady and held and independent else None
     conditional = kind(prior, likelihood, starts, modes)
     if steady:
         assert held is not None
@@ -228,7 +230,7 @@ class SetConditional(Conditional):
     def log_density(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
         """Return the log density at some points, but for a constant."""
         apart = entries - self.prior.mean[:, None]
-        return np.asarray(self.likelihood.at(entries) - (self.prior.precision @ apart**2) / 2)
+        return np.asarray(self.likelihood.at(entries) - self.prior.square(apart) / 2)
 
     def log_likelihood(self, entries: np.ndarray) -> float:
         """Return the log-likelihood at a point."""
@@ -236,7 +238,7 @@ class SetConditional(Conditional):
 
     def slope(self, current: np.ndarray) -> np.ndarray:
         slope = self.likelihood.expanded(current)[1]
-        return np.asarray(slope - self.prior.precision * (current - self.prior.mean))
+        return np.asarray(slope - self.prior.times(current - self.prior.mean))
 
     def product(self, entries: np.ndarray) -> np.ndarray:
         raise NotImplementedError("the conditional of utilities has no constant precision")
@@ -249,7 +251,9 @@ class SetConditional(Conditional):
         density, diagonal = float(self.log_density(entries[:, None])[0]), np.diag_indices(self.size)
         for _ in range(_MOST_STEPS):
             _, slope, curvature = self.likelihood.expanded(entries)
-            slope = slope - self.prior.precision * (entries - self.prior.mean)
+            slope = slope - self.prior.times(entries - self.prior.mean)
+            if self.prior.across is not None:
+                curvature = curvature + self.prior.across
             # Under a nearly flat prior the sets leave a shift open, beyond rounding.
             curvature[diagonal] = (curvature[diagonal] + self.prior.precision) * (1 + 1e-12)
             factor = scipy.linalg.cholesky(curvature, lower=True, check_finite=False)
