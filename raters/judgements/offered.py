@@ -350,4 +350,4 @@ _FEATURES = (
 def _repeated(key: Int[np.ndarray, " row"]) -> Int[np.ndarray, " repeated"]:
     """Rows whose key an earlier row has."""
     order = np.argsort(key, kind="stable")
-    return order[1:][np.diff(key[order]) == 0]
+    return np.asarray(order[1:][np.diff(key[order]) == 0])
