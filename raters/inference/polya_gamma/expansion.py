@@ -63,6 +63,8 @@ class Expansion(NamedTuple):
         """
         if len(plan.blocks) > 1 or plan.of_sets or plan.reaching or plan.blocks[0].kind != "rows":
             return None
+        if normal.prior.across is not None:
+            return None
         size, block = normal.size, plan.blocks[0]
         single = np.zeros((2, size))
         double = np.zeros((3, size, size), np.float32)

@@ -51,14 +51,16 @@ def applies(plan: sweep.Plan, data: Any, values: Values) -> bool:
     """Return whether there are many data, and the hyper-parameters are those of normal priors.
 
     They are not where classes are latent, where an orbit moves the entries together with their
-    scale, and where the bounds of a prior make its constant depend on them.
+    scale, where entries are correlated, and where the bounds of a prior make its constant depend on
+    them.
     """
     if not plan.hyper or not plan.blocks or plan.classes or plan.scales or plan.steep:
         return False
     if data.num_rows < _FEW_ROWS or any(block.kind != "rows" for block in plan.blocks):
         return False
     prior = block_prior(plan.model, data.take(slice(0, 1)), values, _sites(plan))
-    return not bool(np.isfinite(prior.low).any() or np.isfinite(prior.high).any())
+    bounded = np.isfinite(prior.low).any() or np.isfinite(prior.high).any()
+    return prior.across is None and not bool(bounded)
 
 
 def fixed_point(
