@@ -56,18 +56,38 @@ def test_variances_are_the_diagonal_of_the_inverse_precision() -> None:
 
 def test_step_is_that_of_one_scale_by_hand(votes) -> None:
     """At the end of a step, the derivative of the expected log density in log σ vanishes:
-    −N + Σ(x² + C)/σ² − log σ, the last part of the prior LogNormal(0, 1)."""
+    −N + Σ(x² + C)/σ² − log σ at the means x, the last part of the prior LogNormal(0, 1)."""
     plan, mode = planned(rt.BTL(), votes)
     with jax.enable_x64(True):
         marginal = scales._Marginal(plan, votes, lambda values: values, mode, 0)
         point, _, _ = marginal.ahead(marginal.start, mode)
         normal = laplace.information(plan, votes, mode, draws=False)[1]
-        squares = mode["reward"] ** 2 + normal.variances(np.random.default_rng(0), 1)
+        means = laplace.shifted(plan, votes, mode, normal.covariance())["reward"]
+        variances = normal.variances(np.random.default_rng(0), 1)
     scale = np.exp(point[0])
-    slope = -len(squares) + squares.sum() / scale**2 - point[0]
+    slope = -len(means) + (means**2 + variances).sum() / scale**2 - point[0]
     assert abs(slope) < 1e-3
-    # Without the variances it would be another.
-    assert abs(slope + (mode["reward"] ** 2 - squares).sum() / scale**2) > 0.05
+    # Without the variances, or at the mode, it would be another.
+    assert abs(slope - variances.sum() / scale**2) > 0.05
+    assert abs((means**2 - mode["reward"] ** 2).sum() / scale**2) > 0.01
+
+
+def test_shifted_mode_is_the_mean_of_two_items() -> None:
+    """30 of 36 votes for one of two items, by quadrature over the difference of their rewards,
+    whose prior is Normal(0, √2): the shift leaves a fifth at most of what the mode is off."""
+    table = {"winner": ["a"] * 30 + ["b"] * 6, "loser": ["b"] * 30 + ["a"] * 6}
+    data = rt.Comparisons.from_frame(table, winner="winner", loser="loser")
+    plan, mode = planned(rt.BTL(reward_scale=1.0), data)
+    with jax.enable_x64(True):
+        normal = laplace.information(plan, data, mode, draws=False)[1]
+        mean = laplace.shifted(plan, data, mode, normal.covariance())["reward"]
+    grid = np.linspace(-4, 8, 20_001)
+    log_density = -(grid**2) / 4 + 30 * grid - 36 * np.logaddexp(0, grid)
+    weight = np.exp(log_density - log_density.max())
+    exact = (weight * grid).sum() / weight.sum()
+    off, left = (abs(at[0] - at[1] - exact) for at in (mode["reward"], mean))
+    assert off > 0.03
+    assert left < off / 5
 
 
 def test_extrapolation_is_the_limit_of_a_geometric_sequence() -> None:
@@ -89,7 +109,7 @@ def test_only_scales_of_normal_priors_and_many_rows_apply(votes, monkeypatch) ->
             start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
             plan = sweep.plan(Program(model, data), start)
             assert not scales.applies(plan, data, start)
-            monkeypatch.setattr(scales, "_FEW_ROWS", 0)
+            monkeypatch.setattr(scales, "MANY_ROWS", 0)
             assert scales.applies(plan, data, start) is expected, model
             monkeypatch.undo()
 

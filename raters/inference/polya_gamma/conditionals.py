@@ -461,9 +461,13 @@ class Dense(Conditional):
             scipy.linalg.solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
         )
 
+    def covariance(self) -> np.ndarray:
+        """Return the inverse of the precision matrix."""
+        lower, _ = scipy.linalg.lapack.dpotri(self.factor(), lower=1)
+        return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+
     def variances(self, rng: np.random.Generator, probes: int) -> np.ndarray:
-        inverse, _ = scipy.linalg.lapack.dtrtri(self.factor(), lower=1)
-        return np.asarray((inverse**2).sum(0))
+        return np.diag(self.covariance())
 
     def coordinate(self, current: np.ndarray) -> np.ndarray:
         # Gauss–Seidel: each entry uses the new values of the entries before it.
