@@ -40,8 +40,8 @@ _SHORTEST, _MOST_STEPS = 2e-3, 60
 # Longest extrapolation of a step, and of all coordinates together.
 _FARTHEST, _LONGEST = 30.0, 2.0
 # In more doubt than this (see `_doubt`) the scale is left to a short Gibbs run, as it is of few
-# rows, where that costs little: at 1.3 (1,000 items, 100,000 votes) the logarithm of the mode is .00
-# standard deviations from its mean, and the mean of the draws .05.
+# rows, where that costs little. At 1.3 (1,000 items, 100,000 votes) the logarithm of the mode is
+# .00 standard deviations from its mean, and the mean of the draws .05.
 _MOST_DOUBT = 1.5
 # Random vectors that estimate the variances of a large block.
 _PROBES = 16
