@@ -70,9 +70,9 @@ class OrderWords(Judgements):
         if not isinstance(names, (list, tuple)):
             return None
         size, named = self._shape_of(row)
+        if self._asks_worst(row) and len(names) == named + 1 and _is_between(names[-2]):
+            names = [*names[:-2], names[-1]]
         positions = [super(OrderWords, self).outcome_of(row, name) for name in names]
-        if self._asks_worst(row) and len(names) == named + 1 and positions[-2] is None:
-            positions = [*positions[:-2], positions[-1]] if _is_between(names[-2]) else positions
         if named == size == len(positions) + 1:
             positions += [float(one) for one in range(size) if float(one) not in positions][:1]
         is_order = None not in positions and len(set(positions)) == len(positions) == named
