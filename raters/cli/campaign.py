@@ -230,7 +230,11 @@ def _prompt(question: xr.Dataset) -> _Prompt:
     end: dict[str, str | _Step] = {"skip": _Step.SKIP, "quit": _Step.QUIT}
     if question.attrs.get("ordered"):
         keys, ambiguous = _keys(end, {})
-        about = f"{', '.join(names.values())} (the best first, as in A > B)?"
+        worst = "lowest" in names and bool(question["lowest"].item())
+        order = (
+            "the best and the worst, as in A > ... > B" if worst else "the best first, as in A > B"
+        )
+        about = f"{', '.join(names.values())} ({order})?"
         return _Prompt(f"{start} {about} {_shown(keys, end)}", keys, ambiguous)
     if (pair := pair_of(question)) is None:
         possible = all_answers(question, None)

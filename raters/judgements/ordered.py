@@ -55,6 +55,15 @@ class Ordered(OrderWords):
         by_item[:, offered[row, position], row] = table[:, position, row]
         return names_array(self.items), by_item
 
+    @property
+    def instruction(self) -> str:
+        """Sentence that asks these questions."""
+        if self.lowest is None or not np.any(np.asarray(self.lowest)):
+            return super().instruction
+        if np.all(np.asarray(self.lowest)) and np.all(np.asarray(self.depth) == 1):
+            return "Which of these is the best, and which is the worst?"
+        return "Put the best of these in order, and name the worst where it is asked for."
+
     def canonical(self) -> Self:
         """The same questions with the items of each ascending by code."""
         offered = np.asarray(self.offered)

@@ -109,6 +109,26 @@ def test_a_check_sees_what_does_not_fit(name, fit_quietly) -> None:
         assert "less well than the first" in sentence
 
 
+def test_a_check_sees_an_item_that_is_the_worst_for_itself(fit_quietly) -> None:
+    """The last item is named as the worst whatever else is offered, and comes first as its worth
+    says; the other worst ones are by the worths."""
+    rng, number = np.random.default_rng(0), 240
+    base = np.tile(np.array([1.0, 0.3, -0.4, 0.9]), (number, 1))
+    asked = drawn(base, rng, annotator=np.arange(number) % 12)
+    ones = np.ones(number, np.int32)
+    asked = dataclasses.replace(asked, place=None, depth=ones, lowest=ones)
+    fair = OrderDraw(np.asarray(rt.simulate(MODEL, asked, seed=0).data.place), base).place
+    place = np.where(fair == 1, 1, 0)
+    worst = np.where(place[:, 3] == 1, (place == 1).argmin(1), 3)
+    place[np.arange(number), worst] = -1
+    data = dataclasses.replace(asked, place=place.astype(np.int32))
+    data.check()
+    result = fit_quietly(MODEL, data, rt.PGEM(draws=400))
+    found = rt.check(MODEL, result, replicates=600)
+    assert "worst" in found.failed, str(found)
+    assert any("rankings.without_worst()" in text for text in found.sentences)
+
+
 def test_what_cannot_be_measured_is_named() -> None:
     alone = drawn(WORTH[None, :2], np.random.default_rng(0))
     layout = Layout(Program(MODEL, alone))

@@ -83,7 +83,7 @@ class _Described(Model[rt.Rankings]):
         (_EXTENDED, "competence", Separate, "best_worst"),
         (_Described(), "worth", Utilities, "best_worst"),
     ],
-    ids=lambda case: type(case).__name__ if isinstance(case, Model) else str(case),
+    ids=lambda case: case if isinstance(case, str) else getattr(case, "__name__", repr(case)),
 )
 def test_slope_and_curvature_are_those_of_the_model(model, site, kind, answers, request) -> None:
     ranked = request.getfixturevalue(answers)

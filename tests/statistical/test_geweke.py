@@ -60,6 +60,7 @@ _EXHAUSTIVE = {
     "items without a place left out",
     "PlackettLuce, the worst",
     "the worst by the highest utility",
+    "the worst by the highest utility, with competences",
 }
 
 
@@ -220,6 +221,10 @@ class _Unturned(set_likelihood.BestWorst):
 
     def at(self, entries: np.ndarray) -> np.ndarray:
         return np.asarray(self.best.at(entries) + self.worst.at(entries))
+
+    def expanded(self, entries: np.ndarray) -> set_likelihood.Expanded:
+        parts = self.best.expanded(entries), self.worst.expanded(entries)
+        return set_likelihood.Expanded(*(one + other for one, other in zip(*parts, strict=True)))
 
 
 _CHOICE_KERNELS = {
