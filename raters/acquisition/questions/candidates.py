@@ -363,7 +363,7 @@ class Candidates:
         lowest : bool, optional
             Whether the worst is to be named as well, of the items that have no place; by default as
             in most of `rankings`. With a `depth` of 1, its default then, the best and the worst are
-            asked for.
+            asked for. Scores of `raters.suggest` are of the first place alone.
         items, annotators : iterable, optional
             Restrict the questions to these names.
         again : bool
