@@ -85,7 +85,7 @@ def ranking_crowd(
 
     >>> answers, _ = rt.datasets.ranking_crowd(set_size=4, best_worst=True, seed=0)
     >>> answers.place[0].tolist()
-    [0, 1, 0, -1]
+    [-1, 0, 0, 1]
     """
     for name, number in {
         "num_annotators": num_annotators,

@@ -109,6 +109,7 @@ def test_a_check_sees_what_does_not_fit(name, fit_quietly) -> None:
         assert "less well than the first" in sentence
 
 
+@pytest.mark.slow
 def test_a_check_sees_an_item_that_is_the_worst_for_itself(fit_quietly) -> None:
     """The last item is named as the worst whatever else is offered, and comes first as its worth
     says; the other worst ones are by the worths."""

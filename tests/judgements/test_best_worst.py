@@ -87,6 +87,7 @@ def test_rows_that_are_no_answers_are_refused(change, message) -> None:
         ({"offered": ["Thing*"]}, "offered='Thing\\*' matches no column"),
         ({"offered": "Item1"}, "does not list the columns"),
         ({"offered": ["Item1"]}, "two or more"),
+        ({"offered": ["Item1", "Item1", "Item2"]}, "offered='Item1' comes twice"),
         ({"best": "Best"}, "no column 'Best'.*'BestItem'"),
         ({"best": None}, "it cannot be left out|is not given"),
     ],
@@ -94,6 +95,12 @@ def test_rows_that_are_no_answers_are_refused(change, message) -> None:
 def test_columns_that_are_no_roles_are_refused(options, message) -> None:
     with pytest.raises(DataError, match=message):
         read(**options)
+
+
+def test_headings_among_the_rows_are_named() -> None:
+    table = {name: [*values, name] for name, values in TABLE.items()}
+    with pytest.raises(DataError, match=r"frame\[frame\['Item1'\] != 'Item1'\]"):
+        read(table)
 
 
 def test_many_bad_rows_are_counted() -> None:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int
 
 from raters._validation import is_list
 from raters.errors import DataError
-from raters.judgements.names import Names, encode_names, shown
+from raters.judgements.names import Names, encode_names
 from raters.judgements.reading.columns import column_name, read_cells, read_numbers
 from raters.judgements.reading.incomplete import incomplete
 from raters.judgements.reading.rankings import Table, by_cells, matching
@@ -72,7 +72,7 @@ def _columns_of(
     if not is_list(listed) or len(listed) < 2:
         raise DataError(
             parameter="offered",
-            value=shown(offered),
+            value=offered,
             problem="does not list the columns of the items that were shown",
             expected="give two or more, or a pattern that matches them",
             instead="offered=['Item*']",
@@ -86,10 +86,11 @@ def _columns_of(
     for role, name in every.items():
         first = owner.setdefault(name, role)
         if first != role:
+            own, other = role.split()[0], first.split()[0]
             raise DataError(
-                parameter=role.split()[0],
+                parameter=own,
                 value=name,
-                problem=f"is the column of `{first.split()[0]}` as well",
+                problem="comes twice" if own == other else f"is the column of `{other}` as well",
                 expected="name one column for each, and those of the items shown alone",
                 instead="offered=['Item*'], best='BestItem', worst='WorstItem'",
             )

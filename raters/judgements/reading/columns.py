@@ -237,7 +237,8 @@ def read_cells(
     )
     there = (held.notna() & (held != "")).to_numpy(bool)
     column = _column(held.to_numpy(object)[there], called, called)
-    _check_headings((held == names).all(axis=1).to_numpy(bool), column)
+    headings = (held == names).all(axis=1).to_numpy(bool)
+    _check_headings(headings, Column(names[0], called, column.code, column.values))
     return there, column
 
 
