@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jax.test_util import check_grads
 from scipy.stats import chisquare
 
@@ -227,6 +229,48 @@ def test_answers_are_drawn_as_often_as_they_are_probable() -> None:
     alone = PlackettLuce(utility[:4], ranking[:4], 1, lowest=lowest[:1])
     expected = np.exp(np.asarray(alone.log_prob(jnp.asarray(kinds)), float))[:, 0] * 6000
     assert chisquare(number, expected * number.sum() / expected.sum()).pvalue > 1e-5
+
+
+def _by_hand(utility: np.ndarray, places: np.ndarray) -> float:
+    """Sum over the places, then over the worst of the rest, of one ranking; −∞ is not offered."""
+    left, total = np.isfinite(utility), 0.0
+    for place in range(1, int(places.max()) + 1):
+        total += float(utility[places == place][0] - np.log(np.exp(utility[left]).sum()))
+        left = left & (places != place)
+    if (places < 0).any():
+        total += float(-utility[places < 0][0] - np.log(np.exp(-utility[left]).sum()))
+    return total
+
+
+@st.composite
+def _rankings(draw) -> tuple[np.ndarray, np.ndarray]:
+    """Utilities of up to five items in any order, and places of some of them."""
+    size, order = draw(st.integers(2, 5)), draw(st.permutations(range(5)))
+    utility, places = np.full(5, -np.inf), np.zeros(5, int)
+    utility[order[:size]] = draw(st.lists(st.floats(-4, 4), min_size=size, max_size=size))
+    depth = draw(st.integers(1, size - 1))
+    places[order[:depth]] = np.arange(1, depth + 1)
+    places[order[depth]] = draw(st.sampled_from([0, -1]))
+    return utility, places
+
+
+@jax.jit
+def _log_probs(utility, value, count):
+    ones = jnp.ones(2, int)
+    return PlackettLuce(utility, jnp.repeat(jnp.arange(2), 5), 2, count, ones, ones).log_prob(value)
+
+
+@given(_rankings(), _rankings(), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_any_answers_are_products_of_their_choices(one, other, count) -> None:
+    """Whatever the order of the items; a count multiplies, as if the ranking were repeated."""
+    parts = (one, other)
+    utility = np.concatenate([np.maximum(part[0], -1e9) for part in parts])
+    value = np.concatenate([part[1] for part in parts])
+    with jax.enable_x64(True):
+        found = _log_probs(utility, value, np.array([1.0, count]))
+    expected = [_by_hand(*one), count * _by_hand(*other)]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_draws_without_a_worst_are_what_they_were() -> None:
