@@ -269,6 +269,10 @@ class Reader:
     bad_rows : callable, optional
         Rows that are complete and hold no judgement: ``bad_rows(frame, columns)``, with the names
         of the columns by role, gives the reason and those rows as a boolean array.
+    on_request : str
+        Of a table that another kind reads with less loss, what this reading costs, as a sentence
+        without a full stop: it is read so, and the sentence noted, only where this kind, or a model
+        of it, is named.
     """
 
     read: Callable[..., Judgements]
@@ -276,10 +280,17 @@ class Reader:
     steps: tuple[Callable[..., Any], ...] = ()
     may_be_empty: tuple[str, ...] = ()
     bad_rows: Callable[[Any, Mapping[str, str]], tuple[str, np.ndarray]] | None = None
+    on_request: str = ""
 
     def __post_init__(self) -> None:
         check_fields(
-            self, read=Callable, shapes=tuple, steps=tuple, may_be_empty=tuple, bad_rows=_MAYBE
+            self,
+            read=Callable,
+            shapes=tuple,
+            steps=tuple,
+            may_be_empty=tuple,
+            bad_rows=_MAYBE,
+            on_request=str,
         )
 
 

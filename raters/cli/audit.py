@@ -56,14 +56,10 @@ from raters.reporting.convergence import convergence
 from raters.reporting.page import columns, judges, section_facts
 from raters.reporting.report import check_form
 from raters.reporting.sections import sections_of
+from raters.reporting.unjudged import why_unjudged
 
 # Files that every audit writes into its folder.
 _SURE = ("result.nc", "summary.json")
-# First sentence where the model has no parameters of those who judge.
-_UNJUDGED = (
-    "Nothing here tells whether the crowd is right: what most say is taken as it is, and known"
-    " truths tell of the items that they belong to and of no others."
-)
 
 
 @dataclass(frozen=True)
@@ -121,7 +117,7 @@ def audit(request: AuditCommand) -> None:
     check_reports(request.output, request.file)
     output = request.output
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as caught:
-        source = source_of(request.file, request.columns)
+        source = source_of(request.file, request.columns, request.model)
         model = model_of(request.model, source.kind, source.described)
         source = source_for(source, model)
         backend = backend_of(request.fit, model)
@@ -145,26 +141,17 @@ def audit(request: AuditCommand) -> None:
     request.fit.note(note)
 
 
-def _judged(program: Program[Any]) -> bool:
-    """True if the model has parameters of the judges."""
-    return program.data.judge in program.axes
-
-
 def _check_judged(request: AuditCommand, program: Program[Any]) -> None:
-    """`SettingError` for options that need a model that tells judges apart."""
-    wanted = {"--drop": request.audit.drop, "--report": bool(request.output.report)}
-    for flag, given in wanted.items():
-        if given and not _judged(program):
-            kind = kind_of(program.data)
-            if kind.unjudged and flag == "--report":
-                continue
-            if kind.unjudged:
-                raise SettingError(f"{flag} needs an audit. {kind.unjudged}")
-            default = type(kind.default)
-            raise SettingError(
-                f"{flag} needs {plural(program.data.judge)} told apart, which"
-                f" {model_flag(type(program.model))} does not; write {model_flag(default)}"
-            )
+    """`SettingError` when those flagged are to be dropped by a model that flags nobody."""
+    if not request.audit.drop or not (why := why_unjudged(program)):
+        return
+    kind = kind_of(program.data)
+    if kind.unjudged:
+        raise SettingError(f"--drop needs an audit. {why}")
+    raise SettingError(
+        f"--drop needs {plural(program.data.judge)} told apart, which"
+        f" {model_flag(type(program.model))} does not; write {model_flag(type(kind.default))}"
+    )
 
 
 def _audited(
@@ -174,7 +161,7 @@ def _audited(
     fitting, options, (model, data) = request.fit, request.audit, (program.model, program.data)
     result = rt.fit(model, data, backend, seed=fitting.seed, progress=fitting.bars)
     verdicts, dropped = None, None
-    if _judged(program):
+    if not why_unjudged(program):
         verdicts = rt.audit(model, result, seed=fitting.seed, **limits)
         dropped = refit(model, data, verdicts, backend, fitting) if options.drop else None
     return AuditContext(program, result, verdicts, options.level, dropped)
@@ -269,21 +256,14 @@ def _print(request: AuditCommand, findings: Findings) -> None:
     out, context = console.Output(), findings.context
     kind, audited, rows = kind_of(context.program.data), context.audit, request.output.rows
     first, others = findings.sections[:1], findings.sections[1:]
-    unjudged = kind.unjudged or _UNJUDGED
-    stands = unjudged if audited is None else audited.anchor.sentence
+    stands = audited.anchor.sentence if audited else why_unjudged(context.program, model_flag)
     out.print(stands, style="bold", highlight=False, markup=False)
     for reason in _not_final(context, request.command):
         out.print(reason, highlight=False, markup=False)
     out.print()
     for section in first:
         page.print_section(out, section, context.level, rows)
-    if audited is None and not kind.unjudged:
-        flag, instead = map(model_flag, (type(context.program.model), type(kind.default)))
-        who = facts.plural_noun(context.program.data.judge)
-        out.print(
-            f"No audit of {who}: {flag} takes them all as alike; use {instead}.\n", highlight=False
-        )
-    elif audited is not None:
+    if audited is not None:
         page.print_judges(out, audited, judges(audited, kind), columns(audited, kind), kind, rows)
     for section in others:
         page.print_section(out, section, context.level, rows)
@@ -364,7 +344,7 @@ def fit(
 ) -> None:
     """Fit and save."""
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings():
-        source = source_of(file, columns)
+        source = source_of(file, columns, model)
         fitted = model_of(model, source.kind, source.described)
         source = source_for(source, fitted)
         backend = backend_of(fitting, fitted)

@@ -145,7 +145,7 @@ def _from_table(request: StartCommand, file: Path) -> _Parts:
     }
     rest = {name: value for name, value in request.columns.given.items() if name not in fields}
     columns = dataclasses.replace(request.columns, given=rest)
-    source = source_of(file, columns)
+    source = source_of(file, columns, request.model)
     model = model_of(request.model, source.kind, source.described)
     source = source_for(source, model)
     check_needs(model, source.kind, columns)

@@ -123,7 +123,7 @@ def _result(
         result = read_result(request.file)
         _check_gold(data_of(result), gold)
         return fitted_model(result), result
-    source = source_of(request.file, request.columns)
+    source = source_of(request.file, request.columns, request.model)
     model = model_of(request.model, source.kind, source.described)
     source = source_for(source, model)
     backend = backend_of(request.fit, model)

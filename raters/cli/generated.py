@@ -223,6 +223,10 @@ def _collection(part: Any) -> Shape:
     return _NAMES if origin is Iterable else _UNKNOWN
 
 
+# A name and what it stands for, as one would write them.
+_EXAMPLES = {"NAME=COLUMN,COLUMN": "length=length_a,length_b", "NAME=VALUE": "bus=bus_runs"}
+
+
 def _alternatives(annotation: Any) -> tuple[Any, ...]:
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return typing.get_args(annotation)
@@ -246,7 +250,7 @@ def converted(given: Any, annotation: Any, name: str) -> Any:
     if shape.several:
         if shape.metavar == "COLUMN":
             return list(given)
-        pairs = [_pair(text, "," in shape.metavar) for text in given]
+        pairs = [_pair(text, shape, name) for text in given]
         check_once((key for key, _ in pairs), name)
         return dict(pairs)
     if shape is _NAMES:
@@ -259,10 +263,18 @@ def converted(given: Any, annotation: Any, name: str) -> Any:
     return given
 
 
-def _pair(text: str, columns: bool) -> tuple[str, Any]:
-    """A name and what it stands for; two columns are separated by a comma."""
+def _pair(text: str, shape: Shape, parameter: str) -> tuple[str, Any]:
+    """A name and what it stands for; columns are separated by commas."""
     name, _, value = text.partition("=")
-    return name.strip(), tuple(part.strip() for part in value.split(",")) if columns else value
+    if not (name.strip() and value.strip()):
+        raise SettingError(
+            parameter=parameter,
+            value=text,
+            problem="does not say which name stands for what",
+            expected=f"write {shape.metavar}, such as {_EXAMPLES[shape.metavar]}",
+        )
+    several = "," in shape.metavar
+    return name.strip(), tuple(part.strip() for part in value.split(",")) if several else value
 
 
 # ---------------------------------------------------------------- documentation

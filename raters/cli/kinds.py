@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -120,11 +120,13 @@ class Shape(NamedTuple):
         return self.kind.data.judge if self.kind.data.judge in self.accepted else None
 
 
-def shapes_of(kinds: Iterable[Kind]) -> tuple[Shape, ...]:
-    """Shapes of table that these kinds can be read from."""
+def shapes_of(kinds: Iterable[Kind], wanted: Collection[Kind] = ()) -> tuple[Shape, ...]:
+    """Shapes of table that these kinds can be read from, those of the kinds wanted in front."""
     shapes = []
-    for kind in kinds:
+    for kind in sorted(kinds, key=lambda kind: kind not in wanted):
         for reader in kind.readers:
+            if reader.on_request and kind not in wanted:
+                continue
             roles = keywords(reader.read).items()
             required = tuple(name for name, one in roles if one.default is NOTHING)
             shapes += [Shape(kind, reader, part) for part in reader.shapes or (required,)]

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from raters.cli import tables
-from raters.cli.generated import converted, keywords, shape_of
+from raters.cli.generated import converted, keywords, model_names, shape_of
 from raters.cli.kinds import (
     Shape,
     check_accepted,
@@ -23,7 +23,7 @@ from raters.cli.kinds import (
     optional_columns,
     shapes_of,
 )
-from raters.cli.options import ColumnOptions
+from raters.cli.options import ColumnOptions, ModelOptions
 from raters.errors import DataError
 from raters.judgements.base import Judgements
 from raters.kinds import Kind, registered_kinds
@@ -84,8 +84,15 @@ class Source:
         return f"a table of {self.kind.name} ({self.written})"
 
 
-def source_of(file: Path, columns: ColumnOptions) -> Source:
+def source_of(file: Path, columns: ColumnOptions, model: ModelOptions | None = None) -> Source:
     """The table, and how to read it.
+
+    Parameters
+    ----------
+    file : Path
+    columns : ColumnOptions
+    model : ModelOptions, optional
+        Of the kinds that read the same columns, that of the model named is taken.
 
     Raises
     ------
@@ -93,7 +100,12 @@ def source_of(file: Path, columns: ColumnOptions) -> Source:
         When the options or the columns describe no shape of table, or an option is of another kind.
     """
     kind = kind_asked(columns.kind)
-    shapes = shapes_of(registered_kinds() if kind is None else (kind,))
+    if kind is None:
+        name = None if model is None else model.model
+        wanted = [one for one in registered_kinds() if name in model_names((one,))]
+        shapes = shapes_of(registered_kinds(), wanted)
+    else:
+        shapes = shapes_of((kind,), (kind,))
     roles: dict[str, Any] = {}
     shape = chosen_shape(columns, shapes)
     table = tables.read_table(file)
@@ -159,6 +171,7 @@ def read(source: Source, **names: Sequence[Any]) -> Table:
         data = step(data, table, **{name: one for name, one in given.items() if name in accepted})
     notes = [f"no columns were named; reading {source.written}"] * source.guessed
     notes += [] if source.guessed else _unread(source)
+    notes += [reader.on_request] if reader.on_request else []
     if left_out:
         notes.append(f"left out {left_out} of {len(source.table)} rows, with {reason}")
     return Table(data, tuple(notes))

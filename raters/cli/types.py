@@ -132,11 +132,6 @@ def _source(request: TypesCommand) -> Source:
 def _read(request: TypesCommand, source: Source) -> Judgements:
     votes, notes = read(source)
     request.fit.note(*notes)
-    if places := source.given.get("places"):
-        request.fit.note(
-            f"each ranking is read as comparisons of {len(places)} places, which are not"
-            " independent: intervals are too narrow"
-        )
     return votes
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import time
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -157,7 +158,7 @@ def fit(
         "seed": seed,
         "warm_start": int(start is not None),
         "seconds": time.perf_counter() - begin,
-        **{f"{name}_version": version(name) for name in ("raters", "numpyro", "jax")},
+        **_versions(),
     }
     result = as_tree(program, draws, facts)
     chains, num_draws = next(iter(draws.values.values())).shape[:2]
@@ -170,6 +171,12 @@ def fit(
     for sentence in fit_warnings(program, result):
         warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
     return result
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Versions of the packages that made a result, which are looked up on disk."""
+    return {f"{name}_version": version(name) for name in ("raters", "numpyro", "jax")}
 
 
 def _check_whole(data: Judgements) -> None:

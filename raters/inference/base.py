@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import abc
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
+from threadpoolctl import ThreadpoolController
 from tqdm.auto import tqdm
 
 from raters.model import Model, Permute, Values
@@ -187,3 +190,21 @@ def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
     list of numpy.random.SeedSequence
     """
     return np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()).spawn(number)
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Context in which BLAS runs in one thread: the matrices of a sweep are small, and chains have
+    threads of their own.
+
+    Returns
+    -------
+    context manager
+    """
+    limits: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    return limits
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries with threads of this process, which take some milliseconds to find."""
+    return ThreadpoolController()

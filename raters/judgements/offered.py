@@ -349,5 +349,5 @@ _FEATURES = (
 
 def _repeated(key: Int[np.ndarray, " row"]) -> Int[np.ndarray, " repeated"]:
     """Rows whose key an earlier row has."""
-    first = np.unique(key, return_index=True)[1]
-    return np.setdiff1d(np.arange(len(key)), first)
+    order = np.argsort(key, kind="stable")
+    return np.asarray(order[1:][np.diff(key[order]) == 0])

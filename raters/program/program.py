@@ -181,6 +181,11 @@ class Program[Data: Judgements]:
         return LatentClass(self.unit, name, number, names or tuple(range(number)))
 
     @property
+    def observed_type(self) -> type[dist.Distribution]:
+        """Class of the observed distribution, of a mixture that of its components."""
+        return self._read.distribution
+
+    @property
     def coords(self) -> dict[str, Any]:
         """Names along each axis that has any: those of the data, and of the classes that the
         likelihood sums out."""
@@ -210,6 +215,8 @@ class _Reading(NamedTuple):
         Axis of the units, and name of the class, of the observed site.
     num_classes : int or None
         Number of classes of a mixture.
+    distribution : type
+        Class of the observed distribution, of a mixture that of its components.
     class_names : tuple of str
         Names that the program gives them.
     """
@@ -219,6 +226,7 @@ class _Reading(NamedTuple):
     unit: str | None
     latent_class: str | None
     num_classes: int | None
+    distribution: type[dist.Distribution]
     class_names: tuple[str, ...]
 
 
@@ -237,12 +245,14 @@ def _reading(model: Model[Any], data: Any) -> _Reading:
     named, fn, num_classes = site["infer"].get("latent_class"), site["fn"], None
     if named is not None or isinstance(fn, GroupedMixture):
         num_classes = int(fn.component_distribution.batch_shape[-1])
+    one = fn.component_distribution if isinstance(fn, GroupedMixture) else fn
     return _Reading(
         sites,
         observed,
         None if unit is None else str(unit),
         None if named is None else str(named),
         num_classes,
+        type(one),
         tuple(site["infer"].get("class_names", ())),
     )
 

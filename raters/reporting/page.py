@@ -29,14 +29,12 @@ from raters.reporting.sections import sections_of
 SCHEMA_VERSION = 5
 # Judges of the matrix, and how many of them may be those who should go or be looked at.
 MATRIX, _SUSPECTS = 30, 20
-# Probability of the intervals where no audit says another one.
-_LEVEL = 0.9
 
 
 def facts_of(
     program: Program[Any],
     result: xr.DataTree,
-    audit: Audit | None,
+    audit: Audit,
     dropped: xr.DataTree | None,
     questions: pd.DataFrame | None,
     note: str,
@@ -45,8 +43,6 @@ def facts_of(
 ) -> dict[str, Any]:
     """Facts of a report, in the order in which they are read."""
     data, kind = program.data.unpadded(), kind_of(program.data)
-    if audit is None:
-        return _unjudged(Program(program.model, data), result, title, command)
     real = AuditContext(Program(program.model, data), result, audit, audit.level, dropped)
     sections = list(sections_of(real))
     people = judges(audit, kind)
@@ -76,52 +72,6 @@ def facts_of(
             }
         ),
         "how": _how(real, audit, kind, sections, command),
-        "cite": known_entries(program.model, str(result.attrs.get("backend", ""))),
-    }
-    plain: dict[str, Any] = facts.plain(page)
-    return plain
-
-
-def _unjudged(
-    program: Program[Any], result: xr.DataTree, title: str | None, command: str
-) -> dict[str, Any]:
-    """Facts of a report on judgements of which nobody is judged: the sections of the kind, the fit,
-    and what to do next."""
-    data, kind = program.data, kind_of(program.data)
-    context = AuditContext(program, result, None, _LEVEL)
-    sections = list(sections_of(context))
-    fitted = convergence.convergence(program, result, None, command)
-    headlines = [section.headline for section in sections if section.headline]
-    page = {
-        "schema_version": SCHEMA_VERSION,
-        "title": title or f"{kind.words.many.capitalize()} by {_judges(data)}",
-        "kind": kind.name,
-        "judge": data.judge,
-        "judged": "",
-        "words": kind.words._asdict() | {"lowest": kind.lowest},
-        "answer": {
-            "stands_on": kind.unjudged,
-            "sentence": headlines[0] if headlines else sections[0].sentence,
-            "not_final": sentences.not_final(fitted, None),
-            "headlines": headlines[1:],
-            "sure": [],
-            "would_change": "",
-            "counts": {},
-            "relied_on": fitted["relied_on"],
-        },
-        "worlds": None,
-        "columns": [],
-        "annotators": [],
-        "sections": {section.key: section_facts(section, 0.0) for section in sections},
-        "agreement": None,
-        "convergence": fitted,
-        "next": {
-            "steps": steps.unjudged_steps(program, fitted, command),
-            "questions": [],
-            "question_columns": [],
-            "questions_note": "",
-        },
-        "how": _computed(context, command) | {"level": _LEVEL, "limits": []},
         "cite": known_entries(program.model, str(result.attrs.get("backend", ""))),
     }
     plain: dict[str, Any] = facts.plain(page)
@@ -387,7 +337,7 @@ def _how(
     """Computation of the numbers, and their limits."""
     data = context.program.data
     costs = {name: getattr(audit.costs, name) for name in ("keep_bad", "drop_good", "review")}
-    return _computed(context, command) | {
+    return computed(context, command) | {
         "rule": audit.rule,
         "threshold": audit.threshold,
         "level": audit.level,
@@ -399,8 +349,19 @@ def _how(
     }
 
 
-def _computed(context: AuditContext, command: str) -> dict[str, Any]:
-    """The model, the data and the fit."""
+def computed(context: AuditContext, command: str) -> dict[str, Any]:
+    """The model, the data and the fit.
+
+    Parameters
+    ----------
+    context : AuditContext
+    command : str
+        The command line that made the fit, if any.
+
+    Returns
+    -------
+    dict
+    """
     model, data = context.program.model, context.program.data
     documentation = (type(model).__doc__ or "").strip()
     sizes = facts.data_facts(data)

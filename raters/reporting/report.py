@@ -20,10 +20,10 @@ from raters.fitting.draws import check_several
 from raters.fitting.identity import identity_of
 from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
-from raters.kinds import kind_of
 from raters.model import Model
 from raters.reporting import facts, render
 from raters.reporting.page import SCHEMA_VERSION, facts_of, question_roles
+from raters.reporting.unjudged import unjudged_facts, why_unjudged
 
 # Parts that every form reads.
 _PARTS = (
@@ -214,8 +214,9 @@ def report(
         The model that was fitted.
     result : xarray.DataTree
     audit : Audit, optional
-        From ``rt.audit(model, result)``. Of judgements of which nobody is judged, such as choices,
-        there is none, and the report has the sections of the kind.
+        From ``rt.audit(model, result)``. Where nobody is judged, as in choices, or by a model that
+        treats all judges alike, such as `BTL`, there is none, and the report has the sections of
+        the kind.
     dropped : xarray.DataTree, optional
         From ``rt.drop``: the report then says what changes without those flagged.
     questions : xarray.Dataset or pandas.DataFrame, optional
@@ -272,10 +273,11 @@ def report(
     """
     program = program_of(model, result)
     data = program.data
-    if audit is None and kind_of(data).unjudged:
+    if audit is None and why_unjudged(program):
         check_several(result, "a report says how sure it is")
         _check_command(command)
-        return Report(facts_of(program, result, None, None, None, "", title, command))
+        table = _table(questions, data)
+        return Report(unjudged_facts(program, result, table, questions_note, title, command))
     check_audit(audit, "the third argument")
     assert audit is not None
     if audit.judge != data.judge or list(map(str, audit.table[data.judge].values)) != list(

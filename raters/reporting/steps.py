@@ -15,7 +15,7 @@ from raters.judgements.display import isolated
 from raters.kinds import AuditContext, kind_of
 from raters.program import Program
 from raters.reporting.facts import plural_noun
-from raters.reporting.sentences import CLEAR, about, counted, joined, listing, questions_of
+from raters.reporting.sentences import CLEAR, about, counted, listing, questions_of
 
 # How the command line calls the exact samplers, the one that is taken first at the front.
 _EXACT: dict[type[Backend], str] = {PGGibbs: "gibbs", NUTS: "nuts"}
@@ -39,7 +39,7 @@ def next_steps(
     names = {
         verdict: [row[data.judge] for row in of_verdict] for verdict, of_verdict in rows.items()
     }
-    todo, line_of_better = _about_the_fit(context.program, names, fitted, command)
+    todo, line_of_better = about_the_fit(context.program, names, fitted, command)
     if context.audit is not None and context.audit.anchor.doubts:
         text = "Look at the known truths before anything else: every number here stands on them."
         todo.insert(0, (text, None))
@@ -71,24 +71,7 @@ def next_steps(
     return {"steps": [{"what": what, "line": line} for what, line in todo]}
 
 
-def unjudged_steps(
-    program: Program[Any], fitted: dict[str, Any], command: str
-) -> list[dict[str, Any]]:
-    """Next steps where nobody is judged: a better fit, checks, and other models."""
-    todo, _ = _about_the_fit(program, {verdict: [] for verdict in IN_QUESTION}, fitted, command)
-    words = kind_of(program.data).words.many
-    others = [
-        one.__name__ for one in kind_of(program.data).models if one is not type(program.model)
-    ]
-    compared = (
-        f"Compare models by how well they predict {words} left out, with arviz.compare:"
-        f" {joined(others)}."
-    )
-    todo += [(compared, None)] if others else []
-    return [{"what": what, "line": line} for what, line in todo]
-
-
-def _about_the_fit(
+def about_the_fit(
     program: Program[Any], names: dict[str, list[Any]], fitted: dict[str, Any], command: str
 ) -> tuple[list[Step], str | None]:
     """Steps that make the fit better or check it, and the line of the better fit."""

@@ -246,7 +246,7 @@ def test_fit_with_btl_needs_no_annotators_and_the_audit_says_so(crowd, tmp_path,
     code, printed, err = run(capsys, "audit", crowd, *options, "--out", out)
     assert (code, err.count("\n")) == (0, 1)
     assert "50 draws are too few to check them" in err
-    assert "No audit of annotators: --model btl" in printed
+    assert "--model btl treats all annotators alike" in printed
     assert "anyone" in printed
     assert "… 4 more …" in printed
     assert visible(out) == {"result.nc", "summary.json", "rewards.png"}

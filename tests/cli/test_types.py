@@ -4,6 +4,7 @@ line and no file."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -133,9 +134,15 @@ def test_rankings_are_read_as_comparisons(tmp_path):
     file = tmp_path / "rankings.csv"
     file.write_text("who,best,next,last\nann,1,2,3\nbob,3,2,\n")
     places = ["best", "next", "last"]
-    votes = read(source_of(file, columns(places=places, annotator="who"))).data
+    given = dataclasses.replace(columns(places=places, annotator="who"), kind="comparisons")
+    votes, notes = read(source_of(file, given))
+    assert "intervals are too narrow" in notes[0]
     assert (votes.annotators, votes.items, votes.num_votes) == (("ann", "bob"), ("1", "2", "3"), 4)
-    assert read(source_of(file, columns(places=places))).data.annotators == (0, 1)
+    given = dataclasses.replace(columns(places=places), kind="comparisons")
+    assert read(source_of(file, given)).data.annotators == (0, 1)
+    assert isinstance(
+        read(source_of(file, columns(places=places, unranked="below"))).data, rt.Rankings
+    )
 
 
 # ---------------------------------------------------------------- mistakes

@@ -16,6 +16,7 @@ import raters as rt
 from raters.auditing import rankings as auditing
 from raters.auditing.verdicts import DIFFERS
 from raters.cli import app, outputs
+from raters.cli.fitting import read_result
 from raters.errors import DataError, DataWarning, SettingError
 from raters.families.rankings import sections
 from raters.fitting.result import program_of
@@ -194,16 +195,19 @@ def test_audits_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
 
 
 @pytest.mark.slow
-def test_places_alone_are_read_as_comparisons(tmp_path, monkeypatch, capsys) -> None:
+def test_places_are_read_as_comparisons_where_a_model_of_those_is_asked_for(
+    tmp_path, monkeypatch, capsys
+) -> None:
     monkeypatch.chdir(tmp_path)
     table().to_csv("wide.csv", index=False)
-    words = (
-        "fit wide.csv --annotator who --place pos1 --place pos2 --model btl --backend em --out r.nc"
-    )
+    words = "fit wide.csv --annotator who --place pos1 --place pos2 --backend em --out r.nc"
+    assert app.main(words.split()) == 2
+    assert "--unranked does not say what becomes of items" in capsys.readouterr().err
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert app.main(words.split()) == 0, capsys.readouterr().err
-    assert Path("r.nc").exists()
+        assert app.main([*words.split(), "--model", "btl"]) == 0
+    assert "read as comparisons of its places" in capsys.readouterr().err
+    assert isinstance(rt.model_of(read_result(Path("r.nc"))), rt.BTL)
 
 
 @pytest.mark.slow

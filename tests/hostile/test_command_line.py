@@ -183,6 +183,8 @@ OPTIONS = [
     (("fit", "votes.csv", "--winner", "nope", "--loser", "loser", "--out", "r"), "--winner nope"),
     ((*FIT, "--out", ""), "--out is empty; name a file or a folder"),
     (("audit", "votes.csv", "--out="), "--out is empty"),
+    ((*FIT, "--feature", "price"), "--feature price does not say which name"),
+    ((*FIT, "--feature", "price="), "write NAME=COLUMN,COLUMN, such as length="),
     (("audit", "votes.csv", "--report", ""), "--report is empty"),
     (
         ("audit", "votes.csv", "--out", "o", "--report", "o/summary.json"),

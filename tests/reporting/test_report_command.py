@@ -89,6 +89,15 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_fit(
     )
 
 
-def test_a_model_without_competences_has_no_report(table, tmp_path, capsys):
-    options = ("--out", tmp_path / "out", "--report", tmp_path / "r.html")
-    assert "--report needs" in refused(capsys, tmp_path, "audit", table, *options, "--model", "btl")
+@pytest.mark.slow
+def test_the_report_of_a_model_without_competences_has_no_audit(table, tmp_path, capsys):
+    page = tmp_path / "r.html"
+    options = ("--model", "btl", "--backend", "em", "--out", tmp_path / "out", "--report", page)
+    code, _, err = run(capsys, "audit", table, *options)
+    assert code == 0, err
+    text = page.read_text()
+    assert "BTL treats all annotators alike" in text
+    assert "ExtendedBTL tells them apart" in text
+    for part in ("Ranking", "What to do next", "The next questions"):
+        assert part in text, part
+    assert "Audit of" not in text

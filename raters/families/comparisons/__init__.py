@@ -50,7 +50,12 @@ COMPARISONS = register(
                 shapes=(("winner", "loser"), ("first", "second", "outcome")),
                 bad_rows=compared_with_itself,
             ),
-            Reader(Comparisons.from_rankings, may_be_empty=("places",)),
+            Reader(
+                Comparisons.from_rankings,
+                may_be_empty=("places",),
+                on_request="each ranking is read as comparisons of its places, which are not"
+                " independent: intervals are too narrow",
+            ),
         ),
         needs={
             "position_bias": ("first", "second", "outcome"),

@@ -3,8 +3,10 @@ priors that are Gaussian, and the Gaussian full conditional of a block with its 
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any, NamedTuple
 
@@ -169,15 +171,59 @@ def _(fn: Choice, value: Any, weight: Float[Array, "set class"]) -> Observation:
 
 
 class Gaussian(NamedTuple):
-    """Independent (truncated) normal priors of a block's entries.
+    """Normal priors of a block's entries: independent and perhaps truncated, or correlated.
 
-    A precision of 0 is a flat prior on an interval.
+    Attributes
+    ----------
+    mean : array, shape (entry,)
+    precision : array, shape (entry,)
+        Diagonal of the precision matrix. Of an independent entry, 0 is a flat prior on an interval.
+    low, high : array, shape (entry,)
+    across : array, shape (entry, entry), or None
+        Precision matrix off its diagonal; None for independent entries.
     """
 
     mean: Any
     precision: Any
     low: Any
     high: Any
+    across: Any = None
+
+    def times(self, apart: Float[np.ndarray, " entry"]) -> Float[np.ndarray, " entry"]:
+        """Return the precision matrix times a vector."""
+        product = self.precision * apart
+        return np.asarray(product if self.across is None else product + self.across @ apart)
+
+    def square(self, apart: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
+        """Return the squared lengths of some vectors in the metric of the precision matrix."""
+        square = self.precision @ apart**2
+        return np.asarray(
+            square if self.across is None else square + (apart * (self.across @ apart)).sum(0)
+        )
+
+
+def joined(priors: Sequence[Gaussian]) -> Gaussian:
+    """Return the prior of the entries of several sites."""
+    *vectors, across = zip(*priors, strict=True)
+    own = Gaussian(*map(jnp.concatenate, vectors))
+    if all(part is None for part in across):
+        return own
+    _check_correlated(len(own.mean))
+    full, begin = jnp.zeros((len(own.mean), len(own.mean))), 0
+    for prior, part in zip(priors, across, strict=True):
+        end = begin + len(prior.mean)
+        full = full if part is None else full.at[begin:end, begin:end].set(part)
+        begin = end
+    return own._replace(across=full)
+
+
+def _check_correlated(size: int) -> None:
+    """Raise for more correlated entries than a dense precision matrix is for."""
+    if size > DENSE_LIMIT:
+        raise NotImplementedError(
+            f"a multivariate normal prior is in a block of {size:,} entries (at most"
+            f" {DENSE_LIMIT:,})"
+        )
 
 
 @singledispatch
@@ -190,7 +236,7 @@ def prior(fn: dist.Distribution, shape: tuple[int, ...]) -> Gaussian:
         When it is not.
     """
     raise NotImplementedError(
-        f"its prior {type(fn).__name__} is not normal, truncated normal or uniform"
+        f"its prior {type(fn).__name__} is not normal (multivariate or truncated too) or uniform"
     )
 
 
@@ -202,6 +248,19 @@ def _raveled(shape: tuple[int, ...], *parts: Any) -> Gaussian:
 @prior.register
 def _(fn: dist.Normal, shape: tuple[int, ...]) -> Gaussian:
     return _raveled(shape, fn.loc, 1 / fn.scale**2, -jnp.inf, jnp.inf)
+
+
+@prior.register
+def _(fn: dist.MultivariateNormal, shape: tuple[int, ...]) -> Gaussian:
+    size, length = math.prod(shape), shape[-1]
+    _check_correlated(size)
+    number = size // length
+    each = jnp.broadcast_to(fn.precision_matrix, (*shape, length)).reshape(number, length, length)
+    full = jnp.zeros((number, length, number, length))
+    full = full.at[jnp.arange(number), :, jnp.arange(number), :].set(each).reshape(size, size)
+    diagonal = jnp.diagonal(full)
+    own = _raveled(shape, fn.loc, diagonal.reshape(shape), -jnp.inf, jnp.inf)
+    return own._replace(across=full - jnp.diag(diagonal))
 
 
 @prior.register
@@ -271,6 +330,8 @@ class Conditional(ABC):
         self.prior = prior
         self.size = len(prior.mean)
         self.shift = np.where(prior.precision > 0, prior.precision * prior.mean, 0.0)
+        if prior.across is not None:
+            self.shift += prior.across @ prior.mean
         self.diagonal = np.array(prior.precision)
 
     def add(self, rows: Weighted) -> None:
@@ -306,6 +367,8 @@ def conditional(
     entry: np.ndarray | None, prior: Gaussian, *, joint: bool, draws: bool
 ) -> Conditional:
     """Choose the solver: for independent entries, a dense precision, or a large sparse one."""
+    if prior.across is not None:
+        return Dense(prior)
     if entry is not None and len(entry) == 1:
         return Diagonal(prior)
     if not joint and (np.isfinite(prior.low).any() or np.isfinite(prior.high).any()):
@@ -345,7 +408,8 @@ class Dense(Conditional):
 
     def __init__(self, prior: Gaussian) -> None:
         super().__init__(prior)
-        self.across = np.zeros((self.size, self.size))
+        none = prior.across is None
+        self.across = np.zeros((self.size, self.size)) if none else np.array(prior.across)
 
     def add(self, rows: Weighted) -> None:
         if rows.entry is None:

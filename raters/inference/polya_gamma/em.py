@@ -11,12 +11,11 @@ import numpy as np
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 from scipy.special import expit, logit, softmax
-from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from raters._validation import boolean, one_of, positive, whole
 from raters.errors import ConvergenceWarning
-from raters.inference.base import Backend, Draws, centre, numpy_seeds, progress_bar
+from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import (
     augmentation,
     integrated_site,
@@ -180,11 +179,7 @@ class PGEM(Backend):
         self, program: Program[Any], key: jax.Array, start: Values | None, progress: bool
     ) -> Draws:
         """Run EM on a program as it is."""
-        with (
-            jax.enable_x64(True),
-            threadpool_limits(1, user_api="blas"),
-            progress_bar(1, "PGEM", progress) as bar,
-        ):
+        with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGEM", progress) as bar:
             model, data = program.model, program.data
             first = {
                 name: np.asarray(value, np.float64) for name, value in model.start(data).items()
@@ -286,6 +281,8 @@ class PGEM(Backend):
             if value < before - _slack(before):  # No increase is left beyond rounding.
                 return Climb(values, np.array(objective), True)
             objective.append(value)
+            if _is_fixed(first, second):
+                return Climb(first, np.array(objective), True)
             if self.accelerate:
                 leap = climber.extrapolate(values, first, second)
                 leap_value, leap_ahead = climber.sweep(leap, newton)
@@ -365,6 +362,11 @@ def _another_start(
     if drawn is None:
         return scattered(start, supports, rng)
     return {name: np.asarray(value, np.float64) for name, value in drawn.items()}
+
+
+def _is_fixed(first: Values, second: Values) -> bool:
+    """Return whether a sweep from the first values gave the same but for rounding: the mode."""
+    return all(np.allclose(first[name], second[name], 1e-8, 1e-8) for name in first)
 
 
 def _slack(value: float) -> float:

@@ -10,12 +10,18 @@ from typing import Any, ClassVar
 
 import jax
 import numpy as np
-from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from raters._validation import whole
 from raters.inference import mirror
-from raters.inference.base import Backend, Draws, last_draws, numpy_seeds, progress_bar
+from raters.inference.base import (
+    Backend,
+    Draws,
+    last_draws,
+    numpy_seeds,
+    one_blas_thread,
+    progress_bar,
+)
 from raters.inference.polya_gamma import (
     augmentation,
     latent_classes,
@@ -141,7 +147,7 @@ class PGGibbs(Backend):
         # One BLAS thread per chain: more would compete with those of the other chains, at six times
         # the CPU seconds on two cores.
         with (
-            threadpool_limits(1, user_api="blas"),
+            one_blas_thread(),
             progress_bar(total * self.chains, "PGGibbs", progress) as bar,
             ThreadPoolExecutor(self.chains) as pool,
         ):

@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
 from raters.inference.polya_gamma import augmentation, sweep
-from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian
+from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian, joined
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes
 from raters.inference.polya_gamma.rows import Block, block_prior, split
@@ -116,7 +116,7 @@ def _with_reaching(plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> 
         return None
     sites = tuple(name for block in plan.blocks for name in block.sites)
     prior = block_prior(plan.model, data.take(slice(0, 1)), mode, names)
-    wider = Dense(Gaussian(*map(np.append, normal.prior, prior)))
+    wider = Dense(jax.tree.map(np.asarray, joined([normal.prior, prior])))
     size, values = normal.size, {name: jnp.asarray(value) for name, value in mode.items()}
     wider.diagonal[:size], wider.across[:size, :size] = normal.diagonal, normal.across
     for piece in data.chunks(sweep.CHUNK):

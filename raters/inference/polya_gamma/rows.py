@@ -20,7 +20,13 @@ from numpyro.distributions import constraints
 
 from raters.errors import NotConjugateError
 from raters.inference.polya_gamma import latent_classes
-from raters.inference.polya_gamma.conditionals import Gaussian, Observation, observation, prior
+from raters.inference.polya_gamma.conditionals import (
+    Gaussian,
+    Observation,
+    joined,
+    observation,
+    prior,
+)
 from raters.model import Model, Values
 from raters.program import Program, log_prior, scattered, trace
 
@@ -322,15 +328,19 @@ def split(entries: Any, values: Values, block: tuple[str, ...]) -> Values:
 def block_prior(model: Model[Any], data: Any, values: Values, block: tuple[str, ...]) -> Gaussian:
     """Return the priors of a block's sites, concatenated."""
     traced = trace(model, data, values)
-    parts = [prior(traced[name]["fn"], np.shape(values[name])) for name in block]
-    return Gaussian(*(jnp.concatenate(part) for part in zip(*parts, strict=True)))
+    return joined([prior(traced[name]["fn"], np.shape(values[name])) for name in block])
 
 
 def _column_prior(model: Model[Any], data: Any, values: Values, block: Block) -> Gaussian:
     """Return the prior of one column of a site."""
     prior = block_prior(model, data, values, block.sites[:1])
+    if prior.across is not None:
+        raise NotImplementedError(
+            f"{block.sites[0]!r} has a multivariate normal prior, and is updated one class at a"
+            " time"
+        )
     shape = np.shape(values[block.sites[0]])
-    return Gaussian(*(part.reshape(shape)[:, block.column] for part in prior))
+    return Gaussian(*(part.reshape(shape)[:, block.column] for part in prior[:4]))
 
 
 @partial(jax.jit, static_argnums=(0, 3))

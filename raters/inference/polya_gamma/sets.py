@@ -26,7 +26,7 @@ import scipy.sparse
 from jaxtyping import Float
 from numpyro.distributions import constraints
 
-from raters.distributions import Choice, Davidson, GroupedMixture, PlackettLuce
+from raters.distributions import Choice, Davidson, PlackettLuce
 from raters.distributions.scaled_normal import ScaledReal
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Conditional, Dense, Gaussian
@@ -40,7 +40,7 @@ from raters.inference.polya_gamma.set_likelihood import (
     likelihood_of_sets,
 )
 from raters.model import Model, Values
-from raters.program import Program, scattered, skeleton, trace
+from raters.program import Program, scattered, trace
 
 # Degrees of freedom of the proposals: of few coefficients the tails matter more than the centre
 # (measured with 9 coefficients, 10 items and 87 items).
@@ -66,16 +66,7 @@ BOUNDED = "a prior is bounded, and its entries meet in the utilities of a set"
 
 def chooses(program: Program[Any]) -> bool:
     """Return whether the observed distribution of a program chooses from sets."""
-    found: list[bool] = []
-
-    def read() -> None:
-        site = skeleton(program.model, program.data.first_unit())[program.model.observed]
-        fn = site["fn"]
-        inner = fn.component_distribution if isinstance(fn, GroupedMixture) else fn
-        found.append(isinstance(inner, (Choice, Davidson, PlackettLuce)))
-
-    jax.eval_shape(read)  # runs the program without computing anything
-    return found[0]
+    return issubclass(program.observed_type, (Choice, Davidson, PlackettLuce))
 
 
 def why_not(program: Program[Any], values: Values, blocks: tuple[Block, ...]) -> str | None:
@@ -182,15 +173,17 @@ def conditional_of(
             return conditional
     if steady and held is not None and block in held.likelihoods:
         likelihood = held.likelihoods[block]
-        prior = Gaussian(*map(np.asarray, _prior(model, held.row(data), values, block)))
+        prior = jax.tree.map(np.asarray, _prior(model, held.row(data), values, block))
     else:
         rows, sets = jax.tree.map(np.asarray, _read(model, data, values, block, classes))
         likelihood, prior = likelihood_of_sets(rows, sets), rows.prior
     if joint:
         return curved(likelihood, prior, block.current(values))
-    kind = SeparateConditional if isinstance(likelihood, Separate) else SetConditional
+    independent = prior.across is None
+    separate = isinstance(likelihood, Separate) and independent
+    kind = SeparateConditional if separate else SetConditional
     starts = held.starts.setdefault(block, []) if held else []
-    modes = held.modes.setdefault(block, {}) if steady and held else None
+    modes = held.modes.setdefault(block, {}) if steady and held and independent else None
     conditional = kind(prior, likelihood, starts, modes)
     if steady:
         assert held is not None
@@ -237,7 +230,7 @@ class SetConditional(Conditional):
     def log_density(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
         """Return the log density at some points, but for a constant."""
         apart = entries - self.prior.mean[:, None]
-        return np.asarray(self.likelihood.at(entries) - (self.prior.precision @ apart**2) / 2)
+        return np.asarray(self.likelihood.at(entries) - self.prior.square(apart) / 2)
 
     def log_likelihood(self, entries: np.ndarray) -> float:
         """Return the log-likelihood at a point."""
@@ -245,7 +238,7 @@ class SetConditional(Conditional):
 
     def slope(self, current: np.ndarray) -> np.ndarray:
         slope = self.likelihood.expanded(current)[1]
-        return np.asarray(slope - self.prior.precision * (current - self.prior.mean))
+        return np.asarray(slope - self.prior.times(current - self.prior.mean))
 
     def product(self, entries: np.ndarray) -> np.ndarray:
         raise NotImplementedError("the conditional of utilities has no constant precision")
@@ -258,7 +251,9 @@ class SetConditional(Conditional):
         density, diagonal = float(self.log_density(entries[:, None])[0]), np.diag_indices(self.size)
         for _ in range(_MOST_STEPS):
             _, slope, curvature = self.likelihood.expanded(entries)
-            slope = slope - self.prior.precision * (entries - self.prior.mean)
+            slope = slope - self.prior.times(entries - self.prior.mean)
+            if self.prior.across is not None:
+                curvature = curvature + self.prior.across
             # Under a nearly flat prior the sets leave a shift open, beyond rounding.
             curvature[diagonal] = (curvature[diagonal] + self.prior.precision) * (1 + 1e-12)
             factor = scipy.linalg.cholesky(curvature, lower=True, check_finite=False)

@@ -21,7 +21,7 @@ from numpyro.distributions.transforms import biject_to
 
 from raters.errors import NotConjugateError
 from raters.inference.polya_gamma import latent_classes, line, local, sets
-from raters.inference.polya_gamma.conditionals import Conditional, Gaussian, Weighted, conditional
+from raters.inference.polya_gamma.conditionals import Conditional, Weighted, conditional
 from raters.inference.polya_gamma.parts import Parts
 from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
 from raters.inference.polya_gamma.spreads import column_of
@@ -410,11 +410,12 @@ def block_conditional(
         which = (block.kind, block.column, index)
         votes, (omega, kappa) = np.asarray(rows.votes), _weighted(rows, which, weights)
         if full is None:
-            prior = Gaussian(*map(np.asarray, rows.prior))
+            prior = jax.tree.map(np.asarray, rows.prior)
             # The rows of a site with two axes may connect its entries along one of them only.
             planar = any(np.ndim(values[name]) > 1 for name in block.sites)
             if (
                 planar
+                and prior.across is None
                 and block.kind == "rows"
                 and not joint
                 and entry is not None

@@ -298,4 +298,9 @@ def _priors_of(
 ) -> tuple[Gaussian, ...]:
     """Return the priors of these sites."""
     traced = trace(model, row, values)
-    return tuple(prior(traced[name]["fn"], np.shape(values[name])) for name in names)
+    priors = tuple(prior(traced[name]["fn"], np.shape(values[name])) for name in names)
+    if any(one.across is not None for one in priors):
+        raise NotImplementedError(
+            f"{', '.join(names)} are moved together, and one has a multivariate normal prior"
+        )
+    return priors

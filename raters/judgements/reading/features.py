@@ -374,7 +374,8 @@ def _difference(frame: Any, name: Any, pair: Any) -> Float[np.ndarray, " row"]:
             parameter="features",
             value=name,
             problem=f"stands for {pair!r}",
-            expected="it needs the columns of its two sides",
+            expected="it needs two columns, one for each side, such as `features`"
+            " length=length_a,length_b",
         )
     columns = read_columns(frame, **{f"{name}, one side": pair[0], f"{name}, other side": pair[1]})
     one, other = (read_numbers(column) for column in columns.values())
