@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 import raters as rt
+from raters.acquisition.campaign.tables import question_table
 from raters.auditing import concordance
 from raters.auditing import rankings as auditing
-from raters.cli import app
+from raters.cli import app, campaign
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead", "wine"]
@@ -112,6 +113,23 @@ def test_kendall_w_ties_what_is_neither_best_nor_worst() -> None:
     assert rt.agreement(data).loc["kendall_w", "estimate"] == pytest.approx(by_hand)
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            {"lowest": True},
+            "a, b, c, d, depth 1, lowest 1 (the best and the worst, as in A > ... > B)",
+        ),
+        ({"depth": 2, "lowest": True}, "(the best 2 and the worst, as in A > B > ... > C)"),
+        ({"depth": 2}, "a, b, c, d, depth 2 (the best first, as in A > B)"),
+    ],
+)
+def test_a_prompt_says_what_to_name(asked, words) -> None:
+    pool = rt.Candidates.sets(items=list("abcd"), annotators=["x"], **asked)
+    question = question_table(pool, ["q1"], np.array([0]), np.array([1.0]))
+    assert words in campaign._prompt(question).text
+
+
 @pytest.mark.slow
 def test_audits_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
@@ -164,6 +182,6 @@ def test_campaigns_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
     asked["answer"] = [f"{names[1]} > ... > {names[0]}"]
     asked.to_csv("told.csv", index=False)
     run("campaign tell drinks.db told.csv")
-    campaign = rt.Campaign.open("drinks.db")
-    assert campaign.data.num_rankings == 61
-    assert campaign.data.place[-1].tolist()[:3] == [-1, 1, 0]
+    data = rt.Campaign.open("drinks.db").data
+    assert data.num_rankings == 61
+    assert data.place[-1].tolist()[:3] == [-1, 1, 0]
