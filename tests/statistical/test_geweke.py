@@ -59,6 +59,7 @@ _EXHAUSTIVE = {
     "no density of the proposal, entry by entry",
     "items without a place left out",
     "PlackettLuce, the worst",
+    "ExtendedPlackettLuce, the worst",
     "the worst by the highest utility",
     "the worst by the highest utility, with competences",
 }
