@@ -30,6 +30,7 @@ from tests.inference.first_choices import FirstChoices
 _BOUND = 4.0
 # Kernels that are parts of others here, and errors whose like is injected at every change.
 _EXHAUSTIVE = {
+    "ExtendedPlackettLuce, unit",
     "BTL",
     "BTL, position bias",
     "positive",
