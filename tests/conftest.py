@@ -102,6 +102,17 @@ def ranked() -> rt.Rankings:
 
 
 @pytest.fixture(scope="session")
+def best_worst(ranked: rt.Rankings) -> rt.Rankings:
+    """Of the same sets the best and the worst, and of every fourth the best two; the worst of each
+    third is not asked for."""
+    number = np.arange(ranked.num_rows)
+    depth = np.where(number % 4 == 3, 2, 1).astype(np.int32)
+    lowest = (number % 3 > 0).astype(np.int32)
+    asked = dataclasses.replace(ranked, place=None, depth=depth, lowest=lowest)
+    return rt.simulate(rt.ExtendedPlackettLuce(), asked, seed=0).data
+
+
+@pytest.fixture(scope="session")
 def ranked_fit(ranked: rt.Rankings, fit_quietly):
     """A model of them with competences, and its result."""
     model = rt.ExtendedPlackettLuce()

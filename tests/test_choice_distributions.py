@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jax.test_util import check_grads
 from scipy.stats import chisquare
 
@@ -147,3 +149,134 @@ def test_both_cross_the_border_of_a_compiled_function() -> None:
     log_prob = jax.jit(lambda law, value: law.log_prob(value))
     np.testing.assert_allclose(log_prob(choice, value), choice.log_prob(value), rtol=1e-6)
     np.testing.assert_allclose(log_prob(ranking, value), ranking.log_prob(value), rtol=1e-6)
+
+
+# ---------------------------------------------------------------- best and worst
+
+
+def _answers(size: int, depth: int) -> np.ndarray:
+    """All answers that name the best ones, and the worst of the rest."""
+    rows = []
+    for named in itertools.permutations(range(size), depth + 1):
+        row = np.zeros(size, int)
+        row[list(named)] = [*range(1, depth + 1), -1]
+        rows.append(row)
+    return np.array(rows)
+
+
+def test_the_best_and_the_worst_by_hand() -> None:
+    """softmax(u) of the best, then softmax(−u) of the worst among the others."""
+    utility = np.array([0.3, -1.0, 0.8, 0.1])
+    best = np.exp(0.8) / np.exp(utility).sum()
+    worst = np.exp(1.0) / np.exp(-utility[[0, 1, 3]]).sum()
+    own = _one(utility, [0, -1, 1, 0], lowest=jnp.array([1]))
+    assert own == pytest.approx(best * worst, rel=1e-6)
+    # Without a worst named, or asked for, nothing changes.
+    assert _one(utility, [0, 0, 1, 0], lowest=jnp.array([0])) == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize(("size", "depth"), [(2, 1), (3, 1), (4, 1), (4, 2)])
+def test_answers_sum_to_one(size: int, depth: int) -> None:
+    utility = np.random.default_rng(0).normal(size=size)
+    law = PlackettLuce(jnp.asarray(utility), jnp.zeros(size, int), 1, lowest=jnp.array([1]))
+    assert float(jnp.exp(law.log_prob(_answers(size, depth))).sum()) == pytest.approx(1, abs=1e-5)
+
+
+def test_of_three_the_best_and_the_worst_are_the_order() -> None:
+    utility = np.random.default_rng(1).normal(size=3)
+    for order in itertools.permutations([1, 2, 3]):
+        named = [{1: 1, 2: 0, 3: -1}[place] for place in order]
+        own = _one(utility, named, lowest=jnp.array([1]))
+        assert own == pytest.approx(_one(utility, order), rel=1e-5)
+
+
+def test_positions_without_an_item_are_not_the_worst() -> None:
+    utility = jnp.array([0.3, -1e9, -1.0, 0.8, -1e9, 0.1, 2.0, -1e9])
+    ranking, lowest = jnp.array([0, 0, 0, 0, 1, 1, 1, 2]), jnp.array([1, 1])
+    law = PlackettLuce(utility, ranking, 2, jnp.array([2.0, 1.0]), jnp.array([1, 1]), lowest)
+    value = jnp.array([0, 0, -1, 1, 0, -1, 1, 0])
+    alone = [_one([0.3, -1.0, 0.8], [0, -1, 1], lowest=lowest[:1]), _one([0.1, 2.0], [2, 1])]
+    np.testing.assert_allclose(law.log_prob(value), np.log(alone) * [2, 1], rtol=1e-5)
+    slope = jax.grad(
+        lambda u: PlackettLuce(u, ranking, 2, None, None, lowest).log_prob(value).sum()
+    )(utility)
+    assert np.isfinite(slope).all()
+    np.testing.assert_array_equal(np.asarray(slope)[[1, 4, 7]], 0)
+    drawn = np.asarray(law.sample(jax.random.key(0), (50,)))
+    assert (drawn[:, [1, 4, 7]] == 0).all()
+    assert ((drawn == -1).sum(1) == 2).all()
+
+
+def test_slopes_of_the_worst_are_those_of_finite_differences() -> None:
+    ranking, value = jnp.array([0, 0, 0, 0, 1, 1, 1]), jnp.array([2, 0, 1, -1, 0, -1, 1])
+
+    def total(utility):
+        return PlackettLuce(utility, ranking, 2, lowest=jnp.array([1, 1])).log_prob(value).sum()
+
+    with jax.enable_x64(True):
+        check_grads(total, (jnp.array([0.3, -1.0, 0.8, 2.0, 0.1, 0.5, -0.4]),), 2)
+
+
+def test_answers_are_drawn_as_often_as_they_are_probable() -> None:
+    # A chi-squared test at a level of 1e-5; of the second ranking the worst is not asked for.
+    utility, ranking = jnp.array([0.3, -1.0, 0.8, 2.0, 0.5, 1.0]), jnp.array([0, 0, 0, 0, 1, 1])
+    depth, lowest = jnp.array([1, 1]), jnp.array([1, 0])
+    law = PlackettLuce(utility, ranking, 2, places=depth, lowest=lowest)
+    drawn = np.asarray(law.sample(jax.random.key(0), (6000,)))
+    assert (np.sort(drawn[:, 4:], axis=1) == [0, 1]).all()
+    kinds, number = np.unique(drawn[:, :4], axis=0, return_counts=True)
+    assert len(kinds) == 12
+    alone = PlackettLuce(utility[:4], ranking[:4], 1, lowest=lowest[:1])
+    expected = np.exp(np.asarray(alone.log_prob(jnp.asarray(kinds)), float))[:, 0] * 6000
+    assert chisquare(number, expected * number.sum() / expected.sum()).pvalue > 1e-5
+
+
+def _by_hand(utility: np.ndarray, places: np.ndarray) -> float:
+    """Sum over the places, then over the worst of the rest, of one ranking; −∞ is not offered."""
+    left, total = np.isfinite(utility), 0.0
+    for place in range(1, int(places.max()) + 1):
+        total += float(utility[places == place][0] - np.log(np.exp(utility[left]).sum()))
+        left = left & (places != place)
+    if (places < 0).any():
+        total += float(-utility[places < 0][0] - np.log(np.exp(-utility[left]).sum()))
+    return total
+
+
+@st.composite
+def _rankings(draw) -> tuple[np.ndarray, np.ndarray]:
+    """Utilities of up to five items in any order, and places of some of them."""
+    size, order = draw(st.integers(2, 5)), draw(st.permutations(range(5)))
+    utility, places = np.full(5, -np.inf), np.zeros(5, int)
+    utility[order[:size]] = draw(st.lists(st.floats(-4, 4), min_size=size, max_size=size))
+    depth = draw(st.integers(1, size - 1))
+    places[order[:depth]] = np.arange(1, depth + 1)
+    places[order[depth]] = draw(st.sampled_from([0, -1]))
+    return utility, places
+
+
+@jax.jit
+def _log_probs(utility, value, count):
+    ones = jnp.ones(2, int)
+    return PlackettLuce(utility, jnp.repeat(jnp.arange(2), 5), 2, count, ones, ones).log_prob(value)
+
+
+@given(_rankings(), _rankings(), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_any_answers_are_products_of_their_choices(one, other, count) -> None:
+    """Whatever the order of the items; a count multiplies, as if the ranking were repeated."""
+    parts = (one, other)
+    utility = np.concatenate([np.maximum(part[0], -1e9) for part in parts])
+    value = np.concatenate([part[1] for part in parts])
+    with jax.enable_x64(True):
+        found = _log_probs(utility, value, np.array([1.0, count]))
+    expected = [_by_hand(*one), count * _by_hand(*other)]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_draws_without_a_worst_are_what_they_were() -> None:
+    """The key is split where a worst is drawn alone."""
+    utility = jnp.array([0.3, -1.0, 0.8, 2.0])
+    law = PlackettLuce(utility, jnp.zeros(4, int), 1)
+    noisy = utility + jax.random.gumbel(jax.random.key(0), (4,))
+    place = np.asarray(law.sample(jax.random.key(0)))
+    np.testing.assert_array_equal(np.argsort(place), np.argsort(-noisy))

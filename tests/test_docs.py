@@ -178,6 +178,9 @@ def tables(tmp_path) -> Path:
     places.assign(voter=range(12)).to_csv(tmp_path / "rankings.csv", index=False)
     best = pd.DataFrame(orders, columns=["pos1", "pos2", "pos3"]).assign(who=[*"abc"] * 4)
     best.drop(columns="pos3").to_csv(tmp_path / "drinks.csv", index=False)
+    ends = {"BestItem": best["pos1"], "WorstItem": best["pos3"], "annotator": best["who"]}
+    shown = pd.DataFrame({"Item1": "tea", "Item2": "milk", "Item3": "beer"} | ends)
+    shown.to_csv(tmp_path / "named.csv", index=False)
     races = pd.DataFrame({"race": np.repeat(range(12), 3), "driver": np.ravel(orders)})
     races.assign(finish=[1, 2, 3] * 12).to_csv(tmp_path / "races.csv", index=False)
     long = pd.DataFrame(

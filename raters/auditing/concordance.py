@@ -30,7 +30,8 @@ def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:
 
     of m rankings of n items, with :math:`R_i` the sum of the ranks of item i and :math:`T_r = \sum
     (t^3 - t)` over ties of t items. Items without a place share the mean of the ranks that are
-    left. W is 1 where all rank alike, and has the expectation 1/m where they rank at random.
+    left; where the worst of them is named, it has the last rank. W is 1 where all rank alike, and
+    has the expectation 1/m where they rank at random.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ def _of_one_set(
     there = offered[rows][0] >= 0
     place = np.asarray(data.place)[rows][:, there]
     left = (place == 0).sum(1).astype(np.float64)
-    return ranks(place, place >= 0), left**3 - left, count[rows]
+    return ranks(place, np.ones(place.shape, bool)), left**3 - left, count[rows]
 
 
 def ranks(
@@ -112,7 +113,7 @@ def ranks(
     Parameters
     ----------
     place : int array, shape (ranking, position)
-        From 1; 0 for an item without one.
+        From 1; 0 for an item without one, and −1 for the worst of these, which is last.
     there : boolean array, shape (ranking, position)
         Positions with an item.
 
@@ -120,6 +121,6 @@ def ranks(
     -------
     array, shape (ranking, position)
     """
-    placed = (place > 0).sum(1, keepdims=True)
-    left = there.sum(1, keepdims=True) - placed
-    return np.where(place > 0, place, placed + (left + 1) / 2)
+    size, placed = there.sum(1, keepdims=True), (place > 0).sum(1, keepdims=True)
+    left = size - placed - (place < 0).sum(1, keepdims=True)
+    return np.select([place > 0, place < 0], [place, size], placed + (left + 1) / 2)

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from raters.errors import SettingError
 from raters.fitting.result import draws_of
+from raters.judgements.counts import standing
 from raters.judgements.rankings import Rankings
 from raters.kinds import AuditLimits, Quantities
 from raters.program import Program
@@ -80,7 +81,7 @@ def agreement(data: Rankings, worth: Float[np.ndarray, " item"]) -> Float[np.nda
     Parameters
     ----------
     data : Rankings
-        With outcomes. Pairs of which neither item has a place do not count.
+        With outcomes. Pairs that a ranking leaves open do not count.
     worth : array, shape (item,)
 
     Returns
@@ -90,12 +91,12 @@ def agreement(data: Rankings, worth: Float[np.ndarray, " item"]) -> Float[np.nda
     """
     right, pairs = np.zeros(data.num_annotators), np.zeros(data.num_annotators)
     for piece in data.chunks(10_000):
-        offered, place = np.asarray(piece.offered), np.asarray(piece.place)
+        offered, number = np.asarray(piece.offered), standing(np.asarray(piece.place))
         who, count = np.asarray(piece.annotator), np.asarray(piece.weight, np.float64)
         value = worth[np.maximum(offered, 0)]
         for position in range(offered.shape[1]):
-            own = place[:, position, None]
-            behind = (own > 0) & (offered >= 0) & ((place == 0) | (place > own))
+            own = (offered[:, position, None] >= 0) & (offered >= 0)
+            behind = own & (number > number[:, position, None])
             higher = behind & (value[:, position, None] > value)
             right += np.bincount(who, count * higher.sum(1), len(right))
             pairs += np.bincount(who, count * behind.sum(1), len(pairs))

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from raters.judgements.counts import standing
 from raters.judgements.rankings import Rankings
 from raters.judgements.ratings import Ratings
 
@@ -91,7 +92,7 @@ class StatedOrders(NamedTuple):
 
 def of_rankings(data: Rankings) -> StatedOrders:
     """Orders stated by rankings: each item that has a place is above those with later places or
-    none.
+    none, and the worst is below all others.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def of_rankings(data: Rankings) -> StatedOrders:
     StatedOrders
     """
     offered, place = np.asarray(data.offered, np.int64), np.asarray(data.place)
-    ahead = np.where(place > 0, place, place.shape[1] + 1)
+    ahead = standing(place)
     ends, blocks = [], []
     for one, other in zip(*np.triu_indices(offered.shape[1], 1), strict=True):
         told = (offered[:, other] >= 0) & (ahead[:, one] != ahead[:, other])
@@ -113,7 +114,9 @@ def of_rankings(data: Rankings) -> StatedOrders:
         blocks.append(np.flatnonzero(told))
     block = np.concatenate([*blocks, np.zeros(0, np.int64)])
     better, worse = np.concatenate([*ends, np.zeros((2, 0), np.int64)], axis=1)
-    share = _share((offered >= 0).sum(1), np.asarray(data.depth))
+    # Naming the worst of the items that are left is as choosing the best of them.
+    stages = np.asarray(data.depth) + (0 if data.lowest is None else np.asarray(data.lowest))
+    share = _share((offered >= 0).sum(1), stages)
     who, count = np.asarray(data.annotator, np.int64), np.asarray(data.weight, float)
     return StatedOrders(who[block], better, worse, count[block], block, share)
 
@@ -122,7 +125,7 @@ def _share(
     size: Int[np.ndarray, " ranking"], depth: Int[np.ndarray, " ranking"]
 ) -> Float[np.ndarray, " ranking"]:
     """Independent pairs that each pair counts as, of rankings of so many places of so many items:
-    the k-th place is above a number of the items left that is uniform."""
+    the k-th place is above a number of the items left that is uniform, and the worst below one."""
     left = size[:, None] - np.arange(int(depth.max(initial=0)))
     left = np.where(np.arange(left.shape[1]) < depth[:, None], np.maximum(left, 1), 1)
     pairs, variance = (left - 1).sum(1), (left**2 - 1).sum(1) / 12

@@ -11,54 +11,115 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from raters.distributions import PlackettLuce
+from raters.distributions.choices import NOT_OFFERED
 from raters.errors import SettingError
+from raters.judgements.counts import standing
 from raters.model import Model, Values
 from raters.program import Program
 from raters.program.traces import trace
 
 # Numbers that are computed at a time.
 _PIECE = 20_000_000
-# Utilities below are those of positions without an item.
-_NONE = -1e8
 
 
-class Stages(NamedTuple):
-    """Choices of the best of the items that are left, place by place, beside their probabilities.
+class Stage(NamedTuple):
+    """One choice of each ranking beside its probabilities, given the choices before.
 
     Attributes
     ----------
-    first, residual : array, shape (ranking, position)
-        1 for the item chosen less the probability of each, at the first stage, and summed over the
-        stages at which the item was left.
-    first_variance, variance : array, shape (ranking, position)
-        Variance of both, given the choices before.
-    surprise, surprise_variance : array, shape (ranking, stage)
-        Log-probability of the choice less its expectation, given the choices before, and its
-        variance: 0 where one item was left, or no place was to be given.
+    residual, variance : array, shape (ranking, position)
+        1 for the item chosen less the probability of each, and the variance of that.
+    surprise, surprise_variance : array, shape (ranking,)
+        Log-probability of the choice less its expectation, and its variance: 0 where one item was
+        left, or nothing was to be chosen.
     """
 
-    first: Float[np.ndarray, "ranking position"]
     residual: Float[np.ndarray, "ranking position"]
-    first_variance: Float[np.ndarray, "ranking position"]
     variance: Float[np.ndarray, "ranking position"]
-    surprise: Float[np.ndarray, "ranking stage"]
-    surprise_variance: Float[np.ndarray, "ranking stage"]
+    surprise: Float[np.ndarray, " ranking"]
+    surprise_variance: Float[np.ndarray, " ranking"]
+
+    @classmethod
+    def of(
+        cls,
+        utility: Float[np.ndarray, "ranking position"],
+        left: Bool[np.ndarray, "ranking position"],
+        chosen: Bool[np.ndarray, "ranking position"],
+    ) -> Stage:
+        """Stage from the items that are left, in the rankings that choose one.
+
+        Parameters
+        ----------
+        utility : array, shape (ranking, position)
+        left, chosen : boolean array, shape (ranking, position)
+
+        Returns
+        -------
+        Stage
+        """
+        left = left & chosen.any(1, keepdims=True)
+        highest = np.where(left, utility, -np.inf).max(1, keepdims=True)
+        log_weight = np.where(left, utility - np.where(np.isfinite(highest), highest, 0.0), 0.0)
+        weight = np.where(left, np.exp(log_weight), 0.0)
+        total = np.maximum(weight.sum(1, keepdims=True), 1e-300)
+        probs, log_probs = weight / total, log_weight - np.log(total)
+        mean = (probs * log_probs).sum(1)
+        return cls(
+            chosen - probs,
+            probs * (1 - probs),
+            (chosen * log_probs).sum(1) - mean * chosen.any(1),
+            (probs * log_probs**2).sum(1) - mean**2,
+        )
+
+
+class Stages(NamedTuple):
+    """Choices of the best of the items that are left, place by place, and of the worst of the rest.
+
+    Attributes
+    ----------
+    places : tuple of Stage
+        Of the first place, the second, and so on.
+    worst : Stage
+        By the utilities turned round.
+    """
+
+    places: tuple[Stage, ...]
+    worst: Stage
+
+    @property
+    def residual(self) -> Float[np.ndarray, "ranking position"]:
+        """Residuals summed over the choices in which each item was left; being the worst counts as
+        being put lower."""
+        total: np.ndarray = sum((one.residual for one in self.places), -self.worst.residual)
+        return total
+
+    @property
+    def variance(self) -> Float[np.ndarray, "ranking position"]:
+        """Variance of `residual`."""
+        total: np.ndarray = sum((one.variance for one in self.places), self.worst.variance)
+        return total
+
+    @property
+    def surprise(self) -> Float[np.ndarray, "ranking stage"]:
+        """Surprise of each place."""
+        return np.stack([one.surprise for one in self.places], 1)
 
 
 @dataclass(frozen=True)
 class OrderDraw:
     """Orders, observed or replicated, beside the utilities of one draw.
 
-    Given the choices before, each stage is a choice by a softmax of the utilities, so that the
-    residuals of all stages are uncorrelated under the model.
+    Given the choices before, each stage is a choice by a softmax of the utilities (of the worst, by
+    one of the utilities turned round), so that the residuals of all stages are uncorrelated under
+    the model.
 
     Parameters
     ----------
     place : int array, shape (ranking, position)
-        From 1; 0 for an item without a place.
+        From 1; 0 for an item without a place, and −1 for the worst of these where it is named.
     utility : array, shape (ranking, position)
         Very low where there is no item.
     """
@@ -68,36 +129,20 @@ class OrderDraw:
 
     @cached_property
     def stages(self) -> Stages:
-        """Choices place by place."""
-        there = self.utility > _NONE
-        highest = self.utility.max(1, keepdims=True)
-        weight = np.where(there, np.exp(self.utility - highest), 0.0)
-        log_weight = np.where(there, self.utility - highest, 0.0)
-        depth = int(self.place.max(initial=0))
-        residual, variance = np.zeros((2, *self.place.shape))
-        surprise = np.zeros((2, len(self.place), depth))
-        firsts = residual, variance
-        for stage in range(depth):
-            chosen = self.place == stage + 1
-            left = chosen | (self.place > stage) | (self.place == 0)
-            open_weight = np.where(left & chosen.any(1, keepdims=True), weight, 0.0)
-            total = np.maximum(open_weight.sum(1, keepdims=True), 1e-300)
-            probs = open_weight / total
-            log_probs = log_weight - np.log(total)
-            residual = residual + chosen - probs
-            variance = variance + probs * (1 - probs)
-            mean = (probs * log_probs).sum(1)
-            surprise[0, :, stage] = (chosen * log_probs).sum(1) - mean * chosen.any(1)
-            surprise[1, :, stage] = (probs * log_probs**2).sum(1) - mean**2
-            if stage == 0:
-                firsts = residual, variance
-        return Stages(firsts[0], residual, firsts[1], variance, surprise[0], surprise[1])
+        """Choices place by place, and of the worst."""
+        there = self.utility > NOT_OFFERED
+        number = standing(self.place)
+        places = tuple(
+            Stage.of(self.utility, there & (number >= stage), self.place == stage)
+            for stage in range(1, max(int(self.place.max(initial=0)), 1) + 1)
+        )
+        return Stages(places, Stage.of(-self.utility, there & (self.place <= 0), self.place < 0))
 
     def surprise(
         self, number: Float[np.ndarray, " ranking"]
     ) -> tuple[Float[np.ndarray, " ranking"], Float[np.ndarray, " ranking"]]:
-        """Log-probability of each ranking less its expectation, stage by stage, and the variance of
-        it.
+        """Log-probability of each ranking less its expectation, choice by choice, and the variance
+        of it.
 
         Parameters
         ----------
@@ -108,7 +153,9 @@ class OrderDraw:
         -------
         surprise, variance : array, shape (ranking,)
         """
-        return self.stages.surprise.sum(1), self.stages.surprise_variance.sum(1)
+        choices = (*self.stages.places, self.stages.worst)
+        surprise = np.sum([one.surprise for one in choices], axis=0)
+        return surprise, np.sum([one.surprise_variance for one in choices], axis=0)
 
 
 def order_draws(

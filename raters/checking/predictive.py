@@ -135,6 +135,7 @@ def check(
 
         - ``first_places``: the squared differences between how often each item is first and what
           the model expects, over its variance;
+        - ``worst``: the same of how often each item is named as the worst, where it is asked for;
         - ``late_places``: the slope, along the places of a ranking, of the log-probability of which
           item is given the place, less its expectation: the consistency of late places with
           early ones;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -230,7 +231,7 @@ def _prompt(question: xr.Dataset) -> _Prompt:
     end: dict[str, str | _Step] = {"skip": _Step.SKIP, "quit": _Step.QUIT}
     if question.attrs.get("ordered"):
         keys, ambiguous = _keys(end, {})
-        about = f"{', '.join(names.values())} (the best first, as in A > B)?"
+        about = f"{', '.join(names.values())} ({_order_asked(question)})?"
         return _Prompt(f"{start} {about} {_shown(keys, end)}", keys, ambiguous)
     if (pair := pair_of(question)) is None:
         possible = all_answers(question, None)
@@ -250,6 +251,15 @@ def _prompt(question: xr.Dataset) -> _Prompt:
     key_of = {meaning: key for key, meaning in keys.items()}
     text = f"{start}{about} {first} ({key_of[left]}) or {second} ({key_of[right]})?"
     return _Prompt(f"{text} {_shown(keys, ends)}", keys, ambiguous)
+
+
+def _order_asked(question: xr.Dataset) -> str:
+    """What an answer to a question of an order names, with an example."""
+    if "lowest" not in question or not question["lowest"].item():
+        return "the best first, as in A > B"
+    letters = string.ascii_uppercase[: int(question["depth"].item()) + 1]
+    best = "the best" if len(letters) == 2 else f"the best {len(letters) - 1}"
+    return f"{best} and the worst, as in {' > '.join([*letters[:-1], '...', letters[-1]])}"
 
 
 def _keys(

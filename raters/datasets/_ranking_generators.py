@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raters._validation import at_most, checked, positive, whole
+from raters._validation import at_most, boolean, checked, positive, whole
 from raters.datasets._generators import Truth, check_amount, check_shares, draw_kinds
 from raters.judgements.rankings import Rankings
 
@@ -33,6 +33,7 @@ def ranking_crowd(
     set_size: int = 5,
     places: int | None = None,
     *,
+    best_worst: bool = False,
     seed: int,
     spread: float = 1.0,
     guessers: float = 0.1,
@@ -49,7 +50,10 @@ def ranking_crowd(
     set_size : int
         Number of items of each set, at least 2.
     places : int, optional
-        Number of places that are given; the other items of the set come below. All by default.
+        Number of places that are given; the other items of the set come below. All by default, and
+        1 with `best_worst`.
+    best_worst : bool
+        Whether the worst of the items without a place is named as well.
     seed : int
         Seed of ``numpy.random.default_rng``.
     spread : float
@@ -76,6 +80,12 @@ def ranking_crowd(
     >>> rankings, truth = rt.datasets.ranking_crowd(places=3, seed=0)
     >>> rankings.num_rankings, rankings.is_partial
     (120, True)
+
+    The best and the worst of four items:
+
+    >>> answers, _ = rt.datasets.ranking_crowd(set_size=4, best_worst=True, seed=0)
+    >>> answers.place[0].tolist()
+    [-1, 0, 0, 1]
     """
     for name, number in {
         "num_annotators": num_annotators,
@@ -85,8 +95,10 @@ def ranking_crowd(
     whole("num_items", num_items, least=2)
     whole("set_size", set_size, least=2)
     at_most("set_size", set_size, num_items, "items")
-    whole("places", depth := set_size if places is None else places)
-    at_most("places", depth, set_size, "items in a set")
+    boolean("best_worst", best_worst)
+    whole("places", depth := (1 if best_worst else set_size) if places is None else places)
+    of_set = "items in a set beside the worst" if best_worst else "items in a set"
+    at_most("places", depth, set_size - best_worst, of_set)
     positive("spread", spread)
     check_amount(num_annotators=num_annotators, rankings=rankings_per_annotator, items=num_items)
     check_shares(guessers=guessers, adversaries=adversaries)
@@ -98,15 +110,20 @@ def ranking_crowd(
     number = num_annotators * rankings_per_annotator
     offered = np.sort(np.argsort(rng.random((number, num_items)), 1)[:, :set_size], 1)
     who = np.repeat(np.arange(num_annotators), rankings_per_annotator).astype(np.int32)
-    noisy = competence[who][:, None] * worth[offered] + rng.gumbel(size=offered.shape)
-    place = (-noisy).argsort(1).argsort(1) + 1
+    utility = competence[who][:, None] * worth[offered]
+    place = (-utility - rng.gumbel(size=offered.shape)).argsort(1).argsort(1) + 1
+    place = np.where(place <= depth, place, 0)
+    if best_worst:
+        noisy = np.where(place > 0, -np.inf, rng.gumbel(size=offered.shape) - utility)
+        place[np.arange(number), noisy.argmax(1)] = -1
     rankings = Rankings(
         who,
         np.full(number, depth, np.int32),
         None,
         offered.astype(np.int32),
-        np.where(place <= depth, place, 0).astype(np.int32),
+        place.astype(np.int32),
         tuple(range(num_annotators)),
         tuple(range(num_items)),
+        np.ones(number, np.int32) if best_worst else None,
     )
     return GeneratedRankings(rankings, {"worth": worth, "competence": competence, "kind": kind})

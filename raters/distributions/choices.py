@@ -8,13 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax import lax
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Bool, Float, Int, Num
 from numpyro.distributions import constraints
 
 from raters._validation import checked
 
 # The log of what is not there: −∞ has no second derivative in `jnp.logaddexp`.
 _NOTHING = -1e30
+#: A row with a lower utility is a position without an item: it is chosen at no stage.
+NOT_OFFERED = -1e8
 
 
 class Choice(dist.Distribution):
@@ -188,6 +190,12 @@ class PlackettLuce(dist.Distribution):
     without a place, with a value of 0, are among them at all stages: they were offered and come
     below all placed ones.
 
+    With `lowest`, the worst of the rows without a place may be named, by a value of −1. It is
+    chosen at a last stage, by the utilities turned round (the sequential best–worst choice of
+    Marley and Louviere 2005): among the rows :math:`R` that have no place,
+
+    .. math:: \log p(j_{-1} \mid R) = -u_{j_{-1}} - \log \sum_{j \in R} e^{-u_j} .
+
     Batch shape (ranking,); the event is all rows. `log_prob` takes rows in any order within their
     ranking: a scatter by place takes the part of a sort, which a compiler would carry out again on
     each program of which the places are constants.
@@ -204,6 +212,14 @@ class PlackettLuce(dist.Distribution):
         Number of times that each ranking was given; 0 for one that only pads. 1 unless given.
     places : int array, shape (ranking,), optional
         Number of places that `sample` fills of each ranking: all unless given.
+    lowest : int array, shape (ranking,), optional
+        1 for the rankings of which `sample` names the worst, too. Without it the value −1 has no
+        meaning.
+
+    References
+    ----------
+    Marley, A. A. J. and Louviere, J. J. (2005). Some probabilistic models of best, worst, and
+    best–worst choices. Journal of Mathematical Psychology 49, 464–480.
 
     Examples
     --------
@@ -214,7 +230,7 @@ class PlackettLuce(dist.Distribution):
     [0.486]
     """
 
-    pytree_data_fields = ("utility", "ranking", "count", "places")
+    pytree_data_fields = ("utility", "ranking", "count", "places", "lowest")
     pytree_aux_fields = ("num_rankings",)
 
     @checked
@@ -225,17 +241,21 @@ class PlackettLuce(dist.Distribution):
         num_rankings: int,
         count: Float[Array, " ranking"] | None = None,
         places: Int[Array, " ranking"] | None = None,
+        lowest: Int[Array, " ranking"] | None = None,
         *,
         validate_args: bool | None = None,
     ) -> None:
         self.utility, self.ranking, self.num_rankings = utility, ranking, num_rankings
-        self.count, self.places = count, places
+        self.count, self.places, self.lowest = count, places, lowest
         super().__init__((num_rankings,), tuple(utility.shape), validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:
-        """Places from 1, and 0 for a row without one."""
-        return constraints.independent(constraints.nonnegative_integer, 1)
+        """Places from 1, 0 for a row without one, and −1 for the worst of those."""
+        whole = constraints.nonnegative_integer
+        if self.lowest is not None:
+            whole = constraints.integer_greater_than(-2)
+        return constraints.independent(whole, 1)
 
     def _begin(self) -> Int[Array, " ranking"]:
         """Return the first row of each ranking."""
@@ -249,7 +269,8 @@ class PlackettLuce(dist.Distribution):
         Parameters
         ----------
         value : array, shape (..., row)
-            Place of each row, from 1 without gaps; 0 for rows without a place.
+            Place of each row, from 1 without gaps; 0 for rows without a place, and −1 for the worst
+            of these where it is named.
         intermediates : object
             Not used.
 
@@ -278,7 +299,19 @@ class PlackettLuce(dist.Distribution):
         filled = in_order > _NOTHING / 2
         stages = jnp.where(filled, in_order - _from_end(ahead, last), 0.0)
         log_probs = jax.ops.segment_sum(stages, self.ranking, self.num_rankings)
+        if self.lowest is not None:
+            log_probs = log_probs + self._log_prob_of_worst(value, own & ~placed)
         return log_probs if self.count is None else self.count * log_probs
+
+    def _log_prob_of_worst(
+        self, value: Num[Array, " row"], unplaced: Bool[Array, " row"]
+    ) -> Float[Array, " ranking"]:
+        """Return the log-probability of the worst among the rows without a place, and 0 for a
+        ranking that names none."""
+        turned = jnp.where(unplaced & (self.utility > NOT_OFFERED), -self.utility, _NOTHING)
+        total = _log_sum(turned, self.ranking, self.num_rankings)
+        chosen = jnp.where((value < 0) & unplaced, turned - total[self.ranking], 0.0)
+        return jax.ops.segment_sum(chosen, self.ranking, self.num_rankings)
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Int[Array, "*sample row"]:
         """Draw a place for each row.
@@ -291,8 +324,10 @@ class PlackettLuce(dist.Distribution):
         Returns
         -------
         int array, shape (..., row)
-            Places from 1 in each ranking; 0 beyond the `places` that are filled.
+            Places from 1 in each ranking; 0 beyond the `places` that are filled, and −1 for the
+            worst of these in the rankings that name it.
         """
+        key, key_of_worst = (key, None) if self.lowest is None else jax.random.split(key)
         noisy = self.utility + jax.random.gumbel(
             key, (*sample_shape, *self.utility.shape), self.utility.dtype
         )
@@ -301,7 +336,21 @@ class PlackettLuce(dist.Distribution):
         own = self.ranking < self.num_rankings
         if self.places is not None:
             own = own & (place <= self.places[self.ranking])
-        return jnp.where(own, place, 0).astype(jnp.int32)
+        place = jnp.where(own, place, 0).astype(jnp.int32)
+        return place if key_of_worst is None else self._with_worst(key_of_worst, place)
+
+    def _with_worst(
+        self, key: Array, place: Int[Array, "*sample row"]
+    ) -> Int[Array, "*sample row"]:
+        """Draw the worst of the rows without a place."""
+        assert self.lowest is not None
+        noise = jax.random.gumbel(key, place.shape, self.utility.dtype)
+        left = (place == 0) & (self.utility > NOT_OFFERED) & (self.lowest[self.ranking] > 0)
+        left = left & (self.ranking < self.num_rankings)
+        noisy = jnp.moveaxis(jnp.where(left, noise - self.utility, -jnp.inf), -1, 0)
+        top = jax.ops.segment_max(noisy, self.ranking, self.num_rankings)[self.ranking]
+        worst = jnp.moveaxis((noisy == top) & jnp.isfinite(noisy), 0, -1)
+        return jnp.where(worst, -1, place)
 
 
 def _own_code(code: Int[Array, " row"], number: int, ndim: int) -> Array:

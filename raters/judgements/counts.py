@@ -78,6 +78,24 @@ def pad_to(rows: int, least: int = 64) -> int:
     return max(least, 1 << (rows - 1).bit_length()) if rows > 1 else least
 
 
+def standing(place: Int[np.ndarray, "row position"]) -> Int[np.ndarray, "row position"]:
+    """Numbers by which things are in order: places, then one number for all things without a place,
+    and the next one for the worst.
+
+    Parameters
+    ----------
+    place : int array, shape (row, position)
+        From 1; 0 for things without a place, and −1 for the worst of these.
+
+    Returns
+    -------
+    int array, shape (row, position)
+        The lower is ahead; equal ones are in no known order.
+    """
+    open_place = place.shape[1] + 1
+    return np.select([place > 0, place < 0], [place, open_place + 1], open_place)
+
+
 def ordered_pairs(
     judge: Int[np.ndarray, " row"],
     offered: Int[np.ndarray, "row position"],
@@ -93,7 +111,8 @@ def ordered_pairs(
     offered : int array, shape (row, position)
         Codes of the things, ascending; −1 where a ranking has fewer.
     place : int array, shape (row, position)
-        From 1; 0 for things without a place. Pairs of two such things do not count.
+        From 1; 0 for things without a place, and −1 for the worst of these. Pairs of two things
+        without a place do not count.
     count : float array, shape (row,)
     num_items : int
 
@@ -102,7 +121,7 @@ def ordered_pairs(
     tuple of arrays, shape (tally,)
         Judge, number of the pair, answer (1 where the lower code is ahead), and count.
     """
-    ahead = np.where(place > 0, place, place.shape[1] + 1)
+    ahead = standing(place)
     keys, counts = [], []
     for first, second in zip(*np.triu_indices(offered.shape[1], 1), strict=True):
         told = (offered[:, second] >= 0) & (ahead[:, first] != ahead[:, second])

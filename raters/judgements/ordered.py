@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any, Self
 
 import jax.numpy as jnp
@@ -10,14 +11,15 @@ import numpy as np
 from jaxtyping import Float, Int, Num, Shaped
 
 from raters._validation import checked
-from raters.errors import DataError
-from raters.judgements.base import Judgements
+from raters.errors import DataError, DataWarning
+from raters.judgements.choices import Choices
 from raters.judgements.counts import Tallies, ordered_pairs
-from raters.judgements.names import name_text, names_array
-from raters.judgements.order_codes import check_codes, order_code, order_of
+from raters.judgements.names import names_array, shorten
+from raters.judgements.order_codes import check_codes, order_of
+from raters.judgements.order_words import OrderWords
 
 
-class Ordered(Judgements):
+class Ordered(OrderWords):
     """Questions and answers of orders, as a mixin of `Rankings`.
 
     Of the answers to a question, as many as there are orders, predictions and scores list those
@@ -26,14 +28,11 @@ class Ordered(Judgements):
     """
 
     annotator: Any
-    depth: Any
-    offered: Any
-    place: Any
-    items: tuple[Any, ...]
+    annotators: tuple[Any, ...]
 
     def answers(self) -> Int[np.ndarray, " answer"]:
-        """Places, and 0 for none."""
-        return np.arange(np.shape(self.offered)[1] + 1)
+        """Places, 0 for none, and −1 for the worst where it is asked for."""
+        return np.arange(0 if self.lowest is None else -1, np.shape(self.offered)[1] + 1)
 
     def listed_answers(self) -> Int[np.ndarray, " position"]:
         """Positions in `offered` of the item in the first place."""
@@ -56,95 +55,14 @@ class Ordered(Judgements):
         by_item[:, offered[row, position], row] = table[:, position, row]
         return names_array(self.items), by_item
 
-    def answer_words(self, row: int) -> dict[str, float]:
-        """Names of the items offered, and their positions.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-
-        Returns
-        -------
-        dict of str to float
-        """
-        codes = np.asarray(self.offered)[self._place(row)]
-        names = (name_text(self.items[code]) for code in codes[codes >= 0])
-        return {name: float(position) for position, name in enumerate(names)}
-
-    def listed_word(self, row: int, answer: float) -> str:
-        """Name of the item in the first place."""
-        return next(word for word, value in self.answer_words(row).items() if value == answer)
-
-    def outcome_of(self, row: int, answer: Any) -> float | None:
-        """Number of the order that an answer in words stands for.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-        answer : str or sequence of str
-            Names of the items, the best first, such as ``"tea > milk > beer"`` or ``["tea",
-            "milk", "beer"]``. The last of all may be left out.
-
-        Returns
-        -------
-        float or None
-            None for what is no text and no sequence.
-
-        Raises
-        ------
-        DataError
-            When a name is not that of an item offered or comes twice, or places are missing.
-        """
-        names = answer.split(">") if isinstance(answer, str) else answer
-        if not isinstance(names, (list, tuple)):
-            return None
-        size, depth = self._shape_of(row)
-        positions = [super(Ordered, self).outcome_of(row, name) for name in names]
-        if depth == size == len(positions) + 1:
-            positions += [float(one) for one in range(size) if float(one) not in positions][:1]
-        is_order = None not in positions and len(set(positions)) == len(positions) == depth
-        if not is_order:
-            words = " > ".join(list(self.answer_words(row))[:depth])
-            raise DataError(
-                f"the answer {answer!r} is no order of the best {depth} of these {size} items;"
-                f" write their names, the best first, such as {words!r}"
-            )
-        return float(order_code([int(one) for one in positions if one is not None], size))
-
-    def words_of(self, row: int, outcome: float) -> str:
-        """The order that a number stands for, in words.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-        outcome : float
-            Number of an order, as of `outcome_of`.
-
-        Returns
-        -------
-        str
-            Names of the items placed, such as ``"tea > milk > beer"``.
-        """
-        names = list(self.answer_words(row))
-        order = order_of(int(outcome), *self._shape_of(row))
-        return " > ".join(names[position] for position in order)
-
-    def single_outcomes(self, row: int) -> dict[float, int]:
-        """The number of the order of a row, and how often it was given; see
-        `Judgements.single_outcomes`."""
-        size, depth = self._shape_of(row)
-        place = np.asarray(self.place)[row]
-        order = [int(np.flatnonzero(place == number)[0]) for number in range(1, depth + 1)]
-        count = 1.0 if self.count is None else float(self.count[row])
-        return {float(order_code(order, size)): round(count)}
-
-    def _shape_of(self, row: int) -> tuple[int, int]:
-        """Number of items offered by a question, and of places to fill."""
-        row = self._place(row)
-        return int((np.asarray(self.offered)[row] >= 0).sum()), int(np.asarray(self.depth)[row])
+    @property
+    def instruction(self) -> str:
+        """Sentence that asks these questions."""
+        if self.lowest is None or not np.any(np.asarray(self.lowest)):
+            return super().instruction
+        if np.all(np.asarray(self.lowest)) and np.all(np.asarray(self.depth) == 1):
+            return "Which of these is the best, and which is the worst?"
+        return "Put the best of these in order, and name the worst where it is asked for."
 
     def canonical(self) -> Self:
         """The same questions with the items of each ascending by code."""
@@ -171,9 +89,13 @@ class Ordered(Judgements):
         return outcomes.reshape(np.shape(self.offered))
 
     def some_outcomes(self) -> Int[np.ndarray, "ranking position"]:
-        """Places in the order of the codes."""
+        """Places in the order of the codes; the last item is the worst where that is asked for."""
         place = np.arange(1, np.shape(self.offered)[1] + 1)
-        return np.where(place <= np.asarray(self.depth)[:, None], place, 0)
+        placed = np.where(place <= np.asarray(self.depth)[:, None], place, 0)
+        if self.lowest is None:
+            return placed
+        is_last = place == (np.asarray(self.offered) >= 0).sum(1, keepdims=True)
+        return np.where(is_last & (np.asarray(self.lowest) > 0)[:, None], -1, placed)
 
     def answered(self, outcomes: Any) -> Self:
         """These questions with outcomes.
@@ -205,9 +127,12 @@ class Ordered(Judgements):
         """Places of the items offered, from the number of each order."""
         place = np.zeros(np.shape(self.offered), np.int32)
         for row, code in enumerate(codes.tolist()):
-            size, depth = self._shape_of(row)
-            check_codes(size, depth)
-            place[row, order_of(int(code), size, depth)] = np.arange(1, depth + 1)
+            size, named = self._shape_of(row)
+            check_codes(size, named)
+            numbers = np.arange(1, named + 1)
+            if self._asks_worst(row):
+                numbers[-1] = -1
+            place[row, order_of(int(code), size, named)] = numbers
         return place
 
     def joined(self, more: Self) -> Self:
@@ -222,8 +147,7 @@ class Ordered(Judgements):
         -------
         Rankings
         """
-        width = max(np.shape(part.offered)[1] for part in (self, more))
-        one, other = self._widened(width), more._widened(width)
+        one, other = self._alike(more)
         return super(Ordered, one).joined(other)
 
     @checked
@@ -241,8 +165,23 @@ class Ordered(Judgements):
         """
         if other is None:
             return super().keys()
+        one, other = self._alike(other)
+        return super(Ordered, one).keys(other)
+
+    def _alike(self, other: Self) -> tuple[Self, Self]:
+        """These rankings and others, with equally many positions, and with `lowest` where one has
+        it."""
         width = max(np.shape(part.offered)[1] for part in (self, other))
-        return super(Ordered, self._widened(width)).keys(other._widened(width))
+        one, two = self._widened(width), other._widened(width)
+        if (one.lowest is None) == (two.lowest is None):
+            return one, two
+        return one._with_lowest(), two._with_lowest()
+
+    def _with_lowest(self) -> Self:
+        """The same rankings with a column that says of which the worst is asked for."""
+        if self.lowest is not None:
+            return self
+        return dataclasses.replace(self, lowest=np.zeros(self.num_rows, np.int32))
 
     def _widened(self, width: int) -> Self:
         """The same rankings with more positions."""
@@ -251,9 +190,137 @@ class Ordered(Judgements):
         offered = np.pad(np.asarray(self.offered), more, constant_values=-1)
         return dataclasses.replace(self, offered=offered, place=place)
 
+    def stages(self) -> Choices:
+        """The rankings as choices: of the best of all items offered, then of the best of the rest.
+
+        Plackett and Luce's probability of a ranking is the product of those of its choices, so that
+        models of choices without features are models of rankings, with constants for worths:
+        `MultinomialLogit` is then `PlackettLuce`, and `LatentClassLogit` its mixture over types of
+        annotators.
+
+        Returns
+        -------
+        Choices
+            One set for each place that leaves a choice, by the annotators of the rankings; equal
+            ones of an annotator are counted together.
+
+        Raises
+        ------
+        DataError
+            When these are questions without answers, no place leaves a choice, or a ranking names
+            the worst: that is chosen by utilities turned round, as in no model of choices.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> rankings = rt.Rankings.from_wide(
+        ...     {"best": ["tea", "milk"], "next": ["milk", "tea"], "last": ["beer", "beer"]},
+        ...     places=["best", "next", "last"])
+        >>> rankings.stages().num_choices
+        4
+        """
+        if self.place is None:
+            raise DataError("these are questions without answers, which choose nothing")
+        if self.lowest is not None and np.any(np.asarray(self.lowest)):
+            raise DataError(
+                "the worst is chosen by the lowest utility, and models of choices choose by the"
+                " highest, so that best–worst answers are no choices in stages; take those of the"
+                " best alone: rankings.without_worst().stages()"
+            )
+        offered, place = np.asarray(self.offered), np.asarray(self.place)
+        count, who = np.asarray(self.weight), np.asarray(self.annotator)
+        parts = []
+        for stage in range(1, int(place.max(initial=0)) + 1):
+            left = (offered >= 0) & ((place == 0) | (place >= stage))
+            left &= ((place == stage).any(1) & (left.sum(1) > 1) & (count > 0))[:, None]
+            row, position = np.nonzero(left)
+            chosen = np.where(place[row, position] == stage, count[row], 0)
+            parts.append((row * (place.shape[1] + 1) + stage, row, position, chosen))
+        sets, row, position, chosen = map(np.concatenate, zip(*parts, strict=True))
+        if not len(sets):
+            raise DataError("no ranking has two items, so that no place leaves a choice")
+        return Choices.from_frame(
+            {
+                "set": sets,
+                "alternative": names_array(self.items)[offered[row, position]],
+                "annotator": names_array(self.annotators)[who[row]],
+                "chosen": chosen,
+            },
+            set="set",
+            alternative="alternative",
+            annotator="annotator",
+            chosen="chosen",
+            counted=True,
+            alternatives=names_array(self.items).tolist(),
+            annotators=names_array(self.annotators).tolist(),
+        )
+
+    def without_worst(self) -> Self:
+        """The rankings without the items that were named as the worst: these are then among the
+        ones without a place."""
+        place = None if self.place is None else np.maximum(np.asarray(self.place), 0)
+        return dataclasses.replace(self, place=place, lowest=None)
+
     def _tallied(self, about: Int[np.ndarray, " row"]) -> Tallies:
         """Counted answers by annotator and pair of items, whatever else was offered: 1 where the
-        item of the lower code is ahead. Pairs of which neither item has a place do not count."""
+        item of the lower code is ahead. Pairs that a ranking leaves open do not count."""
         who, offered = np.asarray(self.annotator, np.int64), np.asarray(self.offered, np.int64)
         place, count = np.asarray(self.place), np.asarray(self.weight, float)
         return ordered_pairs(who, offered, place, count, len(self.items))
+
+    def warn(self) -> None:
+        """Warn about what these data cannot tell: items that were never offered, and rankings of a
+        single item.
+
+        Warns
+        -----
+        DataWarning
+        """
+        never = self.judgements_by("item") == 0
+        if names := [self.items[code] for code in np.flatnonzero(never)]:
+            warnings.warn(
+                f"{len(names)} item(s) were never offered, and keep their prior: {shorten(names)}",
+                DataWarning,
+                stacklevel=3,
+            )
+        if single := int(((np.asarray(self.offered) >= 0).sum(1) == 1).sum()):
+            warnings.warn(
+                f"{single} ranking(s) have a single item, and say nothing",
+                DataWarning,
+                stacklevel=3,
+            )
+
+    # ---------------------------------------------------------------- checks
+
+    def check(self) -> None:
+        """Raise unless the columns fit together, and each ranking places its items from 1 without
+        gaps; see `Judgements.check`.
+
+        Raises
+        ------
+        DataError
+            When they do not.
+        """
+        super().check()
+        offered = np.asarray(self.offered)
+        ascending = (np.diff(offered, axis=1) > 0) | (offered[:, 1:] < 0)
+        self._refuse("offered", ~ascending, "items of a ranking must ascend, those there are first")
+        if self.lowest is not None:
+            left = (offered >= 0).sum(1) - np.asarray(self.depth)
+            asked = np.asarray(self.lowest)
+            wrong = ~np.isin(asked, (0, 1)) | ((asked == 1) & (left < 1))
+            self._refuse("lowest", wrong, "it must be 0 or 1, and 0 where all items have a place")
+        if self.place is None:
+            return
+        place = np.asarray(self.place)
+        self._refuse("place", (place != 0) & (offered < 0), "only items offered have a place")
+        lowest = 0 if self.lowest is None else np.asarray(self.lowest)
+        wrong = np.broadcast_to(((place < 0).sum(1) != lowest)[:, None], place.shape)
+        self._refuse(
+            "place", wrong, "one item must be the worst (-1) where `lowest` is 1, else none"
+        )
+        ordered, number = np.sort(np.maximum(place, 0), axis=1), (place > 0).sum(1)
+        wanted = np.arange(place.shape[1]) - (place.shape[1] - number)[:, None] + 1
+        wrong = ordered != np.maximum(wanted, 0)
+        wrong |= (number != np.asarray(self.depth))[:, None]
+        self._refuse("place", wrong, "places must be 1, 2, ... up to the depth of the ranking")

@@ -164,6 +164,14 @@ class Parts(Roles):
         them."""
         return dataclasses.replace(self, **{self.answer: None})
 
+    @property
+    def instruction(self) -> str:
+        """Sentence that asks these questions."""
+        if not self.listed:
+            return "Put these in order, the best first."
+        # Labels have a true class; of other questions there may be no right answer.
+        return "Which of these is right?" if self.known else "Which of these do you choose?"
+
     def shaped(self, outcomes: Any) -> Any:
         """Outcomes as a distribution draws them, in the shape of the column of answers; also within
         a compiled function."""

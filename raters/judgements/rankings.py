@@ -3,7 +3,6 @@ the names beside them."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,10 +13,10 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from raters._validation import boolean
-from raters.errors import DataError, DataWarning
-from raters.judgements.choices import Choices
-from raters.judgements.names import encode_names, names_array, shorten
+from raters.errors import DataError
+from raters.judgements.names import encode_names, names_array
 from raters.judgements.ordered import Ordered
+from raters.judgements.reading import best_worst
 from raters.judgements.reading import rankings as reading
 from raters.judgements.reading.columns import column_name, read_columns
 from raters.judgements.roles import of_axes, static
@@ -30,8 +29,9 @@ class Rankings(Ordered):
 
     A ranking has the items that were offered, each with its place, from 1 for the best, or without
     a place: it was offered, and comes below all that have one. What was not offered is not in the
-    ranking. Build it with `from_frame` or `from_wide`; the constructor takes codes that are already
-    right.
+    ranking. Of the items without a place the worst may be named, as in best–worst scaling. Build it
+    with `from_frame`, `from_wide` or `from_best_worst`; the constructor takes codes that are
+    already right.
 
     Parameters
     ----------
@@ -44,10 +44,14 @@ class Rankings(Ordered):
     offered : int array, shape (ranking, position)
         Codes of the items offered, ascending; −1 where a ranking has fewer.
     place : int array, shape (ranking, position), or None
-        Place of each, from 1 without gaps; 0 for an item without a place, and where there is none.
-        None when the outcomes are not known yet, as for `raters.simulate`.
+        Place of each, from 1 without gaps; 0 for an item without a place, and where there is none;
+        −1 for the worst of those without a place where it is named. None when the outcomes are not
+        known yet, as for `raters.simulate`.
     annotators, items : tuple
         The names, in code order.
+    lowest : int array, shape (ranking,), or None
+        1 where the worst of the items without a place is asked for as well, else 0. None where it
+        is asked for nowhere.
 
     Examples
     --------
@@ -66,6 +70,7 @@ class Rankings(Ordered):
     place: Any = of_axes("ranking", "position")
     annotators: tuple[Any, ...] = static()
     items: tuple[Any, ...] = static()
+    lowest: Any = None
 
     axes: ClassVar[Mapping[str, str]] = {"annotator": "annotator", "offered": "item"}
     names: ClassVar[Mapping[str, str]] = {"annotator": "annotators", "item": "items"}
@@ -84,6 +89,7 @@ class Rankings(Ordered):
         ranking: str,
         item: str,
         rank: str,
+        lowest: str | None = None,
         annotator: str | None = None,
         count: str | None = None,
         unranked: reading.Unranked | None = None,
@@ -101,6 +107,9 @@ class Rankings(Ordered):
         rank : str
             Column of ranks, the lowest for the best. An empty one says that the item was offered,
             and comes below all that have a rank.
+        lowest : str, optional
+            Column with 1 for the item named as the worst of those without a rank, and 0 or nothing
+            for the others.
         annotator : str, optional
             Column that names who ranked; without it every ranking is by an annotator of its own, of
             the same name.
@@ -150,6 +159,8 @@ class Rankings(Ordered):
             (who,), annotator_names = encode_names([columns["annotator"]], annotators, "annotator")
             each = reading.of_ranking(of, who, names, annotator_names)
         place = reading.placed(frame, rank, of, names, [item_names[code] for code in what])
+        if lowest is not None:
+            place = best_worst.with_worst(frame, lowest, of, names, place)
         table = reading.by_cells(of, what, place, len(names))
         reading.check_placed(table, lambda row: f"the ranking {names[row]!r}")
         number = None if count is None else reading.count_of(of, columns["count"], names)
@@ -222,6 +233,77 @@ class Rankings(Ordered):
         return cls._read(table, who, number, item_names, annotator_names, unranked, aggregate)
 
     @classmethod
+    def from_best_worst(
+        cls,
+        frame: Any,
+        *,
+        offered: Sequence[str],
+        best: str,
+        worst: str,
+        annotator: str | None = None,
+        count: str | None = None,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        aggregate: bool = True,
+    ) -> Rankings:
+        """Read best–worst answers from a table with one row for each: of the items shown, the best
+        and the worst (best–worst scaling; Louviere, Flynn and Marley 2015).
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+        offered : sequence of str
+            Columns that name the items shown, or patterns such as ``Item*``. Where fewer were
+            shown, some are empty.
+        best : str
+            Column with the name of the best item.
+        worst : str
+            Column with the name of the worst item; empty where the best alone was named.
+        annotator : str, optional
+            Column that names who answered; without it every row is an annotator of its own,
+            numbered from 0.
+        count : str, optional
+            Column with the number of equal answers that a row stands for.
+        items, annotators : iterable, optional
+            All names in the order wanted, also of those that the table does not mention.
+        aggregate : bool
+            Put equal answers of one annotator together into one row with a count.
+
+        Returns
+        -------
+        Rankings
+
+        Raises
+        ------
+        DataError
+            When an item is shown twice in a row, or a single one is; when the best or the worst is
+            none of those shown, both are the same, or no best is named.
+
+        References
+        ----------
+        Louviere, J. J., Flynn, T. N. and Marley, A. A. J. (2015). Best–Worst Scaling: Theory,
+        Methods and Applications. Cambridge University Press.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> answers = rt.Rankings.from_best_worst(
+        ...     {"Item1": ["tea", "milk"], "Item2": ["milk", "beer"], "Item3": ["beer", "mead"],
+        ...      "BestItem": ["tea", "milk"], "WorstItem": ["beer", "mead"]},
+        ...     offered=["Item*"], best="BestItem", worst="WorstItem")
+        >>> answers.items, answers.place.tolist()
+        (('beer', 'mead', 'milk', 'tea'), [[-1, 0, 1], [0, -1, 1]])
+        """
+        boolean("aggregate", aggregate)
+        table, item_names = best_worst.best_and_worst(
+            frame, offered, best, worst, items, annotator=annotator, count=count
+        )
+        rows = len(table.place)
+        who, annotator_names = reading.rankers(frame, annotator, annotators, best, rows)
+        number = None if count is None else reading.counts(frame, count, rows)
+        return cls._read(table, who, number, item_names, annotator_names, "not offered", aggregate)
+
+    @classmethod
     def _read(
         cls,
         table: reading.Table,
@@ -235,7 +317,9 @@ class Rankings(Ordered):
         """The rankings of a table of codes."""
         offered, place = reading.with_unranked(table, len(items), unranked)
         depth = (place > 0).sum(1).astype(np.int32)
-        data = cls(who, depth, count, offered, place, annotators, items)
+        named = (place < 0).any(1).astype(np.int32)
+        lowest = named if named.any() else None
+        data = cls(who, depth, count, offered, place, annotators, items, lowest)
         return data.aggregate() if aggregate else data
 
     # ---------------------------------------------------------------- facts
@@ -260,11 +344,12 @@ class Rankings(Ordered):
         """True if a ranking leaves an item that was offered without a place."""
         if self.place is None:
             return False
-        return bool(((np.asarray(self.place) == 0) & (np.asarray(self.offered) >= 0)).any())
+        return bool(((np.asarray(self.place) <= 0) & (np.asarray(self.offered) >= 0)).any())
 
     def to_frame(self) -> pd.DataFrame:
         """The rankings as a long table, by name: ``ranking`` (its row), ``annotator``, ``item``,
-        ``rank`` (missing for an item without a place) and ``count``.
+        ``rank`` (missing for an item without a place), ``lowest`` (1 for an item named as the
+        worst, in data that ask for it) and ``count``, as `from_frame` reads it.
 
         Raises
         ------
@@ -280,118 +365,15 @@ class Rankings(Ordered):
         count = np.asarray(self.weight)
         row, position = np.nonzero((offered >= 0) & (count > 0)[:, None])
         rank = pd.array(place[row, position], dtype="Int64")
-        rank[place[row, position] == 0] = pd.NA
+        rank[place[row, position] <= 0] = pd.NA
+        lowest = {} if self.lowest is None else {"lowest": (place[row, position] < 0).astype(int)}
         return pd.DataFrame(
             {
                 "ranking": row,
                 "annotator": names_array(self.annotators)[np.asarray(self.annotator)[row]],
                 "item": names_array(self.items)[offered[row, position]],
                 "rank": rank,
+                **lowest,
                 "count": count[row].astype(np.int64),
             }
         )
-
-    def stages(self) -> Choices:
-        """The rankings as choices: of the best of all items offered, then of the best of the rest.
-
-        Plackett and Luce's probability of a ranking is the product of those of its choices, so that
-        models of choices without features are models of rankings, with constants for worths:
-        `MultinomialLogit` is then `PlackettLuce`, and `LatentClassLogit` its mixture over types of
-        annotators.
-
-        Returns
-        -------
-        Choices
-            One set for each place that leaves a choice, by the annotators of the rankings; equal
-            ones of an annotator are counted together.
-
-        Raises
-        ------
-        DataError
-            When these are questions without answers, or no place leaves a choice.
-
-        Examples
-        --------
-        >>> import raters as rt
-        >>> rankings = rt.Rankings.from_wide(
-        ...     {"best": ["tea", "milk"], "next": ["milk", "tea"], "last": ["beer", "beer"]},
-        ...     places=["best", "next", "last"])
-        >>> rankings.stages().num_choices
-        4
-        """
-        if self.place is None:
-            raise DataError("these are questions without answers, which choose nothing")
-        offered, place = np.asarray(self.offered), np.asarray(self.place)
-        count, who = np.asarray(self.weight), np.asarray(self.annotator)
-        parts = []
-        for stage in range(1, int(place.max(initial=0)) + 1):
-            left = (offered >= 0) & ((place == 0) | (place >= stage))
-            left &= ((place == stage).any(1) & (left.sum(1) > 1) & (count > 0))[:, None]
-            row, position = np.nonzero(left)
-            chosen = np.where(place[row, position] == stage, count[row], 0)
-            parts.append((row * (place.shape[1] + 1) + stage, row, position, chosen))
-        sets, row, position, chosen = map(np.concatenate, zip(*parts, strict=True))
-        if not len(sets):
-            raise DataError("no ranking has two items, so that no place leaves a choice")
-        return Choices.from_frame(
-            {
-                "set": sets,
-                "alternative": names_array(self.items)[offered[row, position]],
-                "annotator": names_array(self.annotators)[who[row]],
-                "chosen": chosen,
-            },
-            set="set",
-            alternative="alternative",
-            annotator="annotator",
-            chosen="chosen",
-            counted=True,
-            alternatives=names_array(self.items).tolist(),
-            annotators=names_array(self.annotators).tolist(),
-        )
-
-    def warn(self) -> None:
-        """Warn about what these data cannot tell: items that were never offered, and rankings of a
-        single item.
-
-        Warns
-        -----
-        DataWarning
-        """
-        never = self.judgements_by("item") == 0
-        if names := [self.items[code] for code in np.flatnonzero(never)]:
-            warnings.warn(
-                f"{len(names)} item(s) were never offered, and keep their prior: {shorten(names)}",
-                DataWarning,
-                stacklevel=3,
-            )
-        if single := int(((np.asarray(self.offered) >= 0).sum(1) == 1).sum()):
-            warnings.warn(
-                f"{single} ranking(s) have a single item, and say nothing",
-                DataWarning,
-                stacklevel=3,
-            )
-
-    # ---------------------------------------------------------------- checks
-
-    def check(self) -> None:
-        """Raise unless the columns fit together, and each ranking places its items from 1 without
-        gaps; see `Judgements.check`.
-
-        Raises
-        ------
-        DataError
-            When they do not.
-        """
-        super().check()
-        offered = np.asarray(self.offered)
-        ascending = (np.diff(offered, axis=1) > 0) | (offered[:, 1:] < 0)
-        self._refuse("offered", ~ascending, "items of a ranking must ascend, those there are first")
-        if self.place is None:
-            return
-        place = np.asarray(self.place)
-        self._refuse("place", (place > 0) & (offered < 0), "only items offered have a place")
-        ordered, number = np.sort(place, axis=1), (place > 0).sum(1)
-        wanted = np.arange(place.shape[1]) - (place.shape[1] - number)[:, None] + 1
-        wrong = ordered != np.maximum(wanted, 0)
-        wrong |= (number != np.asarray(self.depth))[:, None]
-        self._refuse("place", wrong, "places must be 1, 2, ... up to the depth of the ranking")

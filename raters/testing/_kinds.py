@@ -113,7 +113,7 @@ def answered_otherwise(data: Any) -> Any:
         )
     if outcomes(data).ndim > 1:  # Places, of which the last becomes the first.
         place = outcomes(data)
-        return data.answered(np.where(place > 0, place.max(1, keepdims=True) + 1 - place, 0))
+        return data.answered(np.where(place > 0, place.max(1, keepdims=True) + 1 - place, place))
     possible = data.answers().tolist()
     others = []
     for row, outcome in enumerate(outcomes(data).tolist()):

@@ -140,6 +140,26 @@ def test_sets_before_any_ranking() -> None:
         rt.Candidates.sets(annotators=["x"])
 
 
+def test_the_worst_is_asked_for_where_it_mostly_is(best_worst, ranked) -> None:
+    usual = rt.Candidates.sets(best_worst, size=4, again=True)
+    assert set(usual.depth.tolist()) == {1}
+    assert usual.lowest.tolist() == [1] * usual.num_rows
+    assert rt.Candidates.sets(best_worst, size=4, lowest=False).lowest is None
+    assert rt.Candidates.sets(best_worst, size=2).depth.tolist()[:1] == [1]
+    assert rt.Candidates.sets(ranked, size=4).lowest is None
+    asked = rt.Candidates.sets(ranked, size=4, lowest=True)
+    asked.check()
+    assert asked.depth.tolist()[:1] == asked.lowest.tolist()[:1] == [1]
+    first = rt.Candidates.sets(items=list("abcd"), annotators=["x"], size=4, lowest=True)
+    assert (first.depth.tolist(), first.lowest.tolist()) == ([1], [1])
+    assert first.instruction == "Which of these is the best, and which is the worst?"
+    assert "in order" in ranked.instruction
+    with pytest.raises(SettingError, match="of which the worst is named as well"):
+        rt.Candidates.sets(ranked, size=4, depth=4, lowest=True)
+    with pytest.raises(SettingError, match="lowest"):
+        rt.Candidates.sets(ranked, size=4, lowest="yes")
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [
@@ -188,6 +208,39 @@ def test_campaigns_take_orders(tmp_path, ranked) -> None:
         " > ".join(words[0][::-1]),
         " > ".join(words[1]),
     ]
+
+
+def test_campaigns_take_the_best_and_the_worst(tmp_path, ranked) -> None:
+    """After earlier rankings of which none named the worst."""
+    asked = {"size": 4, "lowest": True, "annotators": ["who 0"], "again": True}
+    pool = rt.Candidates.sets(ranked, **asked)
+    path, by_chance = tmp_path / "worst.db", Policy(score=Random())
+    campaign = rt.Campaign(path, MODEL, pool, data=ranked, policy=by_chance)
+    questions = campaign.ask(3)
+    assert questions["lowest"].values.tolist() == [1, 1, 1]
+    assert "which is the worst" in questions.attrs["title"]
+    one, other, third = questions["id"].values.tolist()
+    words = [text.split(", ") for text in questions["offered"].values]
+    campaign.tell({one: f"{words[0][2]} > ... > {words[0][0]}", other: words[1][:2]})
+    with pytest.raises(
+        DataError, match=r"of the best and the worst of these 4 items.* > \.\.\. > "
+    ):
+        campaign.tell({third: " > ".join(words[2])})
+    again = rt.Campaign.open(path)
+    assert again.data.num_rankings == ranked.num_rankings + 2
+    again.data.check()
+    last = again.data.rows(slice(-2, None))
+    assert last.lowest.tolist() == [1, 1]
+    assert last.place.tolist() == [[-1, 0, 1, 0, 0], [1, -1, 0, 0, 0]]
+    assert again.asked["answer"].values.tolist()[0] == f"{words[0][2]} > ... > {words[0][0]}"
+
+
+def test_suggestions_of_best_and_worst_say_so(ranked_fit, ranked) -> None:
+    model, result = ranked_fit
+    pool = rt.Candidates.sets(ranked, size=3, lowest=True)
+    table = rt.suggest(model, result, pool, batch_size=2)
+    assert table["lowest"].values.tolist() == [1, 1]
+    assert (table["score"].values > 0).all()
 
 
 def test_sets_of_more_orders_than_a_number_holds_begin_no_campaign(tmp_path) -> None:

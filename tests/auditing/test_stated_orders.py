@@ -49,6 +49,30 @@ def test_pairs_count_as_many_independent_ones_as_their_variance_has(size, depth)
         assert stated.share[0] == pytest.approx(9 / (2 * size + 5))
 
 
+def named(order: str, depth: int = 1) -> rt.Rankings:
+    """The best ones and the worst of these items, from their order."""
+    asked = rt.Candidates.sets(items=sorted(order), annotators=["x"], depth=depth, lowest=True)
+    names = [*order[:depth], order[-1]]
+    return asked.answered(np.array([asked.outcome_of(0, names)]))
+
+
+def test_pairs_of_the_best_and_the_worst() -> None:
+    stated = of_rankings(named("cabd"))
+    pairs = zip(stated.better.tolist(), stated.worse.tolist(), strict=True)
+    assert sorted(pairs) == [(0, 3), (1, 3), (2, 0), (2, 1), (2, 3)]
+
+
+@pytest.mark.parametrize(("size", "depth"), [(2, 1), (3, 1), (4, 1), (5, 1), (5, 2)])
+def test_pairs_with_the_worst_count_by_their_variance(size, depth) -> None:
+    numbers = []
+    for order in itertools.permutations("abcde"[:size]):
+        stated = of_rankings(named("".join(order), depth))
+        numbers.append((stated.better < stated.worse).sum())
+    pairs = len(stated.better)
+    assert np.mean(numbers) == pytest.approx(pairs / 2)
+    assert stated.share[0] == pytest.approx(pairs / 4 / np.var(numbers))
+
+
 @pytest.mark.parametrize("known", ["abcd", "ab", "ad", "acd"])
 def test_known_pairs_count_by_their_own_variance(known) -> None:
     numbers, shares = [], []

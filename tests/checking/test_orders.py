@@ -35,29 +35,31 @@ def drawn(utility: np.ndarray, rng: np.random.Generator, **changes) -> rt.Rankin
     )
 
 
-def test_stages_have_no_expectation_and_their_variance() -> None:
-    """Over all orders of three, by their probabilities; and of the best two of four."""
-    for size, depth in ((3, 3), (4, 2)):
-        utility = WORTH[:size]
-        orders = list(itertools.permutations(range(size), depth))
-        place = np.zeros((len(orders), size), int)
-        for row, order in enumerate(orders):
-            place[row, list(order)] = np.arange(1, depth + 1)
-        draw = OrderDraw(place, np.tile(utility, (len(orders), 1)))
-        data = dataclasses.replace(
-            drawn(draw.utility, np.random.default_rng(0), place=place),
-            depth=np.full(len(orders), depth, np.int32),
-        )
-        log = np.asarray(pointwise_log_likelihood(MODEL, data, {"worth": utility}))
-        prob, stages = np.exp(log), draw.stages
-        np.testing.assert_allclose(prob.sum(), 1, rtol=1e-5)
-        for residual, variance in (
-            (stages.first, stages.first_variance),
-            (stages.residual, stages.variance),
-            (stages.surprise, stages.surprise_variance),
-        ):
-            np.testing.assert_allclose(prob @ residual, 0, atol=1e-6)
-            np.testing.assert_allclose(prob @ residual**2, prob @ variance, rtol=1e-5)
+@pytest.mark.parametrize(("size", "depth", "lowest"), [(3, 3, 0), (4, 2, 0), (4, 1, 1), (4, 2, 1)])
+def test_stages_have_no_expectation_and_their_variance(size, depth, lowest) -> None:
+    """Over all orders of three, the best two of four, the best and the worst, and the best two and
+    the worst, by their probabilities."""
+    utility = WORTH[:size]
+    orders = list(itertools.permutations(range(size), depth + lowest))
+    place = np.zeros((len(orders), size), int)
+    numbers = [*range(1, depth + 1), *[-1] * lowest]
+    for row, order in enumerate(orders):
+        place[row, list(order)] = numbers
+    draw = OrderDraw(place, np.tile(utility, (len(orders), 1)))
+    data = dataclasses.replace(
+        drawn(draw.utility, np.random.default_rng(0), place=place),
+        depth=np.full(len(orders), depth, np.int32),
+        lowest=np.ones(len(orders), np.int32) if lowest else None,
+    )
+    data.check()
+    log = np.asarray(pointwise_log_likelihood(MODEL, data, {"worth": utility}))
+    prob, stages = np.exp(log), draw.stages
+    np.testing.assert_allclose(prob.sum(), 1, rtol=1e-5)
+    pairs = [(one.residual, one.variance) for one in (*stages.places, stages.worst)]
+    pairs += [(stages.residual, stages.variance), draw.surprise(np.ones(len(orders)))]
+    for residual, variance in pairs:
+        np.testing.assert_allclose(prob @ residual, 0, atol=1e-6)
+        np.testing.assert_allclose(prob @ residual**2, prob @ variance, rtol=1e-5, atol=1e-9)
 
 
 def test_replicated_orders_follow_the_utilities() -> None:
@@ -105,6 +107,27 @@ def test_a_check_sees_what_does_not_fit(name, fit_quietly) -> None:
         assert "rankings.stages()" in sentence
     if name == "late_places":
         assert "less well than the first" in sentence
+
+
+@pytest.mark.slow
+def test_a_check_sees_an_item_that_is_the_worst_for_itself(fit_quietly) -> None:
+    """The last item is named as the worst whatever else is offered, and comes first as its worth
+    says; the other worst ones are by the worths."""
+    rng, number = np.random.default_rng(0), 240
+    base = np.tile(np.array([1.0, 0.3, -0.4, 0.9]), (number, 1))
+    asked = drawn(base, rng, annotator=np.arange(number) % 12)
+    ones = np.ones(number, np.int32)
+    asked = dataclasses.replace(asked, place=None, depth=ones, lowest=ones)
+    fair = OrderDraw(np.asarray(rt.simulate(MODEL, asked, seed=0).data.place), base).place
+    place = np.where(fair == 1, 1, 0)
+    worst = np.where(place[:, 3] == 1, (place == 1).argmin(1), 3)
+    place[np.arange(number), worst] = -1
+    data = dataclasses.replace(asked, place=place.astype(np.int32))
+    data.check()
+    result = fit_quietly(MODEL, data, rt.PGEM(draws=400))
+    found = rt.check(MODEL, result, replicates=600)
+    assert "worst" in found.failed, str(found)
+    assert any("rankings.without_worst()" in text for text in found.sentences)
 
 
 def test_what_cannot_be_measured_is_named() -> None:

@@ -55,6 +55,8 @@ RANKING_MODELS = (
     rt.ExtendedPlackettLuce(),
     rt.ExtendedPlackettLuce(competence="unit", worth_scale=1.0),
 )
+# On best–worst answers the same models have one more stage, of which quicker tests ask the same.
+WORST_MODELS = (rt.PlackettLuce(), rt.ExtendedPlackettLuce())
 RESPONSE_MODELS = (
     rt.Rasch(),
     rt.Rasch(ability_scale=1.0),
@@ -84,6 +86,7 @@ MODELS_ON = {
     "labelled": LABEL_MODELS,
     "rated": RATING_MODELS,
     "ranked": RANKING_MODELS,
+    "best_worst": WORST_MODELS,
     "answered": RESPONSE_MODELS,
     "graded": GRADED_MODELS,
     "chosen": CHOICE_MODELS,
@@ -169,8 +172,13 @@ def _models() -> list:
     more = [("labelled", rt.Raykar(hidden=2))]
     pairs = [(data, model) for data, zoo in MODELS_ON.items() for model in zoo] + more
     return [
-        pytest.param(*pair, marks=() if pair[1] in FIRST else pytest.mark.slow) for pair in pairs
+        pytest.param(*pair, marks=() if _is_first(*pair) else pytest.mark.slow) for pair in pairs
     ]
+
+
+def _is_first(data: str, model) -> bool:
+    """True for the first configuration of a model, on its first data."""
+    return model in FIRST and data != "best_worst"
 
 
 def _fits() -> list:
@@ -182,7 +190,7 @@ def _fits() -> list:
         for model in zoo
         for backend in BACKENDS
     ):
-        sampled = isinstance(backend, rt.PGGibbs) and model in FIRST
+        sampled = isinstance(backend, rt.PGGibbs) and _is_first(data, model)
         quick = sampled or model in FOR_EVERY_BACKEND
         # NUTS and SVI read nothing of a model but its density, which `check_model` checks.
         # What PGEM does with further settings, PGGibbs does on the same blocks.

@@ -28,6 +28,18 @@ def test_rankings_follow_the_truth() -> None:
     data.check()
 
 
+def test_the_best_and_the_worst_follow_the_truth() -> None:
+    """As above, with the choices of the worst; false alarm below 1e-6 at 5 standard deviations."""
+    data, truth = rt.datasets.ranking_crowd(12, 6, 200, 4, best_worst=True, seed=0)
+    data.check()
+    assert data.depth.tolist() == data.lowest.tolist() == [1] * 1200
+    competence = truth["competence"][data.annotator][:, None]
+    worst = OrderDraw(data.place, competence * truth["worth"][data.offered]).stages.worst
+    assert abs(worst.surprise.sum()) < 5 * np.sqrt(worst.surprise_variance.sum())
+    two = rt.datasets.ranking_crowd(12, 2, 3, 4, 2, best_worst=True, seed=0).rankings
+    assert np.sort(two.place, axis=1).tolist() == [[-1, 0, 1, 2]] * 6
+
+
 def test_choices_follow_the_truth() -> None:
     """Choices of each alternative against their expectation; false alarm below 1e-5 at 5 standard
     deviations of four."""
@@ -65,6 +77,8 @@ def test_responses_follow_the_truth() -> None:
     [
         (rt.datasets.ranking_crowd, {"set_size": 21}),
         (rt.datasets.ranking_crowd, {"places": 6}),
+        (rt.datasets.ranking_crowd, {"places": 5, "best_worst": True}),
+        (rt.datasets.ranking_crowd, {"best_worst": "yes"}),
         (rt.datasets.ranking_crowd, {"spread": 0.0}),
         (rt.datasets.ranking_crowd, {"guessers": 0.9}),
         (rt.datasets.choice_crowd, {"num_alternatives": 1}),

@@ -17,12 +17,14 @@ from raters.inference.polya_gamma import sets, sweep
 from raters.inference.polya_gamma.conditionals import Gaussian, observation
 from raters.inference.polya_gamma.rows import Block, Rows
 from raters.inference.polya_gamma.set_likelihood import (
+    BestWorst,
     Plain,
     Separate,
     Utilities,
     likelihood_of_sets,
 )
 from raters.model import Model
+from raters.models.rankings import _sites
 from raters.program import pointwise_log_likelihood
 from tests.inference.first_choices import FirstChoices
 
@@ -56,22 +58,43 @@ def log_likelihood(model, data, values, site):
     return lambda own: pointwise_log_likelihood(model, data, values | {site: own}).sum()
 
 
+@dataclasses.dataclass(frozen=True)
+class _Described(Model[rt.Rankings]):
+    """Worths by two features of the items."""
+
+    blocks = (("worth",),)
+
+    def generate(self, data) -> None:
+        with numpyro.plate("feature", 2):
+            worth = numpyro.sample("worth", dist.Normal(0.0, 1.0))
+        features = jnp.asarray(np.random.default_rng(1).normal(size=(5, 2)))
+        _sites.observe(features[_sites.item_of(data)] @ worth, data)
+
+
 @pytest.mark.parametrize(
-    ("model", "site", "kind"),
+    ("model", "site", "kind", "answers"),
     [
-        (rt.PlackettLuce(worth_scale=1.5), "worth", Plain),
-        (_EXTENDED, "worth", Utilities),
-        (_EXTENDED, "competence", Separate),
+        (rt.PlackettLuce(worth_scale=1.5), "worth", Plain, "ranked"),
+        (_EXTENDED, "worth", Utilities, "ranked"),
+        (_EXTENDED, "competence", Separate, "ranked"),
+        (_Described(), "worth", Utilities, "ranked"),
+        (rt.PlackettLuce(worth_scale=1.5), "worth", BestWorst, "best_worst"),
+        (_EXTENDED, "worth", Utilities, "best_worst"),
+        (_EXTENDED, "competence", Separate, "best_worst"),
+        (_Described(), "worth", Utilities, "best_worst"),
     ],
-    ids=["plain", "affine", "separate"],
+    ids=lambda case: case if isinstance(case, str) else getattr(case, "__name__", repr(case)),
 )
-def test_slope_and_curvature_are_those_of_the_model(model, site, kind, ranked) -> None:
-    given = conditional(model, ranked, _VALUES, (site,))
+def test_slope_and_curvature_are_those_of_the_model(model, site, kind, answers, request) -> None:
+    ranked = request.getfixturevalue(answers)
+    size = 2 if isinstance(model, _Described) else None
+    own = {site: _VALUES[site][:size]}
+    given = conditional(model, ranked, _VALUES | own, (site,))
     assert type(given.likelihood) is kind
-    values = {name: _VALUES[name] for name in rt.Program(model, ranked).sites}
+    values = {name: (_VALUES | own)[name] for name in rt.Program(model, ranked).sites}
     of_site = log_likelihood(model, ranked, values, site)
-    value, slope, curvature = given.likelihood.expanded(_VALUES[site])
-    at = jnp.asarray(_VALUES[site])
+    value, slope, curvature = given.likelihood.expanded(own[site])
+    at = jnp.asarray(own[site])
     assert value == pytest.approx(float(of_site(at)), rel=1e-12)
     np.testing.assert_allclose(slope, jax.grad(of_site)(at), atol=1e-10)
     np.testing.assert_allclose(curvature, -jax.hessian(of_site)(at), atol=1e-10)
@@ -80,7 +103,9 @@ def test_slope_and_curvature_are_those_of_the_model(model, site, kind, ranked) -
     np.testing.assert_allclose(given.likelihood.at(points), each, rtol=1e-12)
 
 
-def test_entries_apart_sum_to_the_likelihood(ranked) -> None:
+@pytest.mark.parametrize("answers", ["ranked", "best_worst"])
+def test_entries_apart_sum_to_the_likelihood(answers, request) -> None:
+    ranked = request.getfixturevalue(answers)
     given = conditional(_EXTENDED, ranked, _VALUES, ("competence",)).likelihood
     point = _VALUES["competence"]
     np.testing.assert_allclose(given.of_each(point[:, None]).sum(0), given.at(point[:, None]))
@@ -118,6 +143,25 @@ def test_positions_without_an_item_and_rankings_of_count_0_have_no_part(ranked) 
     own = conditional(model, ranked, _VALUES, ("worth",)).likelihood
     at = _VALUES["worth"][:, None]
     np.testing.assert_allclose(padded.at(at), own.at(at))
+
+
+def test_of_three_the_best_and_the_worst_have_the_likelihood_of_the_order(ranked) -> None:
+    """Value, slope and curvature, however the stages are put together."""
+    sets_of_three = rt.Candidates.sets(ranked, size=3, depth=3, again=True)
+    order = rt.simulate(_EXTENDED, sets_of_three, seed=0).data
+    place = np.select([order.place == 3, order.place == 2], [-1, 0], order.place)
+    named = dataclasses.replace(
+        order, place=place, depth=np.ones_like(order.depth), lowest=np.ones_like(order.depth)
+    )
+    named.check()
+    for model, site in ((rt.PlackettLuce(1.5), "worth"), (_EXTENDED, "worth")):
+        one, other = (conditional(model, data, _VALUES, (site,)) for data in (order, named))
+        for left, right in zip(
+            one.likelihood.expanded(_VALUES[site]),
+            other.likelihood.expanded(_VALUES[site]),
+            strict=True,
+        ):
+            np.testing.assert_allclose(left, right, atol=1e-10)
 
 
 @pytest.mark.parametrize("site", ["worth", "competence"])

@@ -312,6 +312,7 @@ def test_candidates_of_the_other_kind_are_refused():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_hidden_layer_learns_what_a_line_cannot(fit_quietly):
     """Classes by the sign of a product of two features; items without labels are told apart by the
     network alone."""

@@ -85,6 +85,82 @@ def test_items_below_all_count_as_behind() -> None:
     assert ": z;" in text
 
 
+def best_and_worst(*rows: str, items: str = "vwxyz") -> rt.Rankings:
+    """Answers of one annotator each, such as ``"x>yz>w"``: the best, the others, and the worst."""
+    parts = [row.split(">") for row in rows]
+    shown = ["".join(part) for part in parts]
+    table = {f"i{n}": [(names + "     ")[n].strip() for names in shown] for n in range(5)}
+    table |= {"best": [part[0] for part in parts], "worst": [part[-1] for part in parts]}
+    return rt.Rankings.from_best_worst(
+        table, offered=["i*"], best="best", worst="worst", items=sorted(items)
+    )
+
+
+def test_the_worst_is_behind_all_the_others() -> None:
+    """From x to y and z, on to w, and back: v alone is behind nobody. Where the best alone counts,
+    y and z are ahead of nobody either."""
+    model, rows = rt.PlackettLuce(worth_scale=100.0), ("x>yz>w", "w>z>x")
+    assert model.data_warnings(best_and_worst(*rows, items="wxyz")) == ()
+    answers = best_and_worst(*rows, "v>yz>x")
+    (text,) = model.data_warnings(answers)
+    assert text.startswith("1 item(s) have no most likely worth")
+    assert ": v; leave them out" in text
+    (text,) = model.data_warnings(answers.without_worst())
+    assert text.startswith("3 item(s)")
+
+
+def test_a_start_counts_who_is_ahead() -> None:
+    """Of x > y, z > w: x beats three, y and z lose one and win one, w loses three."""
+    start = rt.PlackettLuce(worth_scale=1.0).start(best_and_worst("x>yz>w", items="wxyz"))
+    odds = np.log(np.array([1 / 4, 4 / 1, 2 / 2, 2 / 2]))
+    np.testing.assert_allclose(start["worth"], odds - odds.mean())
+
+
+def test_the_likelihood_of_a_small_table_by_hand() -> None:
+    """softmax(βu) of the best times softmax(−βu) of the worst of the rest; the third row names the
+    best alone."""
+    table = {
+        "a": ["x", "y", "z"],
+        "b": ["y", "z", "x"],
+        "c": ["z", "w", None],
+        "d": ["w", None, None],
+        "best": ["x", "z", "z"],
+        "worst": ["w", "y", None],
+        "who": ["ann", "bob", "bob"],
+    }
+    data = rt.Rankings.from_best_worst(
+        table, offered=list("abcd"), best="best", worst="worst", annotator="who"
+    )
+    worth, competence = {"w": -1.0, "x": 0.5, "y": 0.2, "z": 0.3}, {"ann": 1.5, "bob": -0.5}
+
+    def chosen(who: str, name: str, among: str, sign: int = 1) -> float:
+        utility = {item: sign * competence[who] * worth[item] for item in among}
+        return utility[name] - np.log(np.exp(list(utility.values())).sum())
+
+    by_hand = {
+        ("ann", 4): chosen("ann", "x", "wxyz") + chosen("ann", "w", "wyz", -1),
+        ("bob", 3): chosen("bob", "z", "wyz") + chosen("bob", "y", "wy", -1),
+        ("bob", 2): chosen("bob", "z", "xz"),
+    }
+    sites = {"worth": np.array([worth[name] for name in data.items])}
+    sites["competence"] = np.array([competence[name] for name in data.annotators])
+    with jax.enable_x64(True):
+        log = pointwise_log_likelihood(rt.ExtendedPlackettLuce(worth_scale=1.0), data, sites)
+    sizes = (data.offered >= 0).sum(1).tolist()
+    for row, value in enumerate(np.asarray(log).tolist()):
+        key = (data.annotators[data.annotator[row]], sizes[row])
+        assert value == pytest.approx(by_hand[key], rel=1e-12)
+
+
+def test_predictions_of_the_first_do_not_depend_on_the_worst(ranked_fit, ranked) -> None:
+    asked = {"size": 3, "depth": 1, "annotators": ["who 1"], "again": True}
+    one, other = (
+        rt.predict(*ranked_fit, rt.Candidates.sets(ranked, **asked, lowest=lowest))
+        for lowest in (False, True)
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
 def test_competences_of_a_single_annotator_are_warned_of() -> None:
     alone = races().take(slice(0, 1))
     assert "by one annotator" in rt.ExtendedPlackettLuce().data_warnings(alone)[0]

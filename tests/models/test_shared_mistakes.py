@@ -86,6 +86,7 @@ def test_a_local_site_that_several_units_share_is_refused() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_family_counts_for_less_and_its_effect_is_found(fit_quietly) -> None:
     """Against the truth, over three crowds: a family that is wrong together on a quarter of the
     items, and independent annotators. The bounds are at more than four standard errors of a crowd

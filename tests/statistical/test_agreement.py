@@ -211,7 +211,11 @@ def responses() -> rt.Responses:
     return rt.Responses.from_frame(table, person="who", item="item", correct="right")
 
 
-@pytest.mark.parametrize("model", [rt.Rasch(), rt.TwoPL()], ids=["Rasch", "TwoPL"])
+@pytest.mark.parametrize(
+    "model",
+    [pytest.param(rt.Rasch(), marks=pytest.mark.exhaustive), rt.TwoPL()],
+    ids=["Rasch", "TwoPL"],
+)
 def test_back_ends_agree_on_responses(model, responses, fit_quietly) -> None:
     """Gibbs and NUTS: means of every parameter, and of its square; false-alarm rate 1e-4 for each
     (|z| > 4.5, as errors are estimated). PGEM of Rasch: as the models of votes, within 0.25 and
@@ -254,14 +258,29 @@ def rankings() -> rt.Rankings:
     )
 
 
+@pytest.fixture(scope="module")
+def named() -> rt.Rankings:
+    """The best and the worst of sets of four of five items, by six annotators, one of whom swaps
+    them."""
+    return rt.datasets.ranking_crowd(
+        5, 6, 15, 4, best_worst=True, seed=0, guessers=0.0, adversaries=0.17
+    ).rankings
+
+
 @pytest.mark.parametrize(
-    "model",
-    [rt.PlackettLuce(), rt.ExtendedPlackettLuce()],
-    ids=["PlackettLuce", "ExtendedPlackettLuce"],
+    ("answers", "model"),
+    [
+        ("rankings", rt.PlackettLuce()),
+        pytest.param("rankings", rt.ExtendedPlackettLuce(), marks=pytest.mark.exhaustive),
+        pytest.param("named", rt.PlackettLuce(), marks=pytest.mark.exhaustive),
+        pytest.param("named", rt.ExtendedPlackettLuce(), marks=pytest.mark.exhaustive),
+    ],
+    ids=lambda case: case if isinstance(case, str) else type(case).__name__,
 )
-def test_back_ends_agree_on_rankings(model, rankings, fit_quietly) -> None:
+def test_back_ends_agree_on_rankings(answers, model, request, fit_quietly) -> None:
     """Gibbs and NUTS: means of every parameter, and of its square; false-alarm rate 1e-4 for each
     (|z| > 4.5, as errors are estimated). PGEM within 0.3 standard deviations and 1.4 times."""
+    rankings = request.getfixturevalue(answers)
     backends = (
         rt.PGGibbs(draws=2500, warmup=300, chains=2),
         rt.NUTS(draws=1500, warmup=400, chains=2, target_accept=0.9),

@@ -30,6 +30,7 @@ from tests.inference.first_choices import FirstChoices
 _BOUND = 4.0
 # Kernels that are parts of others here, and errors whose like is injected at every change.
 _EXHAUSTIVE = {
+    "ExtendedPlackettLuce, unit",
     "BTL",
     "BTL, position bias",
     "positive",
@@ -58,6 +59,10 @@ _EXHAUSTIVE = {
     "breaks of a stick like those of a Dirichlet",
     "no density of the proposal, entry by entry",
     "items without a place left out",
+    "PlackettLuce, the worst",
+    "ExtendedPlackettLuce, the worst",
+    "the worst by the highest utility",
+    "the worst by the highest utility, with competences",
 }
 
 
@@ -176,6 +181,8 @@ _RANKING_KERNELS = {
     "first choices by types": FirstChoices(),
     "ExtendedPlackettLuce": rt.ExtendedPlackettLuce(),
     "ExtendedPlackettLuce, unit": rt.ExtendedPlackettLuce(competence="unit"),
+    "PlackettLuce, the worst": rt.PlackettLuce(),
+    "ExtendedPlackettLuce, the worst": rt.ExtendedPlackettLuce(),
 }
 
 
@@ -183,12 +190,15 @@ def of_rankings(kernel: str, to_rank) -> xr.Dataset:
     """The test with as few and as short chains as it takes."""
     if isinstance(_RANKING_KERNELS[kernel], FirstChoices):
         to_rank = dataclasses.replace(to_rank, depth=np.ones(5, np.int32))
+    if "the worst" in kernel:  # The best, or the best two, and mostly the worst.
+        depth, lowest = np.array([1, 2, 1, 2, 1], np.int32), np.array([1, 1, 1, 0, 1], np.int32)
+        to_rank = dataclasses.replace(to_rank, place=None, depth=depth, lowest=lowest)
     return geweke(
         _RANKING_KERNELS[kernel], to_rank, seed=1, chains=80, sweeps=15, prior_draws=30_000
     )
 
 
-@pytest.mark.parametrize("kernel", _RANKING_KERNELS)
+@pytest.mark.parametrize("kernel", cases(_RANKING_KERNELS))
 def test_kernel_of_rankings_leaves_the_joint_distribution_invariant(kernel: str, to_rank) -> None:
     """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of
     freedom)."""
@@ -203,6 +213,20 @@ def _more_choices(read, offered):
     """Another number of choices than were made of each set, as n − 1 would be."""
     cells = _read_stages(read, offered)
     return cells._replace(number=1.5 * cells.number)
+
+
+_read_last = set_likelihood._last_stages
+
+
+class _Unturned(set_likelihood.BestWorst):
+    """The worst is chosen as the best is."""
+
+    def at(self, entries: np.ndarray) -> np.ndarray:
+        return np.asarray(self.best.at(entries) + self.worst.at(entries))
+
+    def expanded(self, entries: np.ndarray) -> set_likelihood.Expanded:
+        parts = self.best.expanded(entries), self.worst.expanded(entries)
+        return set_likelihood.Expanded(*(one + other for one, other in zip(*parts, strict=True)))
 
 
 _CHOICE_KERNELS = {
@@ -268,6 +292,18 @@ _RANKING_ERRORS = {
             set_likelihood,
             "_stages",
             lambda read, offered: _read_stages(read, offered & (np.asarray(read.place) > 0)),
+        ),
+    ),
+    "the worst by the highest utility": (
+        "PlackettLuce, the worst",
+        (set_likelihood, "BestWorst", _Unturned),
+    ),
+    "the worst by the highest utility, with competences": (
+        "ExtendedPlackettLuce, the worst",
+        (
+            set_likelihood,
+            "_last_stages",
+            lambda read, offered: _read_last(read, offered)._replace(sign=1.0),
         ),
     ),
 }

@@ -70,7 +70,13 @@ def signs(model: rt.Model, questions: Any) -> dict[str, float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive) if name in ("BTL", "MixtureBTL") else name
+        for name in CASES
+    ],
+)
 def test_observed_and_replicated_values_are_exchangeable(name):
     """False-alarm rate 2.6e-6 for each discrepancy, 1e-4 for all cases."""
     z = signs(*CASES[name])

@@ -35,13 +35,9 @@ def question_table(
         table.attrs["plain"] = list(plain)
     if pool.pair is not None:
         return table.assign_attrs(pair=list(pool.pair))
-    # Labels have a true class; of other questions there may be no right answer.
-    right = (
-        "Which of these is right?" if pool.known is not None else "Which of these do you choose?"
-    )
     if not pool.listed:
-        right, table.attrs["ordered"] = "Put these in order, the best first.", True
-    table.attrs["title"] = right
+        table.attrs["ordered"] = True
+    table.attrs["title"] = pool.instruction
     words = [tuple(questions.answer_words(row)) for row in range(questions.num_rows)]
     if len(set(words)) <= 1:
         return table.assign_attrs(answers=list(words[0]) if words else [])

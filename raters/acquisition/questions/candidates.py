@@ -342,6 +342,7 @@ class Candidates:
         *,
         size: int | None = None,
         depth: int | None = None,
+        lowest: bool | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
         again: bool = False,
@@ -359,6 +360,10 @@ class Candidates:
             Number of items of a set; by default the most frequent one of `rankings`.
         depth : int, optional
             Number of places to fill; by default all, or as many as `rankings` mostly fill.
+        lowest : bool, optional
+            Whether the worst is to be named as well, of the items that have no place; by default as
+            in most of `rankings`. With a `depth` of 1, its default then, the best and the worst are
+            asked for. Scores of `raters.suggest` are of the first place alone.
         items, annotators : iterable, optional
             Restrict the questions to these names.
         again : bool
@@ -396,6 +401,7 @@ class Candidates:
             rankings,
             size=size,
             depth=depth,
+            lowest=lowest,
             items=items,
             annotators=annotators,
             again=again,

@@ -24,6 +24,7 @@ def sets_of(
     *,
     size: int | None = None,
     depth: int | None = None,
+    lowest: bool | None = None,
     items: Iterable[Any] | None = None,
     annotators: Iterable[Any] | None = None,
     again: bool = False,
@@ -38,13 +39,14 @@ def sets_of(
     seed_number(seed)
     codes = np.unique(codes_given(items, rankings.items, "item"))
     judges = np.unique(codes_given(annotators, rankings.annotators, "annotator"))
-    size, depth = _shape(rankings, size, depth, len(codes))
+    size, depth, lowest = _shape(rankings, size, depth, lowest, len(codes))
     sets = _sets(len(codes), size, max(1, limit // len(judges)), np.random.default_rng(seed))
     offered = np.repeat(codes[sets], len(judges), axis=0).astype(np.int32)
     who = np.tile(judges, len(sets)).astype(np.int32)
     places = np.full(len(who), depth, np.int32)
     names = rankings.annotators, rankings.items
-    pool = Rankings(who, places, None, offered, None, *names)
+    worst = np.ones(len(who), np.int32) if lowest else None
+    pool = Rankings(who, places, None, offered, None, *names, worst)
     if not again and rankings.num_rows:
         pool = pool.rows(pool.without(rankings.unpadded().unanswered()))
     if not pool.num_rows:
@@ -67,20 +69,16 @@ def _unranked(items: Iterable[Any] | None, annotators: Iterable[Any] | None) -> 
 
 
 def _shape(
-    rankings: Rankings, size: int | None, depth: int | None, num_items: int
-) -> tuple[int, int]:
-    """Number of items of a set, and of places to fill: the most frequent ones unless given."""
+    rankings: Rankings, size: int | None, depth: int | None, lowest: bool | None, num_items: int
+) -> tuple[int, int, bool]:
+    """Number of items of a set, of places to fill, and whether the worst is asked for: the most
+    frequent ones unless given."""
     if num_items < 2:
         raise DataError(
             parameter="items", problem="is a single item", expected="a set has at least two items"
         )
-    sizes = (np.asarray(rankings.offered) >= 0).sum(1)
-    pairs = np.stack([sizes, np.asarray(rankings.depth)], 1)
-    usual = np.array([num_items, num_items])
-    if len(pairs):
-        each, place = np.unique(pairs, axis=0, return_inverse=True)
-        usual = each[np.bincount(place.ravel(), np.asarray(rankings.weight)).argmax()]
-    size = min(int(usual[0]), num_items) if size is None else size
+    usual_size, usual_depth, usual_lowest = _usual(rankings, num_items)
+    size = min(usual_size, num_items) if size is None else size
     whole("size", size, least=2)
     if size > num_items:
         raise SettingError(
@@ -89,17 +87,37 @@ def _shape(
             problem=f"is not possible with {num_items} items",
             expected=f"it must be at most {num_items}",
         )
+    if lowest is not None:
+        boolean("lowest", lowest)
+    asked = usual_lowest if lowest is None else lowest
+    most = size - asked
     if depth is None:
-        depth = min(int(usual[1]), size) if usual[1] < usual[0] else size
+        if asked and not usual_lowest:
+            usual_depth = 1
+        depth = min(usual_depth, most) if usual_depth < usual_size else most
     whole("depth", depth)
-    if depth > size:
+    if depth > most:
         raise SettingError(
             parameter="depth",
             value=depth,
-            problem=f"is not possible in sets of {size} items",
-            expected=f"it must be at most {size}",
+            problem=f"is not possible in sets of {size} items"
+            + (", of which the worst is named as well" if asked else ""),
+            expected=f"it must be at most {most}",
         )
-    return size, depth
+    return size, depth, asked
+
+
+def _usual(rankings: Rankings, num_items: int) -> tuple[int, int, bool]:
+    """Number of items, of places, and whether the worst is named, of the most frequent shape of
+    rankings."""
+    if not rankings.num_rows:
+        return num_items, num_items, False
+    sizes = (np.asarray(rankings.offered) >= 0).sum(1)
+    lowest = np.zeros(len(sizes), int) if rankings.lowest is None else np.asarray(rankings.lowest)
+    shapes = np.stack([sizes, np.asarray(rankings.depth), lowest], 1)
+    each, place = np.unique(shapes, axis=0, return_inverse=True)
+    size, depth, named = each[np.bincount(place.ravel(), np.asarray(rankings.weight)).argmax()]
+    return int(size), int(depth), bool(named)
 
 
 def _sets(

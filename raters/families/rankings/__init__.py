@@ -20,13 +20,14 @@ RANKINGS = register(
             Reader(
                 Rankings.from_frame,
                 shapes=(("ranking", "item", "rank"), ("ranking", "item", "rank", "unranked")),
-                may_be_empty=("rank",),
+                may_be_empty=("rank", "lowest"),
             ),
             Reader(
                 Rankings.from_wide,
                 shapes=(("places",), ("places", "unranked")),
                 may_be_empty=("places",),
             ),
+            Reader(Rankings.from_best_worst, may_be_empty=("offered", "worst")),
         ),
         models=tuple(vars(models)[name] for name in models.__all__),
         default=ExtendedPlackettLuce(),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from raters.auditing.concordance import ranks
 from raters.checking.discrepancies import DRIFT, JUDGES, Discrepancy, Layout, Measure
-from raters.checking.orders import OrderDraw
+from raters.checking.orders import OrderDraw, Stage, Stages
+from raters.judgements.rankings import Rankings
 from raters.models.rankings import ExtendedPlackettLuce
 
 
@@ -30,10 +32,18 @@ def _first_places(layout: Layout) -> Measure | str:
     offered = np.asarray(layout.data.offered)
     if not ((offered >= 0).sum(1) > 1).any():
         return "no ranking is of two items"
+    return _of_items(offered, lambda stages: stages.places[0])
+
+
+def _of_items(
+    offered: Int[np.ndarray, "ranking position"], choice: Callable[[Stages], Stage]
+) -> Measure:
+    """Measure how often each item is chosen, against the model."""
     there, item = offered >= 0, np.unique(offered[offered >= 0], return_inverse=True)[1]
 
     def measure(draw: OrderDraw) -> float:
-        return _excess(item, draw.stages.first[there], draw.stages.first_variance[there])
+        one = choice(draw.stages)
+        return _excess(item, one.residual[there], one.variance[there])
 
     return measure
 
@@ -43,6 +53,29 @@ FIRST_PLACES = Discrepancy(
     "squared differences of how often each item is first, over the model's",
     _first_places,
     "Items come first more or less often than {model} says",
+)
+
+
+def _worst(layout: Layout) -> Measure | str:
+    """Squares of the differences between how often each item is named as the worst and its
+    expectation, over the model's variance."""
+    data = layout.data
+    offered = np.asarray(data.offered)
+    asked = 0 if data.lowest is None else np.asarray(data.lowest)
+    if not ((asked > 0) & ((offered >= 0).sum(1) - np.asarray(data.depth) > 1)).any():
+        return "no ranking names the worst of several items"
+    return _of_items(offered, lambda stages: stages.worst)
+
+
+WORST = Discrepancy(
+    "worst",
+    "squared differences of how often each item is named as the worst, over the model's",
+    _worst,
+    "Items are named as the worst more or less often than {model} says",
+    mend=lambda program, is_high: (
+        "what makes an item the worst may not be the lack of what makes one the best: fit the best"
+        " alone, rankings.without_worst(), and compare the worths"
+    ),
 )
 
 
@@ -97,14 +130,19 @@ def _tastes(layout: Layout) -> Measure | str:
     return measure
 
 
+def _stages(data: Rankings) -> str:
+    """Line that makes choices of rankings."""
+    return "rankings.stages()" if data.lowest is None else "rankings.without_worst().stages()"
+
+
 TASTES = Discrepancy(
     "tastes",
     "squared differences of the places that {judges} give items, over the model's",
     _tastes,
     "Single {judges} put single items higher or lower than {model} says",
     mend=lambda program, is_high: (
-        "rt.LatentClassLogit(features=False) of rankings.stages() has types of annotators, each"
-        " with worths of its own"
+        f"rt.LatentClassLogit(features=False) of {_stages(program.data)} has types of annotators,"
+        " each with worths of its own"
     ),
 )
 
@@ -152,4 +190,4 @@ _COMPETENCE = dataclasses.replace(
     ),
 )
 #: Discrepancies of rankings.
-DISCREPANCIES = (FIRST_PLACES, LATE_PLACES, _COMPETENCE, TASTES, CONCORDANCE, DRIFT)
+DISCREPANCIES = (FIRST_PLACES, WORST, LATE_PLACES, _COMPETENCE, TASTES, CONCORDANCE, DRIFT)

@@ -46,8 +46,8 @@ class Observation(NamedTuple):
     Attributes
     ----------
     logits : array, shape (row,) or (row, alternative)
-        Log-odds. Of choices from sets utilities, the sets themselves being in `sets.Sets`; of a row
-        that is a set, those of its alternatives.
+        Log-odds. Of choices from sets utilities, the sets themselves being in
+        `observed_sets.Sets`; of a row that is a set, those of its alternatives.
     votes, kappa : array, shape (row,) or (term, row)
         Votes, and wins − votes/2. Of choices from sets ones, and how often each was chosen.
     shift : array, shape (term, row), or None

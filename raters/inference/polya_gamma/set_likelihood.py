@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import singledispatch
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
-from raters.distributions import Choice, Davidson, GroupedMixture, PlackettLuce
-from raters.distributions.ties import OUTCOMES
+from raters.distributions.choices import NOT_OFFERED
+from raters.inference.polya_gamma.observed_sets import Sets
 
 if TYPE_CHECKING:
     from raters.inference.polya_gamma.rows import Rows
@@ -23,73 +20,9 @@ _DENSE_CELLS = 4_000_000
 # A design is an array where that is faster than a sparse matrix: with few entries while it fits
 # into memory, and with more while its products with itself are few.
 _FEW, _MOST_DENSE, _DENSE_PRODUCTS = 32, 20_000_000, 5_000_000
-# A row with a lower utility, whatever the block, is not offered.
-_NOT_OFFERED = -1e8
 _ROUNDING = 1e-9
 # Between utilities closer than this, e to them is a number in double precision.
 _RANGE = 600.0
-
-
-class Sets(NamedTuple):
-    """Sets of an observed distribution.
-
-    Attributes
-    ----------
-    code : int array, shape (row,)
-        Set of each row; rows of code ``len(number)`` only pad.
-    number : array, shape (set,)
-        Number of choices from each set.
-    place : array, shape (row,), or None
-        For rankings, the place of each row, and 0 for those without.
-    """
-
-    code: Any
-    number: Any
-    place: Any = None
-
-
-@singledispatch
-def sets_of(fn: dist.Distribution, classes: Any, value: Any) -> Sets | None:
-    """Return the sets that an observed distribution chooses from, or None for another one.
-
-    Parameters
-    ----------
-    fn : numpyro distribution
-    classes : array, shape (group, class), or None
-        Probabilities of the latent classes, or drawn classes as one-hot rows.
-    value : array, shape (row,)
-    """
-    return None
-
-
-@sets_of.register
-def _(fn: Choice, classes: Any, value: Any) -> Sets:
-    return Sets(fn.set, jnp.ones(fn.num_sets) if fn.count is None else fn.count)
-
-
-@sets_of.register
-def _(fn: Davidson, classes: Any, value: Any) -> Sets:
-    number = len(fn.logits)
-    code = jnp.repeat(jnp.arange(number), len(OUTCOMES))
-    return Sets(code, jnp.ones(number) if fn.count is None else fn.count)
-
-
-@sets_of.register
-def _(fn: PlackettLuce, classes: Any, value: Any) -> Sets:
-    number = jnp.ones(fn.num_rankings) if fn.count is None else fn.count
-    return Sets(fn.ranking, number, value)
-
-
-@sets_of.register
-def _(fn: GroupedMixture, classes: Any, value: Any) -> Sets | None:
-    component = fn.component_distribution
-    if not isinstance(component, Choice):
-        return None
-    num_classes = component.batch_shape[-1]
-    share = classes[fn.group]  # a group holds sets
-    number = share if component.count is None else component.count[:, None] * share
-    code = component.set[:, None] * num_classes + jnp.arange(num_classes)
-    return Sets(code.ravel(), number.ravel())
 
 
 class Expanded(NamedTuple):
@@ -125,12 +58,15 @@ class Cells(NamedTuple):
         Times that each was chosen.
     number : float array, shape (set,)
         Number of choices from each set.
+    sign : float array, shape (cell,), or float
+        Factor of each utility: −1 in the sets of which the worst was chosen.
     """
 
     row: Int[np.ndarray, " cell"]
     begin: Int[np.ndarray, " set"]
     chosen: Float[np.ndarray, " cell"]
     number: Float[np.ndarray, " set"]
+    sign: Float[np.ndarray, " cell"] | float = 1.0
 
     @property
     def code(self) -> Int[np.ndarray, " cell"]:
@@ -149,28 +85,47 @@ def likelihood_of_sets(rows: Rows, sets: Sets) -> Likelihood:
         Of arrays of NumPy: `logits` are the utilities, and `kappa` the times chosen.
     sets : Sets
     """
-    offered = (sets.code < len(sets.number)) & (np.asarray(rows.offset) > _NOT_OFFERED)
+    offered = (sets.code < len(sets.number)) & (np.asarray(rows.offset) > NOT_OFFERED)
     cells = _chosen(rows, sets, offered) if sets.place is None else _stages(sets, offered)
-    weight, offset = np.asarray(rows.weight), np.asarray(rows.offset)
-    size = len(rows.prior.mean)
-    if rows.entry is not None and len(rows.entry) == 1:
-        entry, factor = np.asarray(rows.entry)[0, cells.row], weight[0, cells.row]
-        apart = max(np.abs(part).max(initial=0.0) for part in (factor - 1, offset[cells.row]))
-        if apart < _ROUNDING:
-            return Plain(entry, cells, size)
-        if np.array_equal(entry, entry[cells.begin][cells.code]):
-            return Separate(entry, factor, offset[cells.row], cells, size)
+    if sets.place is None or not (np.asarray(sets.place) < 0).any():
+        return _plain(rows, cells) or _affine(rows, cells)
+    last = _last_stages(sets, offered)
+    top, bottom = _plain(rows, cells), _plain(rows, last)
+    if top is not None and bottom is not None:
+        return BestWorst(top, bottom)
+    return _affine(rows, _together(cells, last))
+
+
+def _plain(rows: Rows, cells: Cells) -> Plain | None:
+    """Return the likelihood of utilities that are entries of the block as they are, or None."""
+    if rows.entry is None or len(rows.entry) != 1:
+        return None
+    factor, offset = np.asarray(rows.weight)[0, cells.row], np.asarray(rows.offset)[cells.row]
+    apart = max(np.abs(part).max(initial=0.0) for part in (factor - 1, offset))
+    if apart >= _ROUNDING:
+        return None
+    return Plain(np.asarray(rows.entry)[0, cells.row], cells, len(rows.prior.mean))
+
+
+def _affine(rows: Rows, cells: Cells) -> Utilities:
+    """Return the likelihood of utilities that are affine in the block."""
+    weight, size = np.asarray(rows.weight), len(rows.prior.mean)
+    offset = cells.sign * np.asarray(rows.offset)[cells.row]
     if rows.entry is None:
-        design = scipy.sparse.csr_array(weight[cells.row])
-    else:
-        slots = [
-            (part[cells.row], entry[cells.row])
-            for part, entry in zip(weight, np.asarray(rows.entry), strict=True)
-        ]
-        values, columns = (np.stack(part, axis=1).ravel() for part in zip(*slots, strict=True))
-        ends = np.arange(len(cells.row) + 1) * len(slots)
-        design = scipy.sparse.csr_array((values, columns, ends), shape=(len(cells.row), size))
-    return Utilities(design, offset[cells.row], cells)
+        factors = np.broadcast_to(cells.sign, len(cells.row))[:, None] * weight[cells.row]
+        return Utilities(scipy.sparse.csr_array(factors), offset, cells)
+    slots = [
+        (cells.sign * part[cells.row], entry[cells.row])
+        for part, entry in zip(weight, np.asarray(rows.entry), strict=True)
+    ]
+    if len(slots) == 1:
+        factor, entry = slots[0]
+        if np.array_equal(entry, entry[cells.begin][cells.code]):
+            return Separate(entry, factor, offset, cells, size)
+    values, columns = (np.stack(part, axis=1).ravel() for part in zip(*slots, strict=True))
+    ends = np.arange(len(cells.row) + 1) * len(slots)
+    design = scipy.sparse.csr_array((values, columns, ends), shape=(len(cells.row), size))
+    return Utilities(design, offset, cells)
 
 
 def _chosen(rows: Rows, sets: Sets, offered: Bool[np.ndarray, " row"]) -> Cells:
@@ -205,6 +160,36 @@ def _stages(sets: Sets, offered: Bool[np.ndarray, " row"]) -> Cells:
     chosen = np.zeros(len(cell))
     chosen[begin] = number
     return Cells(row[cell], begin, chosen, number)
+
+
+def _last_stages(sets: Sets, offered: Bool[np.ndarray, " row"]) -> Cells:
+    """Return the cells of the stages at which the worst of the rows without a place is named."""
+    row = np.flatnonzero(offered & (np.asarray(sets.place) <= 0))
+    row = row[np.argsort(sets.code[row], kind="stable")]
+    code, is_worst = sets.code[row], np.asarray(sets.place)[row] < 0
+    size = np.bincount(code, minlength=len(sets.number))
+    # The worst of a single row is no choice.
+    kept = ((np.bincount(code, is_worst, len(size)) > 0) & (size > 1))[code]
+    row, code, is_worst = row[kept], code[kept], is_worst[kept]
+    begin = np.flatnonzero(np.diff(code, prepend=-1))
+    number = np.asarray(sets.number, np.float64)
+    chosen = np.where(is_worst, number[code], 0.0)
+    return Cells(row, begin, chosen, number[code[begin]], -1.0)
+
+
+def _together(cells: Cells, last: Cells) -> Cells:
+    """Return the cells of all stages."""
+    row, chosen, number = (
+        np.concatenate([one, other])
+        for one, other in zip(
+            (cells.row, cells.chosen, cells.number),
+            (last.row, last.chosen, last.number),
+            strict=True,
+        )
+    )
+    begin = np.append(cells.begin, last.begin + len(cells.row))
+    sign = np.repeat([cells.sign, last.sign], [len(cells.row), len(last.row)])
+    return Cells(row, begin, chosen, number, sign)
 
 
 class Plain(Likelihood):
@@ -256,6 +241,23 @@ class Plain(Likelihood):
             across = (share.T @ share).toarray()
         expected = root @ share
         return Expanded(value, self.wins - expected, np.diag(expected) - across)
+
+
+class BestWorst(Likelihood):
+    """Likelihood of stages at which the best is chosen, and of ones at which the worst is, where
+    utilities are the entries of a block: the worst is the best of the entries turned round."""
+
+    def __init__(self, best: Plain, worst: Plain) -> None:
+        self.best, self.worst = best, worst
+
+    def at(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
+        return np.asarray(self.best.at(entries) + self.worst.at(-entries))
+
+    def expanded(self, entries: Float[np.ndarray, " entry"]) -> Expanded:
+        best, worst = self.best.expanded(entries), self.worst.expanded(-entries)
+        return Expanded(
+            best.value + worst.value, best.slope - worst.slope, best.curvature + worst.curvature
+        )
 
 
 def _equal_sets(

@@ -30,14 +30,14 @@ from raters.distributions import Choice, Davidson, PlackettLuce
 from raters.distributions.scaled_normal import ScaledReal
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Conditional, Dense, Gaussian
+from raters.inference.polya_gamma.observed_sets import Sets, sets_of
 from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record
 from raters.inference.polya_gamma.set_likelihood import (
+    BestWorst,
     Likelihood,
     Plain,
     Separate,
-    Sets,
     likelihood_of_sets,
-    sets_of,
 )
 from raters.model import Model, Values
 from raters.program import ClassTable, Program, scattered, trace
@@ -309,7 +309,7 @@ class SetConditional(Conditional):
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
         mode, factor = self._mode_for_draws()
         freedom = _HEAVY if self.size < _FEW else _LIGHT
-        few = _CHEAP_TRIES if isinstance(self.likelihood, Plain) else _TRIES
+        few = _CHEAP_TRIES if isinstance(self.likelihood, (Plain, BestWorst)) else _TRIES
         tries = few if self.size < _MANY else _MORE_TRIES
         normal = rng.standard_normal((self.size, tries))
         wide = np.sqrt(rng.chisquare(freedom, tries) / freedom)

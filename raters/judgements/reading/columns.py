@@ -191,13 +191,9 @@ def read_places(
     DataError
         When a place after an empty one holds an item.
     """
-    arrays = _arrays(
+    there, column = read_cells(
         table, {f"place {n}": column_name(f"place {n}", name) for n, name in enumerate(places, 1)}
     )
-    held = pd.DataFrame(
-        {name: pd.Series(arrays[name]).reset_index(drop=True) for name in places}, dtype=object
-    )
-    there = (held.notna() & (held != "")).to_numpy(bool)
     if (late := there[:, 1:] & ~there[:, :-1]).any():
         row, place = np.argwhere(late)[0]
         raise DataError(
@@ -212,8 +208,37 @@ def read_places(
             ),
             expected="only the last places may be empty",
         )
-    column = _column(held.to_numpy(object)[there], "places", "places")
-    _check_headings((held == list(places)).all(axis=1).to_numpy(bool), column)
+    return there, column
+
+
+def read_cells(
+    table: Any, roles: Mapping[str, str], called: str = "places"
+) -> tuple[Bool[np.ndarray, "row cell"], Column]:
+    """Several columns as one.
+
+    Parameters
+    ----------
+    table : table
+    roles : mapping of str to str
+        Column of each role.
+    called : str
+        Role of the cells together, for errors about them.
+
+    Returns
+    -------
+    there : boolean array, shape (row, cell)
+        Cells that are not empty.
+    column : Column
+        Those, row by row.
+    """
+    arrays, names = _arrays(table, roles), list(roles.values())
+    held = pd.DataFrame(
+        {name: pd.Series(arrays[name]).reset_index(drop=True) for name in names}, dtype=object
+    )
+    there = (held.notna() & (held != "")).to_numpy(bool)
+    column = _column(held.to_numpy(object)[there], called, called)
+    headings = (held == names).all(axis=1).to_numpy(bool)
+    _check_headings(headings, Column(names[0], called, column.code, column.values))
     return there, column
 
 

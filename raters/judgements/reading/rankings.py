@@ -118,7 +118,7 @@ def with_unranked(table: Table, num_items: int, unranked: Any) -> Table:
     return Table(np.array(every), place)
 
 
-def matching(frame: Any, places: Any) -> Any:
+def matching(frame: Any, places: Any, role: str = "places") -> Any:
     """Columns of the places, with patterns such as ``pos*`` replaced by the columns that they
     match, in the order of the table.
 
@@ -126,6 +126,8 @@ def matching(frame: Any, places: Any) -> Any:
     ----------
     frame : table
     places : sequence of str
+    role : str
+        Parameter that names them.
 
     Returns
     -------
@@ -140,7 +142,7 @@ def matching(frame: Any, places: Any) -> Any:
         matched = [name for name in names if fnmatchcase(name, name_text(pattern))]
         if not known and not matched:
             raise DataError(
-                parameter="places",
+                parameter=role,
                 value=pattern,
                 problem="matches no column of the table",
                 expected=f"it has {shorten(names, 20)}",

@@ -41,7 +41,8 @@ def item_of(data: Rankings) -> Int[Array, "ranking position"]:
 
 
 def observe(utility: Float[Array, "ranking position"], data: Rankings) -> None:
-    """Sample the observed site: the place of each item offered."""
+    """Sample the observed site: the place of each item offered, and the worst where it is asked
+    for."""
     rankings, positions = utility.shape
     offered = jnp.asarray(data.offered) >= 0
     ranking = PlackettLuce(
@@ -50,6 +51,7 @@ def observe(utility: Float[Array, "ranking position"], data: Rankings) -> None:
         rankings,
         data.count if data.count is None else jnp.asarray(data.count, utility.dtype),
         jnp.asarray(data.depth),
+        None if data.lowest is None else jnp.asarray(data.lowest),
     )
     place = None if data.place is None else jnp.ravel(jnp.asarray(data.place))
     with numpyro.plate("ranking", rankings):
@@ -73,8 +75,10 @@ def _won_and_lost(data: Rankings) -> tuple[Float[np.ndarray, " item"], Float[np.
         return np.zeros(data.num_items), np.zeros(data.num_items)
     place, there = np.asarray(data.place), offered >= 0
     size, placed = there.sum(1, keepdims=True), (place > 0).sum(1, keepdims=True)
-    won = np.where(place > 0, size - place, 0) * count[:, None]
-    lost = np.where(place > 0, place - 1, placed) * count[:, None]
+    # The worst comes behind all the others, and each of those without a place before it.
+    has_worst, is_worst = (place < 0).any(1, keepdims=True), place < 0
+    won = np.select([place > 0, is_worst], [size - place, 0], has_worst) * count[:, None]
+    lost = np.select([place > 0, is_worst], [place - 1, size - 1], placed) * count[:, None]
     codes = offered[there]
     totals = (np.bincount(codes, part[there], data.num_items) for part in (won, lost))
     ahead, behind = totals
@@ -116,6 +120,11 @@ def _before(data: Rankings) -> scipy.sparse.coo_array:
     row, position = np.nonzero((rank > 0) & (place[rows] > 0))
     in_place[row, rank[row, position]] = codes[row, position]
     row, position = np.nonzero(rank > 1)
-    arcs = in_place[row, rank[row, position] - 1], codes[row, position]
+    before, behind = in_place[row, rank[row, position] - 1], codes[row, position]
+    # The worst is behind all the others.
+    is_worst = place[rows] < 0
+    worst = np.where(is_worst, codes, 0).sum(1)
+    row, position = np.nonzero((place[rows] == 0) & (codes >= 0) & is_worst.any(1, keepdims=True))
+    before, behind = np.append(before, codes[row, position]), np.append(behind, worst[row])
     shape = data.num_items, data.num_items
-    return scipy.sparse.coo_array((np.ones(len(row), bool), arcs), shape=shape)
+    return scipy.sparse.coo_array((np.ones(len(before), bool), (before, behind)), shape=shape)

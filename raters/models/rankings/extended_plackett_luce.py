@@ -32,7 +32,9 @@ class ExtendedPlackettLuce(Model[Rankings]):
     `ExtendedBTL` for rankings: an annotator of competence 0 ranks at random, and one of a negative
     competence, who took the best for the worst, ranks upside down. With ``"signed"`` the spread τ
     is 1 by default. One ranking says as much of its annotator as some votes: a competence needs
-    few rankings of several items.
+    few rankings of several items. Where the worst is named too, competence scales that choice as
+    well, :math:`P(w) \propto e^{-\beta_a u_w}` among the items without a place: one who swaps the
+    best and the worst has a negative competence.
 
     The likelihood is unchanged by a shift of the worths (draws are centred), by their scale against
     the competences, and, with ``"signed"``, by a common sign, which the prior mean of 1 decides:

@@ -24,6 +24,10 @@ class PlackettLuce(Model[Rankings]):
     where :math:`R_k` are the items offered that have no place before the k-th, those without a
     place among them. Of two items it is `BTL`. All annotators count alike.
 
+    Where the worst of the items R without a place is named too, as in best–worst scaling, it is
+    chosen by the utilities turned round: :math:`P(w) = e^{-u_w} / \sum_{j \in R} e^{-u_j}` (the
+    sequential model of Marley and Louviere 2005; not maxdiff).
+
     The worths are on a logarithmic scale, as the rewards of `BTL`: an item whose worth is higher by
     1 comes before another one with odds of e to 1. A shift of all worths leaves the likelihood
     unchanged; draws are centred, Σu = 0.
@@ -40,7 +44,9 @@ class PlackettLuce(Model[Rankings]):
     References
     ----------
     Plackett, R. L. (1975). The analysis of permutations. Applied Statistics 24, 193–202. Luce,
-    R. D. (1959). Individual Choice Behavior. Wiley.
+    R. D. (1959). Individual Choice Behavior. Wiley. Marley, A. A. J. and Louviere, J. J. (2005).
+    Some probabilistic models of best, worst, and best–worst choices. Journal of Mathematical
+    Psychology 49, 464–480.
 
     Examples
     --------

@@ -1,0 +1,74 @@
+"""Sets that observed distributions choose from."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpyro.distributions as dist
+
+from raters.distributions import Choice, Davidson, GroupedMixture, PlackettLuce
+from raters.distributions.ties import OUTCOMES
+
+
+class Sets(NamedTuple):
+    """Sets of an observed distribution.
+
+    Attributes
+    ----------
+    code : int array, shape (row,)
+        Set of each row; rows of code ``len(number)`` only pad.
+    number : array, shape (set,)
+        Number of choices from each set.
+    place : array, shape (row,), or None
+        For rankings, the place of each row, 0 for those without, and −1 for the worst of these.
+    """
+
+    code: Any
+    number: Any
+    place: Any = None
+
+
+@singledispatch
+def sets_of(fn: dist.Distribution, classes: Any, value: Any) -> Sets | None:
+    """Return the sets that an observed distribution chooses from, or None for another one.
+
+    Parameters
+    ----------
+    fn : numpyro distribution
+    classes : array, shape (group, class), or None
+        Probabilities of the latent classes, or drawn classes as one-hot rows.
+    value : array, shape (row,)
+    """
+    return None
+
+
+@sets_of.register
+def _(fn: Choice, classes: Any, value: Any) -> Sets:
+    return Sets(fn.set, jnp.ones(fn.num_sets) if fn.count is None else fn.count)
+
+
+@sets_of.register
+def _(fn: Davidson, classes: Any, value: Any) -> Sets:
+    number = len(fn.logits)
+    code = jnp.repeat(jnp.arange(number), len(OUTCOMES))
+    return Sets(code, jnp.ones(number) if fn.count is None else fn.count)
+
+
+@sets_of.register
+def _(fn: PlackettLuce, classes: Any, value: Any) -> Sets:
+    number = jnp.ones(fn.num_rankings) if fn.count is None else fn.count
+    return Sets(fn.ranking, number, value)
+
+
+@sets_of.register
+def _(fn: GroupedMixture, classes: Any, value: Any) -> Sets | None:
+    component = fn.component_distribution
+    if not isinstance(component, Choice):
+        return None
+    num_classes = component.batch_shape[-1]
+    share = classes[fn.group]  # a group holds sets
+    number = share if component.count is None else component.count[:, None] * share
+    code = component.set[:, None] * num_classes + jnp.arange(num_classes)
+    return Sets(code.ravel(), number.ravel())

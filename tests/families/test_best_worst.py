@@ -1,0 +1,187 @@
+"""Best–worst answers in audits, agreement, reports, results, and on the command line."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raters as rt
+from raters.acquisition.campaign.tables import question_table
+from raters.auditing import concordance
+from raters.auditing import rankings as auditing
+from raters.cli import app, campaign
+
+MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
+DRINKS = ["tea", "milk", "beer", "mead", "wine"]
+ROLES = {"offered": ["Item*"], "best": "BestItem", "worst": "WorstItem"}
+
+
+def table() -> pd.DataFrame:
+    """Ann, bob and cat prefer tea, and wine least, more or less; eve swaps the best and the
+    worst."""
+    rng, rows = np.random.default_rng(0), []
+    worth = np.linspace(1.6, -1.6, 5)
+    for number in range(60):
+        who = ["ann", "bob", "cat", "eve"][number % 4]
+        shown = rng.permutation(5)[:4]
+        utility = 1.2 * worth[shown]
+        best = int(np.argmax(utility + rng.gumbel(size=4)))
+        low = np.where(np.arange(4) == best, -np.inf, rng.gumbel(size=4) - utility)
+        named = [best, int(np.argmax(low))][:: -1 if who == "eve" else 1]
+        names = np.array(DRINKS)[shown]
+        rows.append([*names, *names[named], who])
+    return pd.DataFrame(
+        rows, columns=[*(f"Item{n}" for n in range(1, 5)), "BestItem", "WorstItem", "who"]
+    )
+
+
+@pytest.fixture(scope="module")
+def answers() -> rt.Rankings:
+    return rt.Rankings.from_best_worst(table(), **ROLES, annotator="who")
+
+
+@pytest.fixture(scope="module")
+def result(answers, fit_quietly):
+    return fit_quietly(MODEL, answers, rt.PGGibbs(draws=300, warmup=50, chains=2))
+
+
+def test_who_swaps_the_best_and_the_worst_has_a_negative_competence(result) -> None:
+    """By 15 answers of each; the order of the items is that of the crowd."""
+    audit = rt.audit(MODEL, result, reference="crowd")
+    frame = audit.table.to_dataframe()
+    assert audit.flagged == ["eve"]
+    assert frame.loc["eve", "p_adversarial"] > 0.95
+    assert frame.loc["eve", "competence_high"] < 0 < frame.loc["ann", "competence_low"]
+    assert frame.loc["eve", "agreement"] < 0.5 < frame.loc["ann", "agreement"]
+    order = result["posterior"]["worth"].mean(("chain", "draw")).to_series()
+    assert order.idxmax() == "tea"
+    assert order.idxmin() == "wine"
+
+
+def test_known_orders_tell_who_is_wrong(result) -> None:
+    gold = dict(zip(DRINKS, range(5, 0, -1), strict=True))
+    found = rt.calibrate(MODEL, result, gold)
+    assert found.anchor.known == 10
+    accuracy = found.annotators["accuracy"].to_series()
+    assert accuracy["eve"] < 0.4 < 0.7 < accuracy[["ann", "bob", "cat"]].min()
+
+
+def test_influence_and_reports(result) -> None:
+    audit = rt.audit(MODEL, result, influence=True)
+    text = rt.report(MODEL, result, audit).markdown()
+    assert "tea is first" in text
+    assert "ranks upside down" in text
+    assert "put new questions to them" in text
+
+
+def test_a_result_is_stored_and_opened(result, answers, tmp_path) -> None:
+    again = rt.Rankings.from_result(result)
+    np.testing.assert_array_equal(again.lowest, answers.lowest)
+    np.testing.assert_array_equal(again.place, answers.place)
+    again.check()
+
+
+def test_agreement_counts_the_pairs_of_the_best_and_the_worst() -> None:
+    """Of x first and z last of four, five of six pairs; w and y are open."""
+    data = rt.Rankings.from_best_worst(
+        {"a": ["x"], "b": ["y"], "c": ["z"], "d": ["w"], "best": ["x"], "worst": ["z"]},
+        offered=list("abcd"),
+        best="best",
+        worst="worst",
+        items=["w", "x", "y", "z"],
+    )
+    # In the order x > z > y > w, z is wrongly below y and w.
+    np.testing.assert_allclose(auditing.agreement(data, np.array([0, 3, 1, 2])), [3 / 5])
+
+
+def test_kendall_w_ties_what_is_neither_best_nor_worst() -> None:
+    """Ranks 1, 2½, 2½, 4, as scipy ranks them."""
+    place = np.array([[1, 0, 0, -1], [0, 1, 0, -1], [1, -1, 0, 0]])
+    rank = concordance.ranks(place, np.ones(place.shape, bool))
+    assert rank.tolist() == [[1, 2.5, 2.5, 4], [2.5, 1, 2.5, 4], [1, 4, 2.5, 2.5]]
+    names = np.array(list("wxyz"))
+    columns = {f"i{n}": [name] * 3 for n, name in enumerate(names)}
+    named = {"best": names[(place == 1).argmax(1)], "worst": names[(place < 0).argmax(1)]}
+    data = rt.Rankings.from_best_worst(columns | named, offered=["i*"], best="best", worst="worst")
+    total, size, number = rank.sum(0), 4, 3
+    most = number**2 * (size**3 - size) - number * 3 * (2**3 - 2)
+    by_hand = 12 * ((total - total.mean()) ** 2).sum() / most
+    assert rt.agreement(data).loc["kendall_w", "estimate"] == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            {"lowest": True},
+            "a, b, c, d, depth 1, lowest 1 (the best and the worst, as in A > ... > B)",
+        ),
+        ({"depth": 2, "lowest": True}, "(the best 2 and the worst, as in A > B > ... > C)"),
+        ({"depth": 2}, "a, b, c, d, depth 2 (the best first, as in A > B)"),
+    ],
+)
+def test_a_prompt_says_what_to_name(asked, words) -> None:
+    pool = rt.Candidates.sets(items=list("abcd"), annotators=["x"], **asked)
+    question = question_table(pool, ["q1"], np.array([0]), np.array([1.0]))
+    assert words in campaign._prompt(question).text
+
+
+@pytest.mark.slow
+def test_audits_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    table().to_csv("answers.csv", index=False)
+    pd.DataFrame({"item": DRINKS, "value": [5, 4, 3, 2, 1]}).to_csv("gold.csv", index=False)
+
+    def run(words: str) -> str:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert app.main(words.split()) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    columns = "--annotator who --offered Item* --best BestItem --worst WorstItem"
+    run(f"audit answers.csv {columns} --worth-scale 1 --gold gold.csv --backend em --out out")
+    with open("out/summary.json") as file:
+        summary = json.load(file)
+    assert summary["data"]["rankings"] == 60
+    eve = next(one for one in summary["audit"]["annotators"] if one["annotator"] == "eve")
+    assert eve["accuracy"] < 0.4
+    run("simulate --design ranking-crowd --best-worst --set-size 4 --items 6 --out drawn.csv")
+    drawn = pd.read_csv("drawn.csv")
+    assert drawn.groupby("ranking")["lowest"].sum().eq(1).all()
+    long = "--ranking ranking --item item --rank rank --lowest lowest --annotator annotator"
+    fit = f"fit drawn.csv {long} --unranked below --model plackett-luce"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert app.main(f"{fit} --backend em --out fit.nc".split()) == 0
+        assert app.main(["audit", "answers.csv", "--best", "BestItem"]) != 0
+    assert "--best needs --offered and --worst as well" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_campaigns_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    table().to_csv("answers.csv", index=False)
+
+    def run(words: str) -> str:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert app.main(words.split()) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    columns = "--annotator who --offered Item* --best BestItem --worst WorstItem"
+    run(f"campaign start answers.csv {columns} --size 3 --out drinks.db --target random")
+    run("campaign ask drinks.db --number 1 --out asked.csv")
+    asked = pd.read_csv("asked.csv", dtype={"answer": str})
+    assert asked["lowest"].tolist() == [1]
+    names = asked["offered"][0].split(", ")
+    asked["answer"] = [f"{names[1]} > ... > {names[0]}"]
+    asked.to_csv("told.csv", index=False)
+    run("campaign tell drinks.db told.csv")
+    data = rt.Campaign.open("drinks.db").data
+    assert data.num_rankings == 61
+    assert data.place[-1].tolist()[:3] == [-1, 1, 0]

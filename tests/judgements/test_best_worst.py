@@ -1,0 +1,330 @@
+"""Best–worst answers: reading, refusals, words, parts, and round trips."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import raters as rt
+from raters.errors import DataError
+from raters.judgements.counts import standing
+
+TABLE = {
+    "Item1": ["tea", "milk", "tea", "beer"],
+    "Item2": ["milk", "beer", "milk", "tea"],
+    "Item3": ["beer", "mead", "beer", None],
+    "Item4": ["mead", "tea", "mead", ""],
+    "BestItem": ["tea", "milk", "tea", "beer"],
+    "WorstItem": ["beer", "mead", "beer", None],
+    "who": ["ann", "bob", "ann", "eve"],
+}
+ROLES = {"offered": ["Item*"], "best": "BestItem", "worst": "WorstItem"}
+
+
+def read(table=TABLE, **options) -> rt.Rankings:
+    return rt.Rankings.from_best_worst(table, **ROLES | {"annotator": "who"} | options)
+
+
+def test_a_table_of_best_and_worst_is_read() -> None:
+    answers = read()
+    answers.check()
+    assert answers.items == ("beer", "mead", "milk", "tea")
+    assert answers.num_rows == 3
+    assert answers.num_rankings == 4
+    assert answers.offered.tolist() == [[0, 1, 2, 3], [0, 1, 2, 3], [0, 3, -1, -1]]
+    # Ann twice; bob; eve saw two items, and named the best alone.
+    assert answers.place.tolist() == [[-1, 0, 0, 1], [0, -1, 1, 0], [1, 0, 0, 0]]
+    assert answers.lowest.tolist() == [1, 1, 0]
+    assert answers.depth.tolist() == [1, 1, 1]
+    assert answers.weight.tolist() == [2, 1, 1]
+    assert answers.is_partial
+
+
+def test_further_options_of_the_reader() -> None:
+    counted = read(TABLE | {"times": [3, 1, 1, 2]}, count="times", aggregate=False)
+    assert counted.num_rankings == 7
+    named = read(items=["tea", "milk", "mead", "beer", "wine"], annotators=["eve", "ann", "bob"])
+    assert named.judgements_by("item").tolist() == [4, 3, 3, 4, 0]
+    assert named.judgements_by("annotator").tolist() == [1, 2, 1]
+    alone = rt.Rankings.from_best_worst(TABLE, **ROLES)
+    assert alone.annotators == (0, 1, 2, 3)
+    assert read(TABLE | {"WorstItem": [None] * 4}).lowest is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"BestItem": ["tea", "wine", "tea", "beer"]},
+            r"best='BestItem' names 'wine' in row 1 .*where the items are 'milk', 'beer', 'mead',"
+            r" 'tea'.*write frame = frame\.drop\(frame\.index\[\[1\]\]\)",
+        ),
+        ({"WorstItem": ["4", "mead", "beer", None]}, r"worst='WorstItem' names '4' in row 0"),
+        ({"WorstItem": ["beer", "mead", "tea", None]}, r"names 'tea', as best does, in row 2"),
+        ({"Item2": ["milk", "milk", "milk", "tea"]}, r"offered= has 'milk' twice in row 1"),
+        ({"Item2": ["milk", "beer", "milk", None]}, "fewer than two items in row 3"),
+        ({"BestItem": ["tea", "", "tea", "beer"]}, r"best='BestItem' names no item in row 1"),
+    ],
+    ids=["other best", "number", "same", "twice", "single", "no best"],
+)
+def test_rows_that_are_no_answers_are_refused(change, message) -> None:
+    with pytest.raises(DataError, match=message):
+        read(TABLE | change)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"offered": ["*Item*"]}, "'BestItem' is the column of offered as well"),
+        ({"worst": "BestItem"}, "worst='BestItem' is the column of best as well"),
+        ({"annotator": "Item1"}, "annotator='Item1' is the column of offered as well"),
+        ({"offered": ["Thing*"]}, "offered='Thing\\*' matches no column"),
+        ({"offered": "Item1"}, "does not list the columns"),
+        ({"offered": ["Item1"]}, "two or more"),
+        ({"offered": ["Item1", "Item1", "Item2"]}, "offered='Item1' comes twice"),
+        ({"best": "Best"}, "no column 'Best'.*'BestItem'"),
+        ({"best": None}, "it cannot be left out|is not given"),
+    ],
+)
+def test_columns_that_are_no_roles_are_refused(options, message) -> None:
+    with pytest.raises(DataError, match=message):
+        read(**options)
+
+
+def test_headings_among_the_rows_are_named() -> None:
+    table = {name: [*values, name] for name, values in TABLE.items()}
+    with pytest.raises(DataError, match=r"frame\[frame\['Item1'\] != 'Item1'\]"):
+        read(table)
+
+
+def test_many_bad_rows_are_counted() -> None:
+    table = {name: values * 6 for name, values in TABLE.items()}
+    table["WorstItem"] = table["BestItem"]
+    with pytest.raises(DataError, match=r"24 such row\(s\).*where rows lists those 24"):
+        read(table)
+
+
+# ---------------------------------------------------------------- round trips
+
+
+def test_a_long_table_holds_the_worst() -> None:
+    answers = read()
+    frame = answers.to_frame()
+    ann = frame[frame["ranking"] == 0].set_index("item")
+    assert ann["lowest"].to_dict() == {"beer": 1, "mead": 0, "milk": 0, "tea": 0}
+    again = rt.Rankings.from_frame(
+        frame,
+        ranking="ranking",
+        item="item",
+        rank="rank",
+        lowest="lowest",
+        annotator="annotator",
+        count="count",
+        unranked="not offered",
+    )
+    for name in ("offered", "place", "lowest", "depth", "weight"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(answers, name))
+    assert "lowest" not in answers.without_worst().to_frame()
+
+
+@pytest.mark.parametrize(
+    ("marks", "message"),
+    [
+        ([0, 2, 0], "neither 0 nor 1 in the ranking 7"),
+        ([1, 0, 0], "marks an item that has a rank"),
+        ([0, 1, 1], "marks several items as the worst"),
+        (["x", 0, 0], "must hold numbers"),
+    ],
+)
+def test_marks_of_a_long_table_fit_the_ranks(marks, message) -> None:
+    table = {"race": [7, 7, 7], "driver": list("abc"), "finish": [1, None, None], "last": marks}
+    roles = {"ranking": "race", "item": "driver", "rank": "finish"}
+    with pytest.raises(DataError, match=message):
+        rt.Rankings.from_frame(table, **roles, lowest="last")
+    none = rt.Rankings.from_frame(table | {"last": [None] * 3}, **roles, lowest="last")
+    assert none.lowest is None
+    with pytest.raises(DataError, match="no column 'lats'"):
+        rt.Rankings.from_frame(table, **roles, lowest="lats")
+
+
+def test_what_is_stored_is_read_back() -> None:
+    answers = read()
+    again = rt.Rankings.unpack(answers.packed(), answers.flags())
+    np.testing.assert_array_equal(again.lowest, answers.lowest)
+    np.testing.assert_array_equal(again.place, answers.place)
+
+
+# ---------------------------------------------------------------- words and numbers
+
+
+def test_best_and_worst_in_words() -> None:
+    asked = read().unanswered()
+    outcome = asked.outcome_of(0, "Tea > ... > beer")
+    assert asked.words_of(0, outcome) == "tea > ... > beer"
+    for same in ("tea > beer", "tea>…>beer", ["tea", "beer"], ["tea", "...", "beer"]):
+        assert asked.outcome_of(0, same) == outcome
+    one = asked.rows([0]).answered(np.array([outcome]))
+    assert one.place.tolist() == [[-1, 0, 0, 1]]
+    assert one.single_outcomes(0) == {outcome: 1}
+    for wrong in ("tea", "tea > tea", "tea > milk > beer", "...", ["tea", "wine"], "a > ... > b"):
+        with pytest.raises(
+            DataError, match=r"the best and the worst of these 4.*'beer > ... > tea"
+        ):
+            asked.outcome_of(0, wrong)
+
+
+def test_dots_may_be_the_name_of_an_item() -> None:
+    table = {"a": ["..."], "b": ["x"], "c": ["y"], "best": ["x"], "worst": ["..."]}
+    odd = rt.Rankings.from_best_worst(table, offered=list("abc"), best="best", worst="worst")
+    asked = odd.unanswered()
+    assert asked.words_of(0, asked.outcome_of(0, ["x", "..."])) == "x > ... > ..."
+    assert asked.outcome_of(0, "x > ... > ...") is not None
+
+
+def best_and_worst(size: int, depth: int) -> rt.Rankings:
+    """One question of the best `depth` and the worst of `size` items."""
+    return rt.Candidates.sets(
+        items=list("abcdef"[:size]), annotators=["x"], size=size, depth=depth, lowest=True
+    )
+
+
+def test_the_best_two_and_the_worst() -> None:
+    asked = best_and_worst(4, 2)
+    assert asked.words_of(0, asked.outcome_of(0, "c > a > d")) == "c > a > ... > d"
+    assert asked.answered(np.array([asked.outcome_of(0, "c > a > ... > d")])).place.tolist() == [
+        [2, 0, 1, -1]
+    ]
+    with pytest.raises(DataError, match="the best 2 and the worst of these 4"):
+        asked.outcome_of(0, "c > a")
+
+
+def test_the_worst_of_the_last_two_need_not_be_named() -> None:
+    asked = best_and_worst(2, 1)
+    assert asked.words_of(0, asked.outcome_of(0, "b")) == "b > a"
+    assert asked.answered(asked.some_outcomes()).place.tolist() == [[1, -1]]
+
+
+@pytest.mark.parametrize(("size", "depth"), [(2, 1), (3, 1), (4, 2), (5, 1)])
+def test_every_answer_has_a_number(size, depth) -> None:
+    asked = best_and_worst(size, depth)
+    codes = []
+    for order in itertools.permutations("abcdef"[:size], depth + 1):
+        codes.append(asked.outcome_of(0, list(order)))
+        told = asked.answered(np.array(codes[-1:]))
+        told.check()
+        assert told.single_outcomes(0) == {codes[-1]: 1}
+    assert sorted(codes) == list(range(len(codes)))
+
+
+# ---------------------------------------------------------------- parts
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"place": np.array([[-1, 0, 0, -1]])}, "one item must be the worst"),
+        ({"place": np.array([[0, 0, 0, 1]])}, "one item must be the worst"),
+        ({"lowest": np.array([0])}, "one item must be the worst"),
+        ({"lowest": None}, "one of"),
+        ({"lowest": np.array([2])}, "0 or 1"),
+        ({"depth": np.array([4])}, "0 where all items have a place"),
+        ({"place": np.array([[-2, 0, 0, 1]])}, "one of"),
+        ({"offered": np.array([[0, 1, 2, -1]])}, "only items offered have a place"),
+    ],
+)
+def test_columns_that_do_not_fit_together_are_refused(change, message) -> None:
+    one = read().rows([0])
+    one.check()
+    with pytest.raises(DataError, match=message):
+        dataclasses.replace(one, **change).check()
+
+
+def test_answers_with_and_without_a_worst_are_joined_and_told_apart() -> None:
+    answers = read()
+    best = answers.without_worst()
+    assert best.lowest is None
+    assert best.place.tolist() == [[0, 0, 0, 1], [0, 0, 1, 0], [1, 0, 0, 0]]
+    for one, other in ((answers, best), (best, answers)):
+        both = one.joined(other)
+        both.check()
+        assert both.num_rankings == 8
+        # Eve's question is the same in both.
+        assert one.without(other).tolist() == [True, True, False]
+    assert best.joined(best).lowest is None
+    assert answers.aggregate().num_rows == 3
+    padded = answers.padded(8)
+    padded.check()
+    assert padded.unpadded().place.tolist() == answers.place.tolist()
+    assert answers.without_judges(["eve"]).lowest.tolist() == [1, 1]
+    turned = dataclasses.replace(
+        answers, offered=answers.offered[:, ::-1], place=answers.place[:, ::-1]
+    )
+    np.testing.assert_array_equal(turned.canonical().place, answers.place)
+
+
+def test_choices_in_stages_do_not_choose_the_worst() -> None:
+    with pytest.raises(DataError, match=r"rankings\.without_worst\(\)\.stages\(\)"):
+        read().stages()
+    stages = read().without_worst().stages()
+    assert stages.num_choices == 4
+    assert read(TABLE | {"WorstItem": [None] * 4}).stages().num_choices == 4
+
+
+def test_pairs_of_the_best_and_the_worst_count_alone() -> None:
+    """Ann, twice: tea before all others, and all others before beer; milk and mead are open."""
+    judge, pair, answer, count = read().tallies()
+    ann = judge == 0
+    first, second = np.divmod(pair[ann], 4)
+    names = np.array(read().items)
+    ahead = np.where(answer[ann] == 1, first, second)
+    behind = np.where(answer[ann] == 1, second, first)
+    assert sorted(zip(names[ahead], names[behind], count[ann], strict=True)) == [
+        ("mead", "beer", 2.0),
+        ("milk", "beer", 2.0),
+        ("tea", "beer", 2.0),
+        ("tea", "mead", 2.0),
+        ("tea", "milk", 2.0),
+    ]
+
+
+# ---------------------------------------------------------------- properties
+
+
+@st.composite
+def tables(draw) -> pd.DataFrame:
+    """Answers about three to five of six items, some without a worst."""
+    rows = []
+    for _ in range(draw(st.integers(1, 6))):
+        shown = draw(st.permutations("abcdef"))[: draw(st.integers(3, 5))]
+        worst = shown[-1] if draw(st.booleans()) else None
+        cells = [*draw(st.permutations(shown)), *[None] * (5 - len(shown))]
+        rows.append([*cells, shown[0], worst, draw(st.sampled_from("xy"))])
+    return pd.DataFrame(
+        rows, columns=[*(f"Item{n}" for n in range(5)), "BestItem", "WorstItem", "who"]
+    )
+
+
+@given(tables())
+@settings(max_examples=30, deadline=None)
+def test_whatever_is_read_fits_together_and_is_written_and_read_again(table) -> None:
+    answers = read(table)
+    answers.check()
+    assert answers.num_rankings == len(table)
+    number = standing(answers.place)
+    there = answers.offered >= 0
+    named = answers.place < 0
+    assert (named.sum(1) == (0 if answers.lowest is None else answers.lowest)).all()
+    assert (number[named] == np.where(there, number, 0).max(1)[named.any(1)]).all()
+    codes = [next(iter(answers.single_outcomes(row))) for row in range(answers.num_rows)]
+    told = dataclasses.replace(answers, place=None).answered(np.array(codes))
+    np.testing.assert_array_equal(told.place, answers.place)
+    # The order of the rows, and of the columns of items, does not matter.
+    turned = table.iloc[::-1, [3, 1, 4, 0, 2, 5, 6, 7]]
+    again = read(turned, items=answers.items, annotators=answers.annotators)
+    np.testing.assert_array_equal(again.place, answers.place)
