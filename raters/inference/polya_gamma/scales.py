@@ -85,9 +85,13 @@ def fixed_point(
     marginal = _Marginal(plan, data, climb, values, int(rng.integers(2**32)))
     point = marginal.start
     for _ in range(_MOST_STEPS // 2):
-        first, values, doubt = marginal.ahead(point, values)
-        if doubt > _MOST_DOUBT:
+        first, values, shares = marginal.ahead(point, values)
+        if _doubt(shares) > _MOST_DOUBT:
             return None
+        # Steps shrink by a factor of about twice the share of the prior.
+        rate = 2 * max(float(np.mean(part)) for part in shares)
+        if rate < 0.5 and rate / (1 - rate) * np.max(np.abs(first - point)) < _SHORTEST:
+            return values | marginal.at(first)
         second, values, _ = marginal.ahead(first, values)
         point = _extrapolated(point, first, second)
         if np.max(np.abs(point - second)) < _SHORTEST:
@@ -117,9 +121,9 @@ class _Marginal:
 
     def ahead(
         self, point: Float[np.ndarray, " coordinate"], values: Values
-    ) -> tuple[Float[np.ndarray, " coordinate"], Values, float]:
-        """Return the point after a step, the mode of the other sites before it, and the doubt of
-        Laplace's approximation there."""
+    ) -> tuple[Float[np.ndarray, " coordinate"], Values, list[Float[np.ndarray, " entry"]]]:
+        """Return the point after a step, the mode of the other sites before it, and the share of
+        the prior in the precision of each entry of each site there."""
         values = self.climb(values | self.at(point))
         normal = information(self.plan, self.data, values, draws=False)[1]
         if isinstance(normal, Dense):
@@ -128,10 +132,11 @@ class _Marginal:
             mean = values | shifted(self.plan, self.data, values, covariance)
         else:
             variance, mean = normal.variances(np.random.default_rng(self.seed), _PROBES), values
-        doubt = _doubt(self.plan, values, variance * normal.prior.precision)
+        ends = np.cumsum([np.size(values[name]) for name in _sites(self.plan)])
+        shares = np.split((variance * normal.prior.precision)[: ends[-1]], ends[:-1])
         given = {name: jnp.asarray(value) for name, value in mean.items()}
         # Behind the blocks come sites whose priors need not be normal.
-        own = variance[: sum(np.size(values[name]) for name in _sites(self.plan))]
+        own = variance[: ends[-1]]
 
         def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
             value, slope = _expected(
@@ -140,7 +145,7 @@ class _Marginal:
             return -float(value), -np.asarray(ravel_pytree(slope)[0])
 
         found = scipy.optimize.minimize(loss, point, jac=True, method="L-BFGS-B")
-        return np.asarray(found.x), values, doubt
+        return np.asarray(found.x), values, shares
 
 
 def _extrapolated(x0: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
@@ -157,16 +162,14 @@ def _sites(plan: sweep.Plan) -> tuple[str, ...]:
     return tuple(name for block in plan.blocks for name in block.sites)
 
 
-def _doubt(plan: sweep.Plan, values: Values, share: Float[np.ndarray, " entry"]) -> float:
-    """Return how far the mode may be from the mean, in standard deviations, but for a factor.
+def _doubt(shares: list[Float[np.ndarray, " entry"]]) -> float:
+    r"""Return how far the mode may be from the mean, in standard deviations, but for a factor.
 
-    With the mean `share` of the prior in the precision of N entries, Laplace's approximation at the
+    With the mean share of the prior in the precision of N entries, Laplace's approximation at the
     mode moves the logarithm of their scale by a number of the order of that share, and its standard
-    deviation is about :math:`1 / \\sqrt{2N}`.
+    deviation is about :math:`1 / \sqrt{2N}`.
     """
-    ends = np.cumsum([np.size(values[name]) for name in _sites(plan)])
-    parts = np.split(share[: ends[-1]], ends[:-1])
-    return float(max(np.mean(part) * np.sqrt(2 * len(part)) for part in parts))
+    return float(max(np.mean(part) * np.sqrt(2 * len(part)) for part in shares))
 
 
 def _placed(plan: sweep.Plan, coordinates: Values) -> Values:
