@@ -1,4 +1,4 @@
-"""Agreement of rankings without a model: Kendall's W."""
+"""Agreement of rankings without a model: on pairs of items, and Kendall's W."""
 
 from __future__ import annotations
 
@@ -8,19 +8,116 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import ndtri
 
 from raters.errors import DataError, SettingError
+from raters.judgements.counts import Tallies, ordered_pairs
 from raters.judgements.rankings import Rankings
+
+# Share of the rankings that are of one set of items from which on W is given.
+_OF_ONE_SET = 0.1
 
 
 def agreement(rankings: Rankings, level: float, metric: str | None, by_class: bool) -> pd.DataFrame:
-    """Table of `kendall_w` for `raters.agreement`, whose options have no meaning for rankings."""
+    """Table of `pair_agreement`, and of `kendall_w` where a tenth of the rankings are of one set of
+    items, for `raters.agreement`, whose options have no meaning for rankings."""
     if by_class or metric not in (None, "nominal"):
         raise SettingError(
             parameter="by_class" if by_class else "metric",
             value=True if by_class else metric,
-            problem="has no effect on rankings, whose agreement is Kendall's W",
+            problem="has no effect on rankings, whose agreement is that on pairs, and Kendall's W",
             expected="leave it out",
         )
-    return kendall_w(rankings, level)
+    on_pairs = pair_agreement(rankings, level)
+    try:
+        concordance = kendall_w(rankings, level)
+    except DataError:
+        return on_pairs
+    used, others = concordance.iloc[0][["rankings", "rankings_left_out"]]
+    if used < _OF_ONE_SET * (used + others):
+        return on_pairs
+    return pd.concat([on_pairs, concordance])
+
+
+def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:
+    r"""Probability that two annotators who both order a pair of items order it alike.
+
+    .. math:: A = \frac{\sum_q \sum_{j \ne k} [p_{jq} p_{kq} + (1 - p_{jq})(1 - p_{kq})]}
+        {\sum_q m_q (m_q - 1)}
+
+    of pairs q, each ordered by :math:`m_q` annotators, of whose rankings the share :math:`p_{jq}`
+    puts the one item ahead. Annotators who rank at random agree on half of the pairs. Rankings may
+    be of different sets of items: all pairs that two annotators order count.
+
+    Parameters
+    ----------
+    rankings : Rankings
+        An annotator's rankings that order the same pair count once, with their shares.
+    level : float
+        Coverage of the interval, by the jackknife over annotators; three take part or more, or it
+        is NaN.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row, ``observed_agreement``, with columns ``estimate``, ``low``, ``high``, ``rankings``
+        (the number with a pair that another annotator orders too) and ``rankings_left_out``.
+
+    Raises
+    ------
+    DataError
+        When no two annotators order the same pair, or there are no outcomes.
+    """
+    if rankings.place is None:
+        raise DataError("these rankings have no outcomes, so there is no agreement to measure")
+    data = rankings.unpadded()
+    alike, both = _shared_pairs(data.question_tallies(), data.num_annotators)
+    if not both.any():
+        raise DataError(
+            "no two annotators order the same pair of items, so there is no agreement to measure;"
+            " let a random part of the items be ranked by two annotators or more"
+        )
+    estimate, took_part = alike.sum() / both.sum(), both > 0
+    left = both.sum() - 2 * both[took_part]
+    without = (alike.sum() - 2 * alike[took_part])[left > 0] / left[left > 0]
+    number, reach = len(without), np.nan
+    if number > 2:
+        deviation = np.sqrt((number - 1) / number * ((without - without.mean()) ** 2).sum())
+        reach = ndtri((1 + level) / 2) * deviation
+    used = int(np.asarray(data.weight)[_rows_used(data)].sum())
+    row = {
+        "estimate": estimate,
+        "low": np.clip(estimate - reach, 0, 1),
+        "high": np.clip(estimate + reach, 0, 1),
+        "rankings": used,
+        "rankings_left_out": data.num_rankings - used,
+    }
+    return pd.DataFrame([row], index=pd.Index(["observed_agreement"], name="statistic"))
+
+
+def _shared_pairs(
+    tallies: Tallies, num_annotators: int
+) -> tuple[Float[np.ndarray, " annotator"], Float[np.ndarray, " annotator"]]:
+    """Return with how many others each annotator agrees, summed over pairs of items, and with how
+    many there are."""
+    who, question, ahead, count = tallies
+    pair = np.unique(question, return_inverse=True)[1].astype(np.int64)
+    cell, own = np.unique(pair * num_annotators + who, return_inverse=True)
+    share = np.bincount(own, count * ahead) / np.maximum(np.bincount(own, count), 1e-300)
+    pair, who = np.divmod(cell, num_annotators)
+    others, of_others = np.bincount(pair)[pair] - 1, np.bincount(pair, share)[pair] - share
+    alike = share * of_others + (1 - share) * (others - of_others)
+    return np.bincount(who, alike, num_annotators), np.bincount(who, others, num_annotators)
+
+
+def _rows_used(data: Rankings) -> Bool[np.ndarray, " ranking"]:
+    """Return the rankings with a pair that two annotators or more order."""
+    offered, place = np.asarray(data.offered, np.int64), np.asarray(data.place)
+    row, pair, _, _ = ordered_pairs(
+        np.arange(data.num_rows), offered, place, np.ones(data.num_rows), data.num_items
+    )
+    who = np.asarray(data.annotator, np.int64)[row]
+    key, own = np.unique(pair, return_inverse=True)
+    each = np.unique(own * data.num_annotators + who) // data.num_annotators
+    shared = np.bincount(each, minlength=len(key)) > 1
+    return np.bincount(row, shared[own], data.num_rows) > 0
 
 
 def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:

@@ -22,6 +22,13 @@ from raters.reporting.sentences import worlds
 _NAME, _ENDS = 12, 11
 
 
+# Rankings of which an agreement is not.
+_LACKING = {
+    "kendall_w": "are of other items",
+    "observed_agreement": "order no pair of items that another annotator orders",
+}
+
+
 class PrintedColumn(NamedTuple):
     """A column of a printed table: its heading, its cell of a row, and whether it is text."""
 
@@ -237,9 +244,12 @@ def print_agreement_by_class(
 def _print_questions_used(out: console.Output, judge: str, table: pd.DataFrame) -> None:
     """Print how many questions agreement was measured on, where some were left out."""
     if "rankings" in table:
-        used, others = int(table["rankings"].iloc[0]), int(table["rankings_left_out"].iloc[0])
-        more = f"; {others:,} of other items are left out" if others else ""
-        out.print(f"From {used:,} rankings of the same items{more}.\n", highlight=False)
+        for row in table.itertuples():
+            if row.rankings_left_out:
+                lacking = _LACKING[str(row.Index)]
+                text = f"{row.rankings:,} rankings; {row.rankings_left_out:,} {lacking}"
+                out.print(f"{STATISTICS[str(row.Index)]}: of {text}.", highlight=False)
+        out.print()
         return
     items, left_out = int(table["items"].iloc[0]), int(table["items_left_out"].iloc[0])
     if left_out:

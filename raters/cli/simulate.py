@@ -33,16 +33,18 @@ _AXES = {
 
 
 class Design(NamedTuple):
-    """A generator of judgements, and the table that its judgements are written as."""
+    """A generator of judgements, the table that its judgements are written as, and what a reader of
+    that needs to know."""
 
     generator: Callable[..., Any]
     table_of: Callable[[Any, int], pd.DataFrame]
+    hint: str = ""
 
 
 def design_options() -> tuple[GeneratedOption, ...]:
     """Options from the parameters of the generators."""
     by_name: dict[str, list[Meaning]] = {}
-    for name, (generator, _) in DESIGNS.items():
+    for name, (generator, *_) in DESIGNS.items():
         docs = parameter_docs(generator)
         for one in inspect.signature(generator, eval_str=True).parameters.values():
             if one.name != "seed":
@@ -65,7 +67,7 @@ def simulate(
     truth_file = tables.companion(out, "-truth.json")
     for path in (out, truth_file):
         outputs.check_writable(path, folder=False, force=force, of=out.name)
-    generator, table_of = DESIGNS[design]
+    generator, table_of, hint = DESIGNS[design]
     for option in design_options():
         if option.name in given and option.name not in inspect.signature(generator).parameters:
             raise SettingError(
@@ -84,7 +86,7 @@ def simulate(
 
     outputs.write_folder(out.parent, write, force=force, whole=False, of=out.name)
     text = f"wrote {data.num_judgements} {kind.words.many} to {out} and their truth to {truth_file}"
-    note(text, quiet=quiet)
+    note(text + hint, quiet=quiet)
 
 
 def _named(truth: Mapping[str, np.ndarray], data: Judgements) -> dict[str, Any]:
@@ -136,6 +138,8 @@ _VOTES: tuple[Callable[..., Any], ...] = (
 DESIGNS = {dashed(generator.__name__): Design(generator, votes_table) for generator in _VOTES}
 DESIGNS["label-crowd"] = Design(datasets.label_crowd, label_table)
 DESIGNS["rating-crowd"] = Design(datasets.rating_crowd, plain_table)
-DESIGNS["ranking-crowd"] = Design(datasets.ranking_crowd, plain_table)
+DESIGNS["ranking-crowd"] = Design(
+    datasets.ranking_crowd, plain_table, '; read them with --unranked "not offered"'
+)
 DESIGNS["choice-crowd"] = Design(datasets.choice_crowd, plain_table)
 DESIGNS["response-crowd"] = Design(datasets.response_crowd, plain_table)

@@ -14,6 +14,7 @@ from scipy import stats
 
 import raters as rt
 from raters.auditing import rankings as auditing
+from raters.auditing.pairwise import pairwise
 from raters.auditing.verdicts import DIFFERS
 from raters.cli import app, outputs
 from raters.cli.fitting import read_result
@@ -133,7 +134,48 @@ def test_kendall_w_of_full_rankings_is_friedmans_statistic(rankings) -> None:
     found = rt.agreement(rankings)
     assert found.loc["kendall_w", "estimate"] == pytest.approx(chi_squared / (48 * 3))
     assert found.loc["kendall_w", "low"] < found.loc["kendall_w", "estimate"]
-    assert found["rankings"].tolist() == [48]
+    assert found["rankings"].tolist() == [48, 48]
+
+
+def test_agreement_on_pairs_is_that_of_two_annotators() -> None:
+    """By hand: a and b agree on one of three pairs, a and c on all of one, b and c on none of it;
+    d orders no pair that another one orders."""
+    data = rt.Rankings.from_wide(
+        {
+            "who": ["a", "b", "c", "d"],
+            "p1": ["x", "x", "y", "v"],
+            "p2": ["y", "z", "z", "w"],
+            "p3": ["z", "y", None, None],
+        },
+        places=["p*"],
+        annotator="who",
+        unranked="not offered",
+    )
+    found = rt.agreement(data)
+    # Pairs xy and xz: alike by a and b. Pair yz: a and c alike, and b against both.
+    assert found.loc["observed_agreement", "estimate"] == pytest.approx(3 / 5)
+    assert found.loc["observed_agreement", ["rankings", "rankings_left_out"]].tolist() == [3, 1]
+    # Without a: 0 of 1; without b: 1 of 1; without c: 2 of 3.
+    without = np.array([0, 1, 2 / 3])
+    deviation = np.sqrt(2 / 3 * ((without - without.mean()) ** 2).sum())
+    high = min(3 / 5 + stats.norm.ppf(0.95) * deviation, 1)
+    assert found.loc["observed_agreement", "high"] == pytest.approx(high)
+
+
+def test_agreement_on_pairs_is_the_mean_of_the_matrix(rankings) -> None:
+    matrix = pairwise(rankings, np.arange(4))
+    upper = np.triu_indices(4, 1)
+    share, common = matrix.share[upper], matrix.common[upper]
+    found = rt.agreement(rankings).loc["observed_agreement", "estimate"]
+    assert found == pytest.approx((share * common).sum() / common.sum())
+
+
+def test_kendall_w_is_given_where_many_rankings_are_of_one_set() -> None:
+    rows = [["a", "b"], ["b", "a"]] + [[f"i{k}", f"j{k}"] for k in range(30)]
+    table = pd.DataFrame(rows, columns=["p1", "p2"])
+    few = rt.Rankings.from_wide(table, places=["p*"], unranked="not offered")
+    assert list(rt.agreement(few).index) == ["observed_agreement"]
+    assert rt.agreement(few)["rankings_left_out"].tolist() == [30]
 
 
 def test_kendall_w_of_partial_rankings_ties_what_has_no_place() -> None:
@@ -155,7 +197,7 @@ def test_kendall_w_at_its_ends() -> None:
     orders = np.array(list(itertools.permutations("abc")))
     every = rt.Rankings.from_wide(dict(zip("xyz", orders.T, strict=True)), places=list("xyz"))
     assert rt.agreement(every).loc["kendall_w", "estimate"] == pytest.approx(0.0)
-    with pytest.raises(DataError, match="no two rankings are of the same items"):
+    with pytest.raises(DataError, match="no two annotators order the same pair of items"):
         rt.agreement(same.take(slice(0, 1)))
     with pytest.raises(SettingError, match="Kendall"):
         rt.agreement(same, metric="ordinal")

@@ -17,16 +17,8 @@ RANKINGS = register(
     Kind(
         data=Rankings,
         readers=(
-            Reader(
-                Rankings.from_frame,
-                shapes=(("ranking", "item", "rank"), ("ranking", "item", "rank", "unranked")),
-                may_be_empty=("rank", "lowest"),
-            ),
-            Reader(
-                Rankings.from_wide,
-                shapes=(("places",), ("places", "unranked")),
-                may_be_empty=("places",),
-            ),
+            Reader(Rankings.from_frame, may_be_empty=("rank", "lowest")),
+            Reader(Rankings.from_wide, may_be_empty=("places",)),
             Reader(Rankings.from_best_worst, may_be_empty=("offered", "worst")),
         ),
         models=tuple(vars(models)[name] for name in models.__all__),
