@@ -159,7 +159,10 @@ def _audited(
 ) -> AuditContext:
     """Fit and audit, and fit again without those flagged."""
     fitting, options, (model, data) = request.fit, request.audit, (program.model, program.data)
-    result = rt.fit(model, data, backend, seed=fitting.seed, progress=fitting.bars)
+    # Log-likelihoods of single judgements are most of a result, and nothing of an audit.
+    result = rt.fit(
+        model, data, backend, seed=fitting.seed, progress=fitting.bars, log_likelihood=False
+    )
     verdicts, dropped = None, None
     if not why_unjudged(program):
         verdicts = rt.audit(model, result, seed=fitting.seed, **limits)

@@ -54,6 +54,20 @@ class ConfusedLabel(dist.Distribution):
         """Codes of the labels, from 0."""
         return constraints.integer_interval(0, self.probs.shape[-1] - 1)
 
+    @property
+    def cell(self) -> Int[Array, " row"]:
+        """Code of each row's distribution: its annotator."""
+        return self.annotator
+
+    def table(self) -> Float[Array, "label annotator true_class"]:
+        """Return the log-probability of each label by each annotator under each true class.
+
+        Returns
+        -------
+        array, shape (label, annotator, true class)
+        """
+        return jnp.log(jnp.moveaxis(self.probs, -1, 0))
+
     def log_prob(
         self, value: Int[Array, "row 1"], intermediates: Any = None
     ) -> Float[Array, "row true_class"]:

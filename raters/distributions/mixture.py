@@ -230,7 +230,7 @@ class GroupedMixture(dist.Distribution):
         array, shape ()
         """
         row_probs = class_probs[self.group]
-        return _weighted_sum(class_probs, self.log_weights()) + _weighted_sum(
+        return weighted_sum(class_probs, self.log_weights()) + weighted_sum(
             row_probs, self.log_rows(value)
         )
 
@@ -273,7 +273,7 @@ class GroupedMixture(dist.Distribution):
         return jnp.take_along_axis(rows, of_row, axis=-1)[..., 0], [classes]
 
 
-def _weighted_sum(weight: Array, log_probs: Array) -> Float[Array, ""]:
+def weighted_sum(weight: Array, log_probs: Array) -> Float[Array, ""]:
     """Return Σ weight · log_probs, in which 0 · −∞ is 0."""
     # Both where: the inner one keeps NaN out of the gradient.
     return jnp.where(weight > 0, weight * jnp.where(weight > 0, log_probs, 0.0), 0.0).sum()

@@ -21,11 +21,21 @@ from raters.judgements.base import Judgements
 from raters.judgements.names import check_result, names_array
 from raters.kinds import registered_kinds
 from raters.model import Model, Values
-from raters.program import LatentClass, Program, Site, pointwise_log_likelihood, responsibility
+from raters.program import (
+    ClassTable,
+    LatentClass,
+    Program,
+    Site,
+    pointwise_log_likelihood,
+    responsibility,
+)
 
 # `responsibilities` averages over as many draws as stay below this many numbers, and over this
 # many at least.
 _AVERAGED, _FEWEST = 40_000_000, 50
+# Numbers of one site, and draws of a chain, that a model is shown for its sentences about a fit: so
+# many at most, but for the draws, and at least.
+_SHOWN, _FEWEST_SHOWN = 2_000_000, 50
 
 
 def check_model(model: Any) -> None:
@@ -374,6 +384,11 @@ def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
     tuple of str
     """
     draws = {name: np.asarray(result["posterior"][name].values) for name in program.sites}
+    # A sentence about shares of the draws needs no more of them than show a share of a twentieth.
+    chains, number = next(iter(draws.values())).shape[:2]
+    largest = max(value[0, 0].size for value in draws.values())
+    kept = max(_SHOWN // (largest * chains), _FEWEST_SHOWN)
+    draws = {name: value[:, :: max(number // kept, 1)] for name, value in draws.items()}
     responsibility = None
     if program.latent is not None:
         table = result[program.latent.group]["responsibility"]
@@ -455,8 +470,11 @@ def responsibilities(program: Program[Any], result: xr.DataTree) -> xr.DataArray
     rows = np.linspace(0, num_draws - 1, keep).astype(int)
     with jax.enable_x64(True):
         draws = {name: np.asarray(value[rows], np.float64) for name, value in values.items()}
-        mean = np.asarray(
-            _mean_responsibility(program.model, jax.tree.map(jnp.asarray, data), draws)
-        )
+        on_device = jax.tree.map(jnp.asarray, data)
+        first = {name: value[0] for name, value in draws.items()}
+        if table := ClassTable.of(program.model, on_device, first):
+            mean = table.mean_responsibility(draws)
+        else:
+            mean = np.asarray(_mean_responsibility(program.model, on_device, draws))
     coords = {axis: names_array(program.coords[axis]) for axis in latent.axes}
     return xr.DataArray(mean, dims=latent.axes, coords=coords, name="responsibility")

@@ -21,8 +21,9 @@ from raters.model import Exchange, Model, Values
 from raters.program import Program
 from raters.program.densities import log_joint, log_prior
 
-# Draws at a time. The first of them look at all images; those below these log odds are left out.
-_PIECE, _HOPELESS = 20, -25.0
+# Draws at a time, of many rows no more than so many rows of all of them, but two. The first of them
+# look at all images; those below these log odds are left out.
+_PIECE, _ROWS, _HOPELESS = 20, 2_000_000, -25.0
 
 
 def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Draws:
@@ -81,7 +82,9 @@ def _every_part(moves: tuple[Images, ...]) -> Iterator[tuple[Images, Within]]:
 
 
 class _Worlds(Protocol):
-    """Images of draws."""
+    """Images of draws; `piece` is the number of draws at a time."""
+
+    piece: int
 
     def log_ratios(
         self, places: Int[np.ndarray, " some"], orders: list[np.ndarray]
@@ -98,7 +101,7 @@ def _with_images(
     """Draws with the mirrored modes under one symmetry in their shares."""
     number = len(next(iter(flat.values())))
     orders = [np.array(order, int) for order in move.orders]
-    likely = worlds.log_ratios(np.arange(min(number, _PIECE)), orders).max(1)
+    likely = worlds.log_ratios(np.arange(min(number, worlds.piece)), orders).max(1)
     orders = [order for order, most in zip(orders, likely, strict=True) if most > _HOPELESS]
     if not orders:
         return draws
@@ -146,7 +149,7 @@ class _Mirrored:
     """Images of points, weighed by the density of the points."""
 
     def __init__(self, program: Program[Any], move: Images, draws: Values, within: Within) -> None:
-        self.within = within
+        self.within, self.piece = within, _PIECE
         part = program.data if move.broken else program.data.first_unit()
         self.model, self.move, self.draws = program.model, move, draws
         self.data = jax.tree.map(jnp.asarray, part)
@@ -197,7 +200,10 @@ class _Renamed:
         self.model, self.symmetry, self.draws = program.model, move.symmetry, draws
         self.data, self.rng = jax.tree.map(jnp.asarray, program.data), rng
         self.row = self.data.take(slice(0, 1))
-        self.sites = sites
+        self.sites, self.piece = (
+            sites,
+            int(np.clip(_ROWS // max(program.data.num_rows, 1), 2, _PIECE)),
+        )
         key = jax.random.key(rng.integers(2**32, dtype=np.uint64))
         self.keys = jax.random.split(key, len(next(iter(draws.values()))))
 
@@ -205,8 +211,8 @@ class _Renamed:
         self, places: Int[np.ndarray, " some"], orders: list[np.ndarray]
     ) -> Float[np.ndarray, "order some"]:
         ratios = np.empty((len(orders), len(places)))
-        for begin in range(0, len(places), _PIECE):
-            piece = slice(begin, begin + _PIECE)
+        for begin in range(0, len(places), self.piece):
+            piece = slice(begin, begin + self.piece)
             draws, counted = self._counted(places[piece])
             for ratio, order in zip(ratios, orders, strict=True):
                 log_odds = self._exchanged(draws, counted, order)[1]
@@ -215,8 +221,8 @@ class _Renamed:
 
     def images(self, places: Int[np.ndarray, " some"], order: np.ndarray) -> Values:
         parts = []
-        for begin in range(0, len(places), _PIECE):
-            draws, counted = self._counted(places[begin : begin + _PIECE])
+        for begin in range(0, len(places), self.piece):
+            draws, counted = self._counted(places[begin : begin + self.piece])
             image = mirror.mirrored(self.symmetry, draws, order)
             for site, parameters in self._exchanged(draws, counted, order)[0].items():
                 drawn = [
@@ -233,7 +239,7 @@ class _Renamed:
     def _counted(self, places: Int[np.ndarray, " some"]) -> tuple[Values, Any]:
         """These draws, the last one repeated so that all pieces have one size, and parameters of
         the conditionals of the counted sites, given classes that are the same each time."""
-        places = np.pad(places, (0, _PIECE - len(places)), mode="edge")
+        places = np.pad(places, (0, self.piece - len(places)), mode="edge")
         draws = {name: np.asarray(value[places], np.float64) for name, value in self.draws.items()}
         counted = renamed.counted(self.model, self.sites, self.data, draws, self.keys[places])
         return draws, jax.tree.map(np.asarray, counted)

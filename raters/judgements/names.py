@@ -185,7 +185,9 @@ def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
     list of list
         The names of each group.
     """
-    if all(_is_whole(value) for group in groups for value in group):
+    if all(map(_are_integers, groups)) or all(
+        _is_whole(value) for group in groups for value in group
+    ):
         return [[int(value) for value in group] for group in groups]
     return [[name_text(value) for value in group] for group in groups]
 
@@ -323,6 +325,15 @@ def name_text(value: Any) -> str:
     )
 
 
+def _are_integers(values: Sequence[Any]) -> bool:
+    """True if all are integers that `_is_whole` takes, seen from their types: many names are looked
+    at several times."""
+    kinds = set(map(type, values))
+    if not all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
+        return False
+    return not len(values) or (min(values) > -(2**63) and max(values) < 2**63)
+
+
 def _is_whole(value: Any) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return False
@@ -348,7 +359,8 @@ def check_text(values: Iterable[Any], parameter: str, column: str | None = None)
     """Raise `DataError` for what is no name, and for names that no file keeps: bytes that are not
     UTF-8, halves of surrogate pairs, and the character NUL."""
     where = f"{parameter}= " if column is None else f"column {column!r} (for {parameter}=) "
-    for value in values:
+    values = list(values)
+    for value in () if set(map(type, values)) <= {int} else values:
         if not isinstance(value, (str, bytes)):
             if not _is_name(value):
                 raise DataError(
@@ -438,7 +450,8 @@ def matched_codes(
 
 def check_names(names: Any, parameter: str, axis: str) -> None:
     """Raise unless these are the names behind codes: a tuple in which each comes once."""
-    if not isinstance(names, tuple) or not all(map(_is_name, names)):
+    known = isinstance(names, tuple) and set(map(type, names)) <= {int, str}
+    if not known and (not isinstance(names, tuple) or not all(map(_is_name, names))):
         raise DataError(
             parameter=parameter, value=names, expected="it must be a tuple of names, in code order"
         )

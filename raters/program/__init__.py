@@ -1,6 +1,7 @@
 """A model read on its data: its sites, the unit of its likelihood, its latent class, and its
 densities."""
 
+from raters.program.class_table import ClassTable
 from raters.program.densities import (
     answer_probs,
     class_probs,
@@ -21,6 +22,7 @@ from raters.program.traces import skeleton, trace
 from raters.program.values import inside, scattered
 
 __all__ = [
+    "ClassTable",
     "LatentClass",
     "Program",
     "Site",

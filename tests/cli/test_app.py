@@ -131,6 +131,11 @@ def test_the_audit_writes_a_result_that_arviz_reads_and_figures(audited):
     result = stored(out / "result.nc")
     assert result.posterior["competence"].dims == ("chain", "draw", "annotator")
     assert "reward[0]" in az.summary(result, var_names=["reward"]).index
+    # Most of a result, which an audit does without.
+    assert "log_likelihood" not in result.children
+    assert "log_likelihood" not in stored(out / "result-dropped.nc").children
+    log_likelihood = rt.log_likelihood(rt.model_of(result), result).log_likelihood
+    assert log_likelihood["outcome"].dims == ("chain", "draw", "comparison")
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in out.glob("*.png"))
 
 

@@ -358,6 +358,11 @@ class Conditional(ABC):
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
         """Return a draw; `current` is the start of an iterative solver."""
 
+    def variances(self, rng: np.random.Generator, probes: int) -> np.ndarray:
+        """Return the variance of each entry, the bounds aside; where the exact ones take too long,
+        from so many random vectors, so that sums over many entries are accurate."""
+        raise NotImplementedError(f"{type(self).__name__} gives no variances")
+
     @abstractmethod
     def coordinate(self, current: np.ndarray) -> np.ndarray:
         """Update the entries one by one, in order, as in the paper of Extended-BTL."""
@@ -392,6 +397,9 @@ class Diagonal(Conditional):
         return np.asarray(np.clip(mean, self.prior.low, self.prior.high))
 
     coordinate = mode
+
+    def variances(self, rng: np.random.Generator, probes: int) -> np.ndarray:
+        return np.asarray(1 / np.maximum(self.diagonal, 1e-300))
 
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
         # Under a flat prior an entry without votes has precision 0. A normal a million times wider
@@ -452,6 +460,14 @@ class Dense(Conditional):
         return np.asarray(
             scipy.linalg.solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
         )
+
+    def covariance(self) -> np.ndarray:
+        """Return the inverse of the precision matrix."""
+        lower, _ = scipy.linalg.lapack.dpotri(self.factor(), lower=1)
+        return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+
+    def variances(self, rng: np.random.Generator, probes: int) -> np.ndarray:
+        return np.diag(self.covariance())
 
     def coordinate(self, current: np.ndarray) -> np.ndarray:
         # Gauss–Seidel: each entry uses the new values of the entries before it.
@@ -521,6 +537,12 @@ class Sparse(Conditional):
             for entry, weight in zip(rows.entry, rows.weight, strict=True):
                 noise += np.bincount(entry, weight * jitter, self.size)
         return self._solve(self.shift + noise, current, 1e-8)
+
+    def variances(self, rng: np.random.Generator, probes: int) -> np.ndarray:
+        # E z ∘ P⁻¹z for random signs z (Bekas, Kokiopoulou and Saad 2007).
+        signs = rng.choice([-1.0, 1.0], (probes, self.size))
+        start = np.zeros(self.size)
+        return np.mean([sign * self._solve(sign, start, 1e-4) for sign in signs], axis=0)
 
     def coordinate(self, current: np.ndarray) -> np.ndarray:
         raise NotImplementedError(

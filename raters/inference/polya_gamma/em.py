@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
@@ -20,6 +20,7 @@ from raters.inference.polya_gamma import (
     augmentation,
     integrated_site,
     latent_classes,
+    scales,
     sets,
     sweep,
     tables,
@@ -28,12 +29,14 @@ from raters.inference.polya_gamma import (
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
 from raters.model import Exchange, Model, Permute, Values
-from raters.program import Program, likelihood_of, prior_of, scattered
+from raters.program import ClassTable, Program, likelihood_of, prior_of, scattered
 
 # Where so many units have no class of a higher probability, EM may be at a saddle point.
 _EVEN, _EVEN_UNITS = 0.6, 0.05
 # Sweeps of the Gibbs run that estimates the hyper-parameters; the first third is warm-up.
 _GIBBS_SWEEPS = 150
+# Nats for each parameter within which the mode is found while hyper-parameters are estimated.
+_LOOSE = 1e-3
 
 
 class Climb(NamedTuple):
@@ -57,7 +60,8 @@ class PGEM(Backend):
     Hyper-parameters (the learned scales) are fixed in EM: the joint mode has scales of zero,
     whatever the data, because the density of N rewards grows like the scale to the power −N. They
     are estimated first by stochastic EM, as averages over a short Gibbs run, which also gives the
-    first start. A model without learned scales needs no such run.
+    first start. A model without learned scales needs no such run, and with many data scales of
+    normal priors are the mode of their marginal posterior instead, by Laplace's approximation.
 
     The draws are from a Laplace approximation: normal with the Fisher information at the mode, with
     bounded sites mapped to truncated normals. Hyper-parameters and orbits are then redrawn given
@@ -191,15 +195,13 @@ class PGEM(Backend):
             # Starts use the data on the host, since compiled functions would be compiled anew for
             # each selection of rows.
             host, data = data, sweep.on_device(data)
-            if start is None:
-                hyper, first = self._empirical_bayes(
-                    plan, data, first, seeds[-1], warmup=_GIBBS_SWEEPS // 3
-                )
-            else:
-                first = centre(model, start)
-                hyper, _ = self._empirical_bayes(plan, data, first, seeds[-1], warmup=0)
-            shared = None if plan.blocks else tables.Tables.of(program, first)
+            warmup = _GIBBS_SWEEPS // 3 if start is None else 0
+            first = first if start is None else centre(model, start)
             climbs, held = [], sets.Held(plan.steady)
+            held.table = ClassTable.of(model, data, first) if plan.classes and plan.blocks else None
+            hyper, found = self._hyper(plan, data, first, seeds[-1], warmup, held)
+            first = found if start is None else first
+            shared = None if plan.blocks else tables.Tables.of(program, first)
             for index, seed in enumerate(seeds[:starts]):
                 values = (
                     first
@@ -222,6 +224,31 @@ class PGEM(Backend):
                 draws, stats = laplace(plan, data, best.values, self.draws, rng)
         mode = {name: np.asarray(value) for name, value in best.values.items()}
         return Draws(draws, stats, {"log_joint": best.objective}, facts, mode)
+
+    def _hyper(
+        self,
+        plan: sweep.Plan,
+        data: Any,
+        values: Values,
+        seed: np.random.SeedSequence,
+        warmup: int,
+        held: sets.Held,
+    ) -> tuple[Values, Values]:
+        """Estimate the hyper-parameters; return them and the values found with them."""
+        if scales.applies(plan, data, values):
+            size = sum(np.size(value) for value in values.values())
+            loose = replace(self, tolerance=max(self.tolerance, _LOOSE * size))
+            quiet = progress_bar(1, "", False)
+            found = scales.fixed_point(
+                plan,
+                data,
+                values,
+                lambda values: loose._climb(plan, data, values, quiet, held).values,
+                np.random.default_rng(seed),
+            )
+            if found is not None:
+                return {name: found[name] for name in plan.hyper}, found
+        return self._empirical_bayes(plan, data, values, seed, warmup)
 
     def _empirical_bayes(
         self, plan: sweep.Plan, data: Any, values: Values, seed: np.random.SeedSequence, warmup: int
@@ -268,6 +295,9 @@ class PGEM(Backend):
             return Climb(*ascent)
         climber = _Climber(plan.holding_hyper(), data, self.update, held)
         newton = self.accelerate and self.update == "block"
+        # Newton's method in one block converges quadratically: nothing is left to extrapolate.
+        moved = plan.classes or plan.steep or climber.plan.free or climber.plan.scales
+        alone = newton and len(plan.blocks) == 1 and not moved
         value, ahead = climber.sweep(values, newton)
         objective = [value]
         while climber.sweeps < self.max_sweeps:
@@ -283,7 +313,7 @@ class PGEM(Backend):
             objective.append(value)
             if _is_fixed(first, second):
                 return Climb(first, np.array(objective), True)
-            if self.accelerate:
+            if self.accelerate and not alone:
                 leap = climber.extrapolate(values, first, second)
                 leap_value, leap_ahead = climber.sweep(leap, newton)
                 if leap_value >= value:
@@ -384,7 +414,6 @@ class _Climber:
         self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
         self.key = jax.random.key(0)
         self.sweeps = 0
-        self.constant: float | None = None
 
     def sweep(self, values: Values, newton: bool) -> tuple[float, Values]:
         """Return the log joint density at `values`, and the values after a sweep from them."""
@@ -393,7 +422,12 @@ class _Climber:
         self.sweeps += 1
         start, classes, objective = values, None, -np.inf
         if self.plan.classes:
-            classes, likelihood = latent_classes.expected(self.plan.model, self.data, start)
+            table = self.held.table
+            classes, likelihood = (
+                latent_classes.expected(self.plan.model, self.data, start)
+                if table is None
+                else table.expected(start)
+            )
             objective = (
                 float(likelihood)
                 + float(prior_of(self.plan.model, self.row, start))
@@ -442,13 +476,13 @@ class _Climber:
     def _rest(self, values: Values, likelihood: float) -> float:
         """Return the log prior density plus what is constant in all blocks, such as Binomial
         coefficients; it changes only with free sites that the likelihood depends on."""
-        if self.constant is None or self.plan.reaching:
+        if self.held.constant is None or self.plan.reaching:
             full = sum(
                 float(likelihood_of(self.plan.model, piece, values))
                 for piece in self.data.chunks(sweep.CHUNK)
             )
-            self.constant = full - likelihood
-        return float(prior_of(self.plan.model, self.row, values)) + self.constant
+            self.held.constant = full - likelihood
+        return float(prior_of(self.plan.model, self.row, values)) + self.held.constant
 
     def extrapolate(self, x0: Values, x1: Values, x2: Values) -> Values:
         """Extrapolate by SQUAREM's S3 step.

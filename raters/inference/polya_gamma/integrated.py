@@ -19,8 +19,9 @@ from raters.inference.polya_gamma import sweep
 from raters.model import Values
 from raters.program import log_prior
 
-# Newton steps to the mode of each conditional, each of at most this length, and halvings of one.
-_STEPS, _LONGEST, _HALVINGS = 25, 2.0, 6
+# Newton steps to the mode of each conditional, each of at most this length; halvings of one;
+# and the length of the last one.
+_STEPS, _LONGEST, _HALVINGS, _SHORTEST = 25, 2.0, 6, 1e-4
 # Points of importance sampling around that mode (a power of two), from a normal so much wider.
 _POINTS, _WIDER = 64, 1.3
 _FLATTEST = 1e-2
@@ -135,7 +136,8 @@ def _mode(density: Any, start: Array) -> tuple[Array, Array]:
         eigenvalues, vectors = jnp.linalg.eigh(-jax.hessian(density)(point))
         return jnp.maximum(jnp.abs(eigenvalues), _FLATTEST), vectors
 
-    def step(_: int, point: Array) -> Array:
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        point, _, taken = state
         eigenvalues, vectors = curvature(point)
         move = vectors @ ((vectors.T @ jax.grad(density)(point)) / eigenvalues)
         move *= jnp.minimum(1.0, _LONGEST / jnp.maximum(jnp.linalg.norm(move), 1e-12))
@@ -143,8 +145,13 @@ def _mode(density: Any, start: Array) -> tuple[Array, Array]:
         heights = jax.lax.map(density, tried)
         heights = jnp.where(jnp.isnan(heights), -jnp.inf, heights)
         best = jnp.argmax(heights)
-        return jnp.where(heights[best] > density(point), tried[best], point)
+        ahead = jnp.where(heights[best] > density(point), tried[best], point)
+        return ahead, jnp.max(jnp.abs(ahead - point)), taken + 1
 
-    mode = jax.lax.fori_loop(0, _STEPS, step, start)
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
+        return (state[1] > _SHORTEST) & (state[2] < _STEPS)
+
+    first = start, jnp.asarray(jnp.inf), jnp.asarray(0)
+    mode = jax.lax.while_loop(unfinished, step, first)[0]
     eigenvalues, vectors = curvature(mode)
     return mode, _WIDER * vectors / jnp.sqrt(eigenvalues)

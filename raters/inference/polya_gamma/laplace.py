@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,16 +11,23 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
-from scipy.special import ndtr, ndtri
+from scipy.special import expit, ndtr, ndtri
 from scipy.stats import norm
 
 from raters.inference.polya_gamma import augmentation, sweep
 from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian, joined
+from raters.inference.polya_gamma.expansion import Expansion
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes
-from raters.inference.polya_gamma.rows import Block, block_prior, split
+from raters.inference.polya_gamma.rows import Block, block_prior, rows_of, split
 from raters.model import Model, Scale, Values
 from raters.program import log_likelihoods, pointwise_log_likelihood
+
+# From so many rows on, draws are around the mean of a block, not around its mode.
+MANY_ROWS = 20_000
+# Rows times draws from which on an expansion of the log-likelihood takes the place of passes over
+# the rows. It is checked at the mode and so many draws, within so many nats.
+_MUCH_WORK, _CHECKED, _ACCURATE = 2e7, 5, 0.02
 
 
 def laplace(
@@ -39,6 +46,15 @@ def laplace(
     if plan.classes:
         draws, stats = around_classes(plan, data, mode, num_draws, rng)
         return {name: value[None] for name, value in draws.items()}, stats
+    drawn = _around(plan, data, mode, num_draws, rng)
+    log_prior, draws = integrated(plan, data.take(slice(0, 1)), drawn.values, rng)
+    if apart := not plan.reaching <= set(drawn.sites):
+        draws = _redraw_reaching(plan, data, draws, rng)
+    stats = {}
+    if drawn.log_q is not None and not apart and not plan.steep:
+        log_p = log_prior + _log_likelihoods(plan, data, mode, draws, drawn.normal)
+        stats = {"log_p": log_p[None], "log_q": drawn.log_q[None]}
+    return {name: value[None] for name, value in draws.items()}, stats
     draws, log_q, jointly = _around(plan, data, mode, num_draws, rng)
     log_prior, draws = integrated(plan, data.take(slice(0, 1)), draws, rng)
     if apart := not plan.reaching <= set(jointly):
@@ -54,32 +70,62 @@ def laplace(
     return {name: value[None] for name, value in draws.items()}, stats
 
 
+def _log_likelihoods(
+    plan: sweep.Plan, data: Any, mode: Values, draws: Values, normal: Conditional
+) -> Float[np.ndarray, " draw"]:
+    """Return the log-likelihood of each draw: of much data by its expansion at the mode, where that
+    is accurate at the mode and some draws."""
+
+    def exact(draws: Values) -> Float[np.ndarray, " draw"]:
+        on_device = {name: jnp.asarray(value) for name, value in draws.items()}
+        pieces = data.chunks(sweep.CHUNK)
+        each = [np.asarray(log_likelihoods(plan.model, one, on_device)) for one in pieces]
+        return np.asarray(np.sum(each, axis=0))
+
+    number = len(next(iter(draws.values())))
+    if data.num_rows * number < _MUCH_WORK or not isinstance(normal, Dense):
+        return exact(draws)
+    if (expansion := Expansion.of(plan, data, mode, normal)) is None:
+        return exact(draws)
+    some = {name: np.concatenate([mode[name][None], draws[name][:_CHECKED]]) for name in draws}
+    known, block = exact(some), plan.blocks[0]
+    entries = np.concatenate([draws[name].reshape(number, -1) for name in block.sites], axis=1)
+    found = known[0] + expansion.at(entries - block.current(mode))
+    error = np.max(np.abs(found[:_CHECKED] - known[1:]))
+    return found if error < _ACCURATE else exact(draws)
+
+
+class _Around(NamedTuple):
+    """Draws around a mode.
+
+    Attributes
+    ----------
+    values : dict of str to array, shape (draw, ...)
+    log_q : array, shape (draw,), or None
+        Log-density of the draws under the normal, if that is dense.
+    sites : tuple of str
+        Names of the sites drawn from it.
+    normal : Conditional
+    """
+
+    values: Values
+    log_q: Float[np.ndarray, " draw"] | None
+    sites: tuple[str, ...]
+    normal: Conditional
+
+
 def _around(
     plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: np.random.Generator
-) -> tuple[Values, Float[np.ndarray, " draw"] | None, tuple[str, ...]]:
+) -> _Around:
     """Draw the conjugate sites from the normal at the mode, and with them the other sites on which
-    the likelihood depends, where the normal is dense and these are on the real line; return also
-    its log-density if dense, and the names of all sites drawn.
+    the likelihood depends, where the normal is dense and these are on the real line.
 
     All conjugate sites are one block with Newton's weights, whose conditional has the Fisher
     information as its precision. That is flat along a scale orbit, which is curved, so draws stay
     on the section through the mode. The position on the orbit is drawn later, from its exact
     conditional.
     """
-    sites = tuple(name for block in plan.blocks for name in block.sites)
-
-    def weights(
-        _: Any, logits: np.ndarray, count: np.ndarray, kappa: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        omega, kappa, _ = augmentation.curvature(logits, count, kappa)
-        return np.asarray(omega), np.asarray(kappa)
-
-    conditional = sweep.block_conditional(
-        plan, data, mode, Block(sites), weights, draws=True, joint=True
-    )
-    assert isinstance(conditional, Conditional)
-    if isinstance(conditional, Dense) and (wider := _with_reaching(plan, data, mode, conditional)):
-        sites, conditional = (*sites, *sorted(plan.reaching)), wider
+    sites, conditional = information(plan, data, mode, draws=True)
     current = Block(sites).current(mode)
     tangents = [_tangent(scale, sites, mode) for scale in plan.scales]
     conditional.prior = _along_orbits(conditional.prior, plan.scales, sites, mode)
@@ -89,6 +135,10 @@ def _around(
         precision = 1e4 * np.mean(conditional.diagonal) * conditional.size
         for tangent in tangents:
             conditional.across += precision * np.outer(tangent, tangent)
+        bounded = np.isfinite([conditional.prior.low, conditional.prior.high]).any()
+        if data.num_rows >= MANY_ROWS and not plan.scales and not bounded:
+            mean = mode | shifted(plan, data, mode, conditional.covariance())
+            current = Block(sites).current(mean)
         entries, log_q, apart, slope = _gaussian_draws(conditional, current, num_draws, rng)
         # The density is that on the section, so what is left across it does not count.
         for tangent in tangents:
@@ -105,7 +155,74 @@ def _around(
         size = np.size(mode[name])
         draws[name] = entries[:, begin : begin + size].reshape(num_draws, *np.shape(mode[name]))
         begin += size
-    return draws, log_q, sites
+    return _Around(draws, log_q, sites, conditional)
+
+
+def information(
+    plan: sweep.Plan, data: Any, mode: Values, *, draws: bool
+) -> tuple[tuple[str, ...], Conditional]:
+    """Return the conjugate sites as one normal at the mode, with Newton's weights.
+
+    The other sites on which the likelihood depends are in it too, where the normal is dense and
+    they are on the real line.
+
+    Parameters
+    ----------
+    plan, data
+    mode : dict of str to array
+    draws : bool
+        Whether it is to be drawn from.
+
+    Returns
+    -------
+    tuple
+        Names of the sites, and the normal.
+    """
+    sites = tuple(name for block in plan.blocks for name in block.sites)
+
+    def weights(
+        _: Any, logits: np.ndarray, count: np.ndarray, kappa: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        omega, kappa, _ = augmentation.curvature(logits, count, kappa)
+        return np.asarray(omega), np.asarray(kappa)
+
+    conditional = sweep.block_conditional(
+        plan, data, mode, Block(sites), weights, draws=draws, joint=True
+    )
+    assert isinstance(conditional, Conditional)
+    if isinstance(conditional, Dense) and (wider := _with_reaching(plan, data, mode, conditional)):
+        return (*sites, *sorted(plan.reaching)), wider
+    return sites, conditional
+
+
+def shifted(
+    plan: sweep.Plan, data: Any, values: Values, covariance: Float[np.ndarray, "entry entry"]
+) -> Values:
+    r"""Return the means of the sites of a block of log-odds, to the order of the variances.
+
+    With the third derivatives :math:`f'''` of the rows, the mean slope of the log density is 0
+    where the entries are :math:`\tfrac12 C A^\top (f''' \circ \operatorname{Var} A x)` from the
+    mode. Of several blocks, or of choices from sets, the mode is returned.
+    """
+    if len(plan.blocks) > 1 or plan.of_sets:
+        return {}
+    block, slope = plan.blocks[0], np.zeros(len(covariance))
+    for piece in data.chunks(sweep.CHUNK):
+        rows = rows_of(plan.model, piece, values, block)
+        if rows.entry is None or rows.shift is not None:
+            return {}
+        entry, weight = np.asarray(rows.entry), np.asarray(rows.weight)
+        spread = sum(
+            one * other * covariance[place, there]
+            for place, one in zip(entry, weight, strict=True)
+            for there, other in zip(entry, weight, strict=True)
+        )
+        prob = expit(np.asarray(rows.logits))
+        third = -np.asarray(rows.votes) * prob * (1 - prob) * (1 - 2 * prob)
+        for place, one in zip(entry, weight, strict=True):
+            slope += np.bincount(place, one * third * spread / 2, len(slope))
+    current = block.current(values)
+    return block.put(values, current + (covariance @ slope)[: len(current)])
 
 
 def _with_reaching(plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> Dense | None:

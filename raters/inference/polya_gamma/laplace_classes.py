@@ -74,7 +74,8 @@ def around_classes(
     free = dataclasses.replace(plan, scales=())
     row = data.take(slice(0, 1))
     if size > _DENSE_LIMIT or size * data.num_rows > _WORK_LIMIT:
-        return integrated(free, row, _by_block(plan, data, mode, num_draws, rng), rng)[1], {}
+        drawn = _by_block(plan, data, mode, num_draws, rng)
+        return (integrated(free, row, drawn, rng)[1] if plan.hyper else drawn), {}
     counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")
     points, log_q = _unconstrained(plan, data, held, start, counted, num_draws, rng)
     draws, volume = jax.vmap(partial(_constrained, plan, held))(points)

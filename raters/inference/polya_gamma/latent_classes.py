@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 from scipy.special import softmax
 
 from raters.distributions import StickBreaking, TypeMixture
+from raters.distributions.mixture import weighted_sum
 from raters.distributions.type_mixture import log_beta
 from raters.model import Model, Values
 from raters.program import trace
@@ -217,6 +218,26 @@ def parameters(
         at,
     )
     return conditional
+
+
+@partial(jax.jit, static_argnums=(0, 5))
+def parameters_of_counts(
+    model: Model[Any],
+    data: Any,
+    values: Values,
+    classes: Float[Array, "unit class"],
+    counts: Float[Array, "column class"],
+    site: str,
+) -> Parameters:
+    """Return `parameters` from the expected numbers of rows that `ClassTable.counted` gives."""
+
+    def log_likelihood(value: Array) -> Float[Array, ""]:
+        fn = trace(model, data, values | {site: value})[model.observed]["fn"]
+        table = fn.component_distribution.table().reshape(counts.shape)
+        both: Array = weighted_sum(classes, fn.log_weights()) + weighted_sum(counts, table)
+        return both
+
+    return conjugate(_prior(model, data, values, site), log_likelihood, 0.0)
 
 
 def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> Parameters:

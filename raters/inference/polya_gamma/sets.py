@@ -40,7 +40,7 @@ from raters.inference.polya_gamma.set_likelihood import (
     likelihood_of_sets,
 )
 from raters.model import Model, Values
-from raters.program import Program, scattered, trace
+from raters.program import ClassTable, Program, scattered, trace
 
 # Degrees of freedom of the proposals: of few coefficients the tails matter more than the centre
 # (measured with 9 coefficients, 10 items and 87 items).
@@ -134,6 +134,10 @@ class Held:
         Modes of each steady block under several priors.
     first : Judgements or None
         First row of the data, once it is asked for.
+    constant : float or None
+        Log-likelihood less what the conditionals have of it, such as Binomial coefficients.
+    table : ClassTable or None
+        Counts of the rows of a program with latent classes, where it has such.
     """
 
     steady: frozenset[Block]
@@ -142,6 +146,8 @@ class Held:
     starts: dict[Block, list[np.ndarray]] = field(default_factory=dict)
     modes: dict[Block, Modes] = field(default_factory=dict)
     first: Any = None
+    constant: float | None = None
+    table: ClassTable | None = None
 
     def row(self, data: Any) -> Any:
         """Return the first row of the data, which is sliced once."""

@@ -397,9 +397,11 @@ def block_conditional(
     if block.kind == "counts":
         site = block.sites[0]
         kind = latent_classes.Breaks if site in plan.broken else latent_classes.conditional
-        return kind(
-            latent_classes.parameters(plan.model, data, values, classes, site), site in plan.in_logs
-        )
+        given: tuple[Any, ...] = (plan.model, data, values, classes)
+        if held is None or held.table is None:
+            return kind(latent_classes.parameters(*given, site), site in plan.in_logs)
+        counts = held.table.counted(classes)
+        return kind(latent_classes.parameters_of_counts(*given, counts, site), site in plan.in_logs)
     if plan.of_sets and block.kind != "class":
         return sets.conditional_of(plan.model, data, values, block, classes, held, joint=joint)
     full: Conditional | None = None

@@ -189,7 +189,7 @@ def divide(
     common, own = (np.asarray(values[name]) for name in (transfer.common, transfer.own))
     given = {name: np.asarray(value) for name, value in values.items()}
     of_common, of_own, *_ = (
-        Gaussian(*(np.asarray(part) for part in each))
+        Gaussian(*(np.asarray(part) for part in each[:4]))
         for each in _priors(model, row, given, transfer)
     )
     axes = tuple(range(own.ndim - 1))
@@ -244,10 +244,10 @@ def refactor(
     common = given[transfer.common]
     own, factor = given[transfer.own], given[transfer.factor]
     _, of_own, of_factor = (
-        Gaussian(*(np.asarray(part) for part in each))
+        Gaussian(*(np.asarray(part) for part in each[:4]))
         for each in _priors(model, row, given, transfer)
     )
-    of_own = Gaussian(*(np.reshape(part, own.shape) for part in of_own))
+    of_own = Gaussian(*(np.reshape(part, own.shape) for part in of_own[:4]))
     for ratio in _ratios(factor.shape, rng):
         tried = (common + own) / ratio[:, None] - common
         gain = _log_density(of_factor, factor * ratio) - _log_density(of_factor, factor)
