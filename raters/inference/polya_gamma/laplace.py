@@ -55,19 +55,6 @@ def laplace(
         log_p = log_prior + _log_likelihoods(plan, data, mode, draws, drawn.normal)
         stats = {"log_p": log_p[None], "log_q": drawn.log_q[None]}
     return {name: value[None] for name, value in draws.items()}, stats
-    draws, log_q, jointly = _around(plan, data, mode, num_draws, rng)
-    log_prior, draws = integrated(plan, data.take(slice(0, 1)), draws, rng)
-    if apart := not plan.reaching <= set(jointly):
-        draws = _redraw_reaching(plan, data, draws, rng)
-    stats = {}
-    if log_q is not None and not apart and not plan.steep:
-        on_device = {name: jnp.asarray(value) for name, value in draws.items()}
-        log_p = log_prior + sum(
-            np.asarray(log_likelihoods(plan.model, piece, on_device))
-            for piece in data.chunks(sweep.CHUNK)
-        )
-        stats = {"log_p": log_p[None], "log_q": log_q[None]}
-    return {name: value[None] for name, value in draws.items()}, stats
 
 
 def _log_likelihoods(
