@@ -147,15 +147,16 @@ def test_a_report_without_judges_has_the_sections_of_choices(fitted) -> None:
     assert "no feature of them" in str(report)
 
 
-def test_other_reports_need_an_audit(votes_result) -> None:
-    with pytest.raises(SettingError, match="audit"):
-        rt.report(*votes_result)
-
-
-@pytest.fixture(scope="module")
-def votes_result(fit_quietly):
+def test_a_report_has_no_audit_only_where_nobody_is_judged(fit_quietly) -> None:
     votes = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=60, seed=0).votes
-    return rt.BTL(), fit_quietly(rt.BTL(), votes, rt.PGGibbs(draws=60, warmup=20, chains=1))
+    short = rt.PGGibbs(draws=60, warmup=20, chains=1)
+    model, judging = rt.BTL(), rt.ExtendedBTL()
+    report = rt.report(model, fit_quietly(model, votes, short), command="raters audit votes.csv")
+    assert "BTL treats all annotators alike" in report.facts["answer"]["stands_on"]
+    assert list(report.facts["sections"]) == ["items"]
+    assert rt.Report(json.loads(report.json())).markdown() == report.markdown()
+    with pytest.raises(SettingError, match="audit"):
+        rt.report(judging, fit_quietly(judging, votes, short))
 
 
 @pytest.mark.slow
