@@ -25,15 +25,10 @@ def agreement(rankings: Rankings, level: float, metric: str | None, by_class: bo
             problem="has no effect on rankings, whose agreement is that on pairs, and Kendall's W",
             expected="leave it out",
         )
-    on_pairs = pair_agreement(rankings, level)
-    try:
-        concordance = kendall_w(rankings, level)
-    except DataError:
+    on_pairs, count = pair_agreement(rankings, level), _of_one_set(rankings.unpadded())[2]
+    if count.sum() < max(2, _OF_ONE_SET * rankings.num_rankings):
         return on_pairs
-    used, others = concordance.iloc[0][["rankings", "rankings_left_out"]]
-    if used < _OF_ONE_SET * (used + others):
-        return on_pairs
-    return pd.concat([on_pairs, concordance])
+    return pd.concat([on_pairs, kendall_w(rankings, level)])
 
 
 def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:

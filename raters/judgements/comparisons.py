@@ -265,8 +265,8 @@ class Comparisons(Pairs):
         frame : pandas, polars or pyarrow table, or mapping of arrays
             One row for each ranking.
         places : sequence of str
-            Columns that name the item in the first place, the second, and so on. A missing name
-            ends the ranking: what is not ranked is not compared.
+            Columns that name the item in the first place, the second, and so on, or patterns such
+            as ``pos*``. A missing name ends the ranking: what is not ranked is not compared.
         annotator : str, optional
             Column that names who ranked; without it every row is an annotator of its own, numbered
             from 0.

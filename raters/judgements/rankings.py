@@ -344,12 +344,13 @@ class Rankings(Ordered):
         """True if a ranking leaves an item that was offered without a place."""
         if self.place is None:
             return False
-        return bool(((np.asarray(self.place) <= 0) & (np.asarray(self.offered) >= 0)).any())
+        return bool(((np.asarray(self.place) == 0) & (np.asarray(self.offered) >= 0)).any())
 
     def to_frame(self) -> pd.DataFrame:
         """The rankings as a long table, by name: ``ranking`` (its row), ``annotator``, ``item``,
         ``rank`` (missing for an item without a place), ``lowest`` (1 for an item named as the
-        worst, in data that ask for it) and ``count``, as `from_frame` reads it.
+        worst, in data that ask for it) and ``count``, as `from_frame` reads it with
+        ``unranked="not offered"``.
 
         Raises
         ------

@@ -276,10 +276,10 @@ def _agreement(data: Judgements, audit: Audit, people: list[dict[str, Any]]) -> 
 def by_chance(data: Judgements) -> float:
     """Probability that two who answer without looking agree.
 
-    Each of the two gives each answer as often as all judges together do; of a pair, the sides have
-    no meaning, and either is as likely.
+    Each of the two gives each answer as often as all judges together do; of a pair, and of two
+    items of a ranking, the sides have no meaning, and either is as likely.
     """
-    if data.pair is not None:
+    if data.pair is not None or not data.listed:
         return 0.5
     _, _, answer, weight = data.tallies()
     counts = np.bincount(answer, weight)

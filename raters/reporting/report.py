@@ -274,6 +274,12 @@ def report(
     program = program_of(model, result)
     data = program.data
     if audit is None and why_unjudged(program):
+        if dropped is not None:
+            raise SettingError(
+                parameter="dropped",
+                problem="is a fit without those flagged, and nobody is judged here",
+                expected="leave it out, or pass an audit",
+            )
         check_several(result, "a report says how sure it is")
         _check_command(command)
         table = _table(questions, data)

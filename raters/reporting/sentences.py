@@ -345,7 +345,7 @@ def matrix(numbers: Mapping[str, Any], data: Judgements) -> str:
 
 def chance(data: Judgements) -> str:
     """Define agreement by chance."""
-    if data.pair is not None:
+    if data.pair is not None or not data.listed:  # Of rankings pairs of items are compared.
         return f"Two {plural_noun(data.judge)} who guess agree half of the time by chance."
     return (
         f"Agreement by chance is that of two {plural_noun(data.judge)} who answer without looking"

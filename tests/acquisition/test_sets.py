@@ -260,3 +260,13 @@ def test_campaigns_choose_sets_by_fits(tmp_path, ranked) -> None:
         asked = campaign.ask(2)
         assert (asked["score"].values > 0).all()
         assert 0 < campaign.status().expected_tau < 1
+
+
+def test_of_a_race_of_dozens_sets_of_ten_are_asked_for() -> None:
+    names = [f"d{number}" for number in range(30)]
+    races = rt.Rankings.from_wide(
+        {f"pos{place}": [names[place]] for place in range(30)}, places=["pos*"]
+    )
+    pool = rt.Candidates.sets(races, again=True)
+    assert (pool.offered >= 0).sum(1).max() == 10
+    assert set(pool.depth.tolist()) == {10}

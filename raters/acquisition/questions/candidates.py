@@ -346,7 +346,7 @@ class Candidates:
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
         again: bool = False,
-        limit: int = 100_000,
+        limit: int = 20_000,
         seed: int = 0,
     ) -> Rankings:
         """Sets of items to rank, each put to every annotator.
@@ -357,7 +357,8 @@ class Candidates:
             Source of the names. Without rankings, for a campaign that begins, they are `items` and
             `annotators`.
         size : int, optional
-            Number of items of a set; by default the most frequent one of `rankings`.
+            Number of items of a set; by default the most frequent one of `rankings`, but ten at
+            most.
         depth : int, optional
             Number of places to fill; by default all, or as many as `rankings` mostly fill.
         lowest : bool, optional

@@ -17,6 +17,8 @@ from raters.judgements.rankings import Rankings
 
 # Random numbers that are drawn at a time.
 _NUMBERS = 10_000_000
+# Items of a set that is asked for unless another number is given.
+_MOST_USUAL = 10
 
 
 def sets_of(
@@ -28,7 +30,7 @@ def sets_of(
     items: Iterable[Any] | None = None,
     annotators: Iterable[Any] | None = None,
     again: bool = False,
-    limit: int = 100_000,
+    limit: int = 20_000,
     seed: int = 0,
 ) -> Rankings:
     """Sets of items to rank, each put to every annotator; see `Candidates.sets`."""
@@ -117,6 +119,9 @@ def _usual(rankings: Rankings, num_items: int) -> tuple[int, int, bool]:
     shapes = np.stack([sizes, np.asarray(rankings.depth), lowest], 1)
     each, place = np.unique(shapes, axis=0, return_inverse=True)
     size, depth, named = each[np.bincount(place.ravel(), np.asarray(rankings.weight)).argmax()]
+    if size > _MOST_USUAL:
+        # Of a race of dozens only some are worth a question; all of these are to be placed.
+        return _MOST_USUAL, _MOST_USUAL if depth + named >= _MOST_USUAL else int(depth), bool(named)
     return int(size), int(depth), bool(named)
 
 

@@ -311,7 +311,7 @@ class PGEM(Backend):
             if value < before - _slack(before):  # No increase is left beyond rounding.
                 return Climb(values, np.array(objective), True)
             objective.append(value)
-            if _is_fixed(first, second):
+            if alone and _is_fixed(first, second):
                 return Climb(first, np.array(objective), True)
             if self.accelerate and not alone:
                 leap = climber.extrapolate(values, first, second)
@@ -395,7 +395,8 @@ def _another_start(
 
 
 def _is_fixed(first: Values, second: Values) -> bool:
-    """Return whether a sweep from the first values gave the same but for rounding: the mode."""
+    """Return whether a step of Newton's method from the first values is as short as its last one:
+    the next would be rounding."""
     return all(np.allclose(first[name], second[name], 1e-8, 1e-8) for name in first)
 
 

@@ -69,6 +69,11 @@ def chooses(program: Program[Any]) -> bool:
     return issubclass(program.observed_type, (Choice, Davidson, PlackettLuce))
 
 
+def is_unbounded(program: Program[Any], site: str) -> bool:
+    """Return whether a site is on the whole real line."""
+    return isinstance(program.supports[site], (type(constraints.real), ScaledReal))
+
+
 def why_not(program: Program[Any], values: Values, blocks: tuple[Block, ...]) -> str | None:
     """Explain why a block of utilities cannot be updated, or return None.
 
@@ -78,8 +83,7 @@ def why_not(program: Program[Any], values: Values, blocks: tuple[Block, ...]) ->
         if block.kind in ("counts", "class"):  # They have no utilities.
             continue
         size = len(block.current(values))
-        unbounded = type(constraints.real), ScaledReal
-        bounded = any(not isinstance(program.supports[name], unbounded) for name in block.sites)
+        bounded = not all(is_unbounded(program, name) for name in block.sites)
         if not bounded and size <= DENSE_LIMIT:
             continue
         model, sample = program.model, program.data.take(slice(0, 20))

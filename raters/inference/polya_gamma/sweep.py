@@ -139,9 +139,14 @@ def why_not(program: Program[Any]) -> str | None:
 
     def read(values: Values) -> None:
         classes = latent_classes.expected(model, sample, values)[0] if program.latent else None
-        for block in blocks:
-            if block.kind != "counts":
-                rows_of(model, sample, values, block, classes)
+        for block in (one for one in blocks if one.kind != "counts"):
+            correlated = rows_of(model, sample, values, block, classes).prior.across is not None
+            bounded = [name for name in block.sites if not sets.is_unbounded(program, name)]
+            if correlated and bounded:
+                raise NotImplementedError(
+                    f"{bounded[0]!r} has bounds, in a block with a multivariate normal"
+                    " prior; give it a block of its own"
+                )
 
     try:
         blocks = blocks_of(program, sample, start)

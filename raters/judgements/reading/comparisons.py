@@ -14,7 +14,13 @@ from raters.errors import DataError, DataWarning
 from raters.judgements.counts import exact
 from raters.judgements.names import Names, encode_names, shorten, shown
 from raters.judgements.reading.columns import Column
-from raters.judgements.reading.rankings import place_columns, ranked, rankers, refuse_names
+from raters.judgements.reading.rankings import (
+    matching,
+    place_columns,
+    ranked,
+    rankers,
+    refuse_names,
+)
 
 _MAX_PAIRS = 50_000_000
 
@@ -254,7 +260,7 @@ def rankings(
     Names,
 ]:
     """Winners, losers and annotators of the comparisons that rankings make, and the names."""
-    listed = place_columns(places, annotator=annotator)
+    listed = place_columns(matching(frame, places), annotator=annotator)
     place, item_names = ranked(frame, listed, known_items)
     if len(place) * math.comb(len(listed), 2) > _MAX_PAIRS:
         raise DataError(

@@ -107,7 +107,8 @@ def with_unranked(table: Table, num_items: int, unranked: Any) -> Table:
                 else "is not possible"
             ),
             expected=f"say what is true of them. {meanings}",
-            instead="unranked='below'",
+            # The worst is one of those shown.
+            instead=f"unranked={'not offered' if (table.place < 0).any() else 'below'!r}",
         )
     if unranked != "below" or not lacking.any():
         return table
