@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -77,11 +78,12 @@ class OrderWords(Judgements):
             positions += [float(one) for one in range(size) if float(one) not in positions][:1]
         is_order = None not in positions and len(set(positions)) == len(positions) == named
         if not is_order:
-            raise self._no_order(row, answer)
+            unknown = [name for name, place in zip(names, positions, strict=False) if place is None]
+            raise self._no_order(row, answer, unknown)
         return float(order_code([int(one) for one in positions if one is not None], size))
 
-    def _no_order(self, row: int, answer: Any) -> DataError:
-        """Error that says how an order is written."""
+    def _no_order(self, row: int, answer: Any, unknown: Sequence[Any]) -> DataError:
+        """Error that says how an order is written, and which names are none of these."""
         size, named = self._shape_of(row)
         names = list(self.answer_words(row))
         asked, depth = f"the best {named}", named
@@ -89,8 +91,9 @@ class OrderWords(Judgements):
             depth = named - 1
             asked = f"the best {depth} and the worst" if depth > 1 else "the best and the worst"
             names = [*names[:depth], names[-1]]
+        none = f" ({str(unknown[0]).strip()!r} is none of them)" if unknown else ""
         return DataError(
-            f"the answer {answer!r} is no order of {asked} of these {size} items; write their"
+            f"the answer {answer!r} is no order of {asked} of these {size} items{none}; write their"
             f" names, the best first, such as {self._written(row, names[:named])!r}"
         )
 
