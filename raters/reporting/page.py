@@ -250,11 +250,6 @@ def _agreement(data: Judgements, audit: Audit, people: list[dict[str, Any]]) -> 
     code = {str(name): place for place, name in enumerate(data.judges)}
     chosen = _most_relevant(people, audit.judged)
     matrix = pairwise(data, np.array([code[str(row[data.judge])] for row in chosen], int))
-    statistics, note = None, ""
-    if is_measurable(data):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
-            statistics, note = facts.agreement_or_why_not(data, audit.level)
     numbers = {
         "annotators": [row[data.judge] for row in chosen],
         "verdicts": [row["verdict"] for row in chosen],
@@ -268,6 +263,30 @@ def _agreement(data: Judgements, audit: Audit, people: list[dict[str, Any]]) -> 
     return numbers | {
         "sentence": sentences.matrix(numbers, data),
         "chance": sentences.chance(data),
+        **agreement_statistics(data, audit.level),
+    }
+
+
+def agreement_statistics(data: Judgements, level: float) -> dict[str, Any]:
+    """Statistics of agreement of all judges, and why there are none.
+
+    Parameters
+    ----------
+    data : Judgements
+    level : float
+        Coverage of the intervals.
+
+    Returns
+    -------
+    dict
+        ``statistics``, None where they cannot be measured, and ``statistics_note``.
+    """
+    statistics, note = None, ""
+    if is_measurable(data):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            statistics, note = facts.agreement_or_why_not(data, level)
+    return {
         "statistics": None if statistics is None else _named(statistics),
         "statistics_note": note,
     }

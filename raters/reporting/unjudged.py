@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from raters.auditing.agreement import is_measurable
 from raters.auditing.verdicts import IN_QUESTION
 from raters.kinds import AuditContext, kind_of
 from raters.program import Program
@@ -104,7 +105,7 @@ def unjudged_facts(
             "columns": [],
             "annotators": [],
             "sections": {section.key: page.section_facts(section, 0.0) for section in sections},
-            "agreement": None,
+            "agreement": _agreement(program),
             "convergence": fitted,
             "next": {
                 "steps": _next_steps(program, fitted, command),
@@ -136,3 +137,25 @@ def _next_steps(
     )
     todo += [(compared, None)] if others else []
     return [{"what": what, "line": line} for what, line in todo]
+
+
+def _agreement(program: Program[Any]) -> dict[str, Any] | None:
+    """Statistics of agreement without a matrix, whose judges would stand in the order of an audit;
+    None of a kind in which nobody is right or wrong."""
+    data, kind = program.data, kind_of(program.data)
+    if kind.unjudged or not is_measurable(data):
+        return None
+    who = facts.plural_noun(data.judge)
+    return {
+        "annotators": [],
+        "verdicts": [],
+        "of": len(data.judges),
+        "with_answers": int((data.judgements_by(data.judge) > 0).sum()),
+        "by_chance": page.by_chance(data),
+        "share": [],
+        "common": [],
+        "mean": None,
+        "sentence": f"All {who} together; an audit shows them one by one.",
+        "chance": sentences.chance(data),
+        **page.agreement_statistics(data, _LEVEL),
+    }

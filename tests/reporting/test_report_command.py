@@ -98,6 +98,6 @@ def test_the_report_of_a_model_without_competences_has_no_audit(table, tmp_path,
     text = page.read_text()
     assert "BTL treats all annotators alike" in text
     assert "ExtendedBTL tells them apart" in text
-    for part in ("Ranking", "What to do next", "The next questions"):
+    for part in ("Ranking", "Krippendorff", "What to do next", "The next questions"):
         assert part in text, part
     assert "Audit of" not in text
