@@ -78,7 +78,7 @@ def main() -> None:
                     solver,
                     run.cpu,
                     run.cpu / own,
-                    run.value[0],
+                    "–" if np.isnan(run.value[0]) else f"{run.value[0]:.3f}",
                     float(np.max(np.abs(run.value[1] / slopes - 1))),
                 ]
                 for solver, run in runs.items()
