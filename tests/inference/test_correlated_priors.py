@@ -130,6 +130,14 @@ def test_priors_of_several_sites_are_one_matrix() -> None:
     np.testing.assert_allclose(host.square(apart[:, None])[0], apart @ wanted @ apart, rtol=1e-5)
 
 
+def test_a_half_normal_is_a_normal_with_a_bound() -> None:
+    half, left = (
+        prior(fn, (2,)) for fn in (dist.HalfNormal(2.0), dist.TruncatedNormal(0.0, 2.0, low=0.0))
+    )
+    for own, other in zip(half[:4], left[:4], strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
 @CASES
 def test_the_mode_is_that_of_another_optimiser(model, data) -> None:
     result = rt.fit(model, data, rt.PGEM(draws=0), seed=0, progress=False)

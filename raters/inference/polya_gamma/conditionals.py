@@ -289,6 +289,11 @@ def _truncated(fn: dist.Distribution, shape: tuple[int, ...], low: Any, high: An
 
 
 @prior.register
+def _(fn: dist.HalfNormal, shape: tuple[int, ...]) -> Gaussian:
+    return _raveled(shape, 0.0, 1 / fn.scale**2, 0.0, jnp.inf)
+
+
+@prior.register
 def _(fn: dist.Uniform, shape: tuple[int, ...]) -> Gaussian:
     return _raveled(shape, 0.0, 0.0, fn.low, fn.high)
 
