@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from raters._validation import is_list
 from raters.errors import DataError
-from raters.judgements.names import Names, encode_names, name_text, shorten, shown
+from raters.judgements.names import Names, encode_names, shorten, shown
 from raters.judgements.reading.columns import (
     Column,
     _opened,
@@ -139,8 +139,11 @@ def matching(frame: Any, places: Any, role: str = "places") -> Any:
     names, _ = _opened(frame, [])
     found: list[Any] = []
     for pattern in places:
-        known = pattern in names or not any(sign in name_text(pattern) for sign in "*?[")
-        matched = [name for name in names if fnmatchcase(name, name_text(pattern))]
+        if not isinstance(pattern, str):  # No name of a column, which is said later.
+            found.append(pattern)
+            continue
+        known = pattern in names or not any(sign in pattern for sign in "*?[")
+        matched = [name for name in names if fnmatchcase(name, pattern)]
         if not known and not matched:
             raise DataError(
                 parameter=role,
