@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import ndtri
 
 from raters.errors import DataError, SettingError
-from raters.judgements.counts import Tallies, ordered_pairs
+from raters.judgements.counts import ordered_pairs
 from raters.judgements.rankings import Rankings
 
 # Share of the rankings that are of one set of items from which on W is given.
@@ -25,10 +25,11 @@ def agreement(rankings: Rankings, level: float, metric: str | None, by_class: bo
             problem="has no effect on rankings, whose agreement is that on pairs, and Kendall's W",
             expected="leave it out",
         )
-    on_pairs, count = pair_agreement(rankings, level), _of_one_set(rankings.unpadded())[2]
-    if count.sum() < max(2, _OF_ONE_SET * rankings.num_rankings):
+    on_pairs, data = pair_agreement(rankings, level), rankings.unpadded()
+    number = np.asarray(data.weight)[_most_frequent(data)].sum()
+    if number < max(2, _OF_ONE_SET * data.num_rankings):
         return on_pairs
-    return pd.concat([on_pairs, kendall_w(rankings, level)])
+    return pd.concat([on_pairs, kendall_w(data, level)])
 
 
 def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:
@@ -63,7 +64,7 @@ def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:
     if rankings.place is None:
         raise DataError("these rankings have no outcomes, so there is no agreement to measure")
     data = rankings.unpadded()
-    alike, both = _shared_pairs(data.question_tallies(), data.num_annotators)
+    alike, both, shared = _shared_pairs(data)
     if not both.any():
         raise DataError(
             "no two annotators order the same pair of items, so there is no agreement to measure;"
@@ -76,7 +77,7 @@ def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:
     if number > 2:
         deviation = np.sqrt((number - 1) / number * ((without - without.mean()) ** 2).sum())
         reach = ndtri((1 + level) / 2) * deviation
-    used = int(np.asarray(data.weight)[_rows_used(data)].sum())
+    used = int(np.asarray(data.weight)[shared].sum())
     row = {
         "estimate": estimate,
         "low": np.clip(estimate - reach, 0, 1),
@@ -88,31 +89,26 @@ def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:
 
 
 def _shared_pairs(
-    tallies: Tallies, num_annotators: int
-) -> tuple[Float[np.ndarray, " annotator"], Float[np.ndarray, " annotator"]]:
-    """Return with how many others each annotator agrees, summed over pairs of items, and with how
-    many there are."""
-    who, question, ahead, count = tallies
-    pair = np.unique(question, return_inverse=True)[1].astype(np.int64)
-    cell, own = np.unique(pair * num_annotators + who, return_inverse=True)
-    share = np.bincount(own, count * ahead) / np.maximum(np.bincount(own, count), 1e-300)
-    pair, who = np.divmod(cell, num_annotators)
-    others, of_others = np.bincount(pair)[pair] - 1, np.bincount(pair, share)[pair] - share
-    alike = share * of_others + (1 - share) * (others - of_others)
-    return np.bincount(who, alike, num_annotators), np.bincount(who, others, num_annotators)
-
-
-def _rows_used(data: Rankings) -> Bool[np.ndarray, " ranking"]:
-    """Return the rankings with a pair that two annotators or more order."""
-    offered, place = np.asarray(data.offered, np.int64), np.asarray(data.place)
-    row, pair, _, _ = ordered_pairs(
-        np.arange(data.num_rows), offered, place, np.ones(data.num_rows), data.num_items
+    data: Rankings,
+) -> tuple[
+    Float[np.ndarray, " annotator"], Float[np.ndarray, " annotator"], Bool[np.ndarray, " ranking"]
+]:
+    """Return with how many others each annotator agrees, summed over pairs of items, with how many
+    there are, and the rankings with a pair that several annotators order."""
+    offered, count = np.asarray(data.offered, np.int64), np.asarray(data.weight, float)
+    row, pair, ahead, count = ordered_pairs(
+        np.arange(data.num_rows), offered, np.asarray(data.place), count, data.num_items
     )
-    who = np.asarray(data.annotator, np.int64)[row]
-    key, own = np.unique(pair, return_inverse=True)
-    each = np.unique(own * data.num_annotators + who) // data.num_annotators
-    shared = np.bincount(each, minlength=len(key)) > 1
-    return np.bincount(row, shared[own], data.num_rows) > 0
+    pair = np.unique(pair, return_inverse=True)[1].astype(np.int64)
+    who, number = np.asarray(data.annotator, np.int64)[row], data.num_annotators
+    cell, own = np.unique(pair * number + who, return_inverse=True)
+    share = np.bincount(own, count * ahead) / np.maximum(np.bincount(own, count), 1e-300)
+    of_cell, who = np.divmod(cell, number)
+    others = np.bincount(of_cell)[of_cell] - 1
+    of_others = np.bincount(of_cell, share)[of_cell] - share
+    alike = share * of_others + (1 - share) * (others - of_others)
+    shared = np.bincount(row, others[own] > 0, data.num_rows) > 0
+    return np.bincount(who, alike, number), np.bincount(who, others, number), shared
 
 
 def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:
@@ -189,12 +185,19 @@ def _of_one_set(
     """Return the ranks of the rankings of the most frequent set of items, their ties, and their
     counts."""
     offered, count = np.asarray(data.offered), np.asarray(data.weight, np.float64)
-    sets: Int[np.ndarray, " ranking"] = np.unique(offered, axis=0, return_inverse=True)[1].ravel()
-    rows = sets == np.bincount(sets, count).argmax()
+    rows = _most_frequent(data)
     there = offered[rows][0] >= 0
     place = np.asarray(data.place)[rows][:, there]
     left = (place == 0).sum(1).astype(np.float64)
     return ranks(place, np.ones(place.shape, bool)), left**3 - left, count[rows]
+
+
+def _most_frequent(data: Rankings) -> Bool[np.ndarray, " ranking"]:
+    """Return the rankings of the most frequent set of items."""
+    sets: Int[np.ndarray, " ranking"] = np.unique(
+        np.asarray(data.offered), axis=0, return_inverse=True
+    )[1].ravel()
+    return np.asarray(sets == np.bincount(sets, np.asarray(data.weight)).argmax())
 
 
 def ranks(

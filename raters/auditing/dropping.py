@@ -26,6 +26,7 @@ def drop(
     *,
     seed: int,
     progress: bool = True,
+    log_likelihood: bool | None = None,
 ) -> xr.DataTree:
     """Fit again without the annotators that an audit flagged.
 
@@ -37,7 +38,8 @@ def drop(
     audit : Audit
     backend : Backend, optional
     seed : int
-    progress : bool
+    progress, log_likelihood : bool
+        As of `raters.fit`.
 
     Returns
     -------
@@ -76,4 +78,11 @@ def drop(
             expected="pass the data that were audited",
         )
     names = [name for name in data.judges if str(name) in flagged]
-    return fit(model, data.without_judges(names), backend, seed=seed, progress=progress)
+    return fit(
+        model,
+        data.without_judges(names),
+        backend,
+        seed=seed,
+        progress=progress,
+        log_likelihood=log_likelihood,
+    )

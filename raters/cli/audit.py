@@ -142,16 +142,24 @@ def audit(request: AuditCommand) -> None:
 
 
 def _check_judged(request: AuditCommand, program: Program[Any]) -> None:
-    """`SettingError` when those flagged are to be dropped by a model that flags nobody."""
-    if not request.audit.drop or not (why := why_unjudged(program)):
+    """`SettingError` for options of an audit with a model that judges nobody."""
+    if not (why := why_unjudged(program)):
         return
-    kind = kind_of(program.data)
-    if kind.unjudged:
-        raise SettingError(f"--drop needs an audit. {why}")
-    raise SettingError(
-        f"--drop needs {plural(program.data.judge)} told apart, which"
-        f" {model_flag(type(program.model))} does not; write {model_flag(type(kind.default))}"
-    )
+    options, kind = request.audit, kind_of(program.data)
+    wanted = {
+        "--drop": options.drop,
+        "--gold": options.gold,
+        "--reference": options.reference,
+        "--trust-crowd": options.trust_crowd,
+        "--influence": options.influence,
+    }
+    for flag in (flag for flag, given in wanted.items() if given):
+        if kind.unjudged:
+            raise SettingError(f"{flag} needs an audit. {why}")
+        raise SettingError(
+            f"{flag} needs {plural(program.data.judge)} told apart, which"
+            f" {model_flag(type(program.model))} does not; write {model_flag(type(kind.default))}"
+        )
 
 
 def _audited(

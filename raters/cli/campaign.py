@@ -254,7 +254,7 @@ def _prompt(question: xr.Dataset) -> _Prompt:
 
 
 def _order_asked(question: xr.Dataset) -> str:
-    """What an answer to a question of an order names, with an example."""
+    """Phrase for the items that an order names, with an example."""
     if "lowest" not in question or not question["lowest"].item():
         return "the best first, as in A > B"
     letters = string.ascii_uppercase[: int(question["depth"].item()) + 1]

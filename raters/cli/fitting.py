@@ -209,11 +209,18 @@ def refit(
         options.note("nobody is flagged, so there is nothing to drop")
         return None
     try:
-        fitted = rt.drop(model, data, audit, backend, seed=options.seed, progress=options.bars)
+        return rt.drop(
+            model,
+            data,
+            audit,
+            backend,
+            seed=options.seed,
+            progress=options.bars,
+            log_likelihood=False,
+        )
     except DataError as error:
         warnings.warn(f"no second fit: {error}", DataWarning, stacklevel=2)
         return None
-    return fitted.drop_nodes("log_likelihood", errors="ignore")
 
 
 @contextmanager

@@ -20,9 +20,7 @@ from raters.reporting.sentences import worlds
 
 # Least width of a name, and width of the ends of an interval.
 _NAME, _ENDS = 12, 11
-
-
-# Rankings of which an agreement is not.
+# Rankings that an agreement leaves out.
 _LACKING = {
     "kendall_w": "are of other items",
     "observed_agreement": "order no pair of items that another annotator orders",

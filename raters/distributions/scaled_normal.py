@@ -86,9 +86,7 @@ class ScaledNormal(dist.Normal):
         validate_args: bool | None = None,
     ) -> None:
         super().__init__(loc, scale, validate_args=validate_args)
-        # Numbers that are known stay so where a program is traced: its bounds are read off it.
-        known = np.shape(unit) == self.batch_shape
-        self.unit = unit if known else jnp.broadcast_to(unit, self.batch_shape)
+        self.unit = jnp.broadcast_to(unit, self.batch_shape)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:

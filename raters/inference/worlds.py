@@ -200,10 +200,8 @@ class _Renamed:
         self.model, self.symmetry, self.draws = program.model, move.symmetry, draws
         self.data, self.rng = jax.tree.map(jnp.asarray, program.data), rng
         self.row = self.data.take(slice(0, 1))
-        self.sites, self.piece = (
-            sites,
-            int(np.clip(_ROWS // max(program.data.num_rows, 1), 2, _PIECE)),
-        )
+        self.sites = sites
+        self.piece = int(np.clip(_ROWS // max(program.data.num_rows, 1), 2, _PIECE))
         key = jax.random.key(rng.integers(2**32, dtype=np.uint64))
         self.keys = jax.random.split(key, len(next(iter(draws.values()))))
 

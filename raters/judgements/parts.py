@@ -170,7 +170,11 @@ class Parts(Roles):
         if not self.listed:
             return "Put these in order, the best first."
         # Labels have a true class; of other questions there may be no right answer.
-        return "Which of these is right?" if self.known else "Which of these do you choose?"
+        return (
+            "Which of these is right?"
+            if self.known is not None
+            else "Which of these do you choose?"
+        )
 
     def shaped(self, outcomes: Any) -> Any:
         """Outcomes as a distribution draws them, in the shape of the column of answers; also within

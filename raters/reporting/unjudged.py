@@ -44,7 +44,8 @@ def why_unjudged(
     own, other = name_of(type(program.model)), name_of(type(kind.default))
     return (
         f"{own} treats all {who} alike, so that nobody is judged; {other} tells them apart."
-        " Nothing here tells whether the crowd is right: what most say is taken as it is."
+        " Nothing here tells whether the crowd is right: what most say is taken as it is, and known"
+        " truths tell of the items that they belong to and of no others."
     )
 
 

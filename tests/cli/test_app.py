@@ -369,6 +369,14 @@ def test_a_bad_table_is_refused(name, content, message, tmp_path, capsys):
             "--drop needs annotators told apart, which --model btl does not",
         ),
         (
+            ["--model", "btl", "--trust-crowd"],
+            "--trust-crowd needs annotators told apart, which --model btl does not",
+        ),
+        (
+            ["--model", "btl", "--influence"],
+            "--influence needs annotators told apart, which --model btl does not",
+        ),
+        (
             ["--model", "btl", "--competence-spread", "1"],
             "--competence-spread belongs to --model extended-btl, guesser-btl, hierarchical-btl,"
             " extended-plackett-luce, many-facet, and this is --model btl",

@@ -140,7 +140,7 @@ def test_audits_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert app.main(words.split()) == 0, capsys.readouterr().err
-        return capsys.readouterr().out
+        return "".join(capsys.readouterr())
 
     columns = "--annotator who --offered Item* --best BestItem --worst WorstItem"
     run(f"audit answers.csv {columns} --worth-scale 1 --gold gold.csv --backend em --out out")
@@ -149,14 +149,15 @@ def test_audits_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
     assert summary["data"]["rankings"] == 60
     eve = next(one for one in summary["audit"]["annotators"] if one["annotator"] == "eve")
     assert eve["accuracy"] < 0.4
-    run("simulate --design ranking-crowd --best-worst --set-size 4 --items 6 --out drawn.csv")
+    simulate = "simulate --design ranking-crowd --best-worst --set-size 4 --items 6"
+    assert 'read them with --unranked "not offered"' in run(f"{simulate} --out drawn.csv")
     drawn = pd.read_csv("drawn.csv")
     assert drawn.groupby("ranking")["lowest"].sum().eq(1).all()
     long = "--ranking ranking --item item --rank rank --lowest lowest --annotator annotator"
-    fit = f"fit drawn.csv {long} --unranked below --model plackett-luce"
+    fit = f"fit drawn.csv {long} --model plackett-luce --backend em --out fit.nc"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert app.main(f"{fit} --backend em --out fit.nc".split()) == 0
+        assert app.main([*fit.split(), "--unranked", "not offered"]) == 0
         assert app.main(["audit", "answers.csv", "--best", "BestItem"]) != 0
     assert "--best needs --offered and --worst as well" in capsys.readouterr().err
 

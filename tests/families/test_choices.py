@@ -155,8 +155,11 @@ def test_a_report_has_no_audit_only_where_nobody_is_judged(fit_quietly) -> None:
     assert "BTL treats all annotators alike" in report.facts["answer"]["stands_on"]
     assert list(report.facts["sections"]) == ["items"]
     assert rt.Report(json.loads(report.json())).markdown() == report.markdown()
+    fitted = fit_quietly(judging, votes, short)
     with pytest.raises(SettingError, match="audit"):
-        rt.report(judging, fit_quietly(judging, votes, short))
+        rt.report(judging, fitted)
+    with pytest.raises(SettingError, match="dropped= is a fit without those flagged"):
+        rt.report(model, fit_quietly(model, votes, short), dropped=fitted)
 
 
 @pytest.mark.slow

@@ -138,8 +138,8 @@ def test_kendall_w_of_full_rankings_is_friedmans_statistic(rankings) -> None:
 
 
 def test_agreement_on_pairs_is_that_of_two_annotators() -> None:
-    """By hand: a and b agree on one of three pairs, a and c on all of one, b and c on none of it;
-    d orders no pair that another one orders."""
+    """By hand: a and b agree on two of three pairs, a and c on the one that they share, and b and c
+    not; d orders no pair that another one orders."""
     data = rt.Rankings.from_wide(
         {
             "who": ["a", "b", "c", "d"],

@@ -179,6 +179,11 @@ def test_best_and_worst_in_words() -> None:
             asked.outcome_of(0, wrong)
 
 
+def test_a_name_that_was_not_shown_is_said() -> None:
+    with pytest.raises(DataError, match=r"of these 4 items \('wine' is none of them\)"):
+        read().unanswered().outcome_of(0, "tea > ... > wine")
+
+
 def test_dots_may_be_the_name_of_an_item() -> None:
     table = {"a": ["..."], "b": ["x"], "c": ["y"], "best": ["x"], "worst": ["..."]}
     odd = rt.Rankings.from_best_worst(table, offered=list("abc"), best="best", worst="worst")

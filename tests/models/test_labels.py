@@ -16,6 +16,7 @@ from raters.errors import BackendError, ConvergenceWarning, DataError, SettingEr
 from raters.fitting.result import fit_warnings
 from raters.fitting.storage import from_json, to_json
 from raters.model import Model
+from raters.models.labels import _sites
 from raters.program import Program
 from tests.refusals import raises_about
 
@@ -309,6 +310,20 @@ def test_candidates_of_the_other_kind_are_refused():
 
 
 # ---------------------------------------------------------------------- network
+
+
+def test_labels_are_counted_by_annotator_class_and_label():
+    """By hand; a row of two labels counts twice."""
+    labels = rt.Labels.from_frame(
+        {"item": [*"aab"], "who": [*"xyx"], "says": [*"nyn"], "times": [2, 1, 1]},
+        item="item",
+        annotator="who",
+        label="says",
+        count="times",
+    )
+    shares = np.array([[0.25, 0.75], [1.0, 0.0]])
+    counts = _sites.counts_by_class(_sites.label_counts(labels), shares)
+    np.testing.assert_allclose(counts, [[[1.5, 0], [1.5, 0]], [[0, 0.25], [0, 0.75]]])
 
 
 @pytest.mark.slow

@@ -363,11 +363,6 @@ class Conditional(ABC):
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
         """Return a draw; `current` is the start of an iterative solver."""
 
-    def variances(self, rng: np.random.Generator, probes: int) -> np.ndarray:
-        """Return the variance of each entry, the bounds aside; where the exact ones take too long,
-        from so many random vectors, so that sums over many entries are accurate."""
-        raise NotImplementedError(f"{type(self).__name__} gives no variances")
-
     @abstractmethod
     def coordinate(self, current: np.ndarray) -> np.ndarray:
         """Update the entries one by one, in order, as in the paper of Extended-BTL."""
@@ -403,7 +398,8 @@ class Diagonal(Conditional):
 
     coordinate = mode
 
-    def variances(self, rng: np.random.Generator, probes: int) -> np.ndarray:
+    def variances(self) -> np.ndarray:
+        """Return the variance of each entry, the bounds aside."""
         return np.asarray(1 / np.maximum(self.diagonal, 1e-300))
 
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
@@ -421,8 +417,9 @@ class Dense(Conditional):
 
     def __init__(self, prior: Gaussian) -> None:
         super().__init__(prior)
-        none = prior.across is None
-        self.across = np.zeros((self.size, self.size)) if none else np.array(prior.across)
+        self.across = np.zeros((self.size, self.size))
+        if prior.across is not None:
+            self.across += prior.across
 
     def add(self, rows: Weighted) -> None:
         if rows.entry is None:
@@ -470,9 +467,6 @@ class Dense(Conditional):
         """Return the inverse of the precision matrix."""
         lower, _ = scipy.linalg.lapack.dpotri(self.factor(), lower=1)
         return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
-
-    def variances(self, rng: np.random.Generator, probes: int) -> np.ndarray:
-        return np.diag(self.covariance())
 
     def coordinate(self, current: np.ndarray) -> np.ndarray:
         # Gauss–Seidel: each entry uses the new values of the entries before it.
@@ -544,6 +538,8 @@ class Sparse(Conditional):
         return self._solve(self.shift + noise, current, 1e-8)
 
     def variances(self, rng: np.random.Generator, probes: int) -> np.ndarray:
+        """Return the variance of each entry, from so many random vectors: sums over many entries
+        are accurate."""
         # E z ∘ P⁻¹z for random signs z (Bekas, Kokiopoulou and Saad 2007).
         signs = rng.choice([-1.0, 1.0], (probes, self.size))
         start = np.zeros(self.size)

@@ -213,7 +213,7 @@ class PGEM(Backend):
                 climbs.append(self._climb(plan, data, values | hyper, bar, held, shared))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
-            best = self._off_saddle(plan, data, best, seeds[-2].spawn(1)[0], bar)
+            best = self._off_saddle(plan, data, best, seeds[-2].spawn(1)[0], bar, held)
             facts = self._report(climbs, best)
             rng = np.random.default_rng(seeds[-2])
             stats: Values = {}
@@ -329,7 +329,13 @@ class PGEM(Backend):
         return Climb(values, np.array(objective), False)
 
     def _off_saddle(
-        self, plan: sweep.Plan, data: Any, climb: Climb, seed: np.random.SeedSequence, bar: tqdm
+        self,
+        plan: sweep.Plan,
+        data: Any,
+        climb: Climb,
+        seed: np.random.SeedSequence,
+        bar: tqdm,
+        held: sets.Held,
     ) -> Climb:
         """Climb on from near a point where votes are even, which EM does not leave by itself.
 
@@ -344,7 +350,7 @@ class PGEM(Backend):
         rng = np.random.default_rng(seed)
         near = scattered(climb.values, plan.supports, rng, least=0.9)
         near |= {name: climb.values[name] for name in plan.hyper}
-        again = self._climb(plan, data, near, bar, sets.Held(plan.steady))
+        again = self._climb(plan, data, near, bar, held)
         return again if again.objective[-1] > climb.objective[-1] else climb
 
     def _report(self, climbs: list[Climb], best: Climb) -> dict[str, Any]:

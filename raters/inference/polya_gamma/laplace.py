@@ -189,7 +189,8 @@ def shifted(
 
     With the third derivatives :math:`f'''` of the rows, the mean slope of the log density is 0
     where the entries are :math:`\tfrac12 C A^\top (f''' \circ \operatorname{Var} A x)` from the
-    mode. Of several blocks, or of choices from sets, the mode is returned.
+    mode. Nothing is returned of several blocks, of choices from sets, and of rows that are not the
+    log-odds of one logistic likelihood.
     """
     if len(plan.blocks) > 1 or plan.of_sets:
         return {}

@@ -340,7 +340,8 @@ def _column_prior(model: Model[Any], data: Any, values: Values, block: Block) ->
             " time"
         )
     shape = np.shape(values[block.sites[0]])
-    return Gaussian(*(part.reshape(shape)[:, block.column] for part in prior[:4]))
+    own: Gaussian = jax.tree.map(lambda part: part.reshape(shape)[:, block.column], prior)
+    return own
 
 
 @partial(jax.jit, static_argnums=(0, 3))

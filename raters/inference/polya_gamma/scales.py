@@ -28,7 +28,7 @@ from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 
 from raters.inference.polya_gamma import sweep
-from raters.inference.polya_gamma.conditionals import Dense
+from raters.inference.polya_gamma.conditionals import Dense, Diagonal, Sparse
 from raters.inference.polya_gamma.laplace import MANY_ROWS, information, shifted
 from raters.inference.polya_gamma.rows import block_prior
 from raters.model import Values
@@ -126,12 +126,16 @@ class _Marginal:
         the prior in the precision of each entry of each site there."""
         values = self.climb(values | self.at(point))
         normal = information(self.plan, self.data, values, draws=False)[1]
+        mean = values
         if isinstance(normal, Dense):
             covariance = normal.covariance()
             variance = np.diag(covariance)
             mean = values | shifted(self.plan, self.data, values, covariance)
+        elif isinstance(normal, Sparse):
+            variance = normal.variances(np.random.default_rng(self.seed), _PROBES)
         else:
-            variance, mean = normal.variances(np.random.default_rng(self.seed), _PROBES), values
+            assert isinstance(normal, Diagonal)
+            variance = normal.variances()
         ends = np.cumsum([np.size(values[name]) for name in _sites(self.plan)])
         shares = np.split((variance * normal.prior.precision)[: ends[-1]], ends[:-1])
         given = {name: jnp.asarray(value) for name, value in mean.items()}

@@ -188,10 +188,7 @@ def divide(
     """
     common, own = (np.asarray(values[name]) for name in (transfer.common, transfer.own))
     given = {name: np.asarray(value) for name, value in values.items()}
-    of_common, of_own, *_ = (
-        Gaussian(*(np.asarray(part) for part in each[:4]))
-        for each in _priors(model, row, given, transfer)
-    )
+    of_common, of_own, *_ = jax.tree.map(np.asarray, _priors(model, row, given, transfer))
     axes = tuple(range(own.ndim - 1))
     away = np.reshape(of_own.precision, own.shape) * (own - np.reshape(of_own.mean, own.shape))
     precision = of_common.precision + np.reshape(of_own.precision, own.shape).sum(axes)
@@ -243,11 +240,8 @@ def refactor(
     given = {name: np.asarray(value) for name, value in values.items()}
     common = given[transfer.common]
     own, factor = given[transfer.own], given[transfer.factor]
-    _, of_own, of_factor = (
-        Gaussian(*(np.asarray(part) for part in each[:4]))
-        for each in _priors(model, row, given, transfer)
-    )
-    of_own = Gaussian(*(np.reshape(part, own.shape) for part in of_own[:4]))
+    _, of_own, of_factor = jax.tree.map(np.asarray, _priors(model, row, given, transfer))
+    of_own = jax.tree.map(lambda part: part.reshape(own.shape), of_own)
     for ratio in _ratios(factor.shape, rng):
         tried = (common + own) / ratio[:, None] - common
         gain = _log_density(of_factor, factor * ratio) - _log_density(of_factor, factor)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import scipy.sparse
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment, minimize
@@ -93,24 +94,26 @@ def vote_counts(data: Labels) -> Float[np.ndarray, "annotator true_class label"]
     if data.label is None:
         counts = np.zeros((data.num_annotators, data.num_classes, data.num_classes))
     else:
-        counts = counts_by_class(data, data.vote_shares())
+        counts = counts_by_class(label_counts(data), data.vote_shares())
     return counts if data.record is None else counts + np.asarray(data.record)
 
 
+def label_counts(data: Labels) -> scipy.sparse.csr_array:
+    """Count the labels of each item in columns of annotator and label."""
+    column = np.asarray(data.annotator).astype(np.int64) * data.num_classes + np.asarray(data.label)
+    shape = data.num_units, data.num_annotators * data.num_classes
+    weight = np.asarray(data.weight, float)
+    return scipy.sparse.csr_array((weight, (np.asarray(data.group), column)), shape=shape)
+
+
 def counts_by_class(
-    data: Labels, shares: Float[np.ndarray, "unit true_class"]
+    counts: scipy.sparse.csr_array, shares: Float[np.ndarray, "unit true_class"]
 ) -> Float[np.ndarray, "annotator true_class label"]:
-    """Count each annotator's labels of items of each class, given the shares of the classes."""
-    num_classes = data.num_classes
-    counts = np.zeros((data.num_annotators, num_classes, num_classes))
-    rows = shares[np.asarray(data.group)]
-    weights = np.ones(data.num_rows) if data.count is None else np.asarray(data.count, float)
-    cell = np.asarray(data.annotator).astype(np.int64) * num_classes + np.asarray(data.label)
-    for true_class in range(num_classes):
-        counts[:, true_class] = np.bincount(
-            cell, weights * rows[:, true_class], data.num_annotators * num_classes
-        ).reshape(data.num_annotators, num_classes)
-    return counts
+    """Count each annotator's labels of items of each class, given the shares of the classes and
+    the `label_counts`."""
+    num_classes = shares.shape[1]
+    by_column = np.asarray(counts.T @ shares)
+    return by_column.reshape(-1, num_classes, num_classes).transpose(0, 2, 1)
 
 
 def start_confusion(
