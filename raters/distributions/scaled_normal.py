@@ -86,7 +86,9 @@ class ScaledNormal(dist.Normal):
         validate_args: bool | None = None,
     ) -> None:
         super().__init__(loc, scale, validate_args=validate_args)
-        self.unit = jnp.broadcast_to(unit, self.batch_shape)
+        # As it is where it can be, so that within a compiled function a number stays one.
+        whole = jnp.shape(unit) == self.batch_shape
+        self.unit = unit if whole else jnp.broadcast_to(unit, self.batch_shape)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:

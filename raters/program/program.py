@@ -108,19 +108,16 @@ class Program[Data: Judgements]:
         kind = self.model.data_type
         what = f"judgements ({kind.__name__}), of which {type(self.model).__name__} is a model"
         instance("data", self.data, kind, what, f"{public_name(kind)}(...)")
-        data, readings = self.data.first_unit(), []
-        # Traced, nothing of the program is computed or compiled.
+        data = self.data.first_unit()
         try:
-            jax.eval_shape(lambda: readings.append(_reading(self.model, data)))
+            reading = _traced(self.model, data)
         except (ValueError, AssertionError) as error:  # such as a scale below 0, a name twice
             if isinstance(error, RatersError):
                 raise
             raise SettingError(f"the program of {self.model!r} cannot be run: {error}") from error
-        bounds = jax.tree.leaves([site.support for site in readings[0].sites.values()])
-        _check_count(self.model, data)
-        if any(isinstance(bound, jax.core.Tracer) for bound in bounds):
-            return _reading(self.model, data)  # A bound that the program computes is a number.
-        return readings[0]
+        if _is_traced([site.support for site in reading.sites.values()]):
+            return _reading(self.model, data)[0]  # A bound that the program computes is a number.
+        return reading
 
     @property
     def sites(self) -> dict[str, Site]:
@@ -230,8 +227,48 @@ class _Reading(NamedTuple):
     class_names: tuple[str, ...]
 
 
-def _reading(model: Model[Any], data: Any) -> _Reading:
-    """Run the program and collect its facts."""
+def _traced(model: Model[Any], data: Any) -> _Reading:
+    """Collect the facts of a program without computing or compiling anything of it.
+
+    Raise when rows stand for several judgements or none, and the density of the observed site does
+    not depend on how many.
+    """
+    readings: list[_Reading] = []
+    # Within a compiled function, the count was checked before.
+    if data.count is None or isinstance(data.count, jax.core.Tracer) or not data.has_answers:
+        jax.eval_shape(lambda: readings.append(_reading(model, data)[0]))
+        return readings[0]
+
+    def density(count: Any) -> Any:
+        counted = dataclasses.replace(jax.tree.map(jnp.asarray, data), count=count)
+        reading, site = _reading(model, counted)
+        readings.append(reading)
+        return site["fn"].log_prob(site["value"])
+
+    program = jax.make_jaxpr(density)(np.asarray(data.count, np.float32)).jaxpr
+    needed = {id(variable) for variable in program.outvars}
+    for equation in reversed(program.eqns):
+        if any(id(variable) in needed for variable in equation.outvars):
+            needed |= {id(variable) for variable in equation.invars}
+    if id(program.invars[0]) not in needed:
+        raise SettingError(
+            f"{type(model).__name__} does not use `count`, the number of judgements that each row"
+            " stands for; let the log density be `count` times that of one judgement, as"
+            " raters.distributions.Repeated(distribution, data.count) does"
+        )
+    reading = readings[0]
+    if _is_traced(reading.observed.support):  # by the count, as that of a binomial is
+        return reading._replace(observed=reading.observed._replace(support=constraints.dependent))
+    return reading
+
+
+def _is_traced(supports: Any) -> bool:
+    """True if a bound of a support is a number that was not computed."""
+    return any(isinstance(bound, jax.core.Tracer) for bound in jax.tree.leaves(supports))
+
+
+def _reading(model: Model[Any], data: Any) -> tuple[_Reading, dict[str, Any]]:
+    """Run the program and collect its facts; return them with the record of the observed site."""
     full, sites = skeleton(model, data), {}
     _check_sites(model, full, data)
     for name, site in full.items():
@@ -246,7 +283,7 @@ def _reading(model: Model[Any], data: Any) -> _Reading:
     if named is not None or isinstance(fn, GroupedMixture):
         num_classes = int(fn.component_distribution.batch_shape[-1])
     one = fn.component_distribution if isinstance(fn, GroupedMixture) else fn
-    return _Reading(
+    reading = _Reading(
         sites,
         observed,
         None if unit is None else str(unit),
@@ -255,31 +292,7 @@ def _reading(model: Model[Any], data: Any) -> _Reading:
         type(one),
         tuple(site["infer"].get("class_names", ())),
     )
-
-
-def _check_count(model: Model[Any], data: Any) -> None:
-    """Raise when rows stand for several judgements or none, and the density of the observed site
-    does not depend on how many."""
-    # Within a compiled function, this was seen before.
-    if data.count is None or isinstance(data.count, jax.core.Tracer) or not data.has_answers:
-        return
-
-    def density(count: Any) -> Any:
-        one = dataclasses.replace(jax.tree.map(jnp.asarray, data), count=count)
-        site = skeleton(model, one)[model.observed]
-        return site["fn"].log_prob(site["value"])
-
-    traced = jax.make_jaxpr(density)(np.asarray(data.count, np.float32)).jaxpr
-    needed = {id(variable) for variable in traced.outvars}
-    for equation in reversed(traced.eqns):
-        if any(id(variable) in needed for variable in equation.outvars):
-            needed |= {id(variable) for variable in equation.invars}
-    if id(traced.invars[0]) not in needed:
-        raise SettingError(
-            f"{type(model).__name__} does not use `count`, the number of judgements that each row"
-            " stands for; let the log density be `count` times that of one judgement, as"
-            " raters.distributions.Repeated(distribution, data.count) does"
-        )
+    return reading, site
 
 
 def _check_answers(name: str, fn: dist.Distribution, data: Any) -> None:

@@ -18,8 +18,8 @@ from raters.inference.polya_gamma import (
     augmentation,
     conditionals,
     latent_classes,
+    proposals,
     set_likelihood,
-    sets,
     sweep,
     transfers,
 )
@@ -276,11 +276,11 @@ def test_prior_units_that_are_wrong_are_caught(to_choose, fresh_kernels) -> None
 _RANKING_ERRORS = {
     "no density of the proposal": (
         "PlackettLuce",
-        (sets, "log_t", lambda square, freedom, size: np.zeros_like(square)),
+        (proposals, "_log_t", lambda square, freedom, size: np.zeros_like(square)),
     ),
     "no density of the proposal, entry by entry": (
         "ExtendedPlackettLuce",
-        (sets, "log_t", lambda square, freedom, size: np.zeros_like(square)),
+        (proposals, "_log_t", lambda square, freedom, size: np.zeros_like(square)),
     ),
     "another number of choices": (
         "PlackettLuce, fixed scale",

@@ -34,7 +34,15 @@ class Expanded(NamedTuple):
 
 
 class Likelihood(ABC):
-    """Log-likelihood Σ y u − n log Σ exp u of choices from sets."""
+    """Log-likelihood Σ y u − n log Σ exp u of choices from sets.
+
+    Attributes
+    ----------
+    num_cells : int
+        Number of utilities at a point.
+    """
+
+    num_cells: int
 
     @abstractmethod
     def at(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
@@ -205,6 +213,7 @@ class Plain(Likelihood):
         code = code[cells.code]
         order = np.argsort(code[code >= 0], kind="stable")
         self.entry, self.code = entry[code >= 0][order], code[code >= 0][order]
+        self.num_cells = len(self.entry)
         self.begin = np.searchsorted(self.code, np.arange(len(first) + 1))
         table = self._table(np.ones(len(self.entry)))
         self.table: Any = table.toarray() if len(first) * size <= _DENSE_CELLS else table
@@ -249,6 +258,7 @@ class BestWorst(Likelihood):
 
     def __init__(self, best: Plain, worst: Plain) -> None:
         self.best, self.worst = best, worst
+        self.num_cells = best.num_cells + worst.num_cells
 
     def at(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
         return np.asarray(self.best.at(entries) + self.worst.at(-entries))
@@ -285,7 +295,7 @@ class Utilities(Likelihood):
         few = size <= _FEW and rows * size <= _MOST_DENSE
         is_array = few or rows * size**2 <= _DENSE_PRODUCTS
         self.design: Any = design.toarray() if is_array else design
-        self.offset, self.cells = offset, cells
+        self.offset, self.cells, self.num_cells = offset, cells, rows
         self.code = cells.code
         self.score = design.T @ cells.chosen
         ends = np.append(cells.begin, len(cells.row))
@@ -294,12 +304,16 @@ class Utilities(Likelihood):
         self.of_set = scipy.sparse.csr_array((ones, np.arange(len(cells.row)), ends), shape=shape)
 
     def _totals(self, utility: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return e to the utilities less the highest of their set, and the log of the sums."""
+        """Return e to the utilities less the highest, and the log of the sums of each set."""
         if not len(self.cells.begin):
             return utility, np.zeros((0, *utility.shape[1:]))
-        top = np.maximum.reduceat(utility, self.cells.begin, axis=0)
-        exps = np.exp(utility - top[self.code])
-        return exps, np.log(self.of_set @ exps) + top
+        top = utility.max()
+        if top - utility.min() < _RANGE:
+            exps = np.exp(utility - top)
+            return exps, np.log(self.of_set @ exps) + top
+        highest = np.maximum.reduceat(utility, self.cells.begin, axis=0)
+        exps = np.exp(utility - highest[self.code])
+        return exps, np.log(self.of_set @ exps) + highest
 
     def at(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
         utility = self.design @ entries + self.offset[:, None]

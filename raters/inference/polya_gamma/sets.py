@@ -31,31 +31,19 @@ from raters.distributions.scaled_normal import ScaledReal
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Conditional, Dense, Gaussian
 from raters.inference.polya_gamma.observed_sets import Sets, sets_of
+from raters.inference.polya_gamma.proposals import Proposals, SeparateProposals
 from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record
-from raters.inference.polya_gamma.set_likelihood import (
-    BestWorst,
-    Likelihood,
-    Plain,
-    Separate,
-    likelihood_of_sets,
-)
+from raters.inference.polya_gamma.set_likelihood import Likelihood, Separate, likelihood_of_sets
 from raters.model import Model, Values
 from raters.program import ClassTable, Program, scattered, trace
 
-# Degrees of freedom of the proposals: of few coefficients the tails matter more than the centre
-# (measured with 9 coefficients, 10 items and 87 items).
-_FEW, _HEAVY, _LIGHT = 10, 8, 30
-# Proposals of a draw, all from the same mode: more where they cost little beside the rest of a
-# sweep, as on equal sets put together, and of many entries, of which fewer are taken (28 % for 87
-# items, 90 % for 10).
-_MANY, _TRIES, _CHEAP_TRIES, _MORE_TRIES = 20, 2, 4, 16
 # Under learned scales proposals are made at the mode under the nearest of some precisions, whose
 # logarithms are so far apart: 10 % of a scale hardly move a mode. The modes that are kept have at
 # most so many numbers.
 _PRECISION_STEP, _MOST_KEPT = 0.2, 20_000_000
 _MOST_STEPS = 100
-# The mode of a block, and the root of the curvature there, by the prior that it is under.
-Modes = dict[bytes, tuple[np.ndarray, np.ndarray]]
+# Proposals at the mode of a block, by the prior that it is under.
+Modes = dict[bytes, Proposals]
 # Newton's method converges quadratically: after a step of this length the next one is rounding.
 _LAST_STEP = 1e-8
 # Newton decrement at which proposals are made: near the mode, in standard deviations, is enough,
@@ -135,7 +123,7 @@ class Held:
         The first mode of each block, from which Newton's method sets out to all later ones: a point
         that no draw has a part in, as proposals need.
     modes : dict
-        Modes of each steady block under several priors.
+        Proposals of each steady block, at its modes under several priors.
     first : Judgements or None
         First row of the data, once it is asked for.
     constant : float or None
@@ -211,17 +199,11 @@ def curved(likelihood: Likelihood, prior: Gaussian, at: np.ndarray) -> Dense:
     return normal
 
 
-def log_t(square: np.ndarray, freedom: int, size: int) -> np.ndarray:
-    """Return the log density of a t distribution, but for a constant, at the square of a distance
-    from its centre."""
-    return np.asarray(-(freedom + size) / 2 * np.log1p(square / freedom))
-
-
 class SetConditional(Conditional):
     """Full conditional of a block of utilities: log-concave; draws are proposals at its mode.
 
     `starts` holds the point from which Newton's method sets out, and takes the first mode. `modes`
-    holds those of this likelihood under other priors, from which draws may be proposed.
+    holds proposals at those of this likelihood under other priors.
     """
 
     def __init__(
@@ -234,7 +216,7 @@ class SetConditional(Conditional):
         super().__init__(prior)
         self.likelihood, self.starts = likelihood, [] if starts is None else starts
         self.modes = modes
-        self._at_mode: tuple[np.ndarray, np.ndarray] | None = None
+        self._proposals: Proposals | None = None
         self._drawn: tuple[np.ndarray, float] | None = None
 
     def log_density(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
@@ -284,59 +266,51 @@ class SetConditional(Conditional):
     def mode(self, current: np.ndarray) -> np.ndarray:
         return self._climbed(current)[0]
 
-    def _mode_for_draws(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mode, found from a point that the current one has no part in: the proposals
-        must not depend on it."""
-        if self._at_mode is None and self.modes is not None:
-            self._at_mode = self._mode_nearby(self.modes)
-        if self._at_mode is None:
-            start = self.starts[0] if self.starts else self.prior.mean
-            self._at_mode = self._climbed(start, _NEAR)
-            if not self.starts:
-                self.starts.append(self._at_mode[0])
-        return self._at_mode
+    def _at_mode(self) -> Proposals:
+        """Return proposals at the mode, found from a point that the current one has no part in: the
+        proposals must not depend on it."""
+        mode, factor = self._climbed(self.starts[0] if self.starts else self.prior.mean, _NEAR)
+        if not self.starts:
+            self.starts.append(mode)
+        return Proposals(mode, factor, self.likelihood)
 
-    def _mode_nearby(self, modes: Modes) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mode under the prior whose precisions are the nearest powers of one step."""
+    def _for_draws(self) -> Proposals:
+        """Return proposals at the mode: where these are kept, at that under the prior whose
+        precisions are the nearest powers of one step."""
+        if self.modes is None:
+            return self._at_mode()
         with np.errstate(divide="ignore"):  # A flat prior stays flat.
             power = np.round(np.log(self.prior.precision) / _PRECISION_STEP)
         key = power.tobytes() + self.prior.mean.tobytes()
-        if key not in modes:
+        if key not in self.modes:
             prior = self.prior._replace(precision=np.exp(_PRECISION_STEP * power))
-            nearby = type(self)(prior, self.likelihood, self.starts)
-            found = nearby._mode_for_draws()
-            while modes and (len(modes) + 1) * found[1].size > _MOST_KEPT:
-                del modes[next(iter(modes))]
-            modes[key] = found
-        return modes[key]
+            found = type(self)(prior, self.likelihood, self.starts)._at_mode()
+            while self.modes and (len(self.modes) + 1) * found.factor.size > _MOST_KEPT:
+                del self.modes[next(iter(self.modes))]
+            self.modes[key] = found
+        return self.modes[key]
 
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
-        mode, factor = self._mode_for_draws()
-        freedom = _HEAVY if self.size < _FEW else _LIGHT
-        few = _CHEAP_TRIES if isinstance(self.likelihood, (Plain, BestWorst)) else _TRIES
-        tries = few if self.size < _MANY else _MORE_TRIES
-        normal = rng.standard_normal((self.size, tries))
-        wide = np.sqrt(rng.chisquare(freedom, tries) / freedom)
-        apart = scipy.linalg.solve_triangular(
-            factor, normal / wide, lower=True, trans="T", check_finite=False
-        )
-        points = np.column_stack([current, mode[:, None] + apart])
-        from_mode = factor.T @ (points - mode[:, None])
-        log_proposal = log_t((from_mode**2).sum(0), freedom, self.size)
-        density = np.append(self._density_of(current), self.log_density(points[:, 1:]))
-        log_ratio = density - log_proposal
-        place, levels = 0, np.log(rng.uniform(size=tries))
-        for other in range(1, tries + 1):
-            if levels[other - 1] < log_ratio[other] - log_ratio[place]:
-                place = other
-        self._drawn = np.array(points[:, place]), float(density[place])
-        return self._drawn[0].copy()
+        if self._proposals is None:
+            self._proposals = self._for_draws()
+        points, log_ratio, level = self._proposals.take(rng)
+        apart, place = points - self.prior.mean[:, None], None
+        ratios = (log_ratio - self.prior.square(apart) / 2).tolist()
+        here = self._log_ratio_at(current, self._proposals)
+        for other, (there, least) in enumerate(zip(ratios, level.tolist(), strict=True)):
+            if least < there - here:
+                place, here = other, there
+        drawn = np.array(current if place is None else points[:, place])
+        self._drawn = drawn, here
+        return drawn.copy()
 
-    def _density_of(self, current: np.ndarray) -> float:
-        """Return the log density at a point, which mostly is the one that was drawn last."""
+    def _log_ratio_at(self, current: np.ndarray, proposals: Proposals) -> float:
+        """Return the log density less that of the proposals at a point, which mostly is the one
+        that was drawn last."""
         if self._drawn is not None and np.array_equal(self._drawn[0], current):
             return self._drawn[1]
-        return float(self.log_density(np.asarray(current)[:, None])[0])
+        point = np.asarray(current)[:, None]
+        return float((self.log_density(point) - proposals.log_density(point))[0])
 
     def coordinate(self, current: np.ndarray) -> np.ndarray:
         raise NotImplementedError(
@@ -360,11 +334,14 @@ class SeparateConditional(SetConditional):
 
     def _densities(self, entries: Float[np.ndarray, "entry point"]) -> np.ndarray:
         """Return the log density of each entry at some points; −∞ outside of the bounds."""
+        return np.asarray(self.likelihood.of_each(entries) + self._log_prior(entries))
+
+    def _log_prior(self, entries: Float[np.ndarray, "entry point"]) -> np.ndarray:
+        """Return the log prior density of each entry at some points, but for a constant."""
         low, high = self.prior.low[:, None], self.prior.high[:, None]
         inside = (entries >= low) & (entries <= high)
         apart = entries - self.prior.mean[:, None]
-        density = self.likelihood.of_each(np.clip(entries, low, high))
-        return np.where(inside, density - self.prior.precision[:, None] * apart**2 / 2, -np.inf)
+        return np.where(inside, -self.prior.precision[:, None] * apart**2 / 2, -np.inf)
 
     def slope(self, current: np.ndarray) -> np.ndarray:
         return self._slopes(current)[0]
@@ -390,21 +367,24 @@ class SeparateConditional(SetConditional):
             entries, density = ahead, there
         return entries, np.sqrt(curvature)
 
+    def _at_mode(self) -> Proposals:
+        mode, root = self._climbed(self.starts[0] if self.starts else self.prior.mean, _NEAR)
+        if not self.starts:
+            self.starts.append(mode)
+        return SeparateProposals(mode, root, self.likelihood)
+
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
-        mode, root = self._mode_for_draws()
-        shape = self.size, _TRIES
-        wide = np.sqrt(rng.chisquare(_HEAVY, shape) / _HEAVY)
-        points = np.column_stack(
-            [current, mode[:, None] + rng.standard_normal(shape) / wide / root[:, None]]
-        )
-        from_mode = (points - mode[:, None]) * root[:, None]
-        log_ratio = self._densities(points) - log_t(from_mode**2, _HEAVY, 1)
-        levels, every = np.log(rng.uniform(size=shape)), np.arange(self.size)
-        place = np.zeros(self.size, int)
-        for other in range(1, _TRIES + 1):
-            gain = log_ratio[:, other] - log_ratio[every, place]
-            place = np.where(levels[:, other - 1] < gain, other, place)
-        return np.array(points[every, place])
+        if self._proposals is None:
+            self._proposals = self._for_draws()
+        points, log_ratio, level = self._proposals.take(rng)
+        ratios = log_ratio + self._log_prior(points)
+        drawn = np.array(current)
+        here = self._densities(drawn[:, None]) - self._proposals.log_density(drawn[:, None])
+        here = here[:, 0]
+        for point, there, least in zip(points.T, ratios.T, level.T, strict=True):
+            taken = least < there - here
+            drawn, here = np.where(taken, point, drawn), np.where(taken, there, here)
+        return drawn
 
 
 def steady_blocks(

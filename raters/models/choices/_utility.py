@@ -157,7 +157,8 @@ def sample_terms(model: Utility, data: Choices, num_types: int | None = None) ->
     types = () if num_types is None else (1,)
     features, alternatives = len(data.feature_names), len(data.alternatives)
     if model.features:
-        unit = jnp.reshape(1 / jnp.asarray(data.scale), (features, *types))
+        # A number as long as the data are some: then the support of the site is known to a reader.
+        unit = (1 / data.scale).reshape(features, *types)
         with _plates(num_types, feature=features):
             prior = ScaledNormal(0.0, model.coefficient_scale * unit, unit)
             sites["coefficient"] = numpyro.sample("coefficient", prior)
@@ -167,7 +168,7 @@ def sample_terms(model: Utility, data: Choices, num_types: int | None = None) ->
             sites["constant"] = numpyro.sample("constant", normal)
     if model.interactions:
         choosers = len(data.chooser_names)
-        unit = jnp.reshape(1 / jnp.asarray(data.chooser_scale), (choosers, 1, *types))
+        unit = (1 / data.chooser_scale).reshape(choosers, 1, *types)
         with _plates(num_types, chooser_feature=choosers, alternative=alternatives):
             prior = ScaledNormal(0.0, model.coefficient_scale * unit, unit)
             sites["interaction"] = numpyro.sample("interaction", prior)
