@@ -26,6 +26,8 @@ from raters.cli.kinds import (
 from raters.cli.options import ColumnOptions, ModelOptions
 from raters.errors import DataError
 from raters.judgements.base import Judgements
+from raters.judgements.reading import scan
+from raters.judgements.scanned import Scanned
 from raters.kinds import Kind, registered_kinds
 from raters.model import Model
 
@@ -46,6 +48,8 @@ class Source:
     beside : mapping of str to str
         Columns with the names of optional roles, such as ``count``: of a table whose columns were
         found by their usual names they are read, and otherwise they are not.
+    scanned : int, optional
+        Number of rows of a file too large for memory, of which `table` has the different ones.
     """
 
     table: pd.DataFrame
@@ -54,6 +58,7 @@ class Source:
     options: ColumnOptions
     guessed: bool
     beside: Mapping[str, str]
+    scanned: int | None = None
 
     @property
     def kind(self) -> Kind:
@@ -108,10 +113,12 @@ def source_of(file: Path, columns: ColumnOptions, model: ModelOptions | None = N
         shapes = shapes_of((kind,), (kind,))
     roles: dict[str, Any] = {}
     shape = chosen_shape(columns, shapes)
-    table = tables.read_table(file)
+    is_large = tables.is_large(file)
+    table = None if is_large else tables.read_table(file)
+    names = scan.column_names(file) if table is None else list(map(str, table.columns))
     named = shape is not None
     if shape is None:
-        shape, roles = guessed(columns, shapes, list(map(str, table.columns)))
+        shape, roles = guessed(columns, shapes, names)
     check_accepted(
         columns,
         shape,
@@ -120,9 +127,28 @@ def source_of(file: Path, columns: ColumnOptions, model: ModelOptions | None = N
     given = {
         name: converted(value, shape.accepted[name], name) for name, value in columns.given.items()
     }
-    beside = optional_columns(shape, roles | given, list(map(str, table.columns)))
+    beside = optional_columns(shape, roles | given, names)
     given = (roles if named else roles | beside) | given
-    return Source(table, shape, given, columns, not named, beside)
+    if table is not None:
+        return Source(table, shape, given, columns, not named, beside)
+    source = Source(pd.DataFrame(), shape, given, columns, not named, beside)
+    if not _is_counted(source):
+        return dataclasses.replace(source, table=tables.read_table(file))
+    keys = {role: name for role, name in source.columns.items() if role != "count"}
+    table = scan.grouped(file, keys, given.get("count"))
+    counted = given | {"count": table.columns[-1]}
+    return dataclasses.replace(source, table=table, given=counted, scanned=scan.num_rows(file))
+
+
+def _is_counted(source: Source) -> bool:
+    """True if equal rows may be put together before they are read."""
+    kind, given = source.kind.data, source.given
+    return (
+        issubclass(kind, Scanned)
+        and source.shape.reader.read == kind.from_frame  # type: ignore[attr-defined]
+        and all(isinstance(name, str) for name in source.columns.values())
+        and given.get("repeats") != "drop"
+    )
 
 
 def source_for(source: Source, model: Model[Any]) -> Source:
@@ -172,6 +198,8 @@ def read(source: Source, **names: Sequence[Any]) -> Table:
     notes = [f"no columns were named; reading {source.written}"] * source.guessed
     notes += [] if source.guessed else _unread(source)
     notes += [reader.on_request] if reader.on_request else []
+    if source.scanned is not None:
+        notes.append(f"{source.scanned:,} rows, of which {len(source.table):,} are different")
     if left_out:
         notes.append(f"left out {left_out} of {len(source.table)} rows, with {reason}")
     return Table(data, tuple(notes))
@@ -215,10 +243,14 @@ def _usable_rows(source: Source) -> tuple[pd.DataFrame, int, str]:
     if bad.any() and not source.options.drop_bad_rows:
         row = int(np.flatnonzero(bad)[0])
         also = f", {int(wrong.sum())} with {reason}" if wrong.any() else ""
+        what = "a missing value" if missing[row] else reason
+        # Rows of a file that was put together have no place in it.
+        first = f"data row {row + 1} has {what}"
+        if source.scanned is not None:
+            first = f"the row {tuple(map(str, table.loc[row, used]))} has {what}"
         raise DataError(
-            f"data row {row + 1} has {'a missing value' if missing[row] else reason}"
-            f" ({int(missing.sum())} row(s) with a missing value{also}); correct the table, or"
-            " leave such rows out with --drop-bad-rows"
+            f"{first} ({int(missing.sum())} row(s) with a missing value{also}); correct the table,"
+            " or leave such rows out with --drop-bad-rows"
         )
     if bad.all() and len(table):
         raise DataError(f"every row has {both}, so nothing is left to read")

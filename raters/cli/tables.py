@@ -36,6 +36,9 @@ _FORMATS = {
 # Tables that are text may be compressed.
 _ENDING = re.compile(r"(?<=.)(\.csv|\.tsv|\.jsonl|\.ndjson|\.parquet)((?<!\.parquet)\.gz)?$", re.I)
 
+# Files of Parquet with more rows are read batch by batch.
+_MOST_ROWS = 1_000_000
+
 # What a name hardly holds, and a path does: an ending of files with text, or a folder.
 _FILE = re.compile(
     rf"\.(csv|tsv|txt|jsonl?|ndjson|parquet|xlsx?|ods|gz)\s*$|[/{re.escape(os.sep)}]", re.I
@@ -93,6 +96,23 @@ def read_table(path: Path) -> pd.DataFrame:
         lines = _unseparated(text).strip().splitlines() or [type(error).__name__]
         reason = lines[0].rstrip(".")
         raise DataError(f"{str(path)!r} is not a readable {kind} table: {reason}") from error
+
+
+def is_large(path: Path) -> bool:
+    """True for a table of Parquet that is read row by row: a folder of files, or a file with more
+    rows than are read at once."""
+    if path.is_dir():
+        return any(path.rglob("*.parquet"))
+    is_parquet = path.is_file() and path.suffix.lower() == ".parquet"
+    return is_parquet and path.stat().st_size > 0 and _num_rows(path) > _MOST_ROWS
+
+
+def _num_rows(path: Path) -> int:
+    """Number of rows of a file of Parquet, 0 where it is none."""
+    try:
+        return int(parquet.read_metadata(path).num_rows)
+    except (ValueError, OSError):  # reading the table says what is wrong
+        return 0
 
 
 def must_be_file(path: Path) -> None:

@@ -21,12 +21,13 @@ from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading import outcomes as outcome_reading
 from raters.judgements.reading.columns import column_name, read_columns, read_counts, read_ratings
 from raters.judgements.roles import of_axes, static
+from raters.judgements.scanned import Scanned
 from raters.judgements.separation import is_even, is_separated
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Comparisons(Pairs):
+class Comparisons(Scanned, Pairs):
     """Pairwise votes: annotator k compared two items; how many of the votes went to the first.
 
     Build it with `from_frame` or `from_ratings`; the constructor takes codes that are already

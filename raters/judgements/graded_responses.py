@@ -16,11 +16,12 @@ from raters.judgements.reading import ratings as reading
 from raters.judgements.reading.columns import column_name, read_columns, read_counts
 from raters.judgements.reading.responses import item_columns
 from raters.judgements.roles import static
+from raters.judgements.scanned import Scanned
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class GradedResponses(OnScale):
+class GradedResponses(Scanned, OnScale):
     """Responses of persons to items on one ordered scale, such as a questionnaire's "no",
     "perhaps", "yes", or marks from 0 to 5.
 

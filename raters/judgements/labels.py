@@ -21,12 +21,13 @@ from raters.judgements.reading import labels as label_reading
 from raters.judgements.reading.columns import read_counts
 from raters.judgements.reading.incomplete import incomplete
 from raters.judgements.roles import of_axes, static
+from raters.judgements.scanned import Scanned
 from raters.judgements.side_information import SideInformation
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Labels(SideInformation):
+class Labels(Scanned, SideInformation):
     """Labels of items by annotators: annotator k said that item i is of class j.
 
     Build it with `from_frame`; the constructor takes codes that are already right.

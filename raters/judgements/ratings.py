@@ -20,6 +20,7 @@ from raters.judgements.reading.columns import column_name, read_columns, read_co
 from raters.judgements.reading.comparisons import annotators as annotator_names_of
 from raters.judgements.reading.responses import item_columns
 from raters.judgements.roles import static
+from raters.judgements.scanned import Scanned
 
 # With so many ratings on one level only, an annotator is warned of.
 _SAME = 5
@@ -27,7 +28,7 @@ _SAME = 5
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Ratings(OnScale):
+class Ratings(Scanned, OnScale):
     """Ratings of items by annotators on one ordered scale, such as the scores of LLM judges.
 
     Build it with `from_frame` or `from_wide`; the constructor takes codes that are already right.

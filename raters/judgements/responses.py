@@ -20,11 +20,12 @@ from raters.judgements.names import encode_names, warn_of_each
 from raters.judgements.reading import responses as reading
 from raters.judgements.reading.columns import column_name, read_columns, read_counts
 from raters.judgements.roles import static
+from raters.judgements.scanned import Scanned
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Responses(Judgements):
+class Responses(Scanned, Judgements):
     """Responses of persons to items, each right or wrong.
 
     A person is whoever answers: a pupil, a respondent, a language model. What a person was not
