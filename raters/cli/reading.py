@@ -201,7 +201,8 @@ def read(source: Source, **names: Sequence[Any]) -> Table:
     if source.scanned is not None:
         notes.append(f"{source.scanned:,} rows, of which {len(source.table):,} are different")
     if left_out:
-        notes.append(f"left out {left_out} of {len(source.table)} rows, with {reason}")
+        rows = "rows" if source.scanned is None else "different rows"
+        notes.append(f"left out {left_out} of {len(source.table)} {rows}, with {reason}")
     return Table(data, tuple(notes))
 
 
@@ -247,7 +248,9 @@ def _usable_rows(source: Source) -> tuple[pd.DataFrame, int, str]:
         # Rows of a file that was put together have no place in it.
         first = f"data row {row + 1} has {what}"
         if source.scanned is not None:
-            first = f"the row {tuple(map(str, table.loc[row, used]))} has {what}"
+            cells = table.loc[row, [name for name in used if name != source.columns["count"]]]
+            shown = (f"{n} {'empty' if pd.isna(v) else repr(v)}" for n, v in cells.items())
+            first = f"the row with {', '.join(shown)} has {what}"
         raise DataError(
             f"{first} ({int(missing.sum())} row(s) with a missing value{also}); correct the table,"
             " or leave such rows out with --drop-bad-rows"

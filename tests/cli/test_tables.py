@@ -16,6 +16,7 @@ import raters as rt
 from raters import datasets
 from raters.cli import tables
 from raters.cli.reading import read, source_of
+from raters.errors import DataError
 from tests.cli.test_app import columns
 
 
@@ -228,3 +229,56 @@ def test_the_packaged_table_has_the_columns_of_the_demonstration():
     ratings, notes = read(source_of(datasets.anesthesia_path(), options))
     assert (ratings.num_items, ratings.num_annotators, notes) == (45, 7, ())
     assert ratings.num_ratings == rt.datasets.anesthesia_ratings().num_ratings
+
+
+# ---------------------------------------------------------------- tables larger than memory
+
+
+def _written(table, folder, tmp_path):
+    """A table of votes as a file or as a folder of files, too large to be read at once."""
+    path = tmp_path / ("votes" if folder else "votes.parquet")
+    if folder:
+        path.mkdir()
+    for index in range(2 if folder else 1):
+        part = table.iloc[index::2] if folder else table
+        part.to_parquet(path / f"{index}.parquet" if folder else path)
+    return path
+
+
+@pytest.mark.parametrize("folder", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_large_files_are_read_in_parts(folder, named, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_MOST_ROWS", 5)
+    table = pd.DataFrame(
+        {"winner": ["a", "b", "a", "a"] * 3, "loser": ["b", "c", "b", "c"] * 3, "time": range(12)}
+    )
+    roles = columns(winner="winner", loser="loser") if named else columns()
+    votes, notes = read(source_of(_written(table, folder, tmp_path), roles))
+    assert votes.num_votes == 12
+    expected = rt.Comparisons.from_frame(table, winner="winner", loser="loser")
+    pd.testing.assert_frame_equal(votes.to_frame(), expected.to_frame())
+    assert notes[-1] == "12 rows, of which 3 are different"
+
+
+def test_missing_values_of_large_files_are_named_by_their_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_MOST_ROWS", 2)
+    table = pd.DataFrame({"winner": ["a", None, "a", "b"], "loser": ["b", "c", "b", "b"]})
+    path = _written(table, False, tmp_path)
+    with pytest.raises(DataError, match="with winner empty, loser 'c' has a missing value"):
+        read(source_of(path, columns()))
+    votes, notes = read(source_of(path, dataclasses.replace(columns(), drop_bad_rows=True)))
+    assert votes.num_votes == 2
+    assert notes[-1].startswith("left out 2 of 3 rows")
+
+
+def test_large_files_of_other_shapes_are_read_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_MOST_ROWS", 2)
+    table = pd.DataFrame({"essay": ["a", "b", "c"], "ann": [1, 2, 3], "bob": [2, 2, 3]})
+    path = _written(table, False, tmp_path)
+    ratings, _ = read(source_of(path, columns(item="essay", columns=["ann", "bob"])))
+    assert ratings.num_rows == 6
+
+
+def test_a_folder_without_tables_is_refused(tmp_path):
+    with pytest.raises(DataError, match="is a directory"):
+        source_of(tmp_path, columns())
