@@ -268,7 +268,7 @@ def test_missing_values_of_large_files_are_named_by_their_row(tmp_path, monkeypa
         read(source_of(path, columns()))
     votes, notes = read(source_of(path, dataclasses.replace(columns(), drop_bad_rows=True)))
     assert votes.num_votes == 2
-    assert notes[-1].startswith("left out 2 of 3 rows")
+    assert notes[-1].startswith("left out 2 of 3 different rows")
 
 
 def test_large_files_of_other_shapes_are_read_whole(tmp_path, monkeypatch):
