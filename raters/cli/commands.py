@@ -38,7 +38,7 @@ from raters.cli.options import (
 )
 from raters.kinds import registered_kinds
 
-FORMATS = "Table of judgements: .csv, .tsv, .jsonl (each also .gz), or .parquet."
+FORMATS = "Table of judgements: .csv, .tsv, .jsonl (each also .gz), or .parquet (also a folder)."
 Table = Annotated[Path, typer.Argument(metavar="FILE", help=FORMATS)]
 Judges = Annotated[
     list[str] | None,
