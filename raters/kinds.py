@@ -269,6 +269,9 @@ class Reader:
     bad_rows : callable, optional
         Rows that are complete and hold no judgement: ``bad_rows(frame, columns)``, with the names
         of the columns by role, gives the reason and those rows as a boolean array.
+    part_of : str
+        Role that names the judgement that a row is a part of, where a judgement has several rows:
+        without one of them it is left out.
     on_request : str
         Of a table that another kind reads with less loss, what this reading costs, as a sentence
         without a full stop: it is read so, and the sentence noted, only where this kind, or a model
@@ -280,6 +283,7 @@ class Reader:
     steps: tuple[Callable[..., Any], ...] = ()
     may_be_empty: tuple[str, ...] = ()
     bad_rows: Callable[[Any, Mapping[str, str]], tuple[str, np.ndarray]] | None = None
+    part_of: str = ""
     on_request: str = ""
 
     def __post_init__(self) -> None:
@@ -290,6 +294,7 @@ class Reader:
             steps=tuple,
             may_be_empty=tuple,
             bad_rows=_MAYBE,
+            part_of=str,
             on_request=str,
         )
 

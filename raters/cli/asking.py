@@ -98,7 +98,7 @@ def questions(
     *,
     again: bool | None = None,
     size: int | None = None,
-    **settings: int,
+    **settings: Any,
 ) -> pd.DataFrame:
     """The most informative questions under a fit; where judges are alike they are for anyone."""
     data, names = program.data, dict(names)
@@ -132,7 +132,6 @@ def next_questions(
             {data.judge: who} if out else {},
             Policy(target="everything"),
             batch_size=batch_size,
-            draws=200,
             seed=seed,
         )
     except DataError:

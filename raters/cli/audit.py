@@ -381,7 +381,8 @@ class SuggestCommand:
     policy : Policy
     again : bool
     size : int, optional
-    batch_size, draws, seed : int
+    batch_size, seed : int
+    draws : int, optional
     out : Path, optional
     quiet, force : bool
     kind : str, optional
@@ -393,7 +394,7 @@ class SuggestCommand:
     again: bool
     size: int | None
     batch_size: int
-    draws: int
+    draws: int | None
     seed: int
     out: Path | None
     quiet: bool

@@ -151,14 +151,17 @@ def suggest(
     given: Mapping[str, Any],
     batch_size: Annotated[int, typer.Option(min=1, help="Questions to suggest.")] = 10,
     again: Annotated[
-        bool, typer.Option("--again", help="Of labels: ask again what was answered.")
+        bool, typer.Option("--again", help="Ask again what was answered, but votes and rankings.")
     ] = False,
     size: Annotated[
         int | None, typer.Option("--size", min=2, help="Of rankings: items of a set.")
     ] = None,
     target: Annotated[Target | None, typer.Option(help=starting.WANTED)] = None,
     k: Annotated[int, typer.Option("--top", min=1, help="With --target top_k: how many.")] = 1,
-    draws: Annotated[int, typer.Option(min=2, help="Posterior draws to score with.")] = 200,
+    draws: Annotated[
+        int | None,
+        typer.Option(min=2, help="Posterior draws to score with; fewer for many candidates."),
+    ] = None,
     seed: SeedOption = 0,
     kind: KindName = None,
     out: Annotated[

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from raters._validation import is_list
 from raters.cli import tables
 from raters.cli.generated import converted, keywords, model_names, shape_of
 from raters.cli.kinds import (
@@ -26,6 +27,7 @@ from raters.cli.kinds import (
 from raters.cli.options import ColumnOptions, ModelOptions
 from raters.errors import DataError
 from raters.judgements.base import Judgements
+from raters.judgements.names import plural
 from raters.judgements.reading import scan
 from raters.judgements.scanned import Scanned
 from raters.kinds import Kind, registered_kinds
@@ -202,7 +204,8 @@ def read(source: Source, **names: Sequence[Any]) -> Table:
         notes.append(f"{source.scanned:,} rows, of which {len(source.table):,} are different")
     if left_out:
         rows = "rows" if source.scanned is None else "different rows"
-        notes.append(f"left out {left_out} of {len(source.table)} {rows}, with {reason}")
+        of = f", of {plural(reader.part_of)}" if reader.part_of else ","
+        notes.append(f"left out {left_out} of {len(source.table)} {rows}{of} with {reason}")
     return Table(data, tuple(notes))
 
 
@@ -232,10 +235,13 @@ def _usable_rows(source: Source) -> tuple[pd.DataFrame, int, str]:
     single = {role: name for role, name in source.columns.items() if isinstance(name, str)}
     used = [
         name
-        for role, name in single.items()
-        if role not in reader.may_be_empty and name in table.columns
+        for role, listed in source.columns.items()
+        if role in keywords(reader.read) and role not in reader.may_be_empty
+        for name in ([listed] if isinstance(listed, str) else listed if is_list(listed) else ())
+        if name in table.columns
     ]
-    missing = (table[used].isna() | (table[used] == "")).any(axis=1).to_numpy(bool)
+    empty = table[used].isna() | (table[used] == "")
+    missing = empty.any(axis=1).to_numpy(bool)
     reason, wrong = "", np.zeros(len(table), bool)
     if reader.bad_rows is not None:
         reason, wrong = reader.bad_rows(table, single)
@@ -244,17 +250,22 @@ def _usable_rows(source: Source) -> tuple[pd.DataFrame, int, str]:
     if bad.any() and not source.options.drop_bad_rows:
         row = int(np.flatnonzero(bad)[0])
         also = f", {int(wrong.sum())} with {reason}" if wrong.any() else ""
-        what = "a missing value" if missing[row] else reason
+        what = f"a missing value in {used[int(empty.loc[row].argmax())]!r}"
+        what = what if missing[row] else reason
         # Rows of a file that was put together have no place in it.
         first = f"data row {row + 1} has {what}"
         if source.scanned is not None:
             cells = table.loc[row, [name for name in used if name != source.columns["count"]]]
             shown = (f"{n} {'empty' if pd.isna(v) else repr(v)}" for n, v in cells.items())
             first = f"the row with {', '.join(shown)} has {what}"
+        out = f"{plural(reader.part_of)} with such rows" if reader.part_of else "such rows"
         raise DataError(
             f"{first} ({int(missing.sum())} row(s) with a missing value{also}); correct the table,"
-            " or leave such rows out with --drop-bad-rows"
+            f" or leave {out} out with --drop-bad-rows"
         )
+    if reader.part_of and bad.any():
+        of = table[source.columns[reader.part_of]]
+        bad = bad | of.isin(of[bad & of.notna()]).to_numpy(bool)
     if bad.all() and len(table):
         raise DataError(f"every row has {both}, so nothing is left to read")
     return table[~bad], int(bad.sum()), both

@@ -48,13 +48,16 @@ def predict(
     xarray.DataArray
         For comparisons, probabilities with axes ``chain``, ``draw``, ``comparison``, and the names
         ``first``, ``second``, ``by`` of each comparison. For labels, probabilities with axes
-        ``chain``, ``draw``, ``item``, ``true_class``.
+        ``chain``, ``draw``, ``item``, ``true_class``. For other kinds, the axis of their rows, or
+        of the answers and the rows. Rows are those of the container and not of the table that it
+        was read from: match them by the names that they have, such as ``set`` and ``alternative``
+        of choices.
 
     Raises
     ------
     DataError
-        When a question names an annotator that was not in the fit, or an item where the model has
-        parameters of items; when classes are to be inferred and the questions have no answers.
+        When a question names an annotator or an item that was not in the fit, where the model has
+        parameters of annotators or of items; when classes are to be inferred and the questions have no answers.
     SettingError
         When `result` was fitted with another model, or the probabilities are too many for memory.
 
@@ -81,7 +84,7 @@ def predict(
         asked = fitted
     else:
         check_data(questions, "questions", model)
-        asked = recode(program, questions)
+        asked = recode(program, questions, judges=False)
     values, sizes = draws_of(program, result)
     lead = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
     if program.latent is not None and program.unit == asked.unit and not asked.together:
@@ -158,7 +161,7 @@ def _answer_table(
     return probs
 
 
-def recode(program: Program[Any], questions: Any) -> Any:
+def recode(program: Program[Any], questions: Any, *, judges: bool = True) -> Any:
     """Questions in the codes of the fitted data.
 
     Names of judges, of answers and of every axis that has parameters are those that were fitted;
@@ -171,6 +174,8 @@ def recode(program: Program[Any], questions: Any) -> Any:
     program : Program
         Program that was fitted.
     questions : Judgements
+    judges : bool
+        Whether those who answer must be known where they have no parameters either.
 
     Returns
     -------
@@ -185,7 +190,8 @@ def recode(program: Program[Any], questions: Any) -> Any:
     answers = {fitted.axes[fitted.answer]} if fitted.answer in fitted.axes else set()
     unit = {program.unit} if program.latent is not None and program.unit != fitted.unit else set()
     latent = set() if program.latent is None else {program.latent.name}
-    axes = {fitted.judge} | answers | unit | latent | set(program.axes)
+    known = {fitted.judge} if judges else set()
+    axes = known | answers | unit | latent | set(program.axes)
     of_features = {axis for axis in fitted.names if not fitted.code_columns(axis)}
     recoded = questions.recoded(fitted, sorted(axes & set(fitted.names) - of_features))
     used = of_features & program.axes

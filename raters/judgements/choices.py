@@ -191,19 +191,23 @@ class Choices(Offered):
         boolean("counted", counted)
         named = {"set": column_name("set", set)}
         named["alternative"] = column_name("alternative", alternative)
-        columns = read_columns(frame, **named, chosen=chosen, annotator=annotator)
+        columns = read_columns(frame, part_of=set, **named, chosen=chosen, annotator=annotator)
         (group,), sets = encode_names([columns["set"]], None, "set")
-        known = like.alternatives if alternatives is None and like is not None else alternatives
+        known = alternatives
+        if alternatives is None and like is not None:
+            known = like.alternatives
+            reading.check_fitted(columns["alternative"], known)
         (what,), names = encode_names([columns["alternative"]], known, "alternative")
         who, own = reading.annotator_codes(columns, annotators, len(group))
-        reading.of_sets(who, group, sets, "annotator")
+        reading.of_sets(who, group, sets, "annotator", [annotator or ""])
         times = None
         if chosen is not None:
             times = reading.chosen(columns["chosen"], counted=counted)
-        values = choice_features.feature_columns(frame, features, "features", len(group))
-        of_choosers = choice_features.feature_columns(frame, choosers, "choosers", len(group))
+        size = len(group)
+        values = choice_features.feature_columns(frame, features, "features", size, set)
+        of_choosers = choice_features.feature_columns(frame, choosers, "choosers", size, set)
         table = reading.Offers(group, what, who, times, values)
-        each = reading.of_sets(of_choosers, group, sets, "choosers")
+        each = reading.of_sets(of_choosers, group, sets, "choosers", choosers)
         terms = choice_features.Terms(tuple(features), tuple(specific), tuple(choosers), like)
         choices = cls._of(table, reading.SetNames(sets, names), own, each, terms, counted)
         return choices.aggregate() if aggregate and not choices.has_features else choices

@@ -177,8 +177,7 @@ class GradedResponses(Scanned, OnScale):
         names = item_columns(frame, person, columns)
         of_person = read_columns(frame, person=column_name("person", person))["person"]
         (who,), person_names = encode_names([of_person], persons, "person")
-        line, item, values = reading.cells(frame, names)
-        level, level_names = reading.scale(values, levels)
+        line, item, level, level_names = reading.cells(frame, names, levels)
         data = cls(who[line], item, level, None, person_names, tuple(names), level_names)
         return data.aggregate()
 

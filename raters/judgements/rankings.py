@@ -105,7 +105,7 @@ class Rankings(Ordered):
         ranking, item : str
             Columns that name the ranking, and the item.
         rank : str
-            Column of ranks, the lowest for the best. An empty one says that the item was offered,
+            Column of ranks, from 1 for the best. An empty one says that the item was offered,
             and comes below all that have a rank.
         lowest : str, optional
             Column with 1 for the item named as the worst of those without a rank, and 0 or nothing
@@ -132,8 +132,9 @@ class Rankings(Ordered):
         Raises
         ------
         DataError
-            When two items of a ranking have the same rank, since there is no likelihood of ties, or
-            a ranking names an item twice, places none, or has several counts.
+            When a rank is below 1; when two items of a ranking have the same rank, since there is
+            no likelihood of ties; when a ranking names an item twice, places none, or has several
+            counts.
 
         Examples
         --------
@@ -148,7 +149,7 @@ class Rankings(Ordered):
         boolean("aggregate", aggregate)
         roles = {"ranking": ranking, "item": item}
         named = {role: column_name(role, name) for role, name in roles.items()}
-        columns = read_columns(frame, **named, annotator=annotator, count=count)
+        columns = read_columns(frame, part_of=ranking, **named, annotator=annotator, count=count)
         (of,), names = encode_names([columns["ranking"]], None, "ranking")
         (what,), item_names = encode_names([columns["item"]], items, "item")
         reading.check_once(of, what, names, item_names)

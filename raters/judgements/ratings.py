@@ -189,8 +189,7 @@ class Ratings(Scanned, OnScale):
         names = item_columns(frame, item, columns)
         of_item = read_columns(frame, item=column_name("item", item))["item"]
         (what,), item_names = encode_names([of_item], items, "item")
-        line, who, values = reading.cells(frame, names)
-        level, level_names = reading.scale(values, levels)
+        line, who, level, level_names = reading.cells(frame, names, levels)
         data = cls(what[line], who, level, None, item_names, tuple(names), level_names)
         return data.aggregate()
 
@@ -231,6 +230,14 @@ class Ratings(Scanned, OnScale):
             ),
         }
         warn_of_each(sentences)
+        if self.levels == (0, 1):
+            warnings.warn(
+                "all ratings are 0 or 1; where they say whether somebody was right, read them as"
+                " responses of persons to items: rt.Responses.from_frame(frame, person=..., item=...,"
+                " correct=...)",
+                DataWarning,
+                stacklevel=3,
+            )
         if len(parts := [part for part in judges_by_part(self) if len(part)]) > 1:
             who = "; ".join(shorten([self.annotators[code] for code in part]) for part in parts[:4])
             warnings.warn(

@@ -22,6 +22,9 @@ from raters.model import Model
 
 # Below it a score is rounding: the answer informs about nothing under any draw.
 _NOTHING = 1e-10
+# Scores are estimated from draws: the highest of many scores of 200 draws is often noise. So all
+# draws are used while there are no more probabilities of answers than this, and always some.
+_PROBABILITIES, _MOST_DRAWS, _FEWEST_DRAWS = 20_000_000, 4000, 200
 
 
 @checked
@@ -33,7 +36,7 @@ def suggest(
     target: Target | None = None,
     policy: Policy | None = None,
     batch_size: int = 10,
-    draws: int = 200,
+    draws: int | None = None,
     seed: int = 0,
 ) -> xr.Dataset:
     r"""Suggest the questions to ask next, and the annotators to ask.
@@ -63,8 +66,10 @@ def suggest(
     policy : Policy, optional
     batch_size : int
         Number of questions.
-    draws : int
-        Number of posterior draws to use.
+    draws : int, optional
+        Number of posterior draws to use. Without it, up to 4,000, and fewer for more than some
+        thousand candidates: 200 at least. Scores of few draws are noise where an answer tells
+        little.
     seed : int
         Seed of the choice of draws, and of a random policy.
 
@@ -110,7 +115,8 @@ def suggest(
     ['first', 'second', 'by', 'score', 'p_win']
     """
     whole("batch_size", batch_size)
-    whole("draws", draws, least=2)
+    if draws is not None:
+        whole("draws", draws, least=2)
     check_data(candidates, "candidates", model)
     if target is not None and policy is not None:
         raise SettingError(
@@ -121,6 +127,9 @@ def suggest(
             instead=f"policy=rt.Policy(target={target!r}, ...)",
         )
     policy = policy or Policy(target=target)
+    if draws is None:
+        answers = max(candidates.num_rows * len(candidates.listed_answers()), 1)
+        draws = int(np.clip(_PROBABILITIES // answers, _FEWEST_DRAWS, _MOST_DRAWS))
     posterior = Posterior.of(model, result, draws=draws, seed=seed)
     check_names(policy, posterior.data.judges)
     questions = in_codes_of(posterior, candidates)

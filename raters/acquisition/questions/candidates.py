@@ -447,13 +447,12 @@ def _sampled[Data: Judgements](
 ) -> Data:
     """So many of the rows at most; `DataError` when there are none."""
     if not len(rows):
-        those = "these names" if again else "what nobody has answered"
-        raise DataError(
-            parameter="again",
-            value=again,
-            problem=f"leaves nothing to ask: there is no question about {those}",
-            expected="ask about other names" if again else "ask again, or about other names",
-        )
+        if not again:
+            raise DataError(
+                "everybody has answered every question about these names; ask again (again=True, on"
+                " the command line --again), or about other names"
+            )
+        raise DataError("there is no question about these names; ask about others")
     if len(rows) > limit:
         rows = np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
     return pool.rows(rows)

@@ -23,7 +23,7 @@ CHOICES = register(
     Kind(
         data=Choices,
         readers=(
-            Reader(Choices.from_frame, shapes=(("set", "alternative", "chosen"),)),
+            Reader(Choices.from_frame, shapes=(("set", "alternative", "chosen"),), part_of="set"),
             Reader(Choices.from_wide, shapes=(("choice", "alternatives"),)),
         ),
         models=tuple(vars(models)[name] for name in models.__all__),

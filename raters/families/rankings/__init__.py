@@ -17,7 +17,7 @@ RANKINGS = register(
     Kind(
         data=Rankings,
         readers=(
-            Reader(Rankings.from_frame, may_be_empty=("rank", "lowest")),
+            Reader(Rankings.from_frame, may_be_empty=("rank", "lowest"), part_of="ranking"),
             Reader(Rankings.from_wide, may_be_empty=("places",)),
             Reader(Rankings.from_best_worst, may_be_empty=("offered", "worst")),
         ),

@@ -15,7 +15,7 @@ from raters.judgements.reading.columns import _array, _column, _opened, read_col
 
 
 def feature_columns(
-    frame: Any, names: Sequence[str], parameter: str, rows: int
+    frame: Any, names: Sequence[str], parameter: str, rows: int, part_of: str | None = None
 ) -> Float[np.ndarray, "row feature"]:
     """Columns of numbers.
 
@@ -27,6 +27,8 @@ def feature_columns(
         Parameter that names them, for errors.
     rows : int
         Number of rows of the other columns.
+    part_of : str, optional
+        As of `read_columns`.
 
     Returns
     -------
@@ -37,9 +39,13 @@ def feature_columns(
     DataError
         When one is missing, has missing values or is no column of numbers.
     """
-    listed = [name_text(name) for name in name_list(names, parameter, f"{parameter}=['price']")]
+    such = f"{parameter}=[{names if isinstance(names, str) else 'price'!r}]"
+    listed = [name_text(name) for name in name_list(names, parameter, such)]
     check_once(listed, parameter)
-    columns = [read_numbers(read_columns(frame, **{parameter: name})[parameter]) for name in listed]
+    columns = [
+        read_numbers(read_columns(frame, part_of=part_of, **{parameter: name})[parameter])
+        for name in listed
+    ]
     if wrong := [name for name, one in zip(listed, columns, strict=True) if len(one) != rows]:
         raise DataError(
             parameter=parameter,
@@ -262,7 +268,9 @@ def _across(
             parameter="choosers",
             value=names[int(np.argmax(constant))],
             problem="has the same value in all sets",
-            expected="leave it out: the constants of the alternatives have its effect",
+            expected="leave it out: the constants of the alternatives have its effect (new sets for"
+            " a model that was fitted are read with `like`)",
+            instead="like=choices, with those that were fitted",
         )
     scale: np.ndarray = values.std(0)
     return scale

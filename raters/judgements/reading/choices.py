@@ -108,6 +108,27 @@ def chosen(column: Column, *, counted: bool) -> Float[np.ndarray, " offer"]:
     return numbers
 
 
+def check_fitted(column: Column, alternatives: Names) -> None:
+    """Raise for an alternative that none of those that were fitted is.
+
+    Parameters
+    ----------
+    column : Column
+    alternatives : tuple
+        Names of those that were.
+    """
+    known = {name_text(name) for name in alternatives}
+    if new := [value for value in column.values if name_text(value) not in known]:
+        raise DataError(
+            parameter="alternative",
+            value=column.name,
+            problem=f"holds {shown(new[0])}, first in row {first_row(column, new[:1])} (counted from"
+            " 0), which is none of the alternatives that were fitted",
+            expected=f"these are {shorten(alternatives)}: nothing is known of the constant of"
+            " another; fit it as well, with at least one set that offers it",
+        )
+
+
 def check_sets(offers: Offers, names: SetNames, *, counted: bool) -> None:
     """Raise unless each set has two alternatives or more, each once, and what was chosen.
 
@@ -141,7 +162,6 @@ def check_sets(offers: Offers, names: SetNames, *, counted: bool) -> None:
     _refuse_sets(
         size == 1,
         names,
-        "alternative",
         "has one alternative, which says nothing: it had to be chosen",
         "leave out such sets, or add the rows of what was offered and not chosen",
     )
@@ -151,7 +171,6 @@ def check_sets(offers: Offers, names: SetNames, *, counted: bool) -> None:
     _refuse_sets(
         total == 0,
         names,
-        "chosen",
         "has no alternative that was chosen",
         "a set needs one; give a choice of none of them a row of its own, such as 'none'",
     )
@@ -159,22 +178,22 @@ def check_sets(offers: Offers, names: SetNames, *, counted: bool) -> None:
         _refuse_sets(
             total > 1,
             names,
-            "chosen",
             "has two alternatives or more that were chosen",
-            "one is chosen from a set; give each choice a set of its own, or write counted=True"
+            "one is chosen from a set; give each choice a set of its own, or pass `counted`"
             " where the column holds how often each was chosen",
         )
 
 
 def _refuse_sets(
-    wrong: Bool[np.ndarray, " set"], names: SetNames, parameter: str, problem: str, expected: str
+    wrong: Bool[np.ndarray, " set"], names: SetNames, problem: str, expected: str
 ) -> None:
     """`DataError` about the first set that is wrong."""
     if wrong.any():
         sets = [names.sets[code] for code in np.flatnonzero(wrong)]
         raise DataError(
-            f"set {sets[0]!r} {problem} ({len(sets)} such set(s): {shorten(sets)}); {expected}",
-            parameter=parameter,
+            f"set {sets[0]!r} {problem} ({len(sets)} such set(s): {shorten(sets)});"
+            f" {expected.replace('`counted`', 'counted=True')}",
+            parameter="set",
             value=sets[0],
             problem=f"{problem} ({len(sets)} such set(s))",
             expected=expected,
@@ -185,7 +204,11 @@ def _refuse_sets(
 
 
 def of_sets(
-    values: Num[np.ndarray, "row ..."], group: Int[np.ndarray, " row"], sets: Names, parameter: str
+    values: Num[np.ndarray, "row ..."],
+    group: Int[np.ndarray, " row"],
+    sets: Names,
+    parameter: str,
+    columns: Sequence[str],
 ) -> Num[np.ndarray, "set ..."]:
     """Values of rows that are the same for all alternatives of a set, one for each set.
 
@@ -197,6 +220,8 @@ def of_sets(
         Names of the sets.
     parameter : str
         Parameter that they were read for, for errors.
+    columns : sequence of str
+        Their columns.
 
     Returns
     -------
@@ -210,14 +235,14 @@ def of_sets(
     first = np.full(len(sets), -1)
     first[group[::-1]] = np.arange(len(group))[::-1]
     each: np.ndarray = values[first]
-    differs = (values != each[group]).reshape(len(group), -1).any(axis=1)
+    differs = (values != each[group]).reshape(len(group), -1)
     if differs.any():
-        name = sets[group[int(np.flatnonzero(differs)[0])]]
+        row, column = np.argwhere(differs)[0]
         raise DataError(
             parameter=parameter,
-            value=name,
-            problem=f"names a set with several values in its rows, and {int(differs.sum())} row(s)"
-            " differ from the first of their set",
+            value=columns[column],
+            problem=f"has several values in the set {sets[group[row]]!r}: row {row} (counted from"
+            f" 0) differs from its first row ({int(differs.any(axis=1).sum())} such row(s))",
             expected="a set belongs to one chooser, whose columns have one value in all its rows;"
             " what differs between alternatives belongs to `features`",
         )

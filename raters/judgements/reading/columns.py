@@ -40,12 +40,16 @@ class Column(NamedTuple):
         return len(self.code)
 
 
-def read_columns(table: Any, **roles: str | None) -> dict[str, Column]:
+def read_columns(
+    table: Any, *, part_of: str | None = None, **roles: str | None
+) -> dict[str, Column]:
     """The columns named, by role: complete, one-dimensional and of one length.
 
     Parameters
     ----------
     table : pandas, polars or pyarrow table, mapping of arrays, or structured array
+    part_of : str, optional
+        Column that names the judgement that a row is a part of, which cannot lose it.
     **roles : str or None
         The name of the column in each role; roles that are None are left out.
 
@@ -63,7 +67,7 @@ def read_columns(table: Any, **roles: str | None) -> dict[str, Column]:
     wanted = {role: column_name(role, name) for role, name in roles.items() if name is not None}
     _check_apart(wanted)
     arrays = _arrays(table, wanted)
-    columns = {role: _column(arrays[name], name, role) for role, name in wanted.items()}
+    columns = {role: _column(arrays[name], name, role, part_of) for role, name in wanted.items()}
     if len(columns) > 1:
         own = [
             column.code
@@ -348,7 +352,7 @@ def _array(values: Any, name: str, role: str) -> Any:
     return values
 
 
-def _column(values: Any, name: str, role: str) -> Column:
+def _column(values: Any, name: str, role: str, part_of: str | None = None) -> Column:
     if len(values) == 0:
         raise DataError(
             f"the table is empty: column {name!r} has no rows; give at least one",
@@ -374,17 +378,22 @@ def _column(values: Any, name: str, role: str) -> Column:
     if "" in distinct:
         missing = missing | (code == distinct.index(""))
     if missing.any():
+        what, line = "those rows out", f"frame[frame[{name!r}].notna() & (frame[{name!r}] != '')]"
+        if part_of is not None and part_of != name:
+            what = f"those out with all rows of the same {part_of!r}"
+            complete = f"frame[{name!r}].notna().groupby(frame[{part_of!r}]).transform('all')"
+            line = f"frame[{complete}]"
         raise DataError(
             f"column {name!r} (for {role}=) has {missing.sum()} missing value(s), first in row"
-            f" {np.flatnonzero(missing)[0]} (counted from 0); every row needs one. Leave those"
-            f" rows out first: frame = frame[frame[{name!r}].notna() & (frame[{name!r}] != '')]",
+            f" {np.flatnonzero(missing)[0]} (counted from 0); every row needs one. Leave {what}"
+            f" first: frame = {line}",
             parameter=role,
             value=name,
             problem=(
                 f"has {missing.sum()} missing value(s), first in row {np.flatnonzero(missing)[0]}"
                 " (counted from 0)"
             ),
-            expected="every judgement needs one; leave those rows out",
+            expected=f"every judgement needs one; leave {what}",
         )
     return Column(name, role, code.astype(np.int32), distinct)
 

@@ -179,9 +179,20 @@ def placed(
     Raises
     ------
     DataError
-        When a rank is no number, or two of one ranking are equal.
+        When a rank is no number or below 1, or two of one ranking are equal.
     """
     score = _ranks(frame, rank)
+    if (below := score < 1).any():
+        at = int(np.argmax(below))
+        raise DataError(
+            parameter="rank",
+            value=rank,
+            problem=f"gives {items[at]!r} the rank {score[at]:g} in the ranking"
+            f" {names[ranking[at]]!r} ({int(below.sum())} rank(s) below 1)",
+            expected="ranks begin with 1, the best: leave the rank of an item without a place empty"
+            " (as of a driver who did not finish), or add 1 to all where they begin with 0",
+            instead=f"frame[{rank!r}] = frame[{rank!r}].where(frame[{rank!r}] >= 1)",
+        )
     line = np.flatnonzero(~np.isnan(score))
     order = line[np.lexsort((score[line], ranking[line]))]
     own, level = ranking[order], score[order]

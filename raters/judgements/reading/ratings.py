@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
-from raters.errors import DataError
-from raters.judgements.names import Names, encode_names, name_text, shown
+from raters.errors import DataError, DataWarning
+from raters.judgements.names import Names, encode_names, name_text, shorten, shown
 from raters.judgements.reading.columns import Column, _column, _opened, read_ratings
 from raters.judgements.reading.incomplete import filled
 
@@ -77,44 +79,70 @@ def _numbers(column: Column) -> tuple[Int[np.ndarray, " row"], Names]:
             value=column.name,
             problem=error.problem,
             expected="ratings are numbers, or levels whose order is given, the lowest first",
-            instead=f"levels=[{', '.join(map(repr, map(name_text, column.values[:3])))}, ...]",
+            instead=f"levels=[{', '.join(map(repr, sorted(map(name_text, column.values))[:3]))},"
+            " ...], in their order",
         ) from error
     each, code = np.unique(number, return_inverse=True)
     whole = bool((each == np.round(each)).all())
+    if whole:
+        _warn_of_gaps(each.astype(int))
     names = tuple(int(one) if whole else name_text(float(one)) for one in each)
     return code.astype(np.int32), names
 
 
+def _warn_of_gaps(levels: Int[np.ndarray, " level"]) -> None:
+    """Warn of levels that a scale of whole numbers seems to have, and that nothing was put on."""
+    apart = np.diff(levels)
+    step = int(np.gcd.reduce(apart)) if len(apart) else 0
+    if len(levels) < 3 or step == 0 or (apart == step).all():
+        return
+    whole = range(int(levels[0]), int(levels[-1]) + 1, step)
+    if len(whole) > MOST_LEVELS or len(whole) > 2 * len(levels):
+        return  # such as 1, 10, 100: no level seems to be left out
+    unused = [level for level in whole if level not in levels]
+    by = "" if step == 1 else f", {step}"
+    warnings.warn(
+        f"nothing is on the level(s) {shorten(unused)} of the scale from {levels[0]} to"
+        f" {levels[-1]}, so that those beside are taken for neighbours; where the scale has them,"
+        f" write levels=range({whole[0]}, {whole[-1] + 1}{by})",
+        DataWarning,
+        stacklevel=4,
+    )
+
+
 def cells(
-    frame: Any, names: Sequence[str]
-) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"], Column]:
-    """Row of the table, place of the column and value of each cell of a wide table that is not
-    empty.
+    frame: Any, names: Sequence[str], levels: Iterable[Any] | None
+) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"], Int[np.ndarray, " row"], Names]:
+    """Row of the table, place of the column and level of each cell of a wide table that is not
+    empty, and the levels of the scale.
 
     Parameters
     ----------
     frame : table
     names : sequence of str
         Columns of ratings.
+    levels : iterable, optional
+        As of `scale`.
 
     Returns
     -------
-    line, place : int array, shape (row,)
-    value : Column
+    line, place, level : int array, shape (row,)
+    levels : tuple
 
     Raises
     ------
     DataError
-        When every cell is empty.
+        When every cell is empty, or for what `scale` refuses; the message names the column.
     """
     _, fetch = _opened(frame, list(names))
+    own = [filled(fetch(name), "columns", name) for name in names]
+    given = None if levels is None else list(levels)
     parts = []
-    for place, name in enumerate(names):
-        own = filled(fetch(name), "columns", name)
-        line = np.flatnonzero(own.code >= 0)
-        each = np.empty(len(own.values), object)
-        each[:] = own.values
-        parts.append((line, np.full(len(line), place), each[own.code[line]]))
+    for place, column in enumerate(own):
+        line = np.flatnonzero(column.code >= 0)
+        each = np.empty(len(column.values), object)
+        each[:] = column.values
+        parts.append((line, np.full(len(line), place), each[column.code[line]]))
     line, whose, value = (np.concatenate(part) for part in zip(*parts, strict=True))
     if not len(line):
         raise DataError(
@@ -123,5 +151,37 @@ def cells(
             problem="hold no rating, as every cell is empty",
             expected="each column holds one annotator's ratings, a row for each item",
         )
-    column = _column(value, ", ".join(names[:3]), "columns")
-    return line.astype(np.int32), whose.astype(np.int32), column
+    together = _column(value, ", ".join(names[:3]), "columns")
+    try:
+        level, level_names = scale(together, given)
+    except DataError as error:
+        raise (_of_one_column(own, given) or error) from error
+    return line.astype(np.int32), whose.astype(np.int32), level, level_names
+
+
+def _of_one_column(columns: Sequence[Column], levels: list[Any] | None) -> DataError | None:
+    """Error about the column of a wide table that is no column of ratings, None where all are alike:
+    the only one that is refused by itself."""
+    errors = {}
+    for column in columns:
+        there = column.code >= 0
+        if len(column.values) > 1:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", DataWarning)
+                    scale(column._replace(code=column.code[there]), levels)
+            except DataError as error:
+                errors[column.name] = error
+    if not errors or len(errors) > len(columns) / 2:
+        return None
+    name = next(iter(errors))
+    others = [column.name for column in columns if column.name not in errors]
+    # Rows are those of the table.
+    problem = re.sub(r", first in row \d+.*", "", errors[name].problem)
+    return DataError(
+        parameter="columns",
+        value=name,
+        problem=problem,
+        expected="where it holds no ratings, name the columns that do",
+        instead=f"columns=[{', '.join(map(repr, others[:3]))}{', ...' * (len(others) > 3)}]",
+    )
