@@ -57,7 +57,8 @@ def predict(
     ------
     DataError
         When a question names an annotator or an item that was not in the fit, where the model has
-        parameters of annotators or of items; when classes are to be inferred and the questions have no answers.
+        parameters of annotators or of items; when classes are to be inferred and the questions have
+        no answers.
     SettingError
         When `result` was fitted with another model, or the probabilities are too many for memory.
 

@@ -233,8 +233,8 @@ class Ratings(Scanned, OnScale):
         if self.levels == (0, 1):
             warnings.warn(
                 "all ratings are 0 or 1; where they say whether somebody was right, read them as"
-                " responses of persons to items: rt.Responses.from_frame(frame, person=..., item=...,"
-                " correct=...)",
+                " responses of persons to items: rt.Responses.from_frame(frame, person=...,"
+                " item=..., correct=...)",
                 DataWarning,
                 stacklevel=3,
             )

@@ -122,8 +122,8 @@ def check_fitted(column: Column, alternatives: Names) -> None:
         raise DataError(
             parameter="alternative",
             value=column.name,
-            problem=f"holds {shown(new[0])}, first in row {first_row(column, new[:1])} (counted from"
-            " 0), which is none of the alternatives that were fitted",
+            problem=f"holds {shown(new[0])}, first in row {first_row(column, new[:1])} (counted"
+            " from 0), which is none of the alternatives that were fitted",
             expected=f"these are {shorten(alternatives)}: nothing is known of the constant of"
             " another; fit it as well, with at least one set that offers it",
         )

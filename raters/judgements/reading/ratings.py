@@ -160,8 +160,8 @@ def cells(
 
 
 def _of_one_column(columns: Sequence[Column], levels: list[Any] | None) -> DataError | None:
-    """Error about the column of a wide table that is no column of ratings, None where all are alike:
-    the only one that is refused by itself."""
+    """Error about the column of a wide table that is refused by itself, None where there is none or
+    most are."""
     errors = {}
     for column in columns:
         there = column.code >= 0
@@ -169,7 +169,9 @@ def _of_one_column(columns: Sequence[Column], levels: list[Any] | None) -> DataE
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", DataWarning)
-                    scale(column._replace(code=column.code[there]), levels)
+                    scale(
+                        Column(column.name, column.role, column.code[there], column.values), levels
+                    )
             except DataError as error:
                 errors[column.name] = error
     if not errors or len(errors) > len(columns) / 2:
