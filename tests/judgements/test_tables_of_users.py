@@ -36,7 +36,7 @@ def test_sets_lose_no_row(column, tmp_path) -> None:
     with pytest.raises(DataError, match=f"missing value in '{column}'.* leave sets with such rows"):
         read(source_of(path, given))
     choices, notes = read(source_of(path, dataclasses.replace(given, drop_bad_rows=True)))
-    assert choices.sets == (2, 3)
+    assert choices.sets == ("2", "3")
     assert notes[-1] == "left out 3 of 7 rows, of sets with a missing value"
 
 
@@ -125,7 +125,7 @@ def test_right_and_wrong_are_said_to_be_responses() -> None:
 
 def test_choosers_without_parameters_may_be_anybody() -> None:
     choices = rt.Choices.from_frame(TRIPS, **ROLES, features=["price"])
-    result = rt.fit(rt.MultinomialLogit(), choices, rt.PGEM(draws=50), seed=0, progress=False)
+    result = rt.fit(rt.MultinomialLogit(), choices, rt.PGEM(draws=100), seed=0, progress=False)
     asked = TRIPS[:3].assign(who="Zoe")
     roles = {"set": "trip", "alternative": "mode", "features": ["price"], "like": choices}
     new = rt.Choices.from_frame(asked, **roles, annotator="who")
