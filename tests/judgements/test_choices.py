@@ -150,14 +150,18 @@ def test_a_table_comes_back() -> None:
 @pytest.mark.parametrize(
     ("changes", "parameter", "words"),
     [
-        ({"taken": [0, 0, 0, 1, 0, 0, 1]}, "chosen", "set 1 has no alternative that was chosen"),
-        ({"taken": [1, 1, 0, 1, 0, 0, 1]}, "chosen", "set 1 has two alternatives or more that"),
-        ({"trip": [1, 1, 1, 2, 2, 3, 4]}, "alternative", "set 3 has one alternative"),
+        ({"taken": [0, 0, 0, 1, 0, 0, 1]}, "set", "set 1 has no alternative that was chosen"),
+        ({"taken": [1, 1, 0, 1, 0, 0, 1]}, "set", "set 1 has two alternatives or more that"),
+        ({"trip": [1, 1, 1, 2, 2, 3, 4]}, "set", "set 3 has one alternative"),
         ({"mode": ["car", "bus", "bus", "bus", "car", "car", "train"]}, "alternative", "two rows"),
         ({"taken": [2, 0, 0, 1, 0, 0, 1]}, "chosen", "holds 2 in row 0"),
         ({"taken": ["yes", 0, 0, 1, 0, 0, 1]}, "chosen", "must hold numbers"),
         ({"who": ["ann", "bob", "ann", "ann", "ann", "bob", "bob"]}, "annotator", "one chooser"),
-        ({"income": [5, 4, 5, 5, 5, 2, 2]}, "choosers", "differ from the first of their set"),
+        (
+            {"income": [5, 4, 5, 5, 5, 2, 2]},
+            "choosers",
+            "'income' has several values in the set 1: row 1",
+        ),
         ({"income": [5] * 7}, "choosers", "the same value in all sets"),
         ({"price": [5, 5, 5, 3, 3, 2, 2]}, "features", "the same for all alternatives of every"),
         ({"price": ["a", 5, 5, 3, 3, 2, 2]}, "features", "must hold numbers"),

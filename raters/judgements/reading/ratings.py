@@ -74,13 +74,14 @@ def _numbers(column: Column) -> tuple[Int[np.ndarray, " row"], Names]:
     try:
         number = read_ratings(column)
     except DataError as error:
+        words = sorted(map(name_text, column.values))
         raise DataError(
             parameter=column.role,
             value=column.name,
             problem=error.problem,
             expected="ratings are numbers, or levels whose order is given, the lowest first",
-            instead=f"levels=[{', '.join(map(repr, sorted(map(name_text, column.values))[:3]))},"
-            " ...], in their order",
+            instead=f"levels=[{', '.join(map(repr, words[:5]))}{', ...' * (len(words) > 5)}], in"
+            " their order",
         ) from error
     each, code = np.unique(number, return_inverse=True)
     whole = bool((each == np.round(each)).all())
