@@ -9,6 +9,7 @@ import re
 import warnings
 from pathlib import Path
 
+import hypothesis
 import jax
 import numpy as np
 import pytest
@@ -34,7 +35,9 @@ _SLOW_CALLS = re.compile(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep compiled functions between runs."""
+    """Keep compiled functions between runs; an example that compiles has no deadline."""
+    hypothesis.settings.register_profile("raters", deadline=None)
+    hypothesis.settings.load_profile("raters")
     jax.config.update("jax_compilation_cache_dir", str(_CACHE))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
