@@ -157,11 +157,7 @@ def test_a_table_comes_back() -> None:
         ({"taken": [2, 0, 0, 1, 0, 0, 1]}, "chosen", "holds 2 in row 0"),
         ({"taken": ["yes", 0, 0, 1, 0, 0, 1]}, "chosen", "must hold numbers"),
         ({"who": ["ann", "bob", "ann", "ann", "ann", "bob", "bob"]}, "annotator", "one chooser"),
-        (
-            {"income": [5, 4, 5, 5, 5, 2, 2]},
-            "choosers",
-            "several values in the set 1: row 1",
-        ),
+        ({"income": [5, 4, 5, 5, 5, 2, 2]}, "choosers", "several values in the set 1: row 1"),
         ({"income": [5] * 7}, "choosers", "the same value in all sets"),
         ({"price": [5, 5, 5, 3, 3, 2, 2]}, "features", "the same for all alternatives of every"),
         ({"price": ["a", 5, 5, 3, 3, 2, 2]}, "features", "must hold numbers"),
