@@ -13,7 +13,7 @@ import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from raters.distributions import PlackettLuce
+from raters.distributions import GroupedMixture, PlackettLuce
 from raters.distributions.choices import NOT_OFFERED
 from raters.errors import SettingError
 from raters.judgements.counts import standing
@@ -231,3 +231,17 @@ def _(
     fn: PlackettLuce, value: Array, key: Key[Array, ""]
 ) -> tuple[Float[Array, " row"], Int[Array, " row"]]:
     return fn.utility, fn.sample(key)
+
+
+@utility_and_places.register
+def _(
+    fn: GroupedMixture, value: Array, key: Key[Array, ""]
+) -> tuple[Float[Array, " row"], Int[Array, " row"]]:
+    component = fn.component_distribution
+    if not isinstance(component, PlackettLuce):
+        return utility_and_places(component, value, key)
+    # Observed orders and those drawn anew are by annotators of the same types.
+    class_key, place_key = jax.random.split(key)
+    own = jax.random.categorical(class_key, fn.log_joint(value))[fn.row_group][:, None]
+    utility, place = component.utility, component.sample(place_key)
+    return (jnp.take_along_axis(utility, own, 1)[:, 0], jnp.take_along_axis(place, own, 1)[:, 0])

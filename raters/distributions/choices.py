@@ -19,7 +19,22 @@ _NOTHING = -1e30
 NOT_OFFERED = -1e8
 
 
-class Choice(dist.Distribution):
+class OfSets(dist.Distribution):
+    """Observations of sets of rows, of which the likelihood is a product over sets.
+
+    Attributes
+    ----------
+    set : int array, shape (row,)
+        Code of each row's set. Rows whose code is `num_sets` only pad.
+    num_sets : int
+        Number of sets.
+    """
+
+    set: Int[Array, " row"]
+    num_sets: int
+
+
+class Choice(OfSets):
     r"""Choices from sets of alternatives: the multinomial logit (Luce 1959, McFadden 1974).
 
     .. math::
@@ -177,7 +192,7 @@ class Choice(dist.Distribution):
         return jnp.moveaxis(drawn, 0, axis)
 
 
-class PlackettLuce(dist.Distribution):
+class PlackettLuce(OfSets):
     r"""Rankings as choices in stages: the best, then the best of the rest (Plackett 1975, Luce
     1959).
 
@@ -196,17 +211,18 @@ class PlackettLuce(dist.Distribution):
 
     .. math:: \log p(j_{-1} \mid R) = -u_{j_{-1}} - \log \sum_{j \in R} e^{-u_j} .
 
-    Batch shape (ranking,); the event is all rows. `log_prob` takes rows in any order within their
-    ranking: a scatter by place takes the part of a sort, which a compiler would carry out again on
-    each program of which the places are constants.
+    Batch shape (ranking,); the event is all rows. A utility for each class gives batch shape
+    (ranking, class), as a component of `GroupedMixture`, whose groups are of rankings. `log_prob`
+    takes rows in any order within their ranking: a scatter by place takes the part of a sort, which
+    a compiler would carry out again on each program of which the places are constants.
 
     Parameters
     ----------
-    utility : float array, shape (row,)
+    utility : float array, shape (row,) or (row, class)
         Utility of each item offered.
-    ranking : int array, shape (row,)
-        Code of each row's ranking, ascending. Rows whose code is `num_rankings` only pad.
-    num_rankings : int
+    set : int array, shape (row,)
+        Code of each row's ranking, ascending. Rows whose code is `num_sets` only pad.
+    num_sets : int
         Number of rankings.
     count : float array, shape (ranking,), optional
         Number of times that each ranking was given; 0 for one that only pads. 1 unless given.
@@ -215,6 +231,8 @@ class PlackettLuce(dist.Distribution):
     lowest : int array, shape (ranking,), optional
         1 for the rankings of which `sample` names the worst, too. Without it the value −1 has no
         meaning.
+    longest : int, optional
+        Largest number of rows of a ranking, which makes `log_prob` compile faster.
 
     References
     ----------
@@ -230,45 +248,54 @@ class PlackettLuce(dist.Distribution):
     [0.486]
     """
 
-    pytree_data_fields = ("utility", "ranking", "count", "places", "lowest")
-    pytree_aux_fields = ("num_rankings",)
+    pytree_data_fields = ("utility", "set", "count", "places", "lowest")
+    pytree_aux_fields = ("num_sets", "longest")
 
     @checked
     def __init__(
         self,
-        utility: Float[Array, " row"],
-        ranking: Int[Array, " row"],
-        num_rankings: int,
+        utility: Float[Array, " row"] | Float[Array, "row class"],
+        set: Int[Array, " row"],
+        num_sets: int,
         count: Float[Array, " ranking"] | None = None,
         places: Int[Array, " ranking"] | None = None,
         lowest: Int[Array, " ranking"] | None = None,
+        longest: int | None = None,
         *,
         validate_args: bool | None = None,
     ) -> None:
-        self.utility, self.ranking, self.num_rankings = utility, ranking, num_rankings
+        self.utility, self.set, self.num_sets = utility, set, num_sets
         self.count, self.places, self.lowest = count, places, lowest
-        super().__init__((num_rankings,), tuple(utility.shape), validate_args=validate_args)
+        self.longest = len(utility) if longest is None else longest
+        # A mixture takes care of the rows, and has them as its own event.
+        event = tuple(utility.shape[:1]) if utility.ndim == 1 else ()
+        super().__init__((num_sets, *utility.shape[1:]), event, validate_args=validate_args)
 
-    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint:
         """Places from 1, 0 for a row without one, and −1 for the worst of those."""
         whole = constraints.nonnegative_integer
         if self.lowest is not None:
             whole = constraints.integer_greater_than(-2)
-        return constraints.independent(whole, 1)
+        return constraints.independent(whole, len(self.event_shape))
+
+    def _of_class(self, utility: Float[Array, " row"]) -> PlackettLuce:
+        """Return the distribution under one class."""
+        settings = self.count, self.places, self.lowest, self.longest
+        return PlackettLuce(utility, self.set, self.num_sets, *settings)
 
     def _begin(self) -> Int[Array, " ranking"]:
         """Return the first row of each ranking."""
-        return jnp.searchsorted(self.ranking, jnp.arange(self.num_rankings))
+        return jnp.searchsorted(self.set, jnp.arange(self.num_sets))
 
     def log_prob(
-        self, value: Num[Array, "*sample row"], intermediates: Any = None
-    ) -> Float[Array, "*sample ranking"]:
+        self, value: Num[Array, "*sample row"] | Num[Array, "row 1"], intermediates: Any = None
+    ) -> Float[Array, "*sample ranking *class"]:
         """Return the log-probability of each ranking.
 
         Parameters
         ----------
-        value : array, shape (..., row)
+        value : array, shape (..., row), or (row, 1) where there are classes
             Place of each row, from 1 without gaps; 0 for rows without a place, and −1 for the worst
             of these where it is named.
         intermediates : object
@@ -276,9 +303,13 @@ class PlackettLuce(dist.Distribution):
 
         Returns
         -------
-        array, shape (..., ranking)
+        array, shape (..., ranking) or (ranking, class)
         """
         value = jnp.asarray(value)
+        if self.utility.ndim > 1:
+            of_class = jax.vmap(lambda utility: self._of_class(utility).log_prob(value[:, 0]), 1, 1)
+            log_probs: Array = of_class(self.utility)
+            return log_probs
         if value.ndim > 1:
             each: Array = jnp.vectorize(self._log_prob, signature="(r)->(k)")(value)
             return each
@@ -286,19 +317,19 @@ class PlackettLuce(dist.Distribution):
 
     def _log_prob(self, value: Num[Array, " row"]) -> Float[Array, " ranking"]:
         """Return the log-probability of one ranking of all rows."""
-        utility, own = self.utility, self.ranking < self.num_rankings
+        utility, own = self.utility, self.set < self.num_sets
         placed = (value > 0) & own
-        place = self._begin()[self.ranking] + value.astype(int) - 1
+        place = self._begin()[self.set] + value.astype(int) - 1
         in_order = jnp.full_like(utility, _NOTHING)
         in_order = in_order.at[jnp.where(placed, place, utility.size)].set(utility, mode="drop")
         # Those without a place are at the end of each ranking, all in one.
-        last = jnp.append(self.ranking[1:] != self.ranking[:-1], True)
+        last = jnp.append(self.set[1:] != self.set[:-1], True)
         unplaced = jnp.where(own & ~placed, utility, _NOTHING)
-        rest = _log_sum(unplaced, self.ranking, self.num_rankings)[self.ranking]
+        rest = _log_sum(unplaced, self.set, self.num_sets)[self.set]
         ahead = jnp.where(last, jnp.logaddexp(in_order, rest), in_order)
         filled = in_order > _NOTHING / 2
-        stages = jnp.where(filled, in_order - _from_end(ahead, last), 0.0)
-        log_probs = jax.ops.segment_sum(stages, self.ranking, self.num_rankings)
+        stages = jnp.where(filled, in_order - _from_end(ahead, self.set, self.longest), 0.0)
+        log_probs = jax.ops.segment_sum(stages, self.set, self.num_sets)
         if self.lowest is not None:
             log_probs = log_probs + self._log_prob_of_worst(value, own & ~placed)
         return log_probs if self.count is None else self.count * log_probs
@@ -309,11 +340,13 @@ class PlackettLuce(dist.Distribution):
         """Return the log-probability of the worst among the rows without a place, and 0 for a
         ranking that names none."""
         turned = jnp.where(unplaced & (self.utility > NOT_OFFERED), -self.utility, _NOTHING)
-        total = _log_sum(turned, self.ranking, self.num_rankings)
-        chosen = jnp.where((value < 0) & unplaced, turned - total[self.ranking], 0.0)
-        return jax.ops.segment_sum(chosen, self.ranking, self.num_rankings)
+        total = _log_sum(turned, self.set, self.num_sets)
+        chosen = jnp.where((value < 0) & unplaced, turned - total[self.set], 0.0)
+        return jax.ops.segment_sum(chosen, self.set, self.num_sets)
 
-    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Int[Array, "*sample row"]:
+    def sample(
+        self, key: Array, sample_shape: tuple[int, ...] = ()
+    ) -> Int[Array, "*sample row *class"]:
         """Draw a place for each row.
 
         Parameters
@@ -323,19 +356,24 @@ class PlackettLuce(dist.Distribution):
 
         Returns
         -------
-        int array, shape (..., row)
+        int array, shape (..., row) or (..., row, class)
             Places from 1 in each ranking; 0 beyond the `places` that are filled, and −1 for the
             worst of these in the rankings that name it.
         """
+        if self.utility.ndim > 1:
+            keys = jax.random.split(key, self.utility.shape[1])
+            of_class = jax.vmap(lambda u, k: self._of_class(u).sample(k, sample_shape), (1, 0), -1)
+            drawn: Array = of_class(self.utility, keys)
+            return drawn
         key, key_of_worst = (key, None) if self.lowest is None else jax.random.split(key)
         noisy = self.utility + jax.random.gumbel(
             key, (*sample_shape, *self.utility.shape), self.utility.dtype
         )
-        order = jnp.lexsort((-noisy, jnp.broadcast_to(self.ranking, noisy.shape)), axis=-1)
-        place = jnp.argsort(order, axis=-1) - self._begin()[self.ranking] + 1
-        own = self.ranking < self.num_rankings
+        order = jnp.lexsort((-noisy, jnp.broadcast_to(self.set, noisy.shape)), axis=-1)
+        place = jnp.argsort(order, axis=-1) - self._begin()[self.set] + 1
+        own = self.set < self.num_sets
         if self.places is not None:
-            own = own & (place <= self.places[self.ranking])
+            own = own & (place <= self.places[self.set])
         place = jnp.where(own, place, 0).astype(jnp.int32)
         return place if key_of_worst is None else self._with_worst(key_of_worst, place)
 
@@ -345,10 +383,10 @@ class PlackettLuce(dist.Distribution):
         """Draw the worst of the rows without a place."""
         assert self.lowest is not None
         noise = jax.random.gumbel(key, place.shape, self.utility.dtype)
-        left = (place == 0) & (self.utility > NOT_OFFERED) & (self.lowest[self.ranking] > 0)
-        left = left & (self.ranking < self.num_rankings)
+        left = (place == 0) & (self.utility > NOT_OFFERED) & (self.lowest[self.set] > 0)
+        left = left & (self.set < self.num_sets)
         noisy = jnp.moveaxis(jnp.where(left, noise - self.utility, -jnp.inf), -1, 0)
-        top = jax.ops.segment_max(noisy, self.ranking, self.num_rankings)[self.ranking]
+        top = jax.ops.segment_max(noisy, self.set, self.num_sets)[self.set]
         worst = jnp.moveaxis((noisy == top) & jnp.isfinite(noisy), 0, -1)
         return jnp.where(worst, -1, place)
 
@@ -374,12 +412,15 @@ def _log_sum(
     return top + jnp.log(jnp.where(total > 0, total, 1.0))
 
 
-def _from_end(terms: Float[Array, " row"], last: Array) -> Float[Array, " row"]:
-    """Return the log of the sum of e to the terms from each row to the last of its ranking."""
-
-    def join(later: tuple[Array, Array], here: tuple[Array, Array]) -> tuple[Array, Array]:
-        total = jnp.where(here[1], here[0], jnp.logaddexp(later[0], here[0]))
-        return total, later[1] | here[1]
-
-    summed: Array = lax.associative_scan(join, (terms, last), reverse=True)[0]
-    return summed
+def _from_end(
+    terms: Float[Array, " row"], code: Int[Array, " row"], longest: int
+) -> Float[Array, " row"]:
+    """Return the log of the sum of e to the terms from each row to the last of its code, of which
+    there are so many rows at most."""
+    step = 1
+    while step < longest:  # Twice as many rows each time; few steps compile fast.
+        later = jnp.append(terms[step:], jnp.full(step, _NOTHING, terms.dtype))
+        same = jnp.append(code[step:] == code[:-step], jnp.zeros(step, bool))
+        terms = jnp.logaddexp(terms, jnp.where(same, later, _NOTHING))
+        step *= 2
+    return terms

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from numpyro.distributions import constraints
 
 from raters._validation import checked
-from raters.distributions.choices import Choice
+from raters.distributions.choices import OfSets
 
 
 class GroupedMixture(dist.Distribution):
@@ -29,8 +29,8 @@ class GroupedMixture(dist.Distribution):
     mixing_distribution : numpyro Categorical
         The class of each group; batch shape () or (group,).
     component_distribution : numpyro distribution, batch shape (row, class)
-        Each row's value, given each class; or `Choice` of batch shape (set, class), whose sets each
-        have several rows and take the place of rows below.
+        Each row's value, given each class; or `Choice` or `PlackettLuce` of batch shape (set,
+        class), whose sets each have several rows and take the place of rows below.
     group : int array, shape (row,)
         Code of each row's group.
     num_groups : int
@@ -86,7 +86,7 @@ class GroupedMixture(dist.Distribution):
         self.group, self.num_groups, self.count, self.known = group, num_groups, count, known
         self.repeats = repeats
         # The event is all rows, since groups differ in how many they have.
-        rows = component_distribution.set if isinstance(component_distribution, Choice) else group
+        rows = component_distribution.set if isinstance(component_distribution, OfSets) else group
         super().__init__((num_groups,), tuple(rows.shape), validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
@@ -98,7 +98,7 @@ class GroupedMixture(dist.Distribution):
     def row_group(self) -> Int[Array, " row"]:
         """Code of the group of each row, of sets that of each row of a set."""
         component = self.component_distribution
-        if not isinstance(component, Choice):
+        if not isinstance(component, OfSets):
             return self.group
         return self.group[jnp.minimum(component.set, component.num_sets - 1)]
 

@@ -22,7 +22,7 @@ from raters.models.labels import (
     SharedMistakes,
     Yan,
 )
-from raters.models.rankings import ExtendedPlackettLuce, PlackettLuce
+from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce, PlackettLuce
 from raters.models.ratings import ManyFacet
 from raters.models.responses import GradedResponse, IdealPoint, Rasch, TwoPL
 
@@ -44,6 +44,7 @@ __all__ = [
     "MajorityVote",
     "ManyFacet",
     "MixtureBTL",
+    "MixturePlackettLuce",
     "MultinomialLogit",
     "MultinomialProbit",
     "NestedLogit",

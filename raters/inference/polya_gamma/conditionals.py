@@ -170,6 +170,13 @@ def _(fn: Choice, value: Any, weight: Float[Array, "set class"]) -> Observation:
     return Observation(utility.ravel(), jnp.ones(utility.size), times.ravel())
 
 
+@component.register
+def _(fn: PlackettLuce, value: Any, weight: Float[Array, "ranking class"]) -> Observation:
+    utility = jnp.asarray(fn.utility, float)
+    place = jnp.broadcast_to(jnp.asarray(value, float)[:, None], utility.shape)
+    return Observation(utility.ravel(), jnp.ones(utility.size), place.ravel())
+
+
 class Gaussian(NamedTuple):
     """Normal priors of a block's entries: independent and perhaps truncated, or correlated.
 

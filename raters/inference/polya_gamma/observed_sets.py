@@ -58,17 +58,18 @@ def _(fn: Davidson, classes: Any, value: Any) -> Sets:
 
 @sets_of.register
 def _(fn: PlackettLuce, classes: Any, value: Any) -> Sets:
-    number = jnp.ones(fn.num_rankings) if fn.count is None else fn.count
-    return Sets(fn.ranking, number, value)
+    number = jnp.ones(fn.num_sets) if fn.count is None else fn.count
+    return Sets(fn.set, number, value)
 
 
 @sets_of.register
 def _(fn: GroupedMixture, classes: Any, value: Any) -> Sets | None:
     component = fn.component_distribution
-    if not isinstance(component, Choice):
+    if not isinstance(component, (Choice, PlackettLuce)):
         return None
     num_classes = component.batch_shape[-1]
     share = classes[fn.group]  # a group holds sets
     number = share if component.count is None else component.count[:, None] * share
     code = component.set[:, None] * num_classes + jnp.arange(num_classes)
-    return Sets(code.ravel(), number.ravel())
+    place = jnp.repeat(value, num_classes) if isinstance(component, PlackettLuce) else None
+    return Sets(code.ravel(), number.ravel(), place)

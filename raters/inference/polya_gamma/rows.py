@@ -7,6 +7,7 @@ of the logits with respect to the slots then gives every weight.
 
 from __future__ import annotations
 
+import math
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -257,7 +258,11 @@ def _type_rows(model: Model[Any], data: Any, values: Values, block: Block, class
         return Rows(
             None, design, logits - design @ values[name][:, column], logits, kappa, votes, prior
         )
-    if not entries or any(entry.shape != (logits.size, num_types) for entry in entries):
+    # Those of a ranking have an axis of positions, too.
+    rows = (logits.size, num_types)
+    if not entries or any(
+        entry.size != math.prod(rows) or entry.shape[-1] != num_types for entry in entries
+    ):
         raise NotImplementedError(
             f"{name!r} enters the logits of a type neither by its index, as {name}[data.first], nor"
             f" as a product, such as data.features @ {name}"
@@ -265,8 +270,8 @@ def _type_rows(model: Model[Any], data: Any, values: Values, block: Block, class
     slots = [values[name].ravel()[entry] for entry in entries]
     _, pull, _ = jax.vjp(run, slots, has_aux=True)
     (weights,) = pull(jnp.ones_like(logits))
-    entry = jnp.stack([entry[:, column] // num_types for entry in entries])
-    weight = jnp.stack([weight[:, column] for weight in weights])
+    entry = jnp.stack([entry.reshape(rows)[:, column] // num_types for entry in entries])
+    weight = jnp.stack([weight.reshape(rows)[:, column] for weight in weights])
     offset = logits - (weight * values[name][:, column][entry]).sum(0)
     return Rows(entry, weight, offset, logits, kappa, votes, prior)
 

@@ -96,8 +96,10 @@ def _read(
     assert sets is not None
     if block.kind == "type":
         num_types = classes.shape[-1]
-        code = sets.code.reshape(-1, num_types)[:, block.column] // num_types
-        sets = Sets(code, sets.number.reshape(-1, num_types)[:, block.column])
+        code, number, place = jax.tree.map(
+            lambda part: part.reshape(-1, num_types)[:, block.column], sets
+        )
+        sets = Sets(code // num_types, number, place)
     return rows, sets
 
 

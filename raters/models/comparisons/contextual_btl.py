@@ -15,6 +15,7 @@ from raters._validation import plain_positive
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Symmetry, Values
+from raters.models import types
 from raters.models.comparisons import _covariates, _types
 
 
@@ -76,11 +77,11 @@ class ContextualBTL(Model[Comparisons]):
 
     num_types: int = 1
     coefficient_scale: float | None = None
-    type_prior: _types.TypePrior = "dirichlet"
+    type_prior: types.TypePrior = "dirichlet"
     concentration: float = 1.0
 
     reference: ClassVar[str] = (
-        _types.UNOBSERVED
+        types.UNOBSERVED
         + r"""
     @inproceedings{rafailov2023direct,
       author    = {Rafailov, Rafael and Sharma, Archit and Mitchell, Eric and Ermon, Stefano and
@@ -95,7 +96,7 @@ class ContextualBTL(Model[Comparisons]):
     )
 
     def __post_init__(self) -> None:
-        _types.check_settings(self)
+        types.check_settings(self)
         plain_positive(self, "coefficient_scale", optional=True)
 
     @property
@@ -106,11 +107,11 @@ class ContextualBTL(Model[Comparisons]):
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Permutation of the types."""
-        return _types.permute(self, "coefficient")
+        return types.permute(self, "coefficient")
 
     def generate(self, data: Comparisons) -> None:
         """Define the NumPyro program."""
-        weight = _types.sample_weight(self)
+        weight = types.sample_weight(self)
         scale = self.coefficient_scale
         if scale is None:
             scale = numpyro.sample("coefficient_scale", dist.LogNormal(0.0, 1.0))
@@ -130,12 +131,12 @@ class ContextualBTL(Model[Comparisons]):
         return self._from_clusters(data, rng, tries=1)
 
     def _from_clusters(self, data: Comparisons, rng: np.random.Generator, tries: int) -> Values:
-        cluster = _types.clusters(
+        cluster = types.clusters(
             _types.profiles(data, np.asarray(data.features, float)), self.num_types, rng, tries
         )
         of_type = cluster[np.asarray(data.annotator)]
         columns = [self._regression(data.take(of_type == code)) for code in range(self.num_types)]
-        start: Values = {"type_weight": jnp.asarray(_types.shares(cluster, self.num_types))}
+        start: Values = {"type_weight": jnp.asarray(types.shares(cluster, self.num_types))}
         coefficient = np.stack(columns, -1)
         if self.coefficient_scale is None:
             start["coefficient_scale"] = jnp.asarray(max(float(np.std(coefficient)), 0.1))
@@ -172,7 +173,7 @@ class ContextualBTL(Model[Comparisons]):
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of single votes, equal sides, constant features, and features on unlike scales."""
-        messages = list(_types.data_warnings(self, data))
+        messages = list(types.data_warnings(self, data.judgements_by("annotator")))
         if equal := int((np.asarray(data.features) == 0).all(1).sum()):
             messages.append(
                 f"{equal} of {data.num_comparisons} comparisons have the same features on both"
@@ -184,4 +185,4 @@ class ContextualBTL(Model[Comparisons]):
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
         """Warn of types that are empty or not separated."""
-        return _types.fit_warnings(responsibility)
+        return types.fit_warnings(responsibility)

@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from raters._validation import one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Symmetry, Values
-from raters.models import competences
+from raters.models import competences, types
 from raters.models.comparisons import _sites, _types
 
 
@@ -89,13 +89,13 @@ class MixtureBTL(Model[Comparisons]):
     num_types: int = 2
     competence: Literal["unit", "positive"] | None = None
     reward_scale: float | None = None
-    type_prior: _types.TypePrior = "dirichlet"
+    type_prior: types.TypePrior = "dirichlet"
     concentration: float = 1.0
 
-    reference: ClassVar[str] = _types.UNOBSERVED
+    reference: ClassVar[str] = types.UNOBSERVED
 
     def __post_init__(self) -> None:
-        _types.check_settings(self)
+        types.check_settings(self)
         if self.competence is not None:
             one_of("competence", self.competence, ("unit", "positive"))
         plain_positive(self, "reward_scale", optional=True)
@@ -111,11 +111,11 @@ class MixtureBTL(Model[Comparisons]):
         competences."""
         up = ("reward", "reward_scale") if self.reward_scale is None else ("reward",)
         scale = (Scale(up=up, down=("competence",)),) if self.competence else ()
-        return (Shift("reward", axis=0), *_types.permute(self, "reward"), *scale)
+        return (Shift("reward", axis=0), *types.permute(self, "reward"), *scale)
 
     def generate(self, data: Comparisons) -> None:
         """Define the NumPyro program."""
-        weight = _types.sample_weight(self)
+        weight = types.sample_weight(self)
         reward_scale = _sites.reward_scale_site(self.reward_scale)
         with (
             numpyro.plate("item", data.num_items, dim=-2),
@@ -140,14 +140,14 @@ class MixtureBTL(Model[Comparisons]):
         return self._from_clusters(data, rng, tries=1)
 
     def _from_clusters(self, data: Comparisons, rng: np.random.Generator, tries: int) -> Values:
-        cluster = _types.clusters(
+        cluster = types.clusters(
             _types.profiles(data, _types.item_design(data)), self.num_types, rng, tries
         )
         of_type = cluster[np.asarray(data.annotator)]
         rewards = [
             _sites.win_rate_rewards(data.take(of_type == code)) for code in range(self.num_types)
         ]
-        start: Values = {"type_weight": jnp.asarray(_types.shares(cluster, self.num_types))}
+        start: Values = {"type_weight": jnp.asarray(types.shares(cluster, self.num_types))}
         start |= _sites.standardised(np.stack(rewards, -1), self.reward_scale)
         if self.competence:
             start |= _sites.competence_start(data, None)
@@ -159,10 +159,10 @@ class MixtureBTL(Model[Comparisons]):
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of annotators with a single vote."""
-        return _types.data_warnings(self, data)
+        return types.data_warnings(self, data.judgements_by("annotator"))
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
         """Warn of types that are empty or not separated."""
-        return _types.fit_warnings(responsibility)
+        return types.fit_warnings(responsibility)

@@ -40,22 +40,31 @@ def item_of(data: Rankings) -> Int[Array, "ranking position"]:
     return jnp.maximum(jnp.asarray(data.offered), 0)
 
 
-def observe(utility: Float[Array, "ranking position"], data: Rankings) -> None:
-    """Sample the observed site: the place of each item offered, and the worst where it is asked
-    for."""
-    rankings, positions = utility.shape
-    offered = jnp.asarray(data.offered) >= 0
-    ranking = PlackettLuce(
-        jnp.where(offered, utility, _NONE).ravel(),
+def orders(
+    utility: Float[Array, "ranking position *type"], data: Rankings
+) -> tuple[PlackettLuce, Int[Array, " row"] | None]:
+    """Return the distribution of the place of each item offered, and of the worst where it is asked
+    for, and the places that were given."""
+    rankings, positions = utility.shape[:2]
+    there = (jnp.asarray(data.offered) >= 0).reshape(-1, *(1,) * (utility.ndim - 2))
+    order = PlackettLuce(
+        jnp.where(there, utility.reshape(-1, *utility.shape[2:]), _NONE),
         jnp.repeat(jnp.arange(rankings), positions),
         rankings,
         data.count if data.count is None else jnp.asarray(data.count, utility.dtype),
         jnp.asarray(data.depth),
         None if data.lowest is None else jnp.asarray(data.lowest),
+        positions,
     )
-    place = None if data.place is None else jnp.ravel(jnp.asarray(data.place))
-    with numpyro.plate("ranking", rankings):
-        numpyro.sample("place", ranking, obs=place)
+    return order, None if data.place is None else jnp.ravel(jnp.asarray(data.place))
+
+
+def observe(utility: Float[Array, "ranking position"], data: Rankings) -> None:
+    """Sample the observed site: the place of each item offered, and the worst where it is asked
+    for."""
+    order, place = orders(utility, data)
+    with numpyro.plate("ranking", data.num_rankings):
+        numpyro.sample("place", order, obs=place)
 
 
 def worth_start(data: Rankings, scale: float | None) -> Values:
@@ -83,6 +92,16 @@ def _won_and_lost(data: Rankings) -> tuple[Float[np.ndarray, " item"], Float[np.
     totals = (np.bincount(codes, part[there], data.num_items) for part in (won, lost))
     ahead, behind = totals
     return ahead, behind
+
+
+def num_choices(data: Rankings) -> Float[np.ndarray, " ranking"]:
+    """Return the number of choices that each ranking is made of, times its count: one for each
+    place that leaves a choice, and one of the worst."""
+    depth, size = np.asarray(data.depth), (np.asarray(data.offered) >= 0).sum(1)
+    number = np.minimum(depth, np.maximum(size - 1, 0))
+    if data.lowest is not None:
+        number = number + ((np.asarray(data.lowest) > 0) & (size - depth > 1))
+    return np.asarray(number * np.asarray(data.weight, float))
 
 
 def of_unbounded(data: Rankings, scale: float | None) -> tuple[str, ...]:

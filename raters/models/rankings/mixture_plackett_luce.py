@@ -1,0 +1,197 @@
+"""Mixture of Plackett–Luce models, one for each type of annotator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import scipy.sparse
+from jaxtyping import Float
+
+from raters._validation import plain_positive
+from raters.distributions import GroupedMixture
+from raters.judgements.counts import standing
+from raters.judgements.rankings import Rankings
+from raters.model import Model, Shift, Symmetry, Values
+from raters.models import types
+from raters.models.rankings import _sites
+
+
+@dataclass(frozen=True)
+class MixturePlackettLuce(Model[Rankings]):
+    r"""Mixture of Plackett–Luce models: each annotator belongs to a type with its own worths.
+
+    .. math::
+
+        z_a \sim \mathrm{Categorical}(\eta), \qquad
+        P(i_1 \succ \dots \succ i_K \mid a, z_a = z)
+        = \prod_{k=1}^{K} \frac{e^{u_{i_k z}}}{\sum_{j \in R_k} e^{u_{jz}}}, \\
+        \eta \sim \mathrm{Dirichlet}(c, \dots, c), \qquad
+        u_{iz} \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1)
+
+    in the notation of `PlackettLuce`, with the worst named by the utilities turned round. Of two
+    items it is `MixtureBTL`.
+
+    The type of each annotator is summed out, so the likelihood is a product over annotators, the
+    unit that `raters.log_likelihood` and ``arviz.loo`` leave out. The probability of each type for
+    each annotator is in the result, as ``result["types"]["responsibility"]``. Where nobody is named
+    each ranking is by an annotator of its own, and has a type of its own.
+
+    To choose the number of types, see `MixtureBTL`. Worths of each type are centred, and types are
+    numbered by decreasing share. The likelihood has a mode for each way to divide the annotators;
+    compare several seeds.
+
+    Parameters
+    ----------
+    num_types : int
+        Number of types.
+    worth_scale : float, optional
+        Standard deviation s of the worths; learned unless given.
+    type_prior : {"dirichlet", "stick_breaking"}
+        Prior of the shares of the types.
+    concentration : float
+        Concentration c of the prior on the shares.
+
+    References
+    ----------
+    Gormley, I. C. and Murphy, T. B. (2006). Analysis of Irish third-level college applications
+    data. Journal of the Royal Statistical Society A 169, 361–379. Mollica, C. and Tardella, L.
+    (2017). Bayesian Plackett–Luce mixture models for partially ranked data. Psychometrika 82,
+    442–458.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> rankings = rt.Rankings.from_wide(
+    ...     {"who": ["ann", "ann", "bob", "bob"], "best": ["tea", "tea", "beer", "beer"],
+    ...      "next": ["milk"] * 4, "last": ["beer", "beer", "tea", "tea"]},
+    ...     places=["best", "next", "last"], annotator="who")
+    >>> rt.Program(rt.MixturePlackettLuce(), rankings).sites["worth"].dims
+    ('item', 'type')
+    """
+
+    num_types: int = 2
+    worth_scale: float | None = None
+    type_prior: types.TypePrior = "dirichlet"
+    concentration: float = 1.0
+
+    reference: ClassVar[str] = r"""
+    @article{gormley2006analysis,
+      author  = {Gormley, Isobel Claire and Murphy, Thomas Brendan},
+      title   = {Analysis of {Irish} Third-Level College Applications Data},
+      journal = {Journal of the Royal Statistical Society Series A},
+      year    = {2006},
+      volume  = {169},
+      number  = {2},
+      pages   = {361--379},
+    }
+    @article{mollica2017bayesian,
+      author  = {Mollica, Cristina and Tardella, Luca},
+      title   = {{Bayesian} {Plackett--Luce} Mixture Models for Partially Ranked Data},
+      journal = {Psychometrika},
+      year    = {2017},
+      volume  = {82},
+      number  = {2},
+      pages   = {442--458},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        types.check_settings(self)
+        plain_positive(self, "worth_scale", optional=True)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Shares of the types, and worths."""
+        return (("type_weight",), ("worth",))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Shift of each type's worths, and permutation of the types."""
+        return (Shift("worth", axis=0), *types.permute(self, "worth"))
+
+    def generate(self, data: Rankings) -> None:
+        """Define the NumPyro program."""
+        weight = types.sample_weight(self)
+        scale = _sites.worth_scale_site(self.worth_scale)
+        with (
+            numpyro.plate("item", data.num_items, dim=-2),
+            numpyro.plate("type", self.num_types, dim=-1),
+        ):
+            worth = numpyro.sample("worth", dist.Normal(0.0, scale))
+        order, place = _sites.orders(worth[_sites.item_of(data)], data)
+        with numpyro.plate("annotator", data.num_annotators):
+            mixture = GroupedMixture(
+                dist.Categorical(probs=weight), order, data.annotator, data.num_annotators
+            )
+            facts = {"unit": "annotator", "latent_class": "type"}
+            numpyro.sample("place", mixture, obs=place, infer=facts)
+
+    def start(self, data: Rankings) -> Values:
+        """Start from the log-odds of coming before another item within clusters of annotators with
+        similar rankings."""
+        return self._from_clusters(data, np.random.default_rng(0), tries=10)
+
+    def another_start(self, data: Rankings, rng: np.random.Generator) -> Values:
+        """Return a start as `start` does, from a single clustering with random seeds."""
+        return self._from_clusters(data, rng, tries=1)
+
+    def _from_clusters(self, data: Rankings, rng: np.random.Generator, tries: int) -> Values:
+        cluster = types.clusters(_profiles(data), self.num_types, rng, tries)
+        of_type = cluster[np.asarray(data.annotator)]
+        starts = [
+            _sites.worth_start(data.take(of_type == code), self.worth_scale)
+            for code in range(self.num_types)
+        ]
+        return {"type_weight": jnp.asarray(types.shares(cluster, self.num_types))} | {
+            name: jnp.stack([start[name] for start in starts], -1)
+            if name == "worth"
+            else jnp.mean(jnp.stack([start[name] for start in starts]))
+            for name in starts[0]
+        }
+
+    def why_not(self, data: Rankings) -> str | None:
+        """Refuse more types than annotators."""
+        return types.why_not(self, data, "ranking")
+
+    def data_warnings(self, data: Rankings) -> tuple[str, ...]:
+        """Warn of annotators who made a single choice, and of items whose worths only a wide prior
+        bounds."""
+        number = np.bincount(
+            np.asarray(data.annotator), _sites.num_choices(data), data.num_annotators
+        )
+        unbounded = _sites.of_unbounded(data, self.worth_scale)
+        return (*types.data_warnings(self, number, "choice"), *unbounded)
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Rankings
+    ) -> tuple[str, ...]:
+        """Warn of types that are empty or not separated."""
+        return types.fit_warnings(responsibility, "ranking")
+
+
+def _profiles(data: Rankings) -> Float[np.ndarray, "annotator item"]:
+    """Return the mean place of each item in the rankings of each annotator, from 1 for the first of
+    all to −1 for the last, and 0 for items that were not offered."""
+    shape = data.num_annotators, data.num_items
+    if data.place is None:
+        return np.zeros(shape)
+    offered, weight = np.asarray(data.offered), np.asarray(data.weight, float)[:, None]
+    there = (offered >= 0) & (weight > 0)
+    rank = standing(np.asarray(data.place))
+    # Items without a place share the mean of the places that are left.
+    ahead = (there[:, None, :] & (rank[:, None, :] < rank[:, :, None])).sum(2)
+    behind = (there[:, None, :] & (rank[:, None, :] > rank[:, :, None])).sum(2)
+    score = (behind - ahead) / np.maximum(there.sum(1, keepdims=True) - 1, 1)
+    row, position = np.nonzero(there)
+    cells = np.asarray(data.annotator)[row], offered[row, position]
+    times = np.broadcast_to(weight, offered.shape)[row, position]
+    total, number = (
+        scipy.sparse.coo_array((part, cells), shape=shape).toarray()
+        for part in (score[row, position] * times, times)
+    )
+    return np.asarray(total / (number + 1))
