@@ -56,9 +56,9 @@ def add_command(app: typer.Typer, name: str, arguments: Sequence[str]) -> None:
     if name in ("agreement", "audit", "check", "fit"):
         generated = GeneratedOptions.of(registered_kinds())
     elif name == "types":
-        model = type(typing_of.MODEL)
-        kinds = tuple(kind for kind in registered_kinds() if model in kind.models)
-        generated = GeneratedOptions.of(kinds, only=typing_of.MODEL, backend="em")
+        models = typing_of.MODELS
+        kinds = tuple(kind for kind in registered_kinds() if kind.name in models)
+        generated = GeneratedOptions.of(kinds, only=models.values(), backend="em")
     extra = {"suggest": _axis_parameters, "simulate": _design_parameters}.get(name)
     command = with_options(_COMMANDS[name], generated, extra() if extra else ())
     app.command(name, help=COMMANDS[name])(command)

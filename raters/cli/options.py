@@ -215,15 +215,15 @@ class GeneratedOptions:
 
     @classmethod
     def of(
-        cls, kinds: tuple[Kind, ...], only: Model[Any] | None = None, backend: str | None = None
+        cls, kinds: tuple[Kind, ...], only: Iterable[Model[Any]] = (), backend: str | None = None
     ) -> GeneratedOptions:
-        """Options of these kinds, and of all their models or of one."""
+        """Options of these kinds, and of all their models or of one for each kind."""
         models: dict[str, Any] = {}
         for name, model in model_names(kinds).items():
             default = next((kind.default for kind in kinds if type(kind.default) is model), None)
             models[name] = default or model
-        if only is not None:
-            models = {dashed(type(only).__name__): only}
+        if only:
+            models = {dashed(type(model).__name__): model for model in only}
         columns = column_options(kinds, _TAKEN)
         taken = {*_TAKEN, *(one.key for one in columns)}
         fields = model_options(models, taken)
@@ -231,7 +231,7 @@ class GeneratedOptions:
             columns,
             fields,
             backend_options(taken | {one.key for one in fields}),
-            () if only is not None else tuple(models),
+            () if only else tuple(models),
             backend,
         )
 

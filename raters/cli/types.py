@@ -18,16 +18,22 @@ import raters as rt
 from raters import _validation
 from raters.cli import console, outputs, tables
 from raters.cli.fitting import backend_of, built, collected_warnings
+from raters.cli.generated import dashed
 from raters.cli.options import ColumnOptions, FitOptions, Force, ModelOptions, option, settings
 from raters.cli.reading import Source, read, source_of
 from raters.errors import ConvergenceWarning, SettingError
 from raters.figures import types as type_figures
 from raters.inference import Backend
 from raters.judgements.base import Judgements
+from raters.kinds import Kind, Words
 from raters.reporting import facts
 
-# Model of the command, where nothing else is asked for.
-MODEL = rt.MixtureBTL(num_types=3)
+TypeModel = rt.MixtureBTL | rt.MixturePlackettLuce
+# Models of the command by kind of judgement, where nothing else is asked for.
+MODELS: dict[str, TypeModel] = {
+    "comparisons": rt.MixtureBTL(num_types=3),
+    "rankings": rt.MixturePlackettLuce(num_types=3),
+}
 _SHOWN = 3
 
 
@@ -61,16 +67,17 @@ def types(request: TypesCommand) -> None:
     """Fit, compare numbers of types; write everything, then print it."""
     options = request.types
     _validation.share("level", options.level)
-    model: rt.MixtureBTL = built(rt.MixtureBTL, MODEL, request.model, "--model mixture-btl")
-    backend, numbers = backend_of(request.fit, model), compared(options.compare, model.num_types)
     sure = ("result.nc", "summary.json")
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as cautions:
         source = _source(request)
+        words, model = source.kind.words, _model(request, source.kind)
+        backend = backend_of(request.fit, model)
+        numbers = compared(options.compare, model.num_types)
         outputs.check_writable(options.out, folder=True, force=options.force, names=sure)
         votes = _read(request, source)
         result = rt.fit(model, votes, backend, seed=request.fit.seed, progress=request.fit.bars)
         comparison = _compare(request.fit, votes, backend, model, numbers, result)
-    items, people = item_table(result, options.level), annotator_table(result, votes)
+    items, people = item_table(result, options.level), annotator_table(result, votes, words.many)
     summary = {
         "settings": {"file": request.file}
         | settings(request.columns, request.model, request.fit, options),
@@ -78,18 +85,18 @@ def types(request: TypesCommand) -> None:
         "data": {
             "items": len(votes.coords["item"]),
             "annotators": len(votes.judges),
-            "votes": votes.num_judgements,
+            words.many: votes.num_judgements,
         },
         "versions": facts.versions(),
         "fit": facts.fit_facts(result),
-        "types": _types(result, items, people, options.level),
+        "types": _types(result, items, people[people[words.many] > 0], options.level),
         "mean_probability_of_likeliest_type": float(people["probability"].mean()),
         "comparison": comparison,
         "warnings": cautions,
     }
     written = _write(options, result, items, people, summary)
     with outputs.already(note := f"wrote {', '.join(written)} to {options.out}"):
-        _print(request, model, summary)
+        _print(request, model, summary, words)
     request.fit.note(note)
 
 
@@ -119,14 +126,25 @@ def compared(text: str | None, num_types: int) -> list[int]:
 
 def _source(request: TypesCommand) -> Source:
     """The table: two sides with annotators, or rankings."""
-    columns = dataclasses.replace(request.columns, kind=request.columns.kind or "comparisons")
-    source = source_of(request.file, columns)
+    source = source_of(request.file, request.columns)
+    if source.kind.name not in MODELS:
+        votes = dataclasses.replace(request.columns, kind="comparisons")
+        source = source_of(request.file, votes)
     if "annotator" not in source.given and "places" not in source.given:
         raise SettingError(
-            "types are types of annotators: name the column that says who voted with --annotator"
-            f" COLUMN; it has {sorted(map(str, source.table.columns))}"
+            "types are types of annotators: name the column that says who gave each"
+            f" {source.kind.words.one} with --annotator COLUMN; it has"
+            f" {sorted(map(str, source.table.columns))}"
         )
     return source
+
+
+def _model(request: TypesCommand, kind: Kind) -> TypeModel:
+    """The model of types of this kind, with the settings that were given."""
+    default = MODELS[kind.name]
+    flag = f"--model {dashed(type(default).__name__)}"
+    model: TypeModel = built(type(default), default, request.model, flag)
+    return model
 
 
 def _read(request: TypesCommand, source: Source) -> Judgements:
@@ -139,10 +157,11 @@ def _read(request: TypesCommand, source: Source) -> Judgements:
 
 
 def item_table(result: xr.DataTree, level: float) -> pd.DataFrame:
-    """Items of each type from the highest reward to the lowest: ``type``, ``rank``, ``item``,
-    ``reward`` and its interval."""
+    """Items of each type from the highest reward (of rankings, worth) to the lowest: ``type``,
+    ``rank``, ``item``, ``reward`` and its interval."""
+    site = "reward" if "reward" in result["posterior"] else "worth"
     reward = (
-        result["posterior"]["reward"]
+        result["posterior"][site]
         .stack(sample=("chain", "draw"))
         .transpose("sample", "type", "item")
     )
@@ -155,23 +174,23 @@ def item_table(result: xr.DataTree, level: float) -> pd.DataFrame:
             "type": number,
             "rank": np.arange(1, len(order) + 1),
             "item": names[order],
-            "reward": centre[place, order],
+            site: centre[place, order],
         }
         parts.append(
             pd.DataFrame(
-                part | {"reward_low": low[place, order], "reward_high": high[place, order]}
+                part | {f"{site}_low": low[place, order], f"{site}_high": high[place, order]}
             )
         )
     return pd.concat(parts, ignore_index=True)
 
 
-def annotator_table(result: xr.DataTree, votes: Judgements) -> pd.DataFrame:
-    """Each annotator's votes, likeliest type and the probability of each; competence too, where it
-    was learned."""
+def annotator_table(result: xr.DataTree, votes: Judgements, called: str = "votes") -> pd.DataFrame:
+    """Each annotator's number of votes, or judgements called otherwise, likeliest type and the
+    probability of each; competence too, where it was learned."""
     chances = result["types"]["responsibility"].transpose("annotator", "type")
     columns: dict[str, Any] = {
         "annotator": chances["annotator"].values,
-        "votes": votes.judgements_by("annotator"),
+        called: votes.judgements_by("annotator"),
         "type": chances["type"].values[chances.values.argmax(1)],
         "probability": chances.values.max(1),
     }
@@ -195,7 +214,6 @@ def _types(
         .values
     )
     low, high = np.quantile(weight, ((1 - level) / 2, (1 + level) / 2), axis=1)
-    voted = people[people["votes"] > 0]
     kinds: list[dict[str, Any]] = []
     for place, (number, part) in enumerate(items.groupby("type", sort=True)):
         names = part["item"].tolist()
@@ -205,7 +223,7 @@ def _types(
                 "share": float(weight[place].mean()),
                 "share_low": float(low[place]),
                 "share_high": float(high[place]),
-                "annotators": int((voted["type"] == number).sum()),
+                "annotators": int((people["type"] == number).sum()),
                 "top": names[: min(_SHOWN, len(names) // 2 or 1)],
                 "bottom": names[::-1][: min(_SHOWN, len(names) // 2)],
             }
@@ -217,7 +235,7 @@ def _compare(
     fitting: FitOptions,
     votes: Judgements,
     backend: Backend,
-    model: rt.MixtureBTL,
+    model: TypeModel,
     numbers: Sequence[int],
     result: xr.DataTree,
 ) -> pd.DataFrame | None:
@@ -241,7 +259,7 @@ def _compare(
 
 
 def _another(
-    fitting: FitOptions, model: rt.MixtureBTL, votes: Judgements, backend: Backend
+    fitting: FitOptions, model: TypeModel, votes: Judgements, backend: Backend
 ) -> xr.DataTree:
     """A fit with another number of types, whose warnings say so."""
     with warnings.catch_warnings(record=True) as caught:
@@ -281,7 +299,7 @@ def _write(
         return outputs.write_folder(options.out, write, force=options.force)
 
 
-def _print(request: TypesCommand, model: rt.MixtureBTL, summary: dict[str, Any]) -> None:
+def _print(request: TypesCommand, model: TypeModel, summary: dict[str, Any], words: Words) -> None:
     out = console.Output()
     grid = console.new_grid("Types of annotators, largest first")
     grid.add_column("type", justify="right", no_wrap=True)
@@ -311,11 +329,12 @@ def _print(request: TypesCommand, model: rt.MixtureBTL, summary: dict[str, Any])
         )
     if summary["comparison"] is not None:
         out.print()
-        _print_comparison(out, summary["comparison"], model.num_types)
+        _print_comparison(out, summary["comparison"], model.num_types, words)
 
 
-def _print_comparison(out: console.Output, table: pd.DataFrame, fitted: int) -> None:
-    grid = console.new_grid("How many types: LOO, one annotator with all votes left out at a time")
+def _print_comparison(out: console.Output, table: pd.DataFrame, fitted: int, words: Words) -> None:
+    title = f"How many types: LOO, one annotator with all {words.many} left out at a time"
+    grid = console.new_grid(title)
     for heading in ("types", "elpd", "difference", "its error", "weight", "remark"):
         grid.add_column(heading, justify="right", no_wrap=True)
     for row in table.itertuples():

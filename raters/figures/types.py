@@ -33,7 +33,7 @@ _NAMED = 60
 def profiles(
     result: xr.DataTree, *, level: float = 0.9, most: int = 40, most_types: int = 6
 ) -> Plots:
-    """Draw the rewards (or coefficients) of each type with intervals, types side by side.
+    """Draw the rewards (worths, coefficients) of each type with intervals, types side by side.
 
     Rows are in the order of the mean over annotators, which a grey tick marks in each panel: a
     reward far from its tick distinguishes the type.
@@ -41,7 +41,7 @@ def profiles(
     Parameters
     ----------
     result : xarray.DataTree
-        From `raters.fit`, of `MixtureBTL` or `ContextualBTL`.
+        From `raters.fit`, of `MixtureBTL`, `ContextualBTL` or `MixturePlackettLuce`.
     level : float
         Posterior probability of the (equal-tailed) intervals.
     most : int
@@ -52,8 +52,8 @@ def profiles(
     Returns
     -------
     arviz_plots.PlotCollection
-        Its ``data`` have ``reward`` (or ``coefficient``) with ``_low`` and ``_high`` (item, type),
-        their mean over annotators ``common`` (item), and ``type_weight`` (type).
+        Its ``data`` have ``reward`` (``worth``, ``coefficient``) with ``_low`` and ``_high`` (item,
+        type), their mean over annotators ``common`` (item), and ``type_weight`` (type).
 
     Raises
     ------
@@ -73,8 +73,8 @@ def profiles(
     whole("most_types", most_types)
     _check_types(result)
     posterior = result["posterior"]
-    site = "reward" if "reward" in posterior else "coefficient"
-    axis = "item" if site == "reward" else "feature"
+    site = next(name for name in ("reward", "worth", "coefficient") if name in posterior)
+    axis = "feature" if site == "coefficient" else "item"
     draws = posterior[site].stack(sample=("chain", "draw")).transpose("sample", axis, "type")
     weight = np.asarray(posterior["type_weight"].mean(("chain", "draw")))
     low, high = np.quantile(draws.values, ((1 - level) / 2, (1 + level) / 2), axis=0)
@@ -96,9 +96,9 @@ def profiles(
         _profile(panel, data.isel(type=index), site, COLOURS[index % len(COLOURS)])
         panel.set_title(f"type {name}: {weight[index]:.0%}", fontsize=10, loc="left")
     unit = (
-        "logits; 0 is the type's average item"
-        if site == "reward"
-        else "logits per unit of the feature"
+        "logits per unit of the feature"
+        if site == "coefficient"
+        else "logits; 0 is the type's average item"
     )
     figure.supxlabel(f"{site} ({unit}); grey: mean over annotators", fontsize=9)
     which = f", the {len(types)} largest of {len(weight)} types" if len(types) < len(weight) else ""
@@ -108,7 +108,7 @@ def profiles(
         else ""
     )
     figure.suptitle(
-        f"Rewards of each type: posterior mean and {level:.0%} interval{which}",
+        f"{plural(site).capitalize()} of each type: posterior mean and {level:.0%} interval{which}",
         x=0.01,
         ha="left",
         fontsize=11,
@@ -151,7 +151,7 @@ def responsibilities(result: xr.DataTree, *, most_types: int = 8) -> Plots:
     Parameters
     ----------
     result : xarray.DataTree
-        From `raters.fit`, of `MixtureBTL` or `ContextualBTL`.
+        From `raters.fit`, of `MixtureBTL`, `ContextualBTL` or `MixturePlackettLuce`.
     most_types : int
         Largest number of colours; of more types, the smallest are merged.
 
@@ -302,5 +302,6 @@ def _check_types(result: xr.DataTree) -> None:
             parameter="result",
             problem="has no types",
             expected="fit a model with types of annotators",
-            instead="rt.MixtureBTL(num_types=...), or rt.ContextualBTL(num_types=...)",
+            instead="rt.MixtureBTL(num_types=...), rt.ContextualBTL(num_types=...) or"
+            " rt.MixturePlackettLuce(num_types=...)",
         )

@@ -195,8 +195,7 @@ class Ordered(OrderWords):
 
         Plackett and Luce's probability of a ranking is the product of those of its choices, so that
         models of choices without features are models of rankings, with constants for worths:
-        `MultinomialLogit` is then `PlackettLuce`, and `LatentClassLogit` its mixture over types of
-        annotators.
+        `MultinomialLogit` is then `PlackettLuce`, and `LatentClassLogit` is `MixturePlackettLuce`.
 
         Returns
         -------

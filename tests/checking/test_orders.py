@@ -104,7 +104,7 @@ def test_a_check_sees_what_does_not_fit(name, fit_quietly) -> None:
     if name == "competence":
         assert "rt.ExtendedPlackettLuce()" in sentence
     if name == "tastes":
-        assert "rankings.stages()" in sentence
+        assert "rt.MixturePlackettLuce()" in sentence
     if name == "late_places":
         assert "less well than the first" in sentence
 

@@ -54,6 +54,7 @@ RANKING_MODELS = (
     rt.PlackettLuce(worth_scale=1.0),
     rt.ExtendedPlackettLuce(),
     rt.ExtendedPlackettLuce(competence="unit", worth_scale=1.0),
+    rt.MixturePlackettLuce(),
 )
 # On best–worst answers the same models have one more stage, of which quicker tests ask the same.
 WORST_MODELS = (rt.PlackettLuce(), rt.ExtendedPlackettLuce())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.errors import DataError, SettingError
+from raters.errors import BackendError, DataError, SettingError
 from raters.program import pointwise_log_likelihood
 
 PAIRS = {"best": ["x", "y", "x"], "next": ["y", "z", "z"], "who": ["ann", "ann", "bob"]}
@@ -34,6 +34,14 @@ def test_rankings_of_two_are_votes() -> None:
             one = pointwise_log_likelihood(model, rankings, ours)
             two = pointwise_log_likelihood(other, votes, theirs)
             np.testing.assert_allclose(one, two, rtol=1e-12)
+        by_type, share = np.stack([worth, -worth], -1), {"type_weight": np.array([0.3, 0.7])}
+        one = pointwise_log_likelihood(
+            rt.MixturePlackettLuce(worth_scale=1.0), rankings, {"worth": by_type} | share
+        )
+        two = pointwise_log_likelihood(
+            rt.MixtureBTL(reward_scale=1.0), votes, {"reward": by_type} | share
+        )
+        np.testing.assert_allclose(one, two, rtol=1e-12)
 
 
 @pytest.mark.slow
@@ -57,10 +65,13 @@ def test_choices_of_the_stages_have_the_likelihood_of_the_rankings(ranked) -> No
         types = rt.LatentClassLogit(features=False)
         sites = {"constant": worth, "type_weight": share}
         mixed = pointwise_log_likelihood(types, choices, sites)
+        sites = {"worth": worth, "type_weight": share}
+        again = pointwise_log_likelihood(rt.MixturePlackettLuce(worth_scale=1.0), ranked, sites)
     of_annotator = np.zeros((3, 2))
     np.add.at(of_annotator, ranked.annotator, own)
     expected = np.logaddexp.reduce(of_annotator + np.log(share), axis=1)
     np.testing.assert_allclose(np.sort(mixed), np.sort(expected), rtol=1e-10)
+    np.testing.assert_allclose(again, expected, rtol=1e-10)
 
 
 def races() -> rt.Rankings:
@@ -204,3 +215,52 @@ def test_a_result_holds_the_rankings(ranked_fit, ranked) -> None:
     again = rt.Rankings.from_result(ranked_fit[1])
     np.testing.assert_array_equal(again.place, ranked.place)
     assert again.items == ranked.items
+
+
+@pytest.fixture(scope="module")
+def of_two_tastes() -> tuple[rt.Rankings, np.ndarray]:
+    """Rankings of five teas by 24 people, three each, of whom one in three likes the opposite."""
+    rng, worth = np.random.default_rng(0), np.array([2.0, 1.0, 0.0, -1.0, -2.0])
+    taste = (np.arange(24) % 3 == 0).astype(int)
+    utility = np.where(taste[:, None] == 1, -worth, worth)[np.repeat(np.arange(24), 3)]
+    order = np.argsort(-utility - rng.gumbel(size=utility.shape), axis=1)
+    table = {f"pos{place}": [f"tea {code}" for code in order[:, place]] for place in range(5)}
+    who = {"who": [f"person {code:02d}" for code in np.repeat(np.arange(24), 3)]}
+    return rt.Rankings.from_wide(table | who, places=["pos*"], annotator="who"), taste
+
+
+def test_planted_types_of_rankers_are_found(of_two_tastes, fit_quietly) -> None:
+    rankings, taste = of_two_tastes
+    result = fit_quietly(rt.MixturePlackettLuce(worth_scale=1.5), rankings, rt.PGEM(draws=100))
+    likeliest = result["types"]["responsibility"].values.argmax(1)
+    np.testing.assert_array_equal(likeliest, taste)
+    worth = result["mode"]["worth"]
+    assert worth.sel(type=0).to_series().idxmax() == "tea 0"
+    assert worth.sel(type=1).to_series().idxmax() == "tea 4"
+
+
+def test_starts_of_types_are_of_those_who_rank_alike(of_two_tastes) -> None:
+    rankings, _ = of_two_tastes
+    start = rt.MixturePlackettLuce(worth_scale=1.0).start(rankings)
+    share = np.sort(np.asarray(start["type_weight"]))
+    np.testing.assert_allclose(share, [9 / 26, 17 / 26], rtol=1e-6)  # One more of each.
+    assert np.corrcoef(np.asarray(start["worth"]).T)[0, 1] < -0.9
+
+
+def test_a_single_choice_says_little_of_a_type(of_two_tastes) -> None:
+    rankings, _ = of_two_tastes
+    model = rt.MixturePlackettLuce()
+    assert model.data_warnings(rankings) == ()
+    table = {"best": ["x", "y"], "next": ["y", "x"], "who": ["ann", "bob"]}
+    pairs = rt.Rankings.from_wide(
+        table, places=["best", "next"], annotator="who", unranked="not offered"
+    )
+    assert "every annotator has a single choice" in model.data_warnings(pairs)[0]
+    # The best and the worst of three are two choices.
+    assert model.data_warnings(best_and_worst("x>yz>w", "w>z>x")) == ()
+
+
+def test_more_types_than_rankers_are_refused(of_two_tastes) -> None:
+    rankings, _ = of_two_tastes
+    with pytest.raises(BackendError, match="25 types among 24 annotator"):
+        rt.fit(rt.MixturePlackettLuce(num_types=25), rankings, seed=0, progress=False)

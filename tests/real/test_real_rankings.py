@@ -84,9 +84,9 @@ def test_sushi_reaches_the_maximum(places: int, maximum: float, fit_quietly) -> 
 def test_two_types_of_sushi_eaters_reach_the_maximum(fit_quietly) -> None:
     """−69504.913 by an EM algorithm of its own from two starts."""
     rankings = sushi(10)
-    model = rt.LatentClassLogit(features=False, constant_scale=100.0)
-    mode = fit_quietly(model, rankings.stages(), rt.PGEM(draws=0, starts=2))["mode"]
-    worth, share = mode["constant"].values, mode["type_weight"].values
+    model = rt.MixturePlackettLuce(worth_scale=100.0)
+    mode = fit_quietly(model, rankings, rt.PGEM(draws=0, starts=2))["mode"]
+    worth, share = mode["worth"].values, mode["type_weight"].values
     order = np.argsort(rankings.place, axis=1)
     code = np.take_along_axis(np.asarray(rankings.offered), order, axis=1)
     total = np.zeros((rankings.num_annotators, 2))

@@ -63,6 +63,8 @@ _EXHAUSTIVE = {
     "ExtendedPlackettLuce, the worst",
     "the worst by the highest utility",
     "the worst by the highest utility, with competences",
+    "MixturePlackettLuce, the worst",
+    "types without the rankings",
 }
 
 
@@ -181,6 +183,8 @@ _RANKING_KERNELS = {
     "first choices by types": FirstChoices(),
     "ExtendedPlackettLuce": rt.ExtendedPlackettLuce(),
     "ExtendedPlackettLuce, unit": rt.ExtendedPlackettLuce(competence="unit"),
+    "MixturePlackettLuce": rt.MixturePlackettLuce(),
+    "MixturePlackettLuce, the worst": rt.MixturePlackettLuce(),
     "PlackettLuce, the worst": rt.PlackettLuce(),
     "ExtendedPlackettLuce, the worst": rt.ExtendedPlackettLuce(),
 }
@@ -305,6 +309,10 @@ _RANKING_ERRORS = {
             "_last_stages",
             lambda read, offered: _read_last(read, offered)._replace(sign=1.0),
         ),
+    ),
+    "types without the rankings": (
+        "MixturePlackettLuce",
+        (latent_classes, "drawn", lambda *given: _without_labels(*given)),
     ),
 }
 

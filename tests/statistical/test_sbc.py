@@ -74,6 +74,7 @@ _CHOICE_CASES = {
 _RANKING_CASES = {
     "PlackettLuce by Gibbs": (rt.PlackettLuce(), _FEW_GIBBS),
     "ExtendedPlackettLuce by Gibbs": (rt.ExtendedPlackettLuce(), _FEW_GIBBS),
+    "MixturePlackettLuce by Gibbs": (rt.MixturePlackettLuce(), _FEW_GIBBS),
 }
 
 
@@ -109,6 +110,7 @@ _EXHAUSTIVE = {
     "MixtureBTL with competence by Gibbs",
     "ContextualBTL by Gibbs",
     "MixtureBTL by NUTS",
+    "MixturePlackettLuce by Gibbs",
 }
 
 

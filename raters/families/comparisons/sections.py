@@ -127,12 +127,10 @@ def ranking(context: AuditContext) -> Section | None:
         return None
     level = context.level
     reward, true = order_of(context, "reward")
-    types = _types(context) if "type" in reward.dims else []
+    types = types_of(context) if "type" in reward.dims else []
     rewards = [reward.sel(type=kind["type"], drop=True) for kind in types] or [reward]
     rankings = [facts.ranking(part, level).to_dict("records") for part in rewards]
-    headings = [
-        f"Type {kind['type']}: {facts.percent(kind['share'])} of annotators" for kind in types
-    ]
+    headings = [heading_of(kind) for kind in types]
     what = "true reward" if true else "reward"
     caption = f"Items, highest {what} first; a reward of 0 is the average item"
     tables = tuple(
@@ -140,7 +138,9 @@ def ranking(context: AuditContext) -> Section | None:
         for rows, heading in zip(rankings, headings or [""], strict=True)
     )
     sentence = (
-        _of_types(types, rankings) if types else order_sentence(rankings[0], level, true=true)
+        first_of_types(types, rankings, "each is judged by the ranking of theirs")
+        if types
+        else order_sentence(rankings[0], level, true=true)
     )
     sentence += _of_directions(context) if has_directions(context.program) else ""
     if context.audit is not None and "worlds" in context.audit.tables:
@@ -192,8 +192,19 @@ def _one_ranking(result: xr.DataTree) -> bool:
     return "reward" in posterior and posterior["reward"].dims == ("chain", "draw", "item")
 
 
-def _types(context: AuditContext) -> list[dict[str, Any]]:
-    """Types of annotators with their posterior mean shares."""
+def types_of(context: AuditContext) -> list[dict[str, Any]]:
+    """Types of annotators, each with its posterior mean share.
+
+    Parameters
+    ----------
+    context : AuditContext
+        Of a model with types of annotators.
+
+    Returns
+    -------
+    list of dict
+        With ``type`` and ``share``.
+    """
     share = context.result["posterior"].dataset["type_weight"].mean(("chain", "draw"))
     return [
         {"type": kind, "share": float(share.sel(type=kind))}
@@ -201,13 +212,44 @@ def _types(context: AuditContext) -> list[dict[str, Any]]:
     ]
 
 
-def _of_types(types: Sequence[Mapping[str, Any]], rankings: Sequence[Any]) -> str:
+def heading_of(kind: Mapping[str, Any]) -> str:
+    """Heading of the items of one type of annotators, as `types_of` gives it.
+
+    Parameters
+    ----------
+    kind : mapping
+
+    Returns
+    -------
+    str
+    """
+    return f"Type {kind['type']}: {facts.percent(kind['share'])} of annotators"
+
+
+def first_of_types(
+    types: Sequence[Mapping[str, Any]], rankings: Sequence[Any], also: str = ""
+) -> str:
+    """Sentences on the item that comes first of each type.
+
+    Parameters
+    ----------
+    types : sequence of mapping
+        From `types_of`.
+    rankings : sequence
+        Rows of the items of each type, the first one first.
+    also : str
+        Something else that is true of all.
+
+    Returns
+    -------
+    str
+    """
     first = [
         f"{isolated(rows[0]['item'])} of type {kind['type']} ({facts.percent(kind['share'])})"
         for kind, rows in zip(types, rankings, strict=True)
     ]
     return (
-        f"Annotators are of {len(types)} types, and each is judged by the ranking of theirs."
+        f"Annotators are of {len(types)} types{', and ' * bool(also)}{also}."
         f" First is {joined(first)}."
     )
 

@@ -11,8 +11,7 @@ from jaxtyping import Float, Int
 from raters.auditing.concordance import ranks
 from raters.checking.discrepancies import DRIFT, JUDGES, Discrepancy, Layout, Measure
 from raters.checking.orders import OrderDraw, Stage, Stages
-from raters.judgements.rankings import Rankings
-from raters.models.rankings import ExtendedPlackettLuce
+from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce
 
 
 def _excess(
@@ -130,19 +129,15 @@ def _tastes(layout: Layout) -> Measure | str:
     return measure
 
 
-def _stages(data: Rankings) -> str:
-    """Line that makes choices of rankings."""
-    return "rankings.stages()" if data.lowest is None else "rankings.without_worst().stages()"
-
-
 TASTES = Discrepancy(
     "tastes",
     "squared differences of the places that {judges} give items, over the model's",
     _tastes,
     "Single {judges} put single items higher or lower than {model} says",
     mend=lambda program, is_high: (
-        f"rt.LatentClassLogit(features=False) of {_stages(program.data)} has types of annotators,"
-        " each with worths of its own"
+        f"rt.MixturePlackettLuce(num_types={program.model.num_types + 1}) has one type more"
+        if isinstance(program.model, MixturePlackettLuce)
+        else "rt.MixturePlackettLuce() has types of annotators, each with worths of its own"
     ),
 )
 

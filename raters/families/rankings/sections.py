@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from raters.families.comparisons.sections import order_of, order_sentence
+import pandas as pd
+
+from raters.families.comparisons.sections import (
+    first_of_types,
+    heading_of,
+    order_of,
+    order_sentence,
+    types_of,
+)
 from raters.kinds import AuditContext, Column, Section, Table
 from raters.reporting import facts
 from raters.reporting.cells import write_csv
@@ -72,7 +80,8 @@ def reason(row: Mapping[str, Any]) -> str:
 
 
 def order(context: AuditContext) -> Section | None:
-    """Items by their worths, with intervals of their ranks.
+    """Items by their worths, with intervals of their ranks; of a mixture, for each type of
+    annotator.
 
     Parameters
     ----------
@@ -87,16 +96,29 @@ def order(context: AuditContext) -> Section | None:
         return None
     level = context.level
     worth, true = order_of(context, "worth")
-    frame = facts.ranking(worth, level)
-    frame = frame.rename(columns=lambda name: name.replace("reward", "worth"))
-    rows = frame.to_dict("records")
+    types = types_of(context) if "type" in worth.dims else []
+    worths = [worth.sel(type=kind["type"], drop=True) for kind in types] or [worth]
+    frames = [
+        facts.ranking(part, level).rename(columns=lambda name: name.replace("reward", "worth"))
+        for part in worths
+    ]
+    rankings = [frame.to_dict("records") for frame in frames]
     what = "true worth" if true else "worth"
     caption = f"Items, highest {what} first; a worth of 0 is the average item"
+    headings = [heading_of(kind) for kind in types] or [""]
+    for frame, kind in zip(frames, types, strict=False):
+        frame.insert(0, "type", kind["type"])
+    whole = pd.concat(frames, ignore_index=True)
     return Section(
         key="items",
         title="Ranking",
-        sentence=order_sentence(rows, level, true=true),
-        tables=(Table("ranking", caption, _ORDER, rows, both_ends=True),),
-        facts={"num_items": len(rows)},
-        files={"items.csv": lambda path: write_csv(frame, path)},
+        sentence=first_of_types(types, rankings)
+        if types
+        else order_sentence(rankings[0], level, true=true),
+        tables=tuple(
+            Table("ranking", caption, _ORDER, rows, heading=heading, both_ends=True)
+            for rows, heading in zip(rankings, headings, strict=True)
+        ),
+        facts={"num_items": worth.sizes["item"]} | ({"types": types} if types else {}),
+        files={"items.csv": lambda path: write_csv(whole, path)},
     )

@@ -7,8 +7,8 @@ of the logits with respect to the slots then gives every weight.
 
 from __future__ import annotations
 
-import math
 import logging
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple

@@ -45,6 +45,7 @@ def orders(
 ) -> tuple[PlackettLuce, Int[Array, " row"] | None]:
     """Return the distribution of the place of each item offered, and of the worst where it is asked
     for, and the places that were given."""
+    utility = jnp.asarray(utility)
     rankings, positions = utility.shape[:2]
     there = (jnp.asarray(data.offered) >= 0).reshape(-1, *(1,) * (utility.ndim - 2))
     order = PlackettLuce(
@@ -63,7 +64,7 @@ def observe(utility: Float[Array, "ranking position"], data: Rankings) -> None:
     """Sample the observed site: the place of each item offered, and the worst where it is asked
     for."""
     order, place = orders(utility, data)
-    with numpyro.plate("ranking", data.num_rankings):
+    with numpyro.plate("ranking", data.num_rows):
         numpyro.sample("place", order, obs=place)
 
 
