@@ -472,7 +472,7 @@ def test_a_bad_option_is_refused(arguments, message, labels, tmp_path, capsys):
     [
         (
             "page,who,says\n1,ann,\n1,bob,yes\n",
-            "data row 1 has a missing value (1 row(s) with a missing value); correct",
+            "data row 1 has a missing value in 'says' (1 row(s) with a missing value); correct",
         ),
         ("page,who,says\n", "the table is empty"),
         ("page,who,says\n1,ann,yes\n2,ann,yes\n", "one class only: 'yes'"),

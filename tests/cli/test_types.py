@@ -120,9 +120,11 @@ def test_options_reach_the_model():
         "concentration": 0.5,
         "reward_scale": 2.0,
     }
-    model = built(rt.MixtureBTL, type_commands.MODEL, ModelOptions(given=given), "")
+    model = built(rt.MixtureBTL, type_commands.MODELS["comparisons"], ModelOptions(given=given), "")
     assert model == rt.MixtureBTL(**given)
-    assert built(rt.MixtureBTL, type_commands.MODEL, ModelOptions(), "") == rt.MixtureBTL(3)
+    assert built(
+        rt.MixtureBTL, type_commands.MODELS["comparisons"], ModelOptions(), ""
+    ) == rt.MixtureBTL(3)
 
 
 @pytest.mark.parametrize(("text", "numbers"), [(None, []), ("1,2", [1, 2, 3]), ("3, 5", [3, 5])])
@@ -145,6 +147,34 @@ def test_rankings_are_read_as_comparisons(tmp_path):
     )
 
 
+def test_types_of_rankings_have_worths(tmp_path, capsys):
+    """Of twelve people, who rank four teas twice, four like the opposite."""
+    rows = ["who,best,next,third,last"]
+    for person in range(12):
+        order = "wxyz"[:: -1 if person < 4 else 1]
+        rows += [
+            ",".join([f"p{person}", *order]),
+            ",".join([f"p{person}", *order[1::-1], *order[2:]]),
+        ]
+    (tmp_path / "rankings.csv").write_text("\n".join(rows) + "\n")
+    places = [part for name in ("best", "next", "third", "last") for part in ("--place", name)]
+    out = tmp_path / "out"
+    code, printed, notes = run(
+        capsys, "types", tmp_path / "rankings.csv", *places, "--annotator", "who", "--num-types", 2,
+        "--worth-scale", 1.5, "--draws", 60, "--compare", "1,2", "--out", out,
+    )  # fmt: skip
+    assert code == 0, notes
+    assert "one annotator with all rankings left out" in " ".join(printed.split())
+    items, people = (pd.read_csv(out / name) for name in ("types.csv", "annotators.csv"))
+    assert set(items.groupby("type")["item"].first()) <= {"w", "x", "y", "z"}
+    assert (items["worth_low"] < items["worth"]).all()
+    assert people["rankings"].tolist() == [2] * 12
+    smaller = people.loc[people["type"] == 1, "annotator"]
+    assert sorted(smaller) == ["p0", "p1", "p2", "p3"]
+    data = json.loads((out / "summary.json").read_text())["data"]
+    assert data == {"items": 4, "annotators": 12, "rankings": 24}
+
+
 # ---------------------------------------------------------------- mistakes
 
 
@@ -156,7 +186,7 @@ def test_rankings_are_read_as_comparisons(tmp_path):
             (*NAMED, "--place", "winner", "--place", "loser"),
             "--winner and --place describe different shapes of table",
         ),
-        (("--place", "winner"), "--place"),
+        (("--place", "winner"), "--unranked does not say"),
         (("--place", "winner", "--place", "nobody"), "--place nobody names no column of the table"),
         ((*NAMED, "--num-types", 0), "--num-types 0 is not possible"),
         ((*NAMED, "--concentration", -1), "--concentration -1.0 is not possible"),

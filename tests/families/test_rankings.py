@@ -280,3 +280,15 @@ def test_sets_are_suggested_and_asked_for_on_the_command_line(
     asked.to_csv("answers.csv", index=False)
     run("campaign tell drinks.db answers.csv")
     assert rt.Campaign.open("drinks.db").data.num_rankings == 49
+
+
+def test_the_page_of_a_mixture_has_an_order_for_each_type(tmp_path, fit_quietly, rankings) -> None:
+    model = rt.MixturePlackettLuce(worth_scale=1.0)
+    result = fit_quietly(model, rankings, rt.PGEM(draws=100))
+    section = sections.order(AuditContext(program_of(model, result), result, None, 0.9))
+    section.files["items.csv"](tmp_path / "items.csv")
+    items = pd.read_csv(tmp_path / "items.csv")
+    assert items.groupby("type")["item"].nunique().tolist() == [4, 4]
+    page = rt.report(model, result).markdown()
+    assert "Annotators are of 2 types. First is" in page
+    assert "Type 1:" in page
