@@ -51,10 +51,10 @@ class Ratings(Scanned, OnScale):
     --------
     >>> import raters as rt
     >>> ratings = rt.Ratings.from_frame(
-    ...     {"essay": ["a", "a", "b"], "judge": ["ann", "bob", "ann"], "score": [4, 5, 2]},
+    ...     {"essay": ["a", "a", "b"], "judge": ["ann", "bob", "ann"], "score": [4, 5, 3]},
     ...     item="essay", annotator="judge", rating="score")
     >>> ratings.num_items, ratings.num_annotators, ratings.levels
-    (2, 2, (2, 4, 5))
+    (2, 2, (3, 4, 5))
     """
 
     item: Any

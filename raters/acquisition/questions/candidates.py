@@ -447,12 +447,15 @@ def _sampled[Data: Judgements](
 ) -> Data:
     """So many of the rows at most; `DataError` when there are none."""
     if not len(rows):
-        if not again:
-            raise DataError(
-                "everybody has answered every question about these names; ask again (again=True, on"
-                " the command line --again), or about other names"
-            )
-        raise DataError("there is no question about these names; ask about others")
+        nobody_left = "everybody has answered every question about these names"
+        raise DataError(
+            parameter="again",
+            value=again,
+            problem="leaves no question, as there is none about these names"
+            if again
+            else f"leaves no question: {nobody_left}",
+            expected="ask about other names" if again else "ask again, or about other names",
+        )
     if len(rows) > limit:
         rows = np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
     return pool.rows(rows)
