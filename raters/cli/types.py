@@ -89,7 +89,7 @@ def types(request: TypesCommand) -> None:
         },
         "versions": facts.versions(),
         "fit": facts.fit_facts(result),
-        "types": _types(result, items, people[people[words.many] > 0], options.level),
+        "types": _types(result, items, people, options.level, words.many),
         "mean_probability_of_likeliest_type": float(people["probability"].mean()),
         "comparison": comparison,
         "warnings": cautions,
@@ -204,7 +204,11 @@ def annotator_table(result: xr.DataTree, votes: Judgements, called: str = "votes
 
 
 def _types(
-    result: xr.DataTree, items: pd.DataFrame, people: pd.DataFrame, level: float
+    result: xr.DataTree,
+    items: pd.DataFrame,
+    people: pd.DataFrame,
+    level: float,
+    called: str = "votes",
 ) -> list[dict[str, Any]]:
     """Rows of the printed table of types."""
     weight = (
@@ -214,6 +218,7 @@ def _types(
         .values
     )
     low, high = np.quantile(weight, ((1 - level) / 2, (1 + level) / 2), axis=1)
+    people = people[people[called] > 0]
     kinds: list[dict[str, Any]] = []
     for place, (number, part) in enumerate(items.groupby("type", sort=True)):
         names = part["item"].tolist()
