@@ -1,5 +1,5 @@
-"""Effective draws per CPU-second of Extended-BTL: PGGibbs against NumPyro's NUTS on a hand-written
-model.
+"""Effective draws per CPU-second of Extended-BTL: PGGibbs and HMC against NumPyro's NUTS on a
+hand-written model.
 
 The posterior is the same to the letter (default priors, learned scales). The hand-written model
 comes centred and with standardised rewards. The figure of merit is the smallest bulk effective
@@ -30,7 +30,7 @@ from raters.errors import ConvergenceWarning
 
 class Design(NamedTuple):
     """Sizes, the standard deviation of the true rewards, and how long to run: (warm-up, draws) for
-    Gibbs and for NUTS."""
+    Gibbs and for NUTS; HMC takes as many draws as Gibbs."""
 
     items: int
     annotators: int
@@ -165,6 +165,22 @@ def run_gibbs(votes: rt.Comparisons, design: Design, seed: int) -> Run:
     )
 
 
+def run_hmc(votes: rt.Comparisons, design: Design, seed: int) -> Run:
+    """raters' Hamiltonian sampler, whose sweeps and adaptation are the warm-up."""
+    program = rt.Program(rt.ExtendedBTL(), votes)
+
+    def seconds(draws: int, key: int) -> tuple[float, Any]:
+        begin = time.process_time()
+        found = rt.HMC(draws=draws, chains=CHAINS).run(program, jax.random.key(key))
+        return time.process_time() - begin, found
+
+    seconds(1, seed)  # compiles
+    warmup, _ = seconds(1, seed + 1)
+    whole, found = seconds(design.gibbs[1], seed + 1)
+    steps = float(found.stats["n_steps"].mean()) + 1
+    return Run(found.values, warmup, whole - warmup, steps)
+
+
 def worst(run: Run) -> tuple[float, str, float]:
     """The smallest bulk effective sample size with the parameter that has it, and the largest
     R-hat."""
@@ -199,9 +215,12 @@ def disagreement(one: Run, other: Run) -> float:
 
 
 def measure(name: str, design: Design, seed: int) -> list[list[Any]]:
-    """The three samplers on one design."""
+    """The samplers on one design."""
     votes = simulate(design, seed)
-    runs = {"raters PGGibbs": run_gibbs(votes, design, seed)}
+    runs = {
+        "raters PGGibbs": run_gibbs(votes, design, seed),
+        "raters HMC": run_hmc(votes, design, seed),
+    }
     print(
         f"  {name}: Gibbs {runs['raters PGGibbs'].warmup + runs['raters PGGibbs'].sampling:.1f}"
         " CPU-s",
@@ -248,7 +267,8 @@ scales, of 2 chains. *CPU-s*: of all threads, draws only; *per CPU-s* is their q
 ×* ours over that row's; *with warm-up*: the same with the warm-up's seconds counted. *Off*: the
 largest difference from PGGibbs' posterior means over all rewards and competences, in Monte-Carlo
 standard errors (the largest of some hundred normal deviates is about 3). *Steps*: gradients for
-each draw. NUTS: NumPyro's defaults, float32; PGGibbs: float64. An ESS below 100 is itself uncertain
+each draw. NUTS: NumPyro's defaults, float32; PGGibbs and HMC: float64. The warm-up of HMC is 100
+sweeps of PGGibbs and 150 trajectories. An ESS below 100 is itself uncertain
 by a third or so, and R-hat above 1.01 says that the run was too short for it.
 
 **The limit.** Devroye's Pólya–Gamma sampler makes some 13 million draws a second on one core, so a

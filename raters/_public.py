@@ -17,7 +17,7 @@ from raters.fitting.predict import predict
 from raters.fitting.result import model_of
 from raters.fitting.scoring import log_likelihood
 from raters.fitting.simulate import simulate
-from raters.inference import NUTS, PGEM, SVI, PGGibbs
+from raters.inference import HMC, NUTS, PGEM, SVI, PGGibbs
 from raters.judgements import (
     Choices,
     Comparisons,
@@ -67,6 +67,7 @@ from raters.reporting.report import Report, report
 
 __all__ = [
     "BTL",
+    "HMC",
     "NUTS",
     "PGEM",
     "SVI",

@@ -4,6 +4,7 @@ from raters.inference.base import Backend, Draws
 from raters.inference.nuts import NUTS
 from raters.inference.polya_gamma.em import PGEM
 from raters.inference.polya_gamma.gibbs import PGGibbs
+from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.svi import SVI
 
-__all__ = ["NUTS", "PGEM", "SVI", "Backend", "Draws", "PGGibbs"]
+__all__ = ["HMC", "NUTS", "PGEM", "SVI", "Backend", "Draws", "PGGibbs"]

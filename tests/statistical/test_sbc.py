@@ -24,6 +24,7 @@ _CASES = {
     "HierarchicalBTL by Gibbs": (rt.HierarchicalBTL(reward_scale=1.0), _GIBBS),
     "BTL by NUTS": (rt.BTL(), _NUTS),
     "Extended-BTL by NUTS": (rt.ExtendedBTL(reward_scale=1.0), _NUTS),
+    "Extended-BTL by HMC": (rt.ExtendedBTL(reward_scale=1.0), rt.HMC(draws=300, chains=1)),
 }
 
 
@@ -95,6 +96,7 @@ _EXHAUSTIVE = {
     "GuesserBTL by Gibbs",
     "BTL by NUTS",
     "Extended-BTL by NUTS",
+    "Extended-BTL by HMC",
     "DawidSkene by NUTS",
     "Extended-BTL by Gibbs",
     "signed Extended-BTL by Gibbs",

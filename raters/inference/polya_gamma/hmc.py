@@ -1,0 +1,556 @@
+"""Hamiltonian Monte Carlo in the metric of the rows."""
+
+from __future__ import annotations
+
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from threading import Event
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int
+from numpyro.distributions.transforms import biject_to
+from tqdm.auto import tqdm
+
+from raters._validation import share, whole
+from raters.inference import mirror
+from raters.inference.base import Backend, Draws, numpy_seeds, one_blas_thread, progress_bar
+from raters.inference.polya_gamma import line, sets, sweep
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Dense
+from raters.inference.polya_gamma.gibbs import PGGibbs
+from raters.inference.polya_gamma.laplace import information
+from raters.model import Mirror, Scale, Values
+from raters.program import Program, Supports, log_joint, log_prior
+
+# Steps between two updates of the progress bar.
+_BLOCK = 50
+# Mean length of a trajectory, which turns a normal distribution by so much, and shares of it
+# between which the length is drawn: with one length, directions that it turns by π would come back
+# mirrored, and their squares hardly move.
+_LENGTH, _SHORTEST, _LONGEST = 1.8, 0.7, 1.3
+# Visits of the orbit of each scale symmetry after a trajectory.
+_VISITS = 3
+# Most steps of a trajectory.
+_MOST = 64
+# Least precision of a coordinate, which the prior may not have at a point, and the largest ratio of
+# the precision in any direction to that of the rows and the diagonal of the prior.
+_LEAST, _APART = 0.1, 10.0
+# Error of the energy from which a trajectory counts as divergent, as in NUTS.
+_DIVERGENT = 1000.0
+# Dual averaging (Hoffman and Gelman 2014, section 3.2).
+_GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75
+_FIRST_STEP = 0.4
+
+_MIRROR = 0x6D6972726F72 % 2**31
+
+
+@dataclass(frozen=True)
+class HMC(Backend):
+    r"""Hamiltonian Monte Carlo whose mass matrix is the information in the rows: exact, and faster
+    than `PGGibbs` where judgements are many or log-odds are large.
+
+    Each chain runs some sweeps of `PGGibbs`. At the mean of their second half, the log-odds
+    :math:`\psi_m` of the rows, with counts :math:`n_m` and gradients :math:`a_m` in unconstrained
+    coordinates of all sites, have the Fisher information F, and
+
+    .. math:: M = F - \operatorname{diag} \nabla^2 \log p, \qquad
+        F = \sum_m n_m \, \sigma(\psi_m) \, \sigma(-\psi_m) \, a_m a_m^\top
+
+    with the prior density p. The mass matrix is the negative Hessian H of the log joint density
+    there, with its eigenvalues relative to M kept between 1/10 and 10: along the orbit of a scale
+    symmetry, H alone is indefinite. In the coordinates in which a normal of this precision is
+    standard, a step turns the place and the momentum, which is exact for that normal, between kicks
+    by what is left of the slope. Trajectories have random lengths; the size of the steps is adapted
+    during the warm-up. After each trajectory come moves along the orbits of the declared scale
+    symmetries, and to mirror images, as in the other samplers.
+
+    The mass matrix is dense, so that it takes models with up to 2,500 parameters. Computations are
+    in float64, and chains run in threads.
+
+    Parameters
+    ----------
+    draws : int
+        Number of draws of each chain.
+    warmup : int
+        Number of trajectories that adapt the step size, before the first draw.
+    sweeps : int
+        Number of Gibbs sweeps before the warm-up.
+    chains : int
+        Number of chains.
+    target_accept : float
+        Target acceptance rate.
+
+    References
+    ----------
+    Neal, R. M. (2011). MCMC using Hamiltonian dynamics. Handbook of Markov Chain Monte Carlo,
+    113–162. Shahbaba, B., Lan, S., Johnson, W. O. and Neal, R. M. (2014). Split Hamiltonian Monte
+    Carlo. Statistics and Computing 24, 339–349, for the turns.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.paper(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.ExtendedBTL(), votes, rt.HMC(draws=500), seed=0, progress=False)
+    >>> int(result.sample_stats["diverging"].sum())
+    0
+    """
+
+    draws: int = 1000
+    warmup: int = 150
+    sweeps: int = 100
+    chains: int = 4
+    target_accept: float = 0.8
+
+    exact: ClassVar[bool] = True
+
+    reference: ClassVar[str] = r"""
+    @incollection{neal2011mcmc,
+      author    = {Neal, Radford M.},
+      title     = {{MCMC} Using {H}amiltonian Dynamics},
+      booktitle = {Handbook of {M}arkov Chain {M}onte {C}arlo},
+      publisher = {Chapman and Hall/CRC},
+      year      = {2011},
+      pages     = {113--162},
+    }
+    @article{shahbaba2014split,
+      author  = {Shahbaba, Babak and Lan, Shiwei and Johnson, Wesley O. and Neal, Radford M.},
+      title   = {Split {H}amiltonian {M}onte {C}arlo},
+      journal = {Statistics and Computing},
+      year    = {2014},
+      volume  = {24},
+      pages   = {339--349},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        whole("draws", self.draws)
+        whole("warmup", self.warmup)
+        whole("sweeps", self.sweeps, least=2)
+        whole("chains", self.chains)
+        share("target_accept", self.target_accept)
+
+    def why_not(self, program: Program[Any]) -> str | None:
+        """Refuse what `PGGibbs` refuses, latent classes, choices from sets, and many
+        coordinates."""
+        if reason := PGGibbs().why_not(program):
+            return reason
+        name = type(program.model).__name__
+        if program.latent is not None:
+            return f"HMC has no metric for latent classes, which {name} has; use PGGibbs or NUTS"
+        if sets.chooses(program):
+            return f"HMC has no metric for choices from sets, as of {name}; use PGGibbs or NUTS"
+        size = sum(int(np.prod(site.shape)) for site in program.sites.values())
+        if size > DENSE_LIMIT:
+            return (
+                f"{name} has {size:,} parameters here, too many for the dense mass matrix of HMC"
+                f" (at most {DENSE_LIMIT:,}); use PGGibbs"
+            )
+        return None
+
+    def run(
+        self,
+        program: Program[Any],
+        key: jax.Array,
+        *,
+        start: Values | None = None,
+        progress: bool = False,
+    ) -> Draws:
+        """Run the chains, each from the last of some Gibbs sweeps: see
+        `raters.inference.Backend.run`."""
+        gibbs_key, key = jax.random.split(key)
+        begin = self.sweeps // 2
+        gibbs = PGGibbs(draws=self.sweeps - begin, warmup=begin, chains=self.chains)
+        swept = gibbs.run(program, gibbs_key, start=start).values
+        moves, stop = mirror.images(program), Event()
+        seeds = numpy_seeds(jax.random.fold_in(key, _MIRROR), self.chains)
+        total = self.warmup + self.draws
+        with jax.enable_x64(True):
+            plan = sweep.plan(program, {name: value[0, -1] for name, value in swept.items()})
+            data = jax.tree.map(jnp.asarray, program.data)
+            like = {name: jnp.asarray(value[0, -1]) for name, value in swept.items()}
+            run = _Run(self, plan, moves, data, like, stop)
+            chains = [
+                run.begun({name: value[chain] for name, value in swept.items()}, own)
+                for chain, own in enumerate(jax.random.split(key, self.chains))
+            ]
+            run.compiled(chains[0])
+        with (
+            one_blas_thread(),
+            progress_bar(total * self.chains, "HMC", progress) as bar,
+            ThreadPoolExecutor(self.chains) as pool,
+        ):
+            try:
+                futures = [
+                    pool.submit(run.chain, *chain, np.random.default_rng(seed), bar)
+                    for chain, seed in zip(chains, seeds, strict=True)
+                ]
+                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                for future in done:  # An error, before those of the chains that it ends.
+                    future.result()
+            finally:
+                stop.set()
+            ends = [future.result() for future in futures]
+        values, stats = jax.tree.map(lambda *parts: np.stack(parts), *ends)
+        return Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
+
+
+class _Metric(NamedTuple):
+    """Coordinates in which a normal with the mass matrix as its precision is standard.
+
+    Attributes
+    ----------
+    centre : array, shape (coordinate,)
+        Point in unconstrained coordinates.
+    root : array, shape (coordinate, coordinate)
+        Transposed lower Cholesky factor of the mass matrix.
+    inverse : array, shape (coordinate, coordinate)
+    """
+
+    centre: Float[Array, " coordinate"]
+    root: Float[Array, "coordinate coordinate"]
+    inverse: Float[Array, "coordinate coordinate"]
+
+
+class _State(NamedTuple):
+    """State of a chain: its place, its key, and the adaptation of its step size.
+
+    Attributes
+    ----------
+    place : array, shape (coordinate,)
+        In the coordinates of the metric.
+    density : array, shape ()
+        Log density there.
+    key : jax.Array
+    log_step, log_mean, error, number : array, shape ()
+        Of dual averaging: the present step, the mean of all, the mean error of the acceptance rate,
+        and the number of trajectories.
+    """
+
+    place: Float[Array, " coordinate"]
+    density: Float[Array, ""]
+    key: Array
+    log_step: Float[Array, ""]
+    log_mean: Float[Array, ""]
+    error: Float[Array, ""]
+    number: Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Chains of one model on one set of data.
+
+    Parameters
+    ----------
+    settings : HMC
+    plan : Plan
+    moves : tuple of Images
+    data : Judgements
+    like : dict of str to array
+        Values of the shapes that the sites have.
+    stop : threading.Event
+        Chains end at their next block once it is set.
+    """
+
+    settings: HMC
+    plan: sweep.Plan
+    moves: tuple[mirror.Images, ...]
+    data: Any
+    like: Values
+    stop: Event
+
+    def begun(self, swept: Values, key: jax.Array) -> tuple[_Metric, _State]:
+        """Return the metric at the mean of draws, and the state at the last of them."""
+        flat = jax.vmap(partial(_flat, self.plan.supports))(
+            {name: jnp.asarray(value) for name, value in swept.items()}
+        )
+        metric = _metric(self.plan, self.data, flat.mean(0), self.like)
+        place, zero = metric.root @ (flat[-1] - metric.centre), jnp.zeros(())
+        density = _density(self.plan, self.data, self.like, metric, place)
+        first = jnp.log(jnp.asarray(_FIRST_STEP))
+        return metric, _State(place, density, key, first, first, zero, zero)
+
+    def compiled(self, chain: tuple[_Metric, _State]) -> None:
+        """Compile: NumPyro reads a program in one thread at a time."""
+        self._advanced(*chain, np.random.default_rng(0), 0, adapt=True)
+
+    def _advanced(
+        self, metric: _Metric, state: _State, rng: np.random.Generator, steps: int, *, adapt: bool
+    ) -> tuple[_State, tuple[Values, Values]]:
+        """Return the state after at most `_BLOCK` trajectories, and their draws and statistics."""
+        # What is compiled does not depend on the orders that these data suggest.
+        kinds = tuple((move.symmetry, move.broken) for move in self.moves)
+        parts = tuple(dict(move.parts) for move in self.moves)
+        tried = tuple(
+            (move.tried(rng, (_BLOCK,)), move.tried_part(rng, (_BLOCK,))) for move in self.moves
+        )
+        target = self.settings.target_accept
+        advanced: tuple[_State, tuple[Values, Values]] = _advance(
+            self.plan,
+            kinds,
+            self.data,
+            parts,
+            self.like,
+            metric,
+            state,
+            tried,
+            target,
+            steps,
+            adapt,
+        )
+        return advanced
+
+    def chain(
+        self, metric: _Metric, state: _State, rng: np.random.Generator, bar: tqdm
+    ) -> tuple[Values, Values]:
+        """Run a chain, and return its draws and statistics."""
+        blocks, total = [], self.settings.warmup + self.settings.draws
+        with jax.enable_x64(True):
+            # A block is of warm-up or of draws, never of both.
+            for begin, end in ((0, self.settings.warmup), (self.settings.warmup, total)):
+                for first in range(begin, end, _BLOCK):
+                    if self.stop.is_set():
+                        break
+                    steps, adapt = min(_BLOCK, end - first), begin == 0
+                    state, fields = self._advanced(metric, state, rng, steps, adapt=adapt)
+                    if not adapt:
+                        kept = slice(0, steps)
+                        blocks.append(
+                            jax.tree.map(lambda field, kept=kept: np.asarray(field)[kept], fields)
+                        )
+                    bar.update(steps)
+        drawn: tuple[Values, Values] = jax.tree.map(lambda *some: np.concatenate(some), *blocks)
+        return drawn
+
+
+def _flat(supports: Supports, values: Values) -> Float[Array, " coordinate"]:
+    """Return the unconstrained coordinates of all sites."""
+    coordinates = {name: biject_to(one).inv(values[name]) for name, one in supports.items()}
+    flat: Array = ravel_pytree(coordinates)[0]
+    return flat
+
+
+def _coordinates(supports: Supports, like: Values, flat: Float[Array, " coordinate"]) -> Values:
+    """Return the unconstrained coordinates of each site, of which `like` has the shapes."""
+    shapes = {name: biject_to(one).inv(jnp.asarray(like[name])) for name, one in supports.items()}
+    split: Values = ravel_pytree(shapes)[1](flat)
+    return split
+
+
+def _values(
+    supports: Supports, like: Values, flat: Float[Array, " coordinate"]
+) -> tuple[Values, Float[Array, ""]]:
+    """Return the sites at unconstrained coordinates, and the log volume element there."""
+    transforms = {name: biject_to(one) for name, one in supports.items()}
+    coordinates = _coordinates(supports, like, flat)
+    values = {name: transform(coordinates[name]) for name, transform in transforms.items()}
+    volumes = (
+        transform.log_abs_det_jacobian(coordinates[name], values[name]).sum()
+        for name, transform in transforms.items()
+    )
+    return values, sum(volumes, jnp.zeros(()))
+
+
+def _metric(
+    plan: sweep.Plan, data: Any, centre: Float[Array, " coordinate"], like: Values
+) -> _Metric:
+    """Return the metric at a point of unconstrained coordinates."""
+    values, slopes, own = _at(plan, data.take(slice(0, 1)), like, centre)
+    sites, normal = information(plan, data, jax.tree.map(np.asarray, values), draws=False)
+    assert isinstance(normal, Dense)
+    rows = normal.precision() - np.diag(normal.prior.precision)
+    rows -= 0.0 if normal.prior.across is None else normal.prior.across
+    # Places of the sites of the blocks among the coordinates, and their slopes along these.
+    places = _coordinates(plan.supports, like, jnp.arange(centre.size, dtype=float))
+    where = np.concatenate([np.ravel(places[name]) for name in sites]).astype(int)
+    slope = np.concatenate([np.ravel(slopes[name]) for name in sites])
+    mass = np.diag(np.maximum(np.asarray(own), _LEAST))
+    mass[np.ix_(where, where)] += slope[:, None] * rows * slope
+    full = np.asarray(_curvature(plan, data, like, centre))
+    ratio, directions = scipy.linalg.eigh((full + full.T) / 2, mass)
+    across = mass @ directions
+    mass = (across * np.clip(ratio, 1 / _APART, _APART)) @ across.T
+    lower = scipy.linalg.cholesky(mass, lower=True)
+    inverse = scipy.linalg.solve_triangular(lower, np.eye(len(mass)), lower=True, trans="T")
+    return _Metric(centre, jnp.asarray(lower.T), jnp.asarray(inverse))
+
+
+@partial(jax.jit, static_argnums=0)
+def _at(
+    plan: sweep.Plan, row: Any, like: Values, flat: Float[Array, " coordinate"]
+) -> tuple[Values, Values, Float[Array, " coordinate"]]:
+    """Return the values at a point, their slopes, each along its own coordinate, and the negative
+    curvature of the log prior along each coordinate."""
+    values, slopes = jax.jvp(
+        lambda flat: _values(plan.supports, like, flat)[0], (flat,), (jnp.ones_like(flat),)
+    )
+
+    def density(flat: Array) -> Array:
+        values, volume = _values(plan.supports, like, flat)
+        return log_prior(plan.model, row, values) + volume
+
+    def curvature(place: Array) -> Array:
+        direction = jnp.zeros_like(flat).at[place].set(1.0)
+        own: Array = -jax.jvp(jax.grad(density), (flat,), (direction,))[1][place]
+        return own
+
+    own: Array = jax.lax.map(curvature, jnp.arange(flat.size))
+    return values, slopes, own
+
+
+@partial(jax.jit, static_argnums=0)
+def _curvature(
+    plan: sweep.Plan, data: Any, like: Values, flat: Float[Array, " coordinate"]
+) -> Float[Array, "coordinate coordinate"]:
+    """Return the negative Hessian of the log density in unconstrained coordinates."""
+
+    def density(flat: Array) -> Array:
+        values, volume = _values(plan.supports, like, flat)
+        return log_joint(plan.model, data, values) + volume
+
+    def along(direction: Array) -> Array:
+        column: Array = -jax.jvp(jax.grad(density), (flat,), (direction,))[1]
+        return column
+
+    columns: Array = jax.lax.map(along, jnp.eye(flat.size))
+    return columns
+
+
+@partial(jax.jit, static_argnums=0)
+def _density(
+    plan: sweep.Plan, data: Any, like: Values, metric: _Metric, place: Float[Array, " coordinate"]
+) -> Float[Array, ""]:
+    """Return the log density at a place in the coordinates of the metric, but for a constant."""
+    values, volume = _values(plan.supports, like, metric.centre + metric.inverse @ place)
+    return log_joint(plan.model, data, values) + volume
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _advance(
+    plan: sweep.Plan,
+    kinds: tuple[tuple[Mirror, bool], ...],
+    data: Any,
+    parts: tuple[mirror.Within, ...],
+    like: Values,
+    metric: _Metric,
+    state: _State,
+    tried: tuple[tuple[Int[Array, "step true_class"], Int[Array, " step"]], ...],
+    target: float,
+    steps: int,
+    adapt: bool,
+) -> tuple[_State, tuple[Values, Values]]:
+    """Run at most `_BLOCK` trajectories of a chain.
+
+    Returns
+    -------
+    tuple
+        The state, and the draws and statistics of each trajectory, shape (`_BLOCK`, ...).
+    """
+    row = data.take(slice(0, 1))
+
+    density = partial(_density, plan, data, like, metric)
+    slope = jax.grad(density)
+
+    def trajectory(index: int, carry: tuple[_State, Any]) -> tuple[_State, Any]:
+        state, fields = carry
+        key, momentum_key, size_key, accept_key, orbit_key = jax.random.split(state.key, 5)
+        step = jnp.exp(jnp.where(adapt, state.log_step, state.log_mean))
+        length = _LENGTH * jax.random.uniform(size_key, minval=_SHORTEST, maxval=_LONGEST)
+        number = jnp.clip(jnp.ceil(length / step), 1, _MOST).astype(int)
+        momentum = jax.random.normal(momentum_key, state.place.shape)
+
+        def leap(which: int, now: tuple[Array, Array]) -> tuple[Array, Array]:
+            # The slope stands at one place in the program, which compiles faster. It costs less
+            # than the density, which is taken at the ends alone.
+            place, momentum = now
+            is_end = (which == 0) | (which == number)
+            momentum += jnp.where(is_end, step / 2, step) * (slope(place) + place)
+            turn = jnp.where(which < number, step, 0.0)
+            cosine, sine = jnp.cos(turn), jnp.sin(turn)
+            return cosine * place + sine * momentum, cosine * momentum - sine * place
+
+        place, ended = jax.lax.fori_loop(0, number + 1, leap, (state.place, momentum))
+        there = density(place)
+        error = momentum @ momentum / 2 - state.density
+        error = ended @ ended / 2 - there - error
+        error = jnp.where(jnp.isfinite(error), error, jnp.inf)
+        rate = jnp.minimum(1.0, jnp.exp(-error))
+        moves = jax.random.uniform(accept_key) < rate
+        place, there = jnp.where(moves, place, state.place), jnp.where(moves, there, state.density)
+        values = _values(plan.supports, like, metric.centre + metric.inverse @ place)[0]
+        if plan.scales or kinds:
+            values = _moved(plan, kinds, data, row, parts, values, _nth(tried, index), orbit_key)
+            place = metric.root @ (_flat(plan.supports, values) - metric.centre)
+            there = density(place)
+        stats = {
+            "diverging": error > _DIVERGENT,
+            "energy": momentum @ momentum / 2 - state.density,
+            "n_steps": number,
+            "acceptance_rate": rate,
+        }
+        state = _adapted(state._replace(place=place, density=there, key=key), rate, target)
+        return state, jax.tree.map(
+            lambda field, value: field.at[index].set(value), fields, (values, stats)
+        )
+
+    empty = {
+        "diverging": jnp.zeros(_BLOCK, bool),
+        "energy": jnp.zeros(_BLOCK),
+        "n_steps": jnp.zeros(_BLOCK, int),
+        "acceptance_rate": jnp.zeros(_BLOCK),
+    }
+    room = {name: jnp.zeros((_BLOCK, *jnp.shape(value))) for name, value in like.items()}
+    advanced: tuple[_State, tuple[Values, Values]] = jax.lax.fori_loop(
+        0, steps, trajectory, (state, (room, empty))
+    )
+    return advanced
+
+
+def _nth(tried: Any, index: Any) -> Any:
+    """Return what is tried after one of the trajectories."""
+    return jax.tree.map(lambda some: some[index], tried)
+
+
+def _adapted(state: _State, rate: Float[Array, ""], target: float) -> _State:
+    """Return the state after a step of dual averaging, which what is not adapted does not read."""
+    number = state.number + 1
+    share = 1 / (number + _DELAY)
+    error = (1 - share) * state.error + share * (target - rate)
+    log_step = jnp.log(_FIRST_STEP) - jnp.sqrt(number) / _GAMMA * error
+    weight = number**-_DECAY
+    log_mean = weight * log_step + (1 - weight) * state.log_mean
+    return state._replace(log_step=log_step, log_mean=log_mean, error=error, number=number)
+
+
+def _moved(
+    plan: sweep.Plan,
+    kinds: tuple[tuple[Mirror, bool], ...],
+    data: Any,
+    row: Any,
+    parts: tuple[mirror.Within, ...],
+    values: Values,
+    tried: tuple[tuple[Int[Array, " true_class"], Int[Array, ""]], ...],
+    key: Array,
+) -> Values:
+    """Move along the orbits of scale symmetries, then to mirror images."""
+    for scale in plan.scales:
+
+        def visit(_: int, now: tuple[Values, Array], scale: Scale = scale) -> tuple[Values, Array]:
+            key, use = jax.random.split(now[1])
+            along = sweep.orbit_density(plan.model, row, now[0], scale, True)
+            return sweep.orbit(now[0], scale, line.slice_step(along, use)), key
+
+        values, key = jax.lax.fori_loop(0, _VISITS, visit, (values, key))
+    for (symmetry, broken), own, (order, part) in zip(kinds, parts, tried, strict=True):
+        key, use = jax.random.split(key)
+        within = {name: entries[part] for name, entries in own.items()}
+        whole = data if broken else row
+        odds = mirror.log_odds(plan.model, symmetry, broken, whole, values, order, within)
+        image = mirror.mirrored(symmetry, values, order, within)
+        moves = jnp.log(jax.random.uniform(use)) < odds
+        values = jax.tree.map(partial(jnp.where, moves), image, values)
+    return values

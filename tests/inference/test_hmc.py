@@ -1,0 +1,107 @@
+"""Hamiltonian Monte Carlo in the metric of the rows: its metric, its draws, and what it refuses."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from scipy.special import expit
+
+import raters as rt
+from raters.inference.polya_gamma import hmc, sweep
+from raters.program import log_joint
+
+_FLAT = rt.BTL(reward_scale=2.0)
+
+
+@pytest.fixture(scope="module")
+def pair() -> rt.Comparisons:
+    """Nine votes on two items, seven of them for the first."""
+    table = {"winner": ["a"] * 7 + ["b"] * 2, "loser": ["b"] * 7 + ["a"] * 2}
+    return rt.Comparisons.from_frame(table, winner="winner", loser="loser")
+
+
+def metric_of(model, data):
+    """The metric at the model's start, with the negative Hessian there, and the ratios of both."""
+    program = rt.Program(model, data)
+    with jax.enable_x64(True):
+        start = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
+        plan = sweep.plan(program, {name: np.asarray(value) for name, value in start.items()})
+        on_device = jax.tree.map(jnp.asarray, data)
+        flat = hmc._flat(plan.supports, start)
+        metric = hmc._metric(plan, on_device, flat, start)
+
+        def density(flat):
+            values, volume = hmc._values(plan.supports, start, flat)
+            return log_joint(model, on_device, values) + volume
+
+        hessian = -np.asarray(jax.hessian(density)(flat))
+    mass = np.asarray(metric.root.T @ metric.root)
+    np.testing.assert_allclose(metric.root @ metric.inverse, np.eye(len(mass)), atol=1e-9)
+    return mass, hessian
+
+
+def test_the_metric_is_the_curvature_where_that_is_positive(tiny) -> None:
+    mass, hessian = metric_of(_FLAT, tiny)
+    np.testing.assert_allclose(mass, hessian, rtol=1e-8, atol=1e-8)
+
+
+def test_along_the_orbit_of_a_scale_the_metric_is_bounded(tiny) -> None:
+    """The Hessian is indefinite there, and the mass matrix is not."""
+    mass, hessian = metric_of(rt.ExtendedBTL(), tiny)
+    assert np.linalg.eigvalsh(hessian)[0] < 0 < np.linalg.eigvalsh(mass)[0]
+
+
+def deviation(result) -> float:
+    """Largest difference of the mean, and of the mean square, of the difference of two rewards from
+    quadrature, in Monte-Carlo errors."""
+    grid = np.linspace(-12, 12, 20_001)
+    # The difference of two independent rewards of deviation 2.
+    weight = expit(grid) ** 7 * expit(-grid) ** 2 * np.exp(-(grid**2) / 16)
+    weight /= weight.sum()
+    reward = result["posterior"]["reward"].values
+    found, far = reward[..., 0] - reward[..., 1], []
+    for power in (1, 2):
+        draws, exact = found**power, weight @ grid**power
+        ess = float(array_stats.ess(draws, chain_axis=0, draw_axis=1, method="mean"))
+        far.append(abs(draws.mean() - exact) / (draws.std() / np.sqrt(ess)))
+    return max(far)
+
+
+def test_draws_have_the_moments_of_quadrature(pair, fit_quietly, monkeypatch) -> None:
+    """False-alarm rate 1e-4 for each of two moments (|z| > 4); a density of another temperature is
+    caught."""
+    backend = rt.HMC(draws=2000, chains=2)
+    assert deviation(fit_quietly(_FLAT, pair, backend)) < 4
+    right = hmc._density
+    monkeypatch.setattr(hmc, "_density", lambda *given: 0.8 * right(*given))
+    jax.clear_caches()
+    assert deviation(fit_quietly(_FLAT, pair, backend)) > 4
+    jax.clear_caches()
+
+
+def test_statistics_of_the_draws(tiny, fit_quietly) -> None:
+    result = fit_quietly(rt.ExtendedBTL(), tiny, rt.HMC(draws=120, warmup=100, chains=2))
+    stats = result["sample_stats"]
+    assert stats["acceptance_rate"].shape == (2, 120)
+    assert 0.6 < float(stats["acceptance_rate"].mean()) < 0.95
+    assert float(stats["n_steps"].min()) >= 1
+    assert result.attrs["divergences"] == int(stats["diverging"].sum())
+
+
+def test_what_it_refuses(labelled, ranked) -> None:
+    backend = rt.HMC()
+    assert "no metric for latent classes" in backend.why_not(rt.Program(rt.DawidSkene(), labelled))
+    sets = rt.Program(rt.PlackettLuce(), ranked)
+    assert "no metric for choices from sets" in backend.why_not(sets)
+    rng = np.random.default_rng(0)
+    first, second = rng.permuted(np.tile(np.arange(2600), (2, 1)), axis=1)
+    wide = rt.Comparisons.from_frame(
+        {"winner": first[first != second], "loser": second[first != second]},
+        winner="winner",
+        loser="loser",
+        items=range(2600),
+    )
+    assert "2,601 parameters here, too many" in backend.why_not(rt.Program(rt.BTL(), wide))
