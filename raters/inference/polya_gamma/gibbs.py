@@ -48,7 +48,7 @@ class PGGibbs(Backend):
     chains run in threads.
 
     It mixes slowly where many logits are large (\|ψ\| ≫ 3): check the effective sample size, or use
-    `NUTS`.
+    `HMC`.
 
     Parameters
     ----------
