@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 from arviz_stats.base import array_stats
 from scipy.special import expit
 
 import raters as rt
+from raters.distributions import Votes
 from raters.inference.polya_gamma import hmc, sweep
+from raters.model import Model
 from raters.program import log_joint
 
 _FLAT = rt.BTL(reward_scale=2.0)
@@ -47,6 +53,33 @@ def metric_of(model, data):
 def test_the_metric_is_the_curvature_where_that_is_positive(tiny) -> None:
     mass, hessian = metric_of(_FLAT, tiny)
     np.testing.assert_allclose(mass, hessian, rtol=1e-8, atol=1e-8)
+
+
+@dataclass(frozen=True)
+class Easiness(Model[rt.Responses]):
+    """Items that are answered right by everybody with one probability each: no row has two
+    entries."""
+
+    blocks = (("easiness",),)
+
+    def generate(self, data: rt.Responses) -> None:
+        with numpyro.plate("item", data.num_items):
+            easiness = numpyro.sample("easiness", dist.Normal(0.0, 2.0))
+        with numpyro.plate("response", data.num_rows):
+            logits = easiness[data.item]
+            numpyro.sample("correct", Votes(logits, data.weight), obs=data.correct)
+
+    def start(self, data: rt.Responses):
+        return {"easiness": np.zeros(data.num_items)}
+
+
+def test_entries_that_share_no_rows_have_a_metric_too(fit_quietly) -> None:
+    table = {"who": np.arange(60) // 3, "item": np.arange(60) % 3, "right": np.arange(60) % 7 < 4}
+    data = rt.Responses.from_frame(table, person="who", item="item", correct="right")
+    mass, hessian = metric_of(Easiness(), data)
+    np.testing.assert_allclose(mass, hessian, rtol=1e-8)
+    result = fit_quietly(Easiness(), data, rt.HMC(draws=200, chains=2))
+    assert float(result["posterior"]["easiness"].std()) > 0
 
 
 def test_along_the_orbit_of_a_scale_the_metric_is_bounded(tiny) -> None:

@@ -21,7 +21,7 @@ from raters._validation import share, whole
 from raters.inference import mirror
 from raters.inference.base import Backend, Draws, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import line, sets, sweep
-from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Dense
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Dense, Diagonal
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.laplace import information
 from raters.model import Mirror, Scale, Values
@@ -361,8 +361,9 @@ def _metric(
     """Return the metric at a point of unconstrained coordinates."""
     values, slopes, own = _at(plan, data.take(slice(0, 1)), like, centre)
     sites, normal = information(plan, data, jax.tree.map(np.asarray, values), draws=False)
-    assert isinstance(normal, Dense)
-    rows = normal.precision() - np.diag(normal.prior.precision)
+    assert isinstance(normal, (Dense, Diagonal))  # Of so few parameters.
+    rows = normal.precision() if isinstance(normal, Dense) else np.diag(normal.diagonal)
+    rows -= np.diag(normal.prior.precision)
     rows -= 0.0 if normal.prior.across is None else normal.prior.across
     # Places of the sites of the blocks among the coordinates, and their slopes along these.
     places = _coordinates(plan.supports, like, jnp.arange(centre.size, dtype=float))
