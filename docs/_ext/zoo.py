@@ -136,7 +136,7 @@ class ModelBackendTable(SphinxDirective):
         notes: list[str] = []
         lines = [
             "| model | " + " | ".join(f"`{type(backend).__name__}`" for backend in BACKENDS) + " |",
-            "|---" * 5 + "|",
+            "|---" * (1 + len(BACKENDS)) + "|",
         ]
         for name, answers in rows:
             cells = []

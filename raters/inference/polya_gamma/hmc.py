@@ -139,15 +139,14 @@ class HMC(Backend):
         coordinates."""
         if reason := PGGibbs().why_not(program):
             return reason
-        name = type(program.model).__name__
         if program.latent is not None:
-            return f"HMC has no metric for latent classes, which {name} has; use PGGibbs or NUTS"
+            return "HMC has no metric for latent classes; use PGGibbs or NUTS"
         if sets.chooses(program):
-            return f"HMC has no metric for choices from sets, as of {name}; use PGGibbs or NUTS"
+            return "HMC has no metric for choices from sets; use PGGibbs or NUTS"
         size = sum(int(np.prod(site.shape)) for site in program.sites.values())
         if size > DENSE_LIMIT:
             return (
-                f"{name} has {size:,} parameters here, too many for the dense mass matrix of HMC"
+                f"{type(program.model).__name__} has {size:,} parameters here, too many for the dense mass matrix of HMC"
                 f" (at most {DENSE_LIMIT:,}); use PGGibbs"
             )
         return None
