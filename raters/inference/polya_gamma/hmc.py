@@ -146,8 +146,8 @@ class HMC(Backend):
         size = sum(int(np.prod(site.shape)) for site in program.sites.values())
         if size > DENSE_LIMIT:
             return (
-                f"{type(program.model).__name__} has {size:,} parameters here, too many for the dense mass matrix of HMC"
-                f" (at most {DENSE_LIMIT:,}); use PGGibbs"
+                f"{type(program.model).__name__} has {size:,} parameters here, too many for the"
+                f" dense mass matrix of HMC (at most {DENSE_LIMIT:,}); use PGGibbs"
             )
         return None
 
