@@ -64,7 +64,7 @@ _EXHAUSTIVE = {
     "the worst by the highest utility",
     "the worst by the highest utility, with competences",
     "MixturePlackettLuce, the worst",
-    "types without the rankings",
+    "items without a place left out, by types",
 }
 
 
@@ -310,9 +310,13 @@ _RANKING_ERRORS = {
             lambda read, offered: _read_last(read, offered)._replace(sign=1.0),
         ),
     ),
-    "types without the rankings": (
+    "items without a place left out, by types": (
         "MixturePlackettLuce",
-        (latent_classes, "drawn", lambda *given: _without_labels(*given)),
+        (
+            set_likelihood,
+            "_stages",
+            lambda read, offered: _read_stages(read, offered & (np.asarray(read.place) > 0)),
+        ),
     ),
 }
 
