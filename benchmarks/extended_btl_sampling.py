@@ -275,7 +275,7 @@ R-hat above 1.01 says that the run was too short for it.
 sweep over 20,000 votes cannot take less than 1.5 ms. Where logits are large (r ~ N(0, 16)) a
 Pólya–Gamma weight holds its logit tightly and the chain moves in small steps: PGGibbs mixes slowly
 there, and its lead is smaller than the price of a sweep suggests. A draw of HMC takes six to eight
-slopes of the log density, of some 15 ns a row each, and two densities."""
+slopes of the log density of all rows, and two densities."""
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import ndtri
 
 from raters.errors import DataError, SettingError
-from raters.judgements.counts import ordered_pairs
+from raters.judgements.counts import mean_ranks, ordered_pairs
 from raters.judgements.rankings import Rankings
 
 # Share of the rankings that are of one set of items from which on W is given.
@@ -189,7 +189,7 @@ def _of_one_set(
     there = offered[rows][0] >= 0
     place = np.asarray(data.place)[rows][:, there]
     left = (place == 0).sum(1).astype(np.float64)
-    return ranks(place, np.ones(place.shape, bool)), left**3 - left, count[rows]
+    return mean_ranks(place, np.ones(place.shape, bool)), left**3 - left, count[rows]
 
 
 def _most_frequent(data: Rankings) -> Bool[np.ndarray, " ranking"]:
@@ -198,24 +198,3 @@ def _most_frequent(data: Rankings) -> Bool[np.ndarray, " ranking"]:
         np.asarray(data.offered), axis=0, return_inverse=True
     )[1].ravel()
     return np.asarray(sets == np.bincount(sets, np.asarray(data.weight)).argmax())
-
-
-def ranks(
-    place: Int[np.ndarray, "ranking position"], there: Bool[np.ndarray, "ranking position"]
-) -> Float[np.ndarray, "ranking position"]:
-    """Ranks, of which items without a place share the mean of those that are left.
-
-    Parameters
-    ----------
-    place : int array, shape (ranking, position)
-        From 1; 0 for an item without one, and −1 for the worst of these, which is last.
-    there : boolean array, shape (ranking, position)
-        Positions with an item.
-
-    Returns
-    -------
-    array, shape (ranking, position)
-    """
-    size, placed = there.sum(1, keepdims=True), (place > 0).sum(1, keepdims=True)
-    left = size - placed - (place < 0).sum(1, keepdims=True)
-    return np.select([place > 0, place < 0], [place, size], placed + (left + 1) / 2)

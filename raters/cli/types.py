@@ -324,7 +324,8 @@ def _print(request: TypesCommand, model: TypeModel, summary: dict[str, Any], wor
     sure = summary["mean_probability_of_likeliest_type"]
     if len(summary["types"]) > 1:
         out.print(
-            f"Annotators are of their likeliest type with probability {sure:.2f} on average.",
+            f"Under the model, annotators are of their likeliest type with probability {sure:.2f}"
+            " on average; raters check tells whether it fits.",
             highlight=False,
         )
     if request.fit.backend == "em":

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
+from threading import Event
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -190,6 +193,36 @@ def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
     list of numpy.random.SeedSequence
     """
     return np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()).spawn(number)
+
+
+def in_threads[Chain, Run](
+    run: Callable[[Chain], Run], chains: Sequence[Chain], stop: Event
+) -> list[Run]:
+    """Run chains, each in a thread of its own.
+
+    Parameters
+    ----------
+    run : callable
+        Runs a chain, and returns what is to be returned of it; ends early once `stop` is set.
+    chains : sequence
+    stop : threading.Event
+        Set after Ctrl-C, and after an error in one of the chains.
+
+    Returns
+    -------
+    list
+    """
+    with ThreadPoolExecutor(len(chains)) as pool:
+        try:
+            futures = [pool.submit(run, chain) for chain in chains]
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in done:  # An error, before those of the chains that it ends.
+                future.result()
+        finally:
+            # After Ctrl-C (while chains are being started, too) or an error the chains end at
+            # their next sweep.
+            stop.set()
+        return [future.result() for future in futures]
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int, Num
+from jaxtyping import Bool, Float, Int, Num
 
 from raters._validation import whole
 from raters.errors import DataError, SettingError
@@ -94,6 +94,27 @@ def standing(place: Int[np.ndarray, "row position"]) -> Int[np.ndarray, "row pos
     """
     open_place = place.shape[1] + 1
     return np.select([place > 0, place < 0], [place, open_place + 1], open_place)
+
+
+def mean_ranks(
+    place: Int[np.ndarray, "ranking position"], there: Bool[np.ndarray, "ranking position"]
+) -> Float[np.ndarray, "ranking position"]:
+    """Ranks, of which items without a place share the mean of those that are left.
+
+    Parameters
+    ----------
+    place : int array, shape (ranking, position)
+        From 1; 0 for an item without one, and −1 for the worst of these, which is last.
+    there : boolean array, shape (ranking, position)
+        Positions with an item.
+
+    Returns
+    -------
+    array, shape (ranking, position)
+    """
+    size, placed = there.sum(1, keepdims=True), (place > 0).sum(1, keepdims=True)
+    left = size - placed - (place < 0).sum(1, keepdims=True)
+    return np.select([place > 0, place < 0], [place, size], placed + (left + 1) / 2)
 
 
 def ordered_pairs(

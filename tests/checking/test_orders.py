@@ -5,12 +5,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 
 import raters as rt
 from raters.checking.discrepancies import Layout
-from raters.checking.orders import OrderDraw, order_draws
+from raters.checking.orders import OrderDraw, order_draws, utility_and_places
+from raters.distributions import GroupedMixture, PlackettLuce
 from raters.families.rankings import discrepancies
 from raters.program import Program, pointwise_log_likelihood
 
@@ -143,3 +147,17 @@ def test_concordance_is_kendalls_w() -> None:
     measure = discrepancies.CONCORDANCE.prepare(Layout(Program(MODEL, data)))
     value = measure(OrderDraw(np.asarray(data.place), np.zeros((30, 4))))
     assert value == pytest.approx(rt.agreement(data).loc["kendall_w", "estimate"])
+
+
+def test_orders_of_a_mixture_are_of_the_types_that_their_annotators_are_of() -> None:
+    """Two annotators of two types, sure beyond 1e-6: each has the utilities of theirs, and their
+    orders drawn anew are like their own."""
+    utility = jnp.array([[9.0, -9.0], [0.0, 0.0], [-9.0, 9.0]])
+    component = PlackettLuce(jnp.tile(utility, (2, 1)), jnp.repeat(jnp.arange(2), 3), 2)
+    mixture = GroupedMixture(
+        dist.Categorical(probs=jnp.array([0.9, 0.1])), component, jnp.arange(2), 2
+    )
+    place = jnp.array([3, 2, 1, 1, 2, 3])
+    found, drawn = utility_and_places(mixture, place, jax.random.key(0))
+    np.testing.assert_array_equal(found, [-9, 0, 9, 9, 0, -9])
+    np.testing.assert_array_equal(drawn, place)

@@ -166,7 +166,9 @@ def test_types_of_rankings_have_worths(tmp_path, capsys):
     assert code == 0, notes
     assert "one annotator with all rankings left out" in " ".join(printed.split())
     items, people = (pd.read_csv(out / name) for name in ("types.csv", "annotators.csv"))
-    assert set(items.groupby("type")["item"].first()) <= {"w", "x", "y", "z"}
+    first = items.groupby("type")["item"].first()
+    assert first[0] in ("w", "x")
+    assert first[1] in ("y", "z")
     assert (items["worth_low"] < items["worth"]).all()
     assert people["rankings"].tolist() == [2] * 12
     smaller = people.loc[people["type"] == 1, "annotator"]

@@ -15,7 +15,7 @@ from scipy.special import expit
 
 import raters as rt
 from raters.distributions import Votes
-from raters.inference.polya_gamma import hmc, sweep
+from raters.inference.polya_gamma import hmc, metric, sweep
 from raters.model import Model
 from raters.program import log_joint
 
@@ -30,21 +30,21 @@ def pair() -> rt.Comparisons:
 
 
 def metric_of(model, data):
-    """The metric at the model's start, with the negative Hessian there, and the ratios of both."""
+    """The mass matrix at the model's start, beside the negative Hessian there."""
     program = rt.Program(model, data)
     with jax.enable_x64(True):
         start = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
         plan = sweep.plan(program, {name: np.asarray(value) for name, value in start.items()})
         on_device = jax.tree.map(jnp.asarray, data)
-        flat = hmc._flat(plan.supports, start)
-        metric = hmc._metric(plan, on_device, flat, start)
+        flat = metric.flat_of(plan.supports, start)
+        found = metric.metric_at(plan, on_device, flat, start)
 
         def density(flat):
-            values, volume = hmc._values(plan.supports, start, flat)
+            values, volume = metric.sites_at(plan.supports, start, flat)
             return log_joint(model, on_device, values) + volume
 
         hessian = -np.asarray(jax.hessian(density)(flat))
-    root, inverse = np.asarray(metric.root), np.asarray(metric.inverse)
+    root, inverse = np.asarray(found.root), np.asarray(found.inverse)
     mass = root.T @ root
     np.testing.assert_allclose(root @ inverse, np.eye(len(mass)), atol=1e-9)
     return mass, hessian
@@ -109,8 +109,8 @@ def test_draws_have_the_moments_of_quadrature(pair, fit_quietly, monkeypatch) ->
     caught."""
     backend = rt.HMC(draws=2000, chains=2)
     assert deviation(fit_quietly(_FLAT, pair, backend)) < 4
-    right = hmc._density
-    monkeypatch.setattr(hmc, "_density", lambda *given: 0.5 * right(*given))
+    right = hmc.density_at
+    monkeypatch.setattr(hmc, "density_at", lambda *given: 0.5 * right(*given))
     jax.clear_caches()
     assert deviation(fit_quietly(_FLAT, pair, backend, seed=1)) > 4
     jax.clear_caches()

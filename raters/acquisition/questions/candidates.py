@@ -447,13 +447,11 @@ def _sampled[Data: Judgements](
 ) -> Data:
     """So many of the rows at most; `DataError` when there are none."""
     if not len(rows):
-        nobody_left = "everybody has answered every question about these names"
+        why = "there is none" if again else "everybody has answered every one"
         raise DataError(
             parameter="again",
             value=again,
-            problem="leaves no question, as there is none about these names"
-            if again
-            else f"leaves no question: {nobody_left}",
+            problem=f"leaves no question about these names, as {why}",
             expected="ask about other names" if again else "ask again, or about other names",
         )
     if len(rows) > limit:

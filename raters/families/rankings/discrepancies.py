@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float, Int
 
-from raters.auditing.concordance import ranks
 from raters.checking.discrepancies import DRIFT, JUDGES, Discrepancy, Layout, Measure
 from raters.checking.orders import OrderDraw, Stage, Stages
+from raters.judgements.counts import mean_ranks
 from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce
 
 
@@ -159,7 +159,7 @@ def _concordance(layout: Layout) -> Measure | str:
 
     def measure(draw: OrderDraw) -> float:
         total = np.bincount(
-            cell, ranks(draw.place, there)[there], len(number) * offered.shape[1]
+            cell, mean_ranks(draw.place, there)[there], len(number) * offered.shape[1]
         ).reshape(len(number), -1)
         used = np.arange(offered.shape[1]) < size[:, None]
         spread = (np.where(used, total - middle[:, None], 0.0) ** 2).sum(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Event
 from typing import Any, ClassVar
@@ -17,6 +16,7 @@ from raters.inference import mirror
 from raters.inference.base import (
     Backend,
     Draws,
+    in_threads,
     last_draws,
     numpy_seeds,
     one_blas_thread,
@@ -146,24 +146,12 @@ class PGGibbs(Backend):
         )
         # One BLAS thread per chain: more would compete with those of the other chains, at six times
         # the CPU seconds on two cores.
-        with (
-            one_blas_thread(),
-            progress_bar(total * self.chains, "PGGibbs", progress) as bar,
-            ThreadPoolExecutor(self.chains) as pool,
-        ):
-            try:
-                futures = [
-                    pool.submit(self._chain, plan, moves, program.data, values, rng, bar, stop)
-                    for values, rng in zip(starts, rngs, strict=True)
-                ]
-                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-                for future in done:  # An error, before those of the chains that it ends.
-                    future.result()
-            finally:
-                # After Ctrl-C (while chains are being started, too) or an error the chains end at
-                # their next sweep.
-                stop.set()
-            chains = [future.result() for future in futures]
+        with one_blas_thread(), progress_bar(total * self.chains, "PGGibbs", progress) as bar:
+
+            def run(chain: tuple[Values, np.random.Generator]) -> Values:
+                return self._chain(plan, moves, program.data, *chain, bar, stop)
+
+            chains = in_threads(run, list(zip(starts, rngs, strict=True)), stop)
         values = {name: np.stack([chain[name] for chain in chains]) for name in program.sites}
         return Draws(values, {})
 

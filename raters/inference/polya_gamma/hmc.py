@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
@@ -11,21 +10,25 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
-from numpyro.distributions.transforms import biject_to
 from tqdm.auto import tqdm
 
 from raters._validation import share, whole
 from raters.inference import mirror
-from raters.inference.base import Backend, Draws, numpy_seeds, one_blas_thread, progress_bar
-from raters.inference.polya_gamma import line, sets, sweep
-from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Dense, Diagonal
+from raters.inference.base import (
+    Backend,
+    Draws,
+    in_threads,
+    numpy_seeds,
+    one_blas_thread,
+    progress_bar,
+)
+from raters.inference.polya_gamma import sets, sweep
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.gibbs import PGGibbs
-from raters.inference.polya_gamma.laplace import information
-from raters.model import Mirror, Scale, Values
-from raters.program import Program, Supports, log_joint, log_prior
+from raters.inference.polya_gamma.metric import Metric, density_at, flat_of, metric_at, sites_at
+from raters.model import Mirror, Values
+from raters.program import Program
 
 # Steps between two updates of the progress bar.
 _BLOCK = 50
@@ -37,9 +40,6 @@ _LENGTH, _SHORTEST, _LONGEST = 1.8, 0.7, 1.3
 _VISITS = 3
 # Most steps of a trajectory.
 _MOST = 64
-# Least precision of a coordinate, which the prior may not have at a point, and the largest ratio of
-# the precision in any direction to that of the rows and the diagonal of the prior.
-_LEAST, _APART = 0.1, 10.0
 # Error of the energy from which a trajectory counts as divergent, as in NUTS.
 _DIVERGENT = 1000.0
 # Dual averaging (Hoffman and Gelman 2014, section 3.2).
@@ -51,8 +51,8 @@ _MIRROR = 0x6D6972726F72 % 2**31
 
 @dataclass(frozen=True)
 class HMC(Backend):
-    r"""Hamiltonian Monte Carlo whose mass matrix is the information in the rows: exact, and faster
-    than `PGGibbs` where judgements are many or log-odds are large.
+    r"""Hamiltonian Monte Carlo in the metric of the rows: exact, and faster than `PGGibbs` where
+    log-odds are large.
 
     Each chain runs some sweeps of `PGGibbs`. At the mean of their second half, the log-odds
     :math:`\psi_m` of the rows, with counts :math:`n_m` and gradients :math:`a_m` in unconstrained
@@ -164,7 +164,7 @@ class HMC(Backend):
         gibbs_key, key = jax.random.split(key)
         begin = self.sweeps // 2
         gibbs = PGGibbs(draws=self.sweeps - begin, warmup=begin, chains=self.chains)
-        swept = gibbs.run(program, gibbs_key, start=start).values
+        swept = gibbs.run(program, gibbs_key, start=start, progress=progress).values
         moves, stop = mirror.images(program), Event()
         seeds = numpy_seeds(jax.random.fold_in(key, _MIRROR), self.chains)
         total = self.warmup + self.draws
@@ -178,41 +178,14 @@ class HMC(Backend):
                 for chain, own in enumerate(jax.random.split(key, self.chains))
             ]
             run.compiled(chains[0])
-        with (
-            one_blas_thread(),
-            progress_bar(total * self.chains, "HMC", progress) as bar,
-            ThreadPoolExecutor(self.chains) as pool,
-        ):
-            try:
-                futures = [
-                    pool.submit(run.chain, *chain, np.random.default_rng(seed), bar)
-                    for chain, seed in zip(chains, seeds, strict=True)
-                ]
-                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-                for future in done:  # An error, before those of the chains that it ends.
-                    future.result()
-            finally:
-                stop.set()
-            ends = [future.result() for future in futures]
+        with one_blas_thread(), progress_bar(total * self.chains, "HMC", progress) as bar:
+            ends = in_threads(
+                lambda chain: run.chain(*chain[0], np.random.default_rng(chain[1]), bar),
+                list(zip(chains, seeds, strict=True)),
+                stop,
+            )
         values, stats = jax.tree.map(lambda *parts: np.stack(parts), *ends)
         return Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
-
-
-class _Metric(NamedTuple):
-    """Coordinates in which a normal with the mass matrix as its precision is standard.
-
-    Attributes
-    ----------
-    centre : array, shape (coordinate,)
-        Point in unconstrained coordinates.
-    root : array, shape (coordinate, coordinate)
-        Transposed lower Cholesky factor of the mass matrix.
-    inverse : array, shape (coordinate, coordinate)
-    """
-
-    centre: Float[Array, " coordinate"]
-    root: Float[Array, "coordinate coordinate"]
-    inverse: Float[Array, "coordinate coordinate"]
 
 
 class _State(NamedTuple):
@@ -262,23 +235,23 @@ class _Run:
     like: Values
     stop: Event
 
-    def begun(self, swept: Values, key: jax.Array) -> tuple[_Metric, _State]:
+    def begun(self, swept: Values, key: jax.Array) -> tuple[Metric, _State]:
         """Return the metric at the mean of draws, and the state at the last of them."""
-        flat = jax.vmap(partial(_flat, self.plan.supports))(
+        flat = jax.vmap(partial(flat_of, self.plan.supports))(
             {name: jnp.asarray(value) for name, value in swept.items()}
         )
-        metric = _metric(self.plan, self.data, flat.mean(0), self.like)
-        place, zero = metric.root @ (flat[-1] - metric.centre), jnp.zeros(())
-        density = _density(self.plan, self.data, self.like, metric, place)
+        metric = metric_at(self.plan, self.data, flat.mean(0), self.like)
+        place, zero = metric.place(flat[-1]), jnp.zeros(())
+        density = density_at(self.plan, self.data, self.like, metric, place)
         first = jnp.log(jnp.asarray(_FIRST_STEP))
         return metric, _State(place, density, key, first, first, zero, zero)
 
-    def compiled(self, chain: tuple[_Metric, _State]) -> None:
+    def compiled(self, chain: tuple[Metric, _State]) -> None:
         """Compile: NumPyro reads a program in one thread at a time."""
         self._advanced(*chain, np.random.default_rng(0), 0, adapt=True)
 
     def _advanced(
-        self, metric: _Metric, state: _State, rng: np.random.Generator, steps: int, *, adapt: bool
+        self, metric: Metric, state: _State, rng: np.random.Generator, steps: int, *, adapt: bool
     ) -> tuple[_State, tuple[Values, Values]]:
         """Return the state after at most `_BLOCK` trajectories, and their draws and statistics."""
         # What is compiled does not depend on the orders that these data suggest.
@@ -304,7 +277,7 @@ class _Run:
         return advanced
 
     def chain(
-        self, metric: _Metric, state: _State, rng: np.random.Generator, bar: tqdm
+        self, metric: Metric, state: _State, rng: np.random.Generator, bar: tqdm
     ) -> tuple[Values, Values]:
         """Run a chain, and return its draws and statistics."""
         blocks, total = [], self.settings.warmup + self.settings.draws
@@ -326,109 +299,6 @@ class _Run:
         return drawn
 
 
-def _flat(supports: Supports, values: Values) -> Float[Array, " coordinate"]:
-    """Return the unconstrained coordinates of all sites."""
-    coordinates = {name: biject_to(one).inv(values[name]) for name, one in supports.items()}
-    flat: Array = ravel_pytree(coordinates)[0]
-    return flat
-
-
-def _coordinates(supports: Supports, like: Values, flat: Float[Array, " coordinate"]) -> Values:
-    """Return the unconstrained coordinates of each site, of which `like` has the shapes."""
-    shapes = {name: biject_to(one).inv(jnp.asarray(like[name])) for name, one in supports.items()}
-    split: Values = ravel_pytree(shapes)[1](flat)
-    return split
-
-
-def _values(
-    supports: Supports, like: Values, flat: Float[Array, " coordinate"]
-) -> tuple[Values, Float[Array, ""]]:
-    """Return the sites at unconstrained coordinates, and the log volume element there."""
-    transforms = {name: biject_to(one) for name, one in supports.items()}
-    coordinates = _coordinates(supports, like, flat)
-    values = {name: transform(coordinates[name]) for name, transform in transforms.items()}
-    volumes = (
-        transform.log_abs_det_jacobian(coordinates[name], values[name]).sum()
-        for name, transform in transforms.items()
-    )
-    return values, sum(volumes, jnp.zeros(()))
-
-
-def _metric(
-    plan: sweep.Plan, data: Any, centre: Float[Array, " coordinate"], like: Values
-) -> _Metric:
-    """Return the metric at a point of unconstrained coordinates."""
-    values, slopes, own = _at(plan, data.take(slice(0, 1)), like, centre)
-    sites, normal = information(plan, data, jax.tree.map(np.asarray, values), draws=False)
-    assert isinstance(normal, (Dense, Diagonal))  # Of so few parameters.
-    rows = normal.precision() if isinstance(normal, Dense) else np.diag(normal.diagonal)
-    rows -= np.diag(normal.prior.precision)
-    rows -= 0.0 if normal.prior.across is None else normal.prior.across
-    # Places of the sites of the blocks among the coordinates, and their slopes along these.
-    places = _coordinates(plan.supports, like, jnp.arange(centre.size, dtype=float))
-    where = np.concatenate([np.ravel(places[name]) for name in sites]).astype(int)
-    slope = np.concatenate([np.ravel(slopes[name]) for name in sites])
-    mass = np.diag(np.maximum(np.asarray(own), _LEAST))
-    mass[np.ix_(where, where)] += slope[:, None] * rows * slope
-    full = np.asarray(_curvature(plan, data, like, centre))
-    ratio, directions = scipy.linalg.eigh((full + full.T) / 2, mass)
-    across = mass @ directions
-    mass = (across * np.clip(ratio, 1 / _APART, _APART)) @ across.T
-    lower = scipy.linalg.cholesky(mass, lower=True)
-    inverse = scipy.linalg.solve_triangular(lower, np.eye(len(mass)), lower=True, trans="T")
-    return _Metric(centre, jnp.asarray(lower.T), jnp.asarray(inverse))
-
-
-@partial(jax.jit, static_argnums=0)
-def _at(
-    plan: sweep.Plan, row: Any, like: Values, flat: Float[Array, " coordinate"]
-) -> tuple[Values, Values, Float[Array, " coordinate"]]:
-    """Return the values at a point, their slopes, each along its own coordinate, and the negative
-    curvature of the log prior along each coordinate."""
-    values, slopes = jax.jvp(
-        lambda flat: _values(plan.supports, like, flat)[0], (flat,), (jnp.ones_like(flat),)
-    )
-
-    def density(flat: Array) -> Array:
-        values, volume = _values(plan.supports, like, flat)
-        return log_prior(plan.model, row, values) + volume
-
-    def curvature(place: Array) -> Array:
-        direction = jnp.zeros_like(flat).at[place].set(1.0)
-        own: Array = -jax.jvp(jax.grad(density), (flat,), (direction,))[1][place]
-        return own
-
-    own: Array = jax.lax.map(curvature, jnp.arange(flat.size))
-    return values, slopes, own
-
-
-@partial(jax.jit, static_argnums=0)
-def _curvature(
-    plan: sweep.Plan, data: Any, like: Values, flat: Float[Array, " coordinate"]
-) -> Float[Array, "coordinate coordinate"]:
-    """Return the negative Hessian of the log density in unconstrained coordinates."""
-
-    def density(flat: Array) -> Array:
-        values, volume = _values(plan.supports, like, flat)
-        return log_joint(plan.model, data, values) + volume
-
-    def along(direction: Array) -> Array:
-        column: Array = -jax.jvp(jax.grad(density), (flat,), (direction,))[1]
-        return column
-
-    columns: Array = jax.lax.map(along, jnp.eye(flat.size))
-    return columns
-
-
-@partial(jax.jit, static_argnums=0)
-def _density(
-    plan: sweep.Plan, data: Any, like: Values, metric: _Metric, place: Float[Array, " coordinate"]
-) -> Float[Array, ""]:
-    """Return the log density at a place in the coordinates of the metric, but for a constant."""
-    values, volume = _values(plan.supports, like, metric.centre + metric.inverse @ place)
-    return log_joint(plan.model, data, values) + volume
-
-
 @partial(jax.jit, static_argnums=(0, 1))
 def _advance(
     plan: sweep.Plan,
@@ -436,7 +306,7 @@ def _advance(
     data: Any,
     parts: tuple[mirror.Within, ...],
     like: Values,
-    metric: _Metric,
+    metric: Metric,
     state: _State,
     tried: tuple[tuple[Int[Array, "step true_class"], Int[Array, " step"]], ...],
     target: float,
@@ -452,7 +322,7 @@ def _advance(
     """
     row = data.take(slice(0, 1))
 
-    density = partial(_density, plan, data, like, metric)
+    density = partial(density_at, plan, data, like, metric)
     slope = jax.grad(density)
 
     def trajectory(index: int, carry: tuple[_State, Any]) -> tuple[_State, Any]:
@@ -481,10 +351,11 @@ def _advance(
         rate = jnp.minimum(1.0, jnp.exp(-error))
         moves = jax.random.uniform(accept_key) < rate
         place, there = jnp.where(moves, place, state.place), jnp.where(moves, there, state.density)
-        values = _values(plan.supports, like, metric.centre + metric.inverse @ place)[0]
+        values = sites_at(plan.supports, like, metric.unconstrained(place))[0]
         if plan.scales or kinds:
-            values = _moved(plan, kinds, data, row, parts, values, _nth(tried, index), orbit_key)
-            place = metric.root @ (_flat(plan.supports, values) - metric.centre)
+            images = jax.tree.map(lambda some: some[index], tried)
+            values = _moved(plan, kinds, data, row, parts, values, images, orbit_key)
+            place = metric.place(flat_of(plan.supports, values))
             there = density(place)
         stats = {
             "diverging": error > _DIVERGENT,
@@ -510,11 +381,6 @@ def _advance(
     return advanced
 
 
-def _nth(tried: Any, index: Any) -> Any:
-    """Return what is tried after one of the trajectories."""
-    return jax.tree.map(lambda some: some[index], tried)
-
-
 def _adapted(state: _State, rate: Float[Array, ""], target: float) -> _State:
     """Return the state after a step of dual averaging, which what is not adapted does not read."""
     number = state.number + 1
@@ -537,14 +403,11 @@ def _moved(
     key: Array,
 ) -> Values:
     """Move along the orbits of scale symmetries, then to mirror images."""
-    for scale in plan.scales:
 
-        def visit(_: int, now: tuple[Values, Array], scale: Scale = scale) -> tuple[Values, Array]:
-            key, use = jax.random.split(now[1])
-            along = sweep.orbit_density(plan.model, row, now[0], scale, True)
-            return sweep.orbit(now[0], scale, line.slice_step(along, use)), key
+    def visit(_: int, now: tuple[Values, Array]) -> tuple[Values, Array]:
+        return sweep.visit_orbits(plan, row, now[0], now[1], draws=True)
 
-        values, key = jax.lax.fori_loop(0, _VISITS, visit, (values, key))
+    values, key = jax.lax.fori_loop(0, _VISITS, visit, (values, key))
     for (symmetry, broken), own, (order, part) in zip(kinds, parts, tried, strict=True):
         key, use = jax.random.split(key)
         within = {name: entries[part] for name, entries in own.items()}

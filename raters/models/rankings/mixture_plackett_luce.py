@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from raters._validation import plain_positive
 from raters.distributions import GroupedMixture
-from raters.judgements.counts import standing
+from raters.judgements.counts import mean_ranks
 from raters.judgements.rankings import Rankings
 from raters.model import Model, Shift, Symmetry, Values
 from raters.models import types
@@ -182,11 +182,8 @@ def _profiles(data: Rankings) -> Float[np.ndarray, "annotator item"]:
         return np.zeros(shape)
     offered, weight = np.asarray(data.offered), np.asarray(data.weight, float)[:, None]
     there = (offered >= 0) & (weight > 0)
-    rank = standing(np.asarray(data.place))
-    # Items without a place share the mean of the places that are left.
-    ahead = (there[:, None, :] & (rank[:, None, :] < rank[:, :, None])).sum(2)
-    behind = (there[:, None, :] & (rank[:, None, :] > rank[:, :, None])).sum(2)
-    score = (behind - ahead) / np.maximum(there.sum(1, keepdims=True) - 1, 1)
+    size = there.sum(1, keepdims=True)
+    score = 1 - 2 * (mean_ranks(np.asarray(data.place), there) - 1) / np.maximum(size - 1, 1)
     row, position = np.nonzero(there)
     cells = np.asarray(data.annotator)[row], offered[row, position]
     times = np.broadcast_to(weight, offered.shape)[row, position]

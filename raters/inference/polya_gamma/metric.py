@@ -1,0 +1,169 @@
+r"""Coordinates in which the posterior of a model of log-odds is nearly a standard normal.
+
+The log-odds of the rows have the Fisher information
+
+.. math:: F = \sum_m n_m \, \sigma(\psi_m) \, \sigma(-\psi_m) \, a_m a_m^\top
+
+with their gradients a in unconstrained coordinates. With the diagonal of the negative Hessian of
+the log prior it is the measure M of all directions. The precision is the negative Hessian of the
+log joint density at a point, with eigenvalues relative to M that are kept within bounds: along the
+orbit of a scale symmetry the Hessian is indefinite.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+from numpyro.distributions.transforms import biject_to
+
+from raters.inference.polya_gamma import sweep
+from raters.inference.polya_gamma.conditionals import Dense, Diagonal
+from raters.inference.polya_gamma.laplace import information
+from raters.model import Values
+from raters.program import Supports, log_joint, log_prior
+
+# Least precision of a coordinate, which the prior may not have at a point, and the largest ratio of
+# the precision in any direction to that of the rows and the diagonal of the prior.
+_LEAST, _APART = 0.1, 10.0
+
+
+class Metric(NamedTuple):
+    """Coordinates in which a normal of a given precision is standard.
+
+    Attributes
+    ----------
+    centre : array, shape (coordinate,)
+        Point in unconstrained coordinates.
+    root : array, shape (coordinate, coordinate)
+        Transposed lower Cholesky factor of the precision.
+    inverse : array, shape (coordinate, coordinate)
+    """
+
+    centre: Float[Array, " coordinate"]
+    root: Float[Array, "coordinate coordinate"]
+    inverse: Float[Array, "coordinate coordinate"]
+
+    def unconstrained(self, place: Float[Array, " coordinate"]) -> Float[Array, " coordinate"]:
+        """Return the unconstrained coordinates of a place."""
+        flat: Array = self.centre + self.inverse @ place
+        return flat
+
+    def place(self, flat: Float[Array, " coordinate"]) -> Float[Array, " coordinate"]:
+        """Return the place at unconstrained coordinates."""
+        place: Array = self.root @ (flat - self.centre)
+        return place
+
+
+def flat_of(supports: Supports, values: Values) -> Float[Array, " coordinate"]:
+    """Return the unconstrained coordinates of all sites."""
+    coordinates = {name: biject_to(one).inv(values[name]) for name, one in supports.items()}
+    flat: Array = ravel_pytree(coordinates)[0]
+    return flat
+
+
+def _coordinates(supports: Supports, like: Values, flat: Float[Array, " coordinate"]) -> Values:
+    """Return the unconstrained coordinates of each site, of which `like` has the shapes."""
+    shapes = {name: biject_to(one).inv(jnp.asarray(like[name])) for name, one in supports.items()}
+    split: Values = ravel_pytree(shapes)[1](flat)
+    return split
+
+
+def sites_at(
+    supports: Supports, like: Values, flat: Float[Array, " coordinate"]
+) -> tuple[Values, Float[Array, ""]]:
+    """Return the sites at unconstrained coordinates, and the log volume element there."""
+    transforms = {name: biject_to(one) for name, one in supports.items()}
+    coordinates = _coordinates(supports, like, flat)
+    values = {name: transform(coordinates[name]) for name, transform in transforms.items()}
+    volumes = (
+        transform.log_abs_det_jacobian(coordinates[name], values[name]).sum()
+        for name, transform in transforms.items()
+    )
+    return values, sum(volumes, jnp.zeros(()))
+
+
+def metric_at(
+    plan: sweep.Plan, data: Any, centre: Float[Array, " coordinate"], like: Values
+) -> Metric:
+    """Return the metric at a point of unconstrained coordinates."""
+    values, slopes, own = _at(plan, data.take(slice(0, 1)), like, centre)
+    sites, normal = information(plan, data, jax.tree.map(np.asarray, values), draws=False)
+    assert isinstance(normal, (Dense, Diagonal))  # Of so few parameters.
+    rows = normal.precision() if isinstance(normal, Dense) else np.diag(normal.diagonal)
+    rows -= np.diag(normal.prior.precision)
+    rows -= 0.0 if normal.prior.across is None else normal.prior.across
+    # Places of the sites of the blocks among the coordinates, and their slopes along these.
+    places = _coordinates(plan.supports, like, jnp.arange(centre.size, dtype=float))
+    where = np.concatenate([np.ravel(places[name]) for name in sites]).astype(int)
+    slope = np.concatenate([np.ravel(slopes[name]) for name in sites])
+    mass = np.diag(np.maximum(np.asarray(own), _LEAST))
+    mass[np.ix_(where, where)] += slope[:, None] * rows * slope
+    full = np.asarray(_curvature(plan, data, like, centre))
+    ratio, directions = scipy.linalg.eigh((full + full.T) / 2, mass)
+    across = mass @ directions
+    mass = (across * np.clip(ratio, 1 / _APART, _APART)) @ across.T
+    lower = scipy.linalg.cholesky(mass, lower=True)
+    inverse = scipy.linalg.solve_triangular(lower, np.eye(len(mass)), lower=True, trans="T")
+    return Metric(centre, jnp.asarray(lower.T), jnp.asarray(inverse))
+
+
+@partial(jax.jit, static_argnums=0)
+def _at(
+    plan: sweep.Plan, row: Any, like: Values, flat: Float[Array, " coordinate"]
+) -> tuple[Values, Values, Float[Array, " coordinate"]]:
+    """Return the values at a point, their slopes, each along its own coordinate, and the negative
+    curvature of the log prior along each coordinate."""
+    values, slopes = jax.jvp(
+        lambda flat: sites_at(plan.supports, like, flat)[0], (flat,), (jnp.ones_like(flat),)
+    )
+
+    def density(flat: Array) -> Array:
+        values, volume = sites_at(plan.supports, like, flat)
+        return log_prior(plan.model, row, values) + volume
+
+    def curvature(place: Array) -> Array:
+        direction = jnp.zeros_like(flat).at[place].set(1.0)
+        own: Array = -jax.jvp(jax.grad(density), (flat,), (direction,))[1][place]
+        return own
+
+    own: Array = jax.lax.map(curvature, jnp.arange(flat.size))
+    return values, slopes, own
+
+
+@partial(jax.jit, static_argnums=0)
+def _curvature(
+    plan: sweep.Plan, data: Any, like: Values, flat: Float[Array, " coordinate"]
+) -> Float[Array, "coordinate coordinate"]:
+    """Return the negative Hessian of the log density in unconstrained coordinates."""
+    slope = jax.grad(partial(_unconstrained, plan, data, like))
+
+    def along(direction: Array) -> Array:
+        column: Array = -jax.jvp(slope, (flat,), (direction,))[1]
+        return column
+
+    columns: Array = jax.lax.map(along, jnp.eye(flat.size))
+    return columns
+
+
+def _unconstrained(
+    plan: sweep.Plan, data: Any, like: Values, flat: Float[Array, " coordinate"]
+) -> Float[Array, ""]:
+    """Return the log density in unconstrained coordinates."""
+    values, volume = sites_at(plan.supports, like, flat)
+    return log_joint(plan.model, data, values) + volume
+
+
+@partial(jax.jit, static_argnums=0)
+def density_at(
+    plan: sweep.Plan, data: Any, like: Values, metric: Metric, place: Float[Array, " coordinate"]
+) -> Float[Array, ""]:
+    """Return the log density at a place in the coordinates of a metric, but for a constant."""
+    density: Array = _unconstrained(plan, data, like, metric.unconstrained(place))
+    return density
