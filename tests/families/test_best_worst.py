@@ -11,9 +11,9 @@ import pytest
 
 import raters as rt
 from raters.acquisition.campaign.tables import question_table
-from raters.auditing import concordance
 from raters.auditing import rankings as auditing
 from raters.cli import app, campaign
+from raters.judgements.counts import mean_ranks
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead", "wine"]
@@ -101,7 +101,7 @@ def test_agreement_counts_the_pairs_of_the_best_and_the_worst() -> None:
 def test_kendall_w_ties_what_is_neither_best_nor_worst() -> None:
     """Ranks 1, 2½, 2½, 4, as scipy ranks them."""
     place = np.array([[1, 0, 0, -1], [0, 1, 0, -1], [1, -1, 0, 0]])
-    rank = concordance.ranks(place, np.ones(place.shape, bool))
+    rank = mean_ranks(place, np.ones(place.shape, bool))
     assert rank.tolist() == [[1, 2.5, 2.5, 4], [2.5, 1, 2.5, 4], [1, 4, 2.5, 2.5]]
     names = np.array(list("wxyz"))
     columns = {f"i{n}": [name] * 3 for n, name in enumerate(names)}
