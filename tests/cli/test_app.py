@@ -352,7 +352,7 @@ def test_a_bad_table_is_refused(name, content, message, tmp_path, capsys):
         (["--draws", "many"], "Invalid value for '--draws'"),
         (["--draws", "0"], "--draws 0 is not possible"),
         (["--seed", "-1"], "Invalid value for '--seed'"),
-        (["--backend", "em", "--chains", "2"], "--chains belongs to --backend gibbs, nuts"),
+        (["--backend", "em", "--chains", "2"], "--chains belongs to --backend gibbs, hmc, nuts"),
         (["--level", "2"], "--level 2.0 is not possible"),
         (["--threshold", "nan"], "--threshold nan is not possible"),
         (["--cost-review", "-1"], "--cost-review -1.0 is not possible"),

@@ -195,7 +195,7 @@ def test_types_of_rankings_have_worths(tmp_path, capsys):
         ((*NAMED, "--compare", "1,x"), "--compare 1,2,3,4"),
         ((*NAMED, "--compare", "3"), "leaves nothing to compare"),
         ((*NAMED, "--level", 2), "--level 2"),
-        ((*NAMED, "--warmup", 5), "--warmup belongs to --backend gibbs, nuts"),
+        ((*NAMED, "--warmup", 5), "--warmup belongs to --backend gibbs, hmc, nuts"),
         (("--winner", "winner"), "--loser"),
     ],
 )
