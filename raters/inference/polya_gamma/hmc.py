@@ -70,7 +70,9 @@ class HMC(Backend):
     symmetries, and to mirror images, as in the other samplers.
 
     The mass matrix is dense, so that it takes models with up to 2,500 parameters. Computations are
-    in float64, and chains run in threads.
+    in float64, and chains run in threads. One mass matrix is for posteriors near a normal:
+    where few votes leave competences or learned scales open, some trajectories diverge, and `NUTS`
+    is the better choice.
 
     Parameters
     ----------
@@ -95,7 +97,8 @@ class HMC(Backend):
     --------
     >>> import raters as rt
     >>> votes, _ = rt.datasets.paper(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    >>> result = rt.fit(rt.ExtendedBTL(), votes, rt.HMC(draws=500), seed=0, progress=False)
+    >>> model = rt.BTL(reward_scale=1.0)
+    >>> result = rt.fit(model, votes, rt.HMC(draws=500), seed=0, progress=False)
     >>> int(result.sample_stats["diverging"].sum())
     0
     """
