@@ -116,6 +116,17 @@ def test_draws_have_the_moments_of_quadrature(pair, fit_quietly, monkeypatch) ->
     jax.clear_caches()
 
 
+def test_trajectories_of_a_posterior_near_a_normal_turn_by_their_length(tiny, fit_quietly) -> None:
+    """A step by 2π, which is accepted always, would leave a chain where it is."""
+    result = fit_quietly(rt.BTL(reward_scale=0.1), tiny, rt.HMC(draws=200, chains=2), seed=0)
+    drawn = np.asarray(result.posterior["reward"])
+    for chain in drawn:
+        one, other = chain[:-1] - chain.mean(0), chain[1:] - chain.mean(0)
+        along = (one * other).sum(0) / (one**2).sum(0)
+        # The standard error of an autocorrelation of 200 draws is .07.
+        assert np.all(np.abs(along) < 0.5)
+
+
 def test_statistics_of_the_draws(tiny, fit_quietly) -> None:
     result = fit_quietly(rt.ExtendedBTL(), tiny, rt.HMC(draws=120, warmup=100, chains=2))
     stats = result["sample_stats"]

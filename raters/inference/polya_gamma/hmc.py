@@ -334,6 +334,8 @@ def _advance(
         step = jnp.exp(jnp.where(adapt, state.log_step, state.log_mean))
         length = _LENGTH * jax.random.uniform(size_key, minval=_SHORTEST, maxval=_LONGEST)
         number = jnp.clip(jnp.ceil(length / step), 1, _MOST).astype(int)
+        # Near a normal a step of any size is accepted, and one by 2π would not move at all.
+        step = jnp.minimum(step, length / number)
         momentum = jax.random.normal(momentum_key, state.place.shape)
 
         def leap(which: int, now: tuple[Array, Array]) -> tuple[Array, Array]:
