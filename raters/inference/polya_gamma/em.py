@@ -424,8 +424,9 @@ class _Climber:
 
     def sweep(self, values: Values, newton: bool) -> tuple[float, Values]:
         """Return the log joint density at `values`, and the values after a sweep from them."""
-        weights_of = augmentation.curvature if newton else augmentation.expectation
-        likelihoods: list[float] = []
+        weights = augmentation.Expected(
+            augmentation.curvature if newton else augmentation.expectation
+        )
         self.sweeps += 1
         start, classes, objective = values, None, -np.inf
         if self.plan.classes:
@@ -441,22 +442,16 @@ class _Climber:
                 + self._volume(start)
             )
 
-        def weights(
-            _: Any, logits: np.ndarray, votes: np.ndarray, kappa: np.ndarray
-        ) -> tuple[np.ndarray, np.ndarray]:
-            omega, kappa, log_likelihood = weights_of(logits, votes, kappa)
-            likelihoods.append(float(log_likelihood))
-            return np.asarray(omega), np.asarray(kappa)
-
         for index, block in enumerate(self.plan.blocks):
             conditional = sweep.block_conditional(
                 self.plan, self.data, values, block, weights, classes, draws=False, held=self.held
             )
             if index == 0 and isinstance(conditional, sets.SetConditional):
-                likelihoods.append(conditional.log_likelihood(block.current(start)))
+                weights.log_likelihood += conditional.log_likelihood(block.current(start))
             # The first block's weights were computed at `start`.
             if index == 0 and not self.plan.classes:
-                objective = sum(likelihoods) + self._rest(start, sum(likelihoods))
+                likelihood = weights.log_likelihood
+                objective = likelihood + self._rest(start, likelihood)
             solve = conditional.coordinate if self.update == "coordinate" else conditional.mode
             values = block.put(values, solve(block.current(values)))
         for transfer in self.plan.transfers:

@@ -214,17 +214,7 @@ def gibbs_sweep(
 ) -> Values:
     """Run one sweep, which leaves the posterior invariant, and in it a step that may `rename` the
     drawn classes."""
-    omegas: dict[Any, np.ndarray] = {}
-
-    def weights(
-        which: Any, logits: np.ndarray, count: np.ndarray, kappa: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        # Blocks with the same logits share the draw of ω.
-        if which not in omegas:
-            omegas[which] = augmentation.draw(rng, count, logits)
-        return omegas[which], kappa
-
-    classes = None
+    weights, classes = augmentation.Drawn(rng), None
     if plan.classes and not plan.model.local:
         classes = latent_classes.drawn(plan.model, data, values, _key(rng))
     for site in plan.model.local:

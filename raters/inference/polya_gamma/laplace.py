@@ -166,13 +166,7 @@ def information(
         Names of the sites, and the normal.
     """
     sites = tuple(name for block in plan.blocks for name in block.sites)
-
-    def weights(
-        _: Any, logits: np.ndarray, count: np.ndarray, kappa: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        omega, kappa, _ = augmentation.curvature(logits, count, kappa)
-        return np.asarray(omega), np.asarray(kappa)
-
+    weights = augmentation.Expected(augmentation.curvature)
     conditional = sweep.block_conditional(
         plan, data, mode, Block(sites), weights, draws=draws, joint=True
     )

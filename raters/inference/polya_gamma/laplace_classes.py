@@ -273,13 +273,7 @@ def _by_block(
 ) -> Values:
     """Draw each block from its conditional at the mode, given the expected classes."""
     classes, _ = latent_classes.expected(plan.model, data, mode)
-
-    def weights(
-        _: Any, logits: np.ndarray, count: np.ndarray, kappa: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        omega, kappa, _ = augmentation.curvature(logits, count, kappa)
-        return np.asarray(omega), np.asarray(kappa)
-
+    weights = augmentation.Expected(augmentation.curvature)
     draws = {name: np.repeat(np.asarray(value)[None], num_draws, 0) for name, value in mode.items()}
     for block in plan.blocks:
         conditional = sweep.block_conditional(plan, data, mode, block, weights, classes, draws=True)
