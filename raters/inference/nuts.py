@@ -110,7 +110,7 @@ class NUTS(Backend):
         see `raters.inference.Backend.run`."""
         model, total = program.model, self.warmup + self.draws
         with jax.enable_x64(True), progress_bar(total, "NUTS", progress) as bar:
-            data = jax.tree.map(jnp.asarray, program.data)
+            data = program.placed()
             starts = _unconstrained(program, data, start, self.chains)
             states = _begin(self, model, data, jax.random.split(key, self.chains), starts)
             moves, blocks = mirror.images(program), []

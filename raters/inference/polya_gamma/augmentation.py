@@ -135,7 +135,7 @@ def log_likelihood(
 
 # --------------------------------------------------------------- weights of all blocks of a sweep
 
-Weighing = Callable[[Array, Array, Array], tuple[Array, Array, Array]]
+Weighing = Callable[[Any, Any, Any], tuple[Array, Array, Array]]
 
 
 @dataclass
@@ -157,9 +157,9 @@ class Expected:
         self, _: Any, logits: np.ndarray, votes: np.ndarray, kappa: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return ω and κ of some rows."""
-        omega, kappa, log_likelihood = self.weighing(logits, votes, kappa)
+        omega, offset, log_likelihood = self.weighing(logits, votes, kappa)
         self.log_likelihood += float(log_likelihood)
-        return np.asarray(omega), np.asarray(kappa)
+        return np.asarray(omega), np.asarray(offset)
 
 
 @dataclass
@@ -170,11 +170,14 @@ class Drawn:
     ----------
     rng : numpy.random.Generator
     omega : dict
-        Weights by the identifier of their rows: NumPy arrays, or JAX's where rows are on devices.
+        Weights by the identifier of their rows: NumPy arrays, or JAX's where rows stay on devices.
+    single : bool
+        Whether no row of these data has more than one vote; read where rows stay on devices.
     """
 
     rng: np.random.Generator
     omega: dict[Any, Any] = field(default_factory=dict)
+    single: bool = False
 
     def __call__(
         self, which: Any, logits: np.ndarray, votes: np.ndarray, kappa: np.ndarray
@@ -183,3 +186,8 @@ class Drawn:
         if which not in self.omega:
             self.omega[which] = draw(self.rng, votes, logits)
         return self.omega[which], kappa
+
+
+def key_of(rng: np.random.Generator) -> Any:
+    """Return the data of ``jax.random.key``, which itself would take longer than a small sweep."""
+    return np.array([0, rng.integers(2**32)], np.uint32)

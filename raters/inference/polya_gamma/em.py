@@ -29,7 +29,7 @@ from raters.inference.polya_gamma import (
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
 from raters.model import Exchange, Model, Permute, Values
-from raters.program import ClassTable, Program, likelihood_of, prior_of, scattered
+from raters.program import ClassTable, Program, likelihood_of, placing, prior_of, scattered
 
 # Where so many units have no class of a higher probability, EM may be at a saddle point.
 _EVEN, _EVEN_UNITS = 0.6, 0.05
@@ -194,11 +194,12 @@ class PGEM(Backend):
             bar.reset(starts)
             # Starts use the data on the host, since compiled functions would be compiled anew for
             # each selection of rows.
-            host, data = data, sweep.on_device(data)
+            host, data = data, sweep.on_devices(program)
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
             first = first if start is None else centre(model, start)
             climbs, held = [], sets.Held(plan.steady)
-            held.table = ClassTable.of(model, data, first) if plan.classes and plan.blocks else None
+            if plan.classes and plan.blocks and not placing.stays_on_devices(data):
+                held.table = ClassTable.of(model, data, first)
             hyper, found = self._hyper(plan, data, first, seeds[-1], warmup, held)
             first = found if start is None else first
             shared = None if plan.blocks else tables.Tables.of(program, first)
@@ -481,7 +482,7 @@ class _Climber:
         if self.held.constant is None or self.plan.reaching:
             full = sum(
                 float(likelihood_of(self.plan.model, piece, values))
-                for piece in self.data.chunks(sweep.CHUNK)
+                for piece in placing.pieces(self.data)
             )
             self.held.constant = full - likelihood
         return float(prior_of(self.plan.model, self.row, values)) + self.held.constant

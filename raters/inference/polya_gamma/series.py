@@ -26,11 +26,7 @@ _TRIES = 4
 
 
 def draw(
-    key: Array,
-    count: Float[Array, " row"],
-    logits: Float[Array, " row"],
-    *,
-    single: bool = False,
+    key: Array, count: Float[Array, " row"], logits: Float[Array, " row"], *, single: bool = False
 ) -> Float[Array, " row"]:
     """Draw ω ~ PG(count, logits) of whole counts; may be compiled.
 

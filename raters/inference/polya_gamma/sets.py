@@ -132,6 +132,8 @@ class Held:
         Log-likelihood less what the conditionals have of it, such as Binomial coefficients.
     table : ClassTable or None
         Counts of the rows of a program with latent classes, where it has such.
+    single : bool
+        Whether no row has more than one vote; read where rows stay on devices.
     """
 
     steady: frozenset[Block]
@@ -142,6 +144,7 @@ class Held:
     first: Any = None
     constant: float | None = None
     table: ClassTable | None = None
+    single: bool = False
 
     def row(self, data: Any) -> Any:
         """Return the first row of the data, which is sliced once."""
