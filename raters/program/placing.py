@@ -14,6 +14,8 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 # Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
 CHUNK = 1 << 18
+# Attribute of divided data that holds the first unit on the host.
+_FIRST = "_first_unit"
 
 
 def placed(data: Any, mesh: Mesh | None = None) -> Any:
@@ -47,7 +49,26 @@ def placed(data: Any, mesh: Mesh | None = None) -> Any:
             array = np.asarray(column)
             array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
             columns[name] = jax.make_array_from_callback(array.shape, sharding, array.__getitem__)
-    return dataclasses.replace(data, **columns)
+    divided = dataclasses.replace(data, **columns)
+    # What a process would have to ask another one for; it is no part of what is compiled.
+    object.__setattr__(divided, _FIRST, data.take(slice(0, 1)))
+    return divided
+
+
+def first_unit(data: Any) -> Any:
+    """The first unit of data, which is enough to read a prior on.
+
+    Parameters
+    ----------
+    data : Judgements
+        Perhaps divided over a mesh.
+
+    Returns
+    -------
+    Judgements
+    """
+    first = getattr(data, _FIRST, None)
+    return data.take(slice(0, 1)) if first is None else first
 
 
 def mesh_of(data: Any) -> Mesh | None:

@@ -259,7 +259,7 @@ class PGEM(Backend):
         The average is in unconstrained coordinates.
         """
         rng = np.random.default_rng(seed)
-        row, held = data.take(slice(0, 1)), sets.Held(plan.steady)
+        row, held = placing.first_unit(data), sets.Held(plan.steady)
         supports = plan.supports
         draws: dict[str, list[np.ndarray]] = {name: [] for name in plan.hyper}
         for index in range(warmup + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3 if plan.hyper else 0):
@@ -417,7 +417,7 @@ class _Climber:
 
     def __init__(self, plan: sweep.Plan, data: Any, update: str, held: sets.Held) -> None:
         self.plan, self.data, self.update, self.held = plan, data, update, held
-        self.row = data.take(slice(0, 1))
+        self.row = placing.first_unit(data)
         self.supports = plan.supports
         self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
         self.key = jax.random.key(0)

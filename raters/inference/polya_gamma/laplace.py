@@ -48,7 +48,7 @@ def laplace(
         draws, stats = around_classes(plan, data, mode, num_draws, rng)
         return {name: value[None] for name, value in draws.items()}, stats
     drawn = _around(plan, data, mode, num_draws, rng)
-    log_prior, draws = integrated(plan, data.take(slice(0, 1)), drawn.values, rng)
+    log_prior, draws = integrated(plan, placing.first_unit(data), drawn.values, rng)
     if apart := not plan.reaching <= set(drawn.sites):
         draws = _redraw_reaching(plan, data, draws, rng)
     stats = {}
@@ -233,7 +233,7 @@ def _with_reaching(plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> 
     if not names or any(plan.supports[name] is not constraints.real for name in names):
         return None
     sites = tuple(name for block in plan.blocks for name in block.sites)
-    prior = block_prior(plan.model, data.take(slice(0, 1)), mode, names)
+    prior = block_prior(plan.model, placing.first_unit(data), mode, names)
     wider = Dense(jax.tree.map(np.asarray, joined([normal.prior, prior])))
     size, values = normal.size, {name: jnp.asarray(value) for name, value in mode.items()}
     wider.diagonal[:size], wider.across[:size, :size] = normal.diagonal, normal.across
@@ -359,7 +359,7 @@ def _redraw_reaching(
     num_draws = len(next(iter(draws.values())))
     keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), num_draws)
     draws = {name: jnp.asarray(value) for name, value in draws.items()}
-    redrawn = _redrawn(plan, data.take(slice(0, 1)), data, draws, keys)
+    redrawn = _redrawn(plan, placing.first_unit(data), data, draws, keys)
     return {name: np.asarray(value) for name, value in redrawn.items()}
 
 

@@ -35,7 +35,7 @@ from raters.inference.polya_gamma.proposals import Proposals, SeparateProposals
 from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record
 from raters.inference.polya_gamma.set_likelihood import Likelihood, Separate, likelihood_of_sets
 from raters.model import Model, Values
-from raters.program import ClassTable, Program, scattered, trace
+from raters.program import ClassTable, Program, placing, scattered, trace
 
 # Under learned scales proposals are made at the mode under the nearest of some precisions, whose
 # logarithms are so far apart: 10 % of a scale hardly move a mode. The modes that are kept have at
@@ -149,7 +149,7 @@ class Held:
     def row(self, data: Any) -> Any:
         """Return the first row of the data, which is sliced once."""
         if self.first is None:
-            self.first = data.take(slice(0, 1))
+            self.first = placing.first_unit(data)
         return self.first
 
 
