@@ -14,6 +14,8 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 # Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
 CHUNK = 1 << 18
+# Rows of a piece on an accelerator, of which the data are a multiple there.
+PIECE = 1 << 22
 # Attribute of divided data that holds the first unit on the host.
 _FIRST = "_first_unit"
 
@@ -21,27 +23,27 @@ _FIRST = "_first_unit"
 def placed(data: Any, mesh: Mesh | None = None) -> Any:
     """Data on JAX's default device, or with its rows divided over the devices of a mesh.
 
-    Of several processes each keeps the rows of its own devices.
+    Rows of count 0 make equal parts, and on an accelerator whole pieces of many rows. Of several
+    processes each keeps the rows of its own devices.
 
     Parameters
     ----------
     data : Judgements
     mesh : jax.sharding.Mesh, optional
-        The rows are divided over all of its axes, and padded to equal parts by rows of count 0;
-        what is not by row is on each device.
+        The rows are divided over all of its axes; what is not by row is on each device.
 
     Returns
     -------
     Judgements
     """
     if mesh is None:
+        if jax.default_backend() != "cpu" and data.num_rows > PIECE:
+            data = _padded(data, PIECE)
         return jax.tree.map(jnp.asarray, data)
     # What each compiled function divides is left to the compiler; axes of `jax.make_mesh` are
     # explicit unless it is told otherwise.
     mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
-    parts = math.prod(mesh.shape.values())
-    if rest := -data.num_rows % parts:
-        data = data.padded(data.num_rows + rest)
+    data = _padded(data, math.prod(mesh.shape.values()))
     columns, by_row = {}, _sharding(mesh, mesh.axis_names)
     for name, axes in data.arrays().items():
         if (column := getattr(data, name)) is not None:
@@ -53,6 +55,12 @@ def placed(data: Any, mesh: Mesh | None = None) -> Any:
     # What a process would have to ask another one for; it is no part of what is compiled.
     object.__setattr__(divided, _FIRST, data.take(slice(0, 1)))
     return divided
+
+
+def _padded(data: Any, parts: int) -> Any:
+    """Return data with a multiple of so many rows."""
+    rest = -data.num_rows % parts
+    return data.padded(data.num_rows + rest) if rest else data
 
 
 def first_unit(data: Any) -> Any:

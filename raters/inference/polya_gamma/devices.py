@@ -8,6 +8,7 @@ products are of the rows on the devices.
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -31,13 +32,13 @@ from raters.inference.polya_gamma.conditionals import (
 )
 from raters.inference.polya_gamma.rows import Block, Rows, record
 from raters.model import Model, Values
-from raters.program.placing import everywhere, mesh_of
+from raters.program.placing import PIECE, everywhere, mesh_of
 
 # Copies of a sum on an accelerator, between which neighbouring rows alternate: they mostly have an
 # entry in common, and would wait for each other. All copies have at most so many numbers.
 _COPIES, _NUMBERS = 256, 1 << 20
-
-How = Literal["mean", "curvature", "draw", "given"]
+# Rows of a piece, where rows are a multiple of it.
+_PIECE = PIECE
 
 
 class Sums(NamedTuple):
@@ -51,8 +52,8 @@ class Sums(NamedTuple):
     across : array, shape (entry, entry), or None
         Precision off its diagonal; with a dense design all of it.
     log_likelihood : array, shape ()
-    slots : array, shape ()
-        Number of entries that each row touches; 0 with a dense design.
+    slots : array, shape (slot, 0)
+        As long as the number of entries that each row touches; with a dense design empty.
     omega : array, shape (row,) or (term, row)
         Weights, which other blocks with the same logits share.
     """
@@ -62,8 +63,8 @@ class Sums(NamedTuple):
     diagonal: Float[Array, " entry"]
     across: Float[Array, "entry entry"] | None
     log_likelihood: Float[Array, ""]
-    slots: Int[Array, ""]
-    omega: Float[Array, "... row"]
+    slots: Float[Array, "slot 0"]
+    omega: Float[Array, "... row"] | None
 
 
 def conditional_on_devices(
@@ -93,23 +94,20 @@ def conditional_on_devices(
     -------
     Conditional
     """
-    which, given, single = (block.kind, block.column), None, False
-    how: How = "mean"
+    which, given = (block.kind, block.column), None
+    how = _How("mean", DENSE_LIMIT if draws or joint else MODE_LIMIT, mesh_of(data))
     if isinstance(weights, augmentation.Drawn):
-        how, single = "draw", weights.single
-        given = augmentation.key_of(weights.rng)
-        if which in weights.omega:
-            how, given = "given", weights.omega[which]
+        known = weights.omega.get(which)
+        given = augmentation.key_of(weights.rng) if known is None else known
+        how = how._replace(weights="draw" if known is None else "given", single=weights.single)
     elif weights.weighing is augmentation.curvature:
-        how = "curvature"
-    limit = DENSE_LIMIT if draws or joint else MODE_LIMIT
-    mesh = mesh_of(data)
-    sums = _sums(model, data, values, block, classes, given, how, limit, mesh, single)
+        how = how._replace(weights="curvature")
+    sums = _sums(model, data, values, block, classes, given, how)
     if isinstance(weights, augmentation.Drawn):
         weights.omega[which] = sums.omega
     else:
         weights.log_likelihood += float(sums.log_likelihood)
-    prior, slots = jax.tree.map(np.asarray, sums.prior), int(sums.slots)
+    prior, slots = jax.tree.map(np.asarray, sums.prior), len(sums.slots)
     bounded = bool(np.isfinite(prior.low).any() or np.isfinite(prior.high).any())
     if slots != 1 and bounded and not joint:
         raise NotImplementedError(BOUNDED)
@@ -120,47 +118,96 @@ def conditional_on_devices(
     elif slots == 1:
         found = Diagonal(prior)
     else:
+        assert sums.omega is not None
         weight = sums.omega if sums.omega.ndim == 1 else sums.omega.sum(0)
-        reading = _Reading(model, data, values, block, classes, weight, mesh)
+        reading = _Reading(model, data, values, block, classes, weight, how.mesh)
         found = OnDevices(prior, reading)
     found.shift += np.asarray(sums.shift)
     found.diagonal += np.asarray(sums.diagonal)
     return found
 
 
-@partial(jax.jit, static_argnums=(0, 3, 6, 7, 8, 9))
+class _How(NamedTuple):
+    """How the rows of a block are weighed and added up.
+
+    Attributes
+    ----------
+    weights : str
+        Means, Newton's weights, draws, or weights that are given.
+    limit : int
+        Largest number of entries with a dense precision.
+    mesh : jax.sharding.Mesh or None
+    single : bool
+        Whether no row has more than one vote.
+    """
+
+    weights: Literal["mean", "curvature", "draw", "given"]
+    limit: int
+    mesh: Mesh | None
+    single: bool = False
+
+
+@partial(jax.jit, static_argnums=(0, 3, 6))
 def _sums(
-    model: Model[Any],
-    data: Any,
-    values: Values,
-    block: Block,
-    classes: Any,
-    given: Any,
-    how: How,
-    limit: int,
-    mesh: Mesh | None,
-    single: bool,
+    model: Model[Any], data: Any, values: Values, block: Block, classes: Any, given: Any, how: _How
 ) -> Sums:
     """Read, weigh and add up the rows of a block; `given` is a key to draw ω, or ω."""
-    rows = record(model, data, values, block, classes)
+    pieces, rest = divmod(data.num_rows, _PIECE)
+    if rest or not pieces or how.mesh is not None or block.kind == "class":
+        sums = _added(record(model, data, values, block, classes), given, how)
+        return everywhere(sums._replace(omega=None), how.mesh)._replace(omega=sums.omega)
+    # What is computed of all rows at a time takes several times the memory of the rows.
+    names = [name for name, axes in data.arrays().items() if axes[0] == data.row]
+    columns = {name: getattr(data, name) for name in names if getattr(data, name) is not None}
+    if how.weights == "draw":
+        own = jax.random.split(jax.random.wrap_key_data(given), pieces)
+    elif how.weights == "given":
+        own = jnp.moveaxis(given.reshape(*given.shape[:-1], pieces, -1), -2, 0)
+    else:
+        own = None
+
+    def at(part: tuple[dict[str, Array], Any]) -> Sums:
+        piece = dataclasses.replace(data, **part[0])
+        return _added(record(model, piece, values, block, classes), part[1], how)
+
+    def add(total: Sums, part: tuple[dict[str, Array], Any]) -> tuple[Sums, Array | None]:
+        more = at(part)
+        same = more._replace(omega=None)
+        added = jax.tree.map(jnp.add, total, same)._replace(prior=more.prior)
+        return added, more.omega if keeps else None
+
+    parts = jax.tree.map(lambda one: one.reshape(pieces, _PIECE, *one.shape[1:]), columns), own
+    shapes = jax.eval_shape(lambda: at(jax.tree.map(lambda one: one[0], parts)))
+    # Other blocks share what is drawn, and products of a large block need its weights.
+    large = shapes.across is None and len(shapes.slots) > 1
+    keeps = how.weights == "draw" or (large and how.weights != "given")
+    zero = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), shapes)
+    sums, kept = jax.lax.scan(add, zero._replace(omega=None), parts)
+    if kept is not None:
+        kept = jnp.moveaxis(kept, 0, -2).reshape(*kept.shape[1:-1], -1)
+    return sums._replace(omega=given if how.weights == "given" else kept)
+
+
+def _added(rows: Rows, given: Any, how: _How) -> Sums:
+    """Weigh rows, and add them up."""
     logits = rows.logits if rows.shift is None else rows.logits + rows.shift
     each, kappa, total = given, rows.kappa, jnp.zeros(())
-    if how == "draw":
-        each = series.draw(given, rows.votes.ravel(), logits.ravel(), single=single)
+    if how.weights == "draw":
+        each = series.draw(given, rows.votes.ravel(), logits.ravel(), single=how.single)
         each = each.reshape(logits.shape)
-    elif how != "given":
-        weighing = augmentation.curvature if how == "curvature" else augmentation.expectation
+    elif how.weights != "given":
+        newton = how.weights == "curvature"
+        weighing = augmentation.curvature if newton else augmentation.expectation
         each, kappa, total = weighing(logits, rows.votes, rows.kappa)
     omega = each
     if rows.shift is not None:
         omega, kappa = each.sum(0), (kappa - each * rows.shift).sum(0)
-    shift, diagonal, across = _added(rows, omega, kappa, limit)
-    slots = jnp.asarray(0 if rows.entry is None else len(rows.entry))
-    sums = Sums(rows.prior, shift, diagonal, across, total, slots, jnp.zeros(()))
-    return everywhere(sums, mesh)._replace(omega=each)
+    shift, diagonal, across = _summed_up(rows, omega, kappa, how.limit)
+    slots = jnp.zeros((0 if rows.entry is None else len(rows.entry), 0))
+    return Sums(rows.prior, shift, diagonal, across, total, slots, each)
 
 
-def _added(
+def _summed_up(
     rows: Rows, omega: Float[Array, " row"], kappa: Float[Array, " row"], limit: int
 ) -> tuple[Array, Array, Array | None]:
     """Add up the shift and the precision of rows; without the part off the diagonal of a large

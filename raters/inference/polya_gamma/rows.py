@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -90,6 +90,12 @@ class Rows(NamedTuple):
     prior: Gaussian
     shift: Float[Array, "term row"] | None = None
 
+    def stacked(self) -> Rows:
+        """Return rows whose slots, as `record` gives them one by one, are rows of an array."""
+        if self.entry is None:
+            return self
+        return self._replace(entry=jnp.stack(self.entry), weight=jnp.stack(self.weight))
+
 
 class _StandIn:
     """Replacement of a site's value that records each index, and returns a slot array for it."""
@@ -127,7 +133,10 @@ def _logits(model: Model[Any], data: Any, values: Values, classes: Any = None) -
 
 
 def record(model: Model[Any], data: Any, values: Values, block: Block, classes: Any = None) -> Rows:
-    """Record the rows of `block`, with a dense design unless the model only indexes its sites."""
+    """Record the rows of `block`, with a dense design unless the model only indexes its sites.
+
+    Slots are tuples of arrays: on a device an array of all of them would be written and read again.
+    """
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
     if block.kind == "class":
         return _class_rows(model, data, values, block, classes)
@@ -192,11 +201,21 @@ def _indexed_rows(
             f"each row touches {len(columns)} entries of block {block} (at most {_MOST_ENTRIES});"
             " use fewer features, such as their first principal components"
         )
-    entry, weight = jnp.stack(columns), jnp.stack(weights)
     current = jnp.concatenate([values[name].ravel() for name in block])
-    offset = logits.ravel() - (weight * current[entry]).sum(0)
+    offset = logits.ravel() - _along(columns, weights, current)
     prior = block_prior(model, data, values, block)
+    entry: Any = tuple(columns)
+    weight: Any = tuple(weights)
     return Rows(entry, weight, offset, logits.ravel(), read.kappa, read.votes, prior, read.shift)
+
+
+def _along(
+    columns: Sequence[Array], weights: Sequence[Array], current: Array
+) -> Float[Array, " row"]:
+    """Return what the entries of a block add to the logits."""
+    slots = zip(columns, weights, strict=True)
+    total: Array = sum((weight * current[entry] for entry, weight in slots), jnp.zeros(()))
+    return total
 
 
 def _one_by_one(logits: Array) -> list[Array]:
@@ -270,9 +289,9 @@ def _type_rows(model: Model[Any], data: Any, values: Values, block: Block, class
     slots = [values[name].ravel()[entry] for entry in entries]
     _, pull, _ = jax.vjp(run, slots, has_aux=True)
     (weights,) = pull(jnp.ones_like(logits))
-    entry = jnp.stack([entry.reshape(rows)[:, column] // num_types for entry in entries])
-    weight = jnp.stack([weight.reshape(rows)[:, column] for weight in weights])
-    offset = logits - (weight * values[name][:, column][entry]).sum(0)
+    entry: Any = tuple(entry.reshape(rows)[:, column] // num_types for entry in entries)
+    weight: Any = tuple(weight.reshape(rows)[:, column] for weight in weights)
+    offset = logits - _along(entry, weight, values[name][:, column])
     return Rows(entry, weight, offset, logits, kappa, votes, prior)
 
 
@@ -354,7 +373,7 @@ def rows_of(
     model: Model[Any], data: Any, values: Values, block: Block, classes: Any = None
 ) -> Rows:
     """Record the rows of `block`, compiled."""
-    return record(model, data, values, block, classes)
+    return record(model, data, values, block, classes).stacked()
 
 
 @partial(jax.jit, static_argnums=0)

@@ -90,7 +90,7 @@ def _read(
     model: Model[Any], data: Any, values: Values, block: Block, classes: Any
 ) -> tuple[Rows, Sets]:
     """Record the rows of a block, and read the sets that they are in."""
-    rows = record(model, data, values, block, classes)
+    rows = record(model, data, values, block, classes).stacked()
     site = trace(model, data, values)[model.observed]
     sets = sets_of(site["fn"], classes, site["value"])
     assert sets is not None

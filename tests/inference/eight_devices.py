@@ -1,0 +1,93 @@
+"""Sweeps over one device and over eight, and what the eight send each other; run as a script."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+
+import raters as rt
+from raters.inference.polya_gamma import augmentation, devices, sweep
+from raters.program import Program
+
+_COLLECTIVE = re.compile(
+    r"= (.*?) (?:all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)(?:-start)?\("
+)
+
+
+def apart(model: Any, data: Any, backend: Any) -> float:
+    """Largest difference between the draws of a fit on one device and on eight."""
+    one, eight = (
+        rt.fit(
+            model,
+            data,
+            backend,
+            seed=0,
+            progress=False,
+            log_likelihood=False,
+            mesh=jax.make_mesh((number,), ("row",)),
+        ).posterior
+        for number in (1, 8)
+    )
+    return max(
+        float(np.max(np.abs(one[name].values - eight[name].values))) for name in one.data_vars
+    )
+
+
+def collectives(model: Any, data: Any) -> list[str]:
+    """Shapes of what devices send each other in the sums of each block, in the compiled text."""
+    program = Program(model, data, jax.make_mesh((8,), ("row",)))
+    with jax.enable_x64(True):
+        values = {name: np.asarray(value, float) for name, value in model.start(data).items()}
+        plan, placed = sweep.plan(program, values), program.placed()
+        how = devices._How("draw", 2500, devices.mesh_of(placed))
+        key = augmentation.key_of(np.random.default_rng(0))
+        texts = [
+            devices._sums.lower(model, placed, values, block, None, key, how).compile().as_text()
+            for block in plan.blocks
+        ]
+    return [shape for text in texts for shape in _COLLECTIVE.findall(text)]
+
+
+def main(which: str) -> None:
+    """Print the differences, and the collectives."""
+    warnings.simplefilter("ignore")
+    votes, _ = rt.datasets.paper(num_items=6, num_annotators=4, num_votes=4000, seed=0)
+    # Rows of one vote each, of a number that nothing else has, and not divided by eight.
+    single = dataclasses.replace(votes.take(np.arange(votes.num_comparisons)))
+    few = rt.PGGibbs(draws=3, warmup=3, chains=1)
+    labels = rt.datasets.anesthesia_labels()
+    found: dict[str, float] = {}
+    if which == "few":
+        found["ExtendedBTL"] = apart(rt.ExtendedBTL("signed"), single, few)
+        found["DawidSkene"] = apart(rt.DawidSkene(), labels, few)
+    else:
+        for model, data in zoo(votes, labels):
+            name = type(model).__name__
+            found[name] = apart(model, data, few)
+            print(name, found[name], flush=True)
+    rng = np.random.default_rng(0)
+    rows = 8 * 1009
+    table = {"w": rng.integers(0, 6, rows), "who": np.arange(rows) % 1000}
+    table["l"] = (table["w"] + rng.integers(1, 6, rows)) % 6
+    wide = rt.Comparisons.from_frame(table, winner="w", loser="l", annotator="who")
+    wide = wide.padded(rows) if wide.num_rows < rows else wide
+    shapes = collectives(rt.BTL(), wide)
+    print(json.dumps({"apart": found, "collectives": shapes, "rows": rows}))
+
+
+def zoo(votes: Any, labels: Any) -> list[tuple[Any, Any]]:
+    """Models of each kind that Gibbs takes, with data."""
+    from tests.contract.zoo import cases
+
+    return cases(votes, labels)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,238 @@
+"""Rows on devices: the conditionals are those of the host, whatever the mesh."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import arviz as az
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import raters as rt
+from raters.errors import SettingError
+from raters.inference.polya_gamma import augmentation, devices, latent_classes, sets, sweep
+from raters.inference.polya_gamma.conditionals import Conditional
+from raters.program import Program, placing, scattered
+
+_HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def mesh() -> jax.sharding.Mesh:
+    """One device as a mesh, which has rows stay where they are."""
+    return jax.make_mesh((1,), ("row",))
+
+
+@pytest.fixture(scope="module")
+def votes() -> rt.Comparisons:
+    """Counted votes of three annotators on five items."""
+    data, _ = rt.datasets.paper(num_items=5, num_annotators=3, num_votes=300, seed=0)
+    return data
+
+
+@pytest.fixture(scope="module")
+def tied() -> rt.Comparisons:
+    """Votes some of which are ties."""
+    rng = np.random.default_rng(0)
+    table = {"a": rng.integers(0, 3, 60), "o": rng.choice(["a", "b", "tie"], 60)}
+    table["b"] = (table["a"] + rng.integers(1, 3, 60)) % 3
+    return rt.Comparisons.from_frame(table, first="a", second="b", outcome="o", ties="keep")
+
+
+def conditionals(model, data, mesh, *, draws: bool, joint: bool = False):
+    """Each conditional of log-odds of a model at its start, with EM's weights."""
+    program = Program(model, data, mesh)
+    with jax.enable_x64(True):
+        start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
+        rng = np.random.default_rng(0)
+        values = scattered(start, program.supports, rng, least=0.3)
+        plan, placed = sweep.plan(program, values), sweep.on_devices(program)
+        classes = latent_classes.expected(model, placed, values)[0] if plan.classes else None
+        found = {}
+        for block in plan.blocks:
+            weights = augmentation.Expected(augmentation.expectation)
+            one = sweep.block_conditional(
+                plan, placed, values, block, weights, classes, draws=draws, joint=joint
+            )
+            if isinstance(one, Conditional):
+                found[block] = (one, weights.log_likelihood, block.current(values))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (rt.ExtendedBTL("signed"), "votes"),
+        (rt.MixtureBTL(num_types=2), "votes"),
+        (rt.BTL(ties="rao-kupper"), "tied"),
+    ],
+    ids=["two blocks", "types", "two terms"],
+)
+def test_conditionals_are_those_of_the_host(model, data, mesh, request) -> None:
+    data = request.getfixturevalue(data)
+    host = conditionals(model, data, None, draws=True)
+    there = conditionals(model, data, mesh, draws=True)
+    assert host
+    assert set(host) == set(there)
+    for block, (one, likelihood, current) in host.items():
+        other, its_likelihood, _ = there[block]
+        assert type(one) is type(other)
+        np.testing.assert_allclose(other.shift, one.shift, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            other.product(current), one.product(current), rtol=1e-12, atol=1e-12
+        )
+        assert its_likelihood == pytest.approx(likelihood, rel=1e-12)
+
+
+def test_large_blocks_are_solved_where_the_rows_are(votes, mesh, monkeypatch) -> None:
+    for module in (devices, sys.modules["raters.inference.polya_gamma.conditionals"]):
+        monkeypatch.setattr(module, "DENSE_LIMIT", 3)
+    ((host, _, current),) = conditionals(rt.BTL(), votes, None, draws=True).values()
+    ((there, _, _),) = conditionals(rt.BTL(), votes, mesh, draws=True).values()
+    assert isinstance(there, devices.OnDevices)
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(there.mode(current), host.mode(current), atol=1e-6)
+        np.testing.assert_allclose(there.product(current), host.product(current), rtol=1e-6)
+        draws = np.stack([there.draw(rng, current) for rng in np.random.default_rng(0).spawn(2000)])
+    covariance = np.linalg.inv(np.stack([host.product(unit) for unit in np.eye(host.size)]))
+    # Each of ten z-scores; false-alarm rate 1e-5 in all.
+    mean = (draws.mean(0) - host.mode(current)) / np.sqrt(np.diag(covariance) / len(draws))
+    spread = (draws.var(0) / np.diag(covariance) - 1) * np.sqrt(len(draws) / 2)
+    assert np.abs([mean, spread]).max() < norm.isf(5e-7)
+
+
+def test_rows_in_pieces_have_the_same_sums(votes, monkeypatch) -> None:
+    model = rt.ExtendedBTL("signed")
+    with jax.enable_x64(True):
+        data = jax.tree.map(jnp.asarray, votes.padded(64))
+        values = {name: jnp.asarray(value, float) for name, value in model.start(votes).items()}
+        (block, _) = sweep.blocks_of(Program(model, votes), votes, values)
+        how = devices._How("curvature", 10, None)
+        whole = devices._sums(model, data, values, block, None, None, how)
+        monkeypatch.setattr(devices, "_PIECE", 16)
+        devices._sums.clear_cache()
+        pieces = devices._sums(model, data, values, block, None, None, how)
+        key = augmentation.key_of(np.random.default_rng(0))
+        drawn = devices._sums(model, data, values, block, None, key, how._replace(weights="draw"))
+        again = devices._sums(
+            model, data, values, block, None, drawn.omega, how._replace(weights="given")
+        )
+        devices._sums.clear_cache()
+    assert pieces.omega is None
+    assert drawn.omega.shape == (64,)
+    for one, other in ((whole, pieces), (drawn, again)):
+        for name in ("shift", "diagonal", "across"):
+            np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-12)
+    assert len(pieces.slots) == 2
+
+
+def test_gibbs_on_a_mesh_agrees(votes, mesh, fit_quietly) -> None:
+    """Means of two runs; false-alarm rate 1e-5 in all."""
+    few = rt.PGGibbs(draws=1500, warmup=200, chains=2)
+    model = rt.BTL(reward_scale=1.0)
+    host, there = (fit_quietly(model, votes, few, seed=0, mesh=one) for one in (None, mesh))
+    one, other = (az.summary(result, round_to="none") for result in (host, there))
+    error = np.hypot(one["mcse_mean"].astype(float), other["mcse_mean"].astype(float))
+    scores = (one["mean"].astype(float) - other["mean"].astype(float)) / error
+    assert np.abs(scores).max() < norm.isf(1e-5 / 2 / len(scores))
+
+
+def test_single_votes_are_seen(votes, mesh) -> None:
+    each = rt.Comparisons.from_frame(
+        {"w": [0, 1, 2, 0], "l": [1, 2, 0, 1], "who": [0, 0, 1, 1]},
+        winner="w",
+        loser="l",
+        annotator="who",
+    )
+    for data, single in ((votes, False), (each, True)):
+        program = Program(rt.BTL(), data, mesh)
+        with jax.enable_x64(True):
+            values = {
+                name: np.asarray(value, float) for name, value in rt.BTL().start(data).items()
+            }
+            plan, placed = sweep.plan(program, values), sweep.on_devices(program)
+            assert sweep.is_single(plan, placed, values) == single
+
+
+def test_a_mesh_is_a_mesh(votes) -> None:
+    with pytest.raises(SettingError, match=r"jax\.make_mesh\(\(8,\), \(\"row\",\)\)"):
+        rt.fit(rt.BTL(), votes, seed=0, mesh=8)
+
+
+# ------------------------------------------------------------------------ several virtual devices
+
+
+def script(name: str, *arguments: str, devices: int = 8) -> subprocess.Popen:
+    """A script in a process of its own, with several virtual devices."""
+    flags = f"--xla_force_host_platform_device_count={devices}"
+    return subprocess.Popen(
+        [sys.executable, str(_HERE / name), *arguments],
+        env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def printed(process: subprocess.Popen) -> dict:
+    """What a script prints on its last line."""
+    out, err = process.communicate(timeout=900)
+    assert process.returncode == 0, err[-3000:]
+    return json.loads(out.strip().splitlines()[-1])
+
+
+def test_eight_devices_agree_with_one() -> None:
+    """Draws of Gibbs, and the sums of EM, differ by rounding; and what devices send each other is
+    of the size of the sites, not of the rows."""
+    found = printed(script("eight_devices.py", "few"))
+    assert len(found["apart"]) == 2
+    assert max(found["apart"].values()) < 1e-10, found
+    sizes = [
+        np.prod([int(number) for number in shape.split(",")])
+        for text in found["collectives"]
+        for shape in re.findall(r"\[([\d,]+)\]", text)
+    ]
+    assert sizes
+    assert max(sizes) <= 36 < found["rows"] / 8, found["collectives"]
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_eight_devices_agree_with_one_for_the_zoo() -> None:
+    found = printed(script("eight_devices.py", "zoo"))
+    assert len(found["apart"]) > 10
+    assert max(found["apart"].values()) < 1e-10, found
+
+
+@pytest.mark.slow
+def test_two_processes_fit_one_posterior() -> None:
+    """Each has half of the rows, and both have the draws of one process with all of them."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = str(free.getsockname()[1])
+    both = [script("two_processes.py", port, rank, devices=2) for rank in "01"]
+    first, second = (printed(process) for process in both)
+    alone = printed(script("two_processes.py", "", "0", devices=4))
+    for name, mean in alone.items():
+        np.testing.assert_allclose(first[name], mean, rtol=1e-8, err_msg=name)
+        assert first[name] == second[name]
+
+
+def test_the_first_unit_of_divided_rows_is_on_the_host(votes, mesh) -> None:
+    divided = placing.placed(votes, mesh)
+    assert placing.mesh_of(divided) is not None
+    assert placing.stays_on_devices(divided)
+    first = placing.first_unit(divided)
+    assert isinstance(first.first, np.ndarray)
+    assert first.num_rows == 1
+    assert list(placing.pieces(divided)) == [divided]
+    assert sets.Held(frozenset()).row(divided) is first
