@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
 
 import raters as rt
 from raters import models
+from tests.inference.scripts import printed, script
 
 MODELS = (
     rt.BTL(),
@@ -248,3 +250,16 @@ def test_backend_says_why_not(backend, tiny, labelled) -> None:
     plain = dataclasses.replace(labelled, features=None, centre=None, scale=None, feature_names=())
     assert "have no features" in backend.why_not(rt.Program(rt.Raykar(), plain))
     rt.testing.check_backend(backend, rt.Raykar(), plain)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_rows_on_eight_devices(request, tmp_path) -> None:
+    """Draws of every model that Gibbs takes are those of one device, but for rounding."""
+    cases = [
+        (model, request.getfixturevalue(data)) for data, zoo in MODELS_ON.items() for model in zoo
+    ]
+    (tmp_path / "cases").write_bytes(pickle.dumps(cases))
+    found = printed(script("eight_devices.py", str(tmp_path / "cases")), 7200)["apart"]
+    assert len(found) > 20
+    assert max(found.values()) < 1e-10, found

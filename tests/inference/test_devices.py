@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import socket
-import subprocess
 import sys
-from pathlib import Path
 
 import arviz as az
 import jax
@@ -22,8 +18,7 @@ from raters.errors import SettingError
 from raters.inference.polya_gamma import augmentation, devices, latent_classes, sets, sweep
 from raters.inference.polya_gamma.conditionals import Conditional
 from raters.program import Program, placing, scattered
-
-_HERE = Path(__file__).parent
+from tests.inference.scripts import printed, script
 
 
 @pytest.fixture(scope="module")
@@ -171,25 +166,7 @@ def test_a_mesh_is_a_mesh(votes) -> None:
 # ------------------------------------------------------------------------ several virtual devices
 
 
-def script(name: str, *arguments: str, devices: int = 8) -> subprocess.Popen:
-    """A script in a process of its own, with several virtual devices."""
-    flags = f"--xla_force_host_platform_device_count={devices}"
-    return subprocess.Popen(
-        [sys.executable, str(_HERE / name), *arguments],
-        env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def printed(process: subprocess.Popen) -> dict:
-    """What a script prints on its last line."""
-    out, err = process.communicate(timeout=900)
-    assert process.returncode == 0, err[-3000:]
-    return json.loads(out.strip().splitlines()[-1])
-
-
+@pytest.mark.slow
 def test_eight_devices_agree_with_one() -> None:
     """Draws of Gibbs, and the sums of EM, differ by rounding; and what devices send each other is
     of the size of the sites, not of the rows."""
@@ -203,14 +180,6 @@ def test_eight_devices_agree_with_one() -> None:
     ]
     assert sizes
     assert max(sizes) <= 36 < found["rows"] / 8, found["collectives"]
-
-
-@pytest.mark.slow
-@pytest.mark.exhaustive
-def test_eight_devices_agree_with_one_for_the_zoo() -> None:
-    found = printed(script("eight_devices.py", "zoo"))
-    assert len(found["apart"]) > 10
-    assert max(found["apart"].values()) < 1e-10, found
 
 
 @pytest.mark.slow
