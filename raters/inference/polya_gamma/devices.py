@@ -22,7 +22,6 @@ from raters.inference.polya_gamma import augmentation, series
 from raters.inference.polya_gamma.conditionals import (
     BOUNDED,
     DENSE_LIMIT,
-    MODE_LIMIT,
     MOST_STEPS,
     Conditional,
     Dense,
@@ -75,7 +74,6 @@ def conditional_on_devices(
     weights: augmentation.Expected | augmentation.Drawn,
     classes: Any,
     *,
-    draws: bool,
     joint: bool,
 ) -> Conditional:
     """Assemble the full conditional of a block of log-odds from rows that stay on devices.
@@ -85,8 +83,6 @@ def conditional_on_devices(
     model, data, values, block
     weights : Expected or Drawn
     classes : array (unit, class), optional
-    draws : bool
-        Whether it is to be drawn from.
     joint : bool
         Leave bounds of the priors to the caller.
 
@@ -95,7 +91,7 @@ def conditional_on_devices(
     Conditional
     """
     which, given = (block.kind, block.column), None
-    how = _How("mean", DENSE_LIMIT if draws or joint else MODE_LIMIT, mesh_of(data))
+    how = _How("mean", DENSE_LIMIT, mesh_of(data))
     if isinstance(weights, augmentation.Drawn):
         known = weights.omega.get(which)
         given = augmentation.key_of(weights.rng) if known is None else known

@@ -432,7 +432,7 @@ def block_conditional(
     if placing.stays_on_devices(data):
         assert isinstance(weights, augmentation.Expected | augmentation.Drawn)
         return devices.conditional_on_devices(
-            plan.model, data, values, block, weights, classes, draws=draws, joint=joint
+            plan.model, data, values, block, weights, classes, joint=joint
         )
     for index, piece in enumerate(data.chunks(placing.CHUNK)):
         rows = rows_of(plan.model, piece, values, block, classes)
