@@ -44,8 +44,12 @@ class PGGibbs(Backend):
     A sweep draws :math:`\omega_m \sim \mathrm{PG}(n_m, \psi_m)` for every row, then each of the
     model's blocks from its Gaussian (or truncated Gaussian) full conditional, then moves along the
     orbit of each declared scale symmetry, then takes a slice step for each entry of every other
-    site. All of it is derived from the model's program. Computations are in float64 on the CPU, and
-    chains run in threads.
+    site. All of it is derived from the model's program. Computations are in float64, and chains
+    run in threads.
+
+    On an accelerator, or with ``rt.fit(..., mesh=...)``, the rows stay on the devices, where ω is
+    drawn by a series that is cut off after six terms and a variable with the mean and the variance
+    of the rest.
 
     It mixes slowly where many logits are large (\|ψ\| ≫ 3): check the effective sample size, or use
     `HMC`.
