@@ -26,7 +26,16 @@ from raters.inference.polya_gamma.parts import Parts
 from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
 from raters.inference.polya_gamma.spreads import column_of
 from raters.model import Affine, CommonShift, Model, Permute, Scale, Spread, Transfer, Values
-from raters.program import Program, Supports, log_joint, log_prior, pointwise_log_likelihood, trace
+from raters.program import (
+    ClassTable,
+    Program,
+    Supports,
+    log_joint,
+    log_prior,
+    pointwise_log_likelihood,
+    trace,
+)
+from raters.program.remembered import remembered
 
 # Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
 CHUNK = 1 << 18
@@ -190,6 +199,7 @@ def blocks_of(program: Program[Any], data: Any, values: Values) -> tuple[Block, 
     return tuple(blocks)
 
 
+@remembered
 def plan(program: Program[Any], values: Values) -> Plan:
     """Plan a model's sweep, and check the blocks and symmetries that it declares.
 
@@ -403,7 +413,7 @@ def block_conditional(
         site = block.sites[0]
         kind = latent_classes.Breaks if site in plan.broken else latent_classes.conditional
         given: tuple[Any, ...] = (plan.model, data, values, classes)
-        if held is None or held.table is None:
+        if held is None or not isinstance(held.table, ClassTable):
             return kind(latent_classes.parameters(*given, site), site in plan.in_logs)
         counts = held.table.counted(classes)
         return kind(latent_classes.parameters_of_counts(*given, counts, site), site in plan.in_logs)

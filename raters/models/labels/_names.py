@@ -104,7 +104,11 @@ def _orders(
 ) -> Int[np.ndarray, "draw true_class"]:
     """Return the class of the reference that fits each class of each draw."""
     log_probability = np.log(np.maximum(reference, 1e-3))
-    fit = np.einsum("dakl,aml->dkm", expected, log_probability, optimize=True)
+    # One product of matrices, of which both sides have the annotators and labels as one axis.
+    draws, _, classes, _ = expected.shape
+    rows = expected.transpose(0, 2, 1, 3).reshape(draws * classes, -1)
+    columns = log_probability.transpose(0, 2, 1).reshape(rows.shape[1], -1)
+    fit = (rows @ columns).reshape(draws, classes, -1)
     fit += _LEAST_GAIN * np.eye(reference.shape[1])
     return np.array([linear_sum_assignment(table, maximize=True)[1] for table in fit])
 
