@@ -14,6 +14,7 @@ from scipy.special import expit, logit, softmax
 from tqdm.auto import tqdm
 
 from raters._validation import boolean, one_of, positive, whole
+from raters.distributions.mixture import ClassCounts
 from raters.errors import ConvergenceWarning
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import (
@@ -348,8 +349,9 @@ class PGEM(Backend):
         """
         if not any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries):
             return climb
-        classes, _ = latent_classes.expected(plan.model, data, climb.values)
-        if np.mean(np.max(classes, axis=1) < _EVEN) < _EVEN_UNITS:
+        classes = latent_classes.expected_by(held.table, plan.model, data, climb.values)[1]
+        groups = classes.groups if isinstance(classes, ClassCounts) else classes
+        if np.mean(np.max(groups, axis=1) < _EVEN) < _EVEN_UNITS:
             return climb
         rng = np.random.default_rng(seed)
         near = scattered(climb.values, plan.supports, rng, least=0.9)

@@ -31,8 +31,10 @@ Parameters = tuple[Any, ...]
 OF_MIXTURE = 3
 # Smallest probability of a mode, so that its logarithm is finite.
 LEAST = 1e-12
+# So few numbers NumPy sums one by one, too.
+_FEW = 8
 # Numbers that are drawn together.
-_AT_A_TIME = 500_000
+_AT_A_TIME = 100_000
 
 
 @partial(jax.jit, static_argnums=0)
@@ -361,20 +363,28 @@ class Counts:
         if type(self) is not Counts:
             return np.stack([self.draw(rng, current) for _ in range(number)])
         concentration = self._concentration
-        drawn = np.empty((number, len(current)))
+        drawn = np.empty((number, *concentration.shape))
         some = max(_AT_A_TIME // max(concentration.size, 1), 1)
         for begin in range(0, number, some):
-            part = drawn[begin : begin + some]
-            gamma = rng.standard_gamma(concentration, (len(part), *concentration.shape))
-            np.maximum(gamma, 1e-300, out=gamma)
-            gamma /= gamma.sum(-1, keepdims=True)
-            if len(self.parameters) == 1:
-                part[:] = gamma.reshape(len(part), -1)
-            else:
-                part[:] = gamma[..., 0].reshape(len(part), -1)
-        return np.minimum(drawn, 1 - 1e-16, out=drawn)
+            part = drawn[begin : begin + some]  # which stays in the cache
+            rng.standard_gamma(concentration, out=part)
+            np.maximum(part, 1e-300, out=part)
+            part /= _total(part)[..., None]
+            np.minimum(part, 1 - 1e-16, out=part)
+        own = drawn if len(self.parameters) == 1 else drawn[..., 0]
+        return own.reshape(number, len(current))
 
     coordinate = mode
+
+
+def _total(parts: Float[np.ndarray, "... class"]) -> Float[np.ndarray, "..."]:
+    """Return the sums over the last axis; NumPy is slow at many sums of few."""
+    if parts.shape[-1] >= _FEW:
+        return np.asarray(parts.sum(-1))
+    total = parts[..., 0].copy()
+    for place in range(1, parts.shape[-1]):
+        total += parts[..., place]
+    return total
 
 
 class Mixed(Counts):
