@@ -260,7 +260,7 @@ def warn_of_near(names: Names, many: str, stacklevel: int = 4, *, as_numbers: bo
         As of `warnings.warn`.
     """
     groups: dict[str | Decimal, list[str]] = {}
-    for name in names if not set(map(type, names)) == {int} else ():
+    for name in names if set(map(type, names)) != {int} else ():
         if isinstance(name, str):
             key = meaning(name) if as_numbers else loosely(name)
             groups.setdefault(key, []).append(name)

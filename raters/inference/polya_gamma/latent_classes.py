@@ -377,7 +377,7 @@ class Counts:
     coordinate = mode
 
 
-def _total(parts: Float[np.ndarray, "... class"]) -> Float[np.ndarray, "..."]:
+def _total(parts: Float[np.ndarray, "... class"]) -> Float[np.ndarray, ...]:
     """Return the sums over the last axis; NumPy is slow at many sums of few."""
     if parts.shape[-1] >= _FEW:
         return np.asarray(parts.sum(-1))
