@@ -79,7 +79,8 @@ def key_of(model: Model[Any], *parts: Any, shapes_of: Any = None) -> Hashable | 
         leaves, structure = jax.tree.flatten(part)
         if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             return None
-        shapes = tuple((np.shape(leaf), str(np.asarray(leaf).dtype)) for leaf in leaves)
+        # Not as arrays of NumPy, which would fetch those on an accelerator.
+        shapes = tuple((np.shape(leaf), str(getattr(leaf, "dtype", type(leaf)))) for leaf in leaves)
         structures.append((structure, shapes))
         for leaf in leaves if part is not shapes_of else ():
             digest.update(np.ascontiguousarray(leaf))
