@@ -22,7 +22,3 @@ def test_numbers_are_those_of_sorted_rows(columns) -> None:
     table = np.column_stack([column.astype(float) for column in columns])
     _, expected = np.unique(table, axis=0, return_inverse=True)
     np.testing.assert_array_equal(ranks(columns), expected.ravel())
-
-
-def test_there_may_be_no_rows() -> None:
-    assert ranks([np.zeros(0, np.int32), np.zeros(0)]).shape == (0,)
