@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,20 @@ from numpyro.distributions import constraints
 
 from raters._validation import checked
 from raters.distributions.choices import OfSets
+
+
+class ClassCounts(NamedTuple):
+    """Expected numbers of groups, and of rows, of each class.
+
+    Attributes
+    ----------
+    groups : array, shape (group, class)
+    rows : array, shape (row, class)
+        Of rows that are in several groups, the sums over them.
+    """
+
+    groups: Float[Array, "group class"]
+    rows: Float[Array, "row class"]
 
 
 class GroupedMixture(dist.Distribution):
@@ -214,14 +228,14 @@ class GroupedMixture(dist.Distribution):
         return jax.nn.softmax(self.log_joint(value), axis=-1)
 
     def expected_log_prob(
-        self, value: Array, class_probs: Float[Array, "group class"]
+        self, value: Array, class_probs: Float[Array, "group class"] | ClassCounts
     ) -> Float[Array, ""]:
         """Return the expected log-probability of rows and classes together.
 
         Parameters
         ----------
         value : array, shape (row,)
-        class_probs : array, shape (group, class)
+        class_probs : array, shape (group, class), or ClassCounts
             Probabilities that the expectation is over, or classes that were drawn, as one-hot
             rows; times `repeats`.
 
@@ -229,10 +243,26 @@ class GroupedMixture(dist.Distribution):
         -------
         array, shape ()
         """
-        row_probs = class_probs[self.group]
-        return weighted_sum(class_probs, self.log_weights()) + weighted_sum(
-            row_probs, self.log_rows(value)
+        counts = self.class_counts(class_probs)
+        return weighted_sum(counts.groups, self.log_weights()) + weighted_sum(
+            counts.rows, self.log_rows(value)
         )
+
+    def class_counts(self, class_probs: Float[Array, "group class"] | ClassCounts) -> ClassCounts:
+        """Return the expected numbers of groups and rows of each class.
+
+        Parameters
+        ----------
+        class_probs : array, shape (group, class), or ClassCounts
+            Of the groups alone, the rows are those of their groups.
+
+        Returns
+        -------
+        ClassCounts
+        """
+        if isinstance(class_probs, ClassCounts):
+            return class_probs
+        return ClassCounts(class_probs, class_probs[self.group])
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
         """Draw a value for each row.

@@ -68,7 +68,7 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
     number = next(iter(draws.values.values())).shape[1]
     if number == 1:  # The mode.
         return draws
-    broken = [name for name, values in draws.values.items() if not np.isfinite(values).all()]
+    broken = [name for name, values in draws.values.items() if not all_finite(values)]
     if broken:
         _warn(f"draws of {', '.join(broken)} are not finite; do not use this result")
         return _with_facts(draws, pareto_k=np.nan, min_ess=0.0)
@@ -109,6 +109,22 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
             " or use exact sampling, with PGGibbs or NUTS"
         )
     return _with_facts(_resampled(draws, weight, rng), pareto_k=k, min_ess=ess)
+
+
+def all_finite(values: Float[np.ndarray, " ..."]) -> bool:
+    """Whether no value is infinite or none.
+
+    Parameters
+    ----------
+    values : array
+
+    Returns
+    -------
+    bool
+    """
+    # A sum is finite only of finite values, and needs no array of its own.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.sum(values)) or np.isfinite(values).all())
 
 
 def log_weights(draws: Draws) -> Float[np.ndarray, " draw"]:

@@ -59,7 +59,7 @@ def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Dr
             for name, value in draws.values.items()
         }
         number = len(next(iter(flat.values())))
-        if number < 2 or not all(np.isfinite(value).all() for value in flat.values()):
+        if number < 2 or not all(map(importance.all_finite, flat.values())):
             return draws
         sites = None
         if isinstance(move.symmetry, Exchange) and not move.broken:

@@ -158,8 +158,10 @@ class Judgements(Parts, Storing):
         key = real.keys()
         if real.has_answers and not self.summed:
             key = ranks([key, np.asarray(getattr(real, self.answer))])
-        _, first, place = np.unique(key, return_index=True, return_inverse=True)
-        place, weights = place.ravel(), None if real.count is None else np.asarray(real.count)
+        place = ranks([key])
+        first = np.empty(int(place.max()) + 1, np.int64)
+        first[place[::-1]] = np.arange(len(place))[::-1]  # the first row of each number
+        weights = None if real.count is None else np.asarray(real.count)
         cells = dataclasses.replace(real.rows(first), count=exact(np.bincount(place, weights)))
         if real.has_answers and self.summed:
             total = np.bincount(place, np.asarray(getattr(real, self.answer)))

@@ -16,6 +16,7 @@ from raters.judgements.parts import PIECE
 
 # Least number of rows of a part that counts as one.
 _FEWEST = 2
+_KNOWN = "_connected"
 
 
 class Connected(NamedTuple):
@@ -44,6 +45,15 @@ def connected(data: Judgements) -> Connected:
     -------
     Connected
     """
+    # Whoever fits and audits asks several times. It is no field: other data do not take it over.
+    if (known := vars(data).get(_KNOWN)) is None:
+        known = vars(data)[_KNOWN] = _connected(data)
+    found: Connected = known
+    return found
+
+
+def _connected(data: Judgements) -> Connected:
+    """Find the connected components."""
     axes = [axis for axis in data.question_axes() if axis != data.axes.get(str(data.known))]
     size = [len(data.coords[axis]) for axis in axes]
     offset = dict(zip(axes, np.cumsum([0, *size]).tolist(), strict=False))

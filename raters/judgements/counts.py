@@ -20,16 +20,35 @@ Tallies = tuple[
 ]
 # Up to here floats of single precision hold every half.
 _FEW = 2**23
+# Whole numbers are put in order without sorting if their range is at most so many times as large as
+# their number.
+_DENSE = 4
 
 
 def ranks(columns: Sequence[Num[np.ndarray, "row ..."]]) -> Int[np.ndarray, " row"]:
-    """Number of each distinct row of some columns, shape (row,)."""
+    """Number of each distinct row of some columns, shape (row,), in their order."""
     flat = [column.reshape(len(column), -1) for column in columns]
-    rank = np.zeros(len(flat[0]), np.int64)
+    rank, number = np.zeros(len(flat[0]), np.int64), 1
     for column in (part for wide in flat for part in wide.T):
-        own = np.unique(column, return_inverse=True)[1].ravel()
-        rank = np.unique(rank * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1].ravel()
-    return rank
+        own = _places(column)
+        size = int(own.max(initial=0)) + 1
+        if number * size > np.iinfo(np.int64).max:
+            rank = _places(rank)
+            number = int(rank.max(initial=0)) + 1
+        rank, number = rank * size + own, number * size
+    return _places(rank)
+
+
+def _places(column: Num[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
+    """Place of each value of a column among its distinct values in ascending order."""
+    if column.dtype.kind in "iu" and column.size:
+        low, high = int(column.min()), int(column.max())
+        if high - low <= _DENSE * column.size:  # Without sorting.
+            offset = column.astype(np.int64) - low
+            present = np.zeros(high - low + 1, bool)
+            present[offset] = True
+            return np.asarray((np.cumsum(present) - 1)[offset])
+    return np.unique(column, return_inverse=True)[1].ravel()
 
 
 def exact(counts: Num[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:

@@ -353,11 +353,9 @@ class Labels(Scanned, SideInformation):
             return True
         real = slice(None) if self.count is None else np.asarray(self.count) > 0
         group, annotator = (np.asarray(part)[real] for part in (self.group, self.annotator))
-        low = np.full(self.num_items, np.iinfo(np.int64).max)
-        high = np.full(self.num_items, -1)
-        np.minimum.at(low, group, annotator)
-        np.maximum.at(high, group, annotator)
-        return bool((high > low).any())
+        one = np.empty(self.num_items, annotator.dtype)
+        one[group] = annotator  # any one of those of each item
+        return bool((one[group] != annotator).any())
 
     # ---------------------------------------------------------------- questions
 

@@ -62,11 +62,8 @@ def encode_names(
     if len(set(names)) != len(names):
         check_once(names, many)
     lookup = {name: code for code, name in enumerate(names)}
-    if unknown := [
-        name
-        for name in dict.fromkeys(name for group in lists for name in group)
-        if name not in lookup
-    ]:
+    used = () if given is None else dict.fromkeys(name for group in lists for name in group)
+    if unknown := [name for name in used if name not in lookup]:
         raise DataError(
             f"{len(unknown)} {role}(s) in the table are not in the list {many}=, e.g."
             f" {unknown[0]!r}; add them, or leave {many}= out to take the names from the table",
@@ -263,7 +260,7 @@ def warn_of_near(names: Names, many: str, stacklevel: int = 4, *, as_numbers: bo
         As of `warnings.warn`.
     """
     groups: dict[str | Decimal, list[str]] = {}
-    for name in names:
+    for name in names if set(map(type, names)) != {int} else ():
         if isinstance(name, str):
             key = meaning(name) if as_numbers else loosely(name)
             groups.setdefault(key, []).append(name)

@@ -18,6 +18,7 @@ from raters.program.densities import (
     responsibility,
     row_log_probs,
 )
+from raters.program.pooled_rows import PooledRows
 from raters.program.program import LatentClass, Program, Site, Supports
 from raters.program.traces import skeleton, trace
 from raters.program.values import inside, scattered
@@ -25,6 +26,7 @@ from raters.program.values import inside, scattered
 __all__ = [
     "ClassTable",
     "LatentClass",
+    "PooledRows",
     "Program",
     "Site",
     "Supports",

@@ -123,7 +123,8 @@ class ClassTable:
             some = {name: value[begin : begin + _DRAWS] for name, value in draws.items()}
             tables = np.asarray(_tables(self.model, self.data, some), np.float32)
             rows = narrow @ tables.reshape(-1, tables.shape[-2] * tables.shape[-1])
-            summed = np.asarray(_summed(self.model, self.data, some, rows))
+            single = {name: np.asarray(value, np.float32) for name, value in some.items()}
+            summed = np.asarray(_summed(self.model, self.data, single, rows))
             total = summed if total is None else total + summed
         assert total is not None
         mean = total.astype(np.float64)

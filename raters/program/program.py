@@ -21,6 +21,7 @@ from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.model import Model
 from raters.program.placing import placed
+from raters.program.remembered import Cache, key_of
 from raters.program.traces import skeleton
 
 
@@ -118,6 +119,10 @@ class Program[Data: Judgements]:
         what = f"judgements ({kind.__name__}), of which {type(self.model).__name__} is a model"
         instance("data", self.data, kind, what, f"{public_name(kind)}(...)")
         data = self.data.first_unit()
+        return _READINGS.of(key_of(self.model, data), lambda: self._read_on(data))
+
+    def _read_on(self, data: Data) -> _Reading:
+        """Run the program on one unit."""
         try:
             reading = _traced(self.model, data)
         except (ValueError, AssertionError) as error:  # such as a scale below 0, a name twice
@@ -234,6 +239,9 @@ class _Reading(NamedTuple):
     num_classes: int | None
     distribution: type[dist.Distribution]
     class_names: tuple[str, ...]
+
+
+_READINGS: Cache[_Reading] = Cache()
 
 
 def _traced(model: Model[Any], data: Any) -> _Reading:

@@ -122,7 +122,7 @@ def _(fn: RaoKupper, value: Any, classes: Any = None) -> Observation:
 
 @observation.register
 def _(fn: GroupedMixture, value: Any, classes: Any = None) -> Observation:
-    weight = classes[fn.group]
+    weight = fn.class_counts(classes).rows
     return component(
         fn.component_distribution, value, weight if fn.count is None else weight * fn.count[:, None]
     )

@@ -14,6 +14,7 @@ from scipy.special import expit, logit, softmax
 from tqdm.auto import tqdm
 
 from raters._validation import boolean, one_of, positive, whole
+from raters.distributions.mixture import ClassCounts
 from raters.errors import ConvergenceWarning
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import (
@@ -25,11 +26,20 @@ from raters.inference.polya_gamma import (
     sweep,
     tables,
     transfers,
+    type_blocks,
 )
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
 from raters.model import Exchange, Model, Permute, Values
-from raters.program import ClassTable, Program, likelihood_of, placing, prior_of, scattered
+from raters.program import (
+    ClassTable,
+    PooledRows,
+    Program,
+    likelihood_of,
+    placing,
+    prior_of,
+    scattered,
+)
 
 # Where so many units have no class of a higher probability, EM may be at a saddle point.
 _EVEN, _EVEN_UNITS = 0.6, 0.05
@@ -199,7 +209,7 @@ class PGEM(Backend):
             first = first if start is None else centre(model, start)
             climbs, held = [], sets.Held(plan.steady)
             if plan.classes and plan.blocks and not placing.stays_on_devices(data):
-                held.table = ClassTable.of(model, data, first)
+                held.table = ClassTable.of(model, data, first) or PooledRows.of(program, first)
             hyper, found = self._hyper(plan, data, first, seeds[-1], warmup, held)
             first = found if start is None else first
             shared = None if plan.blocks else tables.Tables.of(program, first)
@@ -222,7 +232,7 @@ class PGEM(Backend):
                 drawn = tables.draws(shared, best.values, self.draws, rng)
                 draws = {name: value[None] for name, value in drawn.items()}
             else:
-                draws, stats = laplace(plan, data, best.values, self.draws, rng)
+                draws, stats = laplace(plan, data, best.values, self.draws, rng, held)
         mode = {name: np.asarray(value) for name, value in best.values.items()}
         return Draws(draws, stats, {"log_joint": best.objective}, facts, mode)
 
@@ -249,6 +259,8 @@ class PGEM(Backend):
             )
             if found is not None:
                 return {name: found[name] for name in plan.hyper}, found
+        if not plan.hyper:
+            return {}, {name: np.asarray(value) for name, value in values.items()}
         return self._empirical_bayes(plan, data, values, seed, warmup)
 
     def _empirical_bayes(
@@ -262,7 +274,7 @@ class PGEM(Backend):
         row, held = placing.first_unit(data), sets.Held(plan.steady)
         supports = plan.supports
         draws: dict[str, list[np.ndarray]] = {name: [] for name in plan.hyper}
-        for index in range(warmup + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3 if plan.hyper else 0):
+        for index in range(warmup + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3):
             values = gibbs_sweep(plan, row, data, values, rng, held=held)
             for name in plan.hyper if index >= warmup else ():
                 draws[name].append(np.asarray(biject_to(supports[name]).inv(values[name])))
@@ -345,8 +357,9 @@ class PGEM(Backend):
         """
         if not any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries):
             return climb
-        classes, _ = latent_classes.expected(plan.model, data, climb.values)
-        if np.mean(np.max(classes, axis=1) < _EVEN) < _EVEN_UNITS:
+        classes = latent_classes.expected_by(held.table, plan.model, data, climb.values)[1]
+        groups = classes.groups if isinstance(classes, ClassCounts) else classes
+        if np.mean(np.max(groups, axis=1) < _EVEN) < _EVEN_UNITS:
             return climb
         rng = np.random.default_rng(seed)
         near = scattered(climb.values, plan.supports, rng, least=0.9)
@@ -417,7 +430,7 @@ class _Climber:
 
     def __init__(self, plan: sweep.Plan, data: Any, update: str, held: sets.Held) -> None:
         self.plan, self.data, self.update, self.held = plan, data, update, held
-        self.row = placing.first_unit(data)
+        self.row = held.row(data)
         self.supports = plan.supports
         self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
         self.key = jax.random.key(0)
@@ -429,13 +442,11 @@ class _Climber:
             augmentation.curvature if newton else augmentation.expectation
         )
         self.sweeps += 1
-        start, classes, objective = values, None, -np.inf
+        start, data, objective = values, self.data, -np.inf
+        classes: Any = None
         if self.plan.classes:
-            table = self.held.table
-            classes, likelihood = (
-                latent_classes.expected(self.plan.model, self.data, start)
-                if table is None
-                else table.expected(start)
+            data, classes, likelihood = latent_classes.expected_by(
+                self.held.table, self.plan.model, data, start
             )
             objective = (
                 float(likelihood)
@@ -443,10 +454,19 @@ class _Climber:
                 + self._volume(start)
             )
 
+        of_types: dict[Any, Any] = {}
         for index, block in enumerate(self.plan.blocks):
-            conditional = sweep.block_conditional(
-                self.plan, self.data, values, block, weights, classes, draws=False, held=self.held
-            )
+            if isinstance(self.held.table, PooledRows) and block.kind == "type":
+                if block not in of_types:
+                    types = tuple(one for one in self.plan.blocks if one.sites == block.sites)
+                    of_types = type_blocks.of_types(
+                        self.plan.model, data, values, types, classes, newton
+                    )
+                conditional = of_types[block]
+            else:
+                conditional = sweep.block_conditional(
+                    self.plan, data, values, block, weights, classes, draws=False, held=self.held
+                )
             if index == 0 and isinstance(conditional, sets.SetConditional):
                 weights.log_likelihood += conditional.log_likelihood(block.current(start))
             # The first block's weights were computed at `start`.

@@ -15,7 +15,7 @@ from numpyro.distributions import constraints
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
-from raters.inference.polya_gamma import augmentation, sweep
+from raters.inference.polya_gamma import augmentation, sets, sweep
 from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian, joined
 from raters.inference.polya_gamma.expansion import Expansion
 from raters.inference.polya_gamma.integrated import integrated
@@ -32,9 +32,14 @@ _MUCH_WORK, _CHECKED, _ACCURATE = 2e7, 5, 0.02
 
 
 def laplace(
-    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: np.random.Generator
+    plan: sweep.Plan,
+    data: Any,
+    mode: Values,
+    num_draws: int,
+    rng: np.random.Generator,
+    read: sets.Held | None = None,
 ) -> tuple[Values, Values]:
-    """Draw around the mode.
+    """Draw around the mode; `read` is what EM has read of the data.
 
     Returns
     -------
@@ -45,7 +50,7 @@ def laplace(
     if num_draws == 0:
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
     if plan.classes:
-        draws, stats = around_classes(plan, data, mode, num_draws, rng)
+        draws, stats = around_classes(plan, data, mode, num_draws, rng, read)
         return {name: value[None] for name, value in draws.items()}, stats
     drawn = _around(plan, data, mode, num_draws, rng)
     log_prior, draws = integrated(plan, placing.first_unit(data), drawn.values, rng)

@@ -19,7 +19,7 @@ from scipy.special import betaincinv, betaln, expit, log_expit, ndtr
 from scipy.stats import norm
 
 from raters.errors import ConvergenceWarning
-from raters.inference.polya_gamma import augmentation, latent_classes, sweep
+from raters.inference.polya_gamma import augmentation, latent_classes, sets, sweep
 from raters.inference.polya_gamma.integrated import integrated
 from raters.model import Values
 from raters.program import log_joint, log_likelihoods, placing
@@ -41,9 +41,16 @@ _LEAST = 1e-300
 
 
 def around_classes(
-    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: np.random.Generator
+    plan: sweep.Plan,
+    data: Any,
+    mode: Values,
+    num_draws: int,
+    rng: np.random.Generator,
+    read: sets.Held | None = None,
 ) -> tuple[Values, Values]:
     """Draw around the mode given the hyper-parameters, and draw these given the rest.
+
+    `read` is what EM has read of the data.
 
     The draws are normal in unconstrained coordinates, at the mode in those coordinates, with the
     observed information, which includes the uncertainty of the classes. A mode of probabilities may
@@ -74,7 +81,7 @@ def around_classes(
     free = dataclasses.replace(plan, scales=())
     row = placing.first_unit(data)
     if size > _DENSE_LIMIT or size * data.num_rows > _WORK_LIMIT:
-        drawn = _by_block(plan, data, mode, num_draws, rng)
+        drawn = _by_block(plan, data, mode, num_draws, rng, read)
         return (integrated(free, row, drawn, rng)[1] if plan.hyper else drawn), {}
     counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")
     points, log_q = _unconstrained(plan, data, held, start, counted, num_draws, rng)
@@ -269,15 +276,33 @@ def _information(plan: sweep.Plan, data: Any, held: Values, point: Values) -> ja
 
 
 def _by_block(
-    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: np.random.Generator
+    plan: sweep.Plan,
+    data: Any,
+    mode: Values,
+    num_draws: int,
+    rng: np.random.Generator,
+    read: sets.Held | None,
 ) -> Values:
     """Draw each block from its conditional at the mode, given the expected classes."""
-    classes, _ = latent_classes.expected(plan.model, data, mode)
+    data, classes, _ = latent_classes.expected_by(
+        None if read is None else read.table, plan.model, data, mode
+    )
     weights = augmentation.Expected(augmentation.curvature)
-    draws = {name: np.repeat(np.asarray(value)[None], num_draws, 0) for name, value in mode.items()}
+    counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
+    draws = {
+        name: np.repeat(np.asarray(value)[None], num_draws, 0)
+        for name, value in mode.items()
+        if name not in counted
+    }
     for block in plan.blocks:
-        conditional = sweep.block_conditional(plan, data, mode, block, weights, classes, draws=True)
+        conditional = sweep.block_conditional(
+            plan, data, mode, block, weights, classes, draws=True, held=read
+        )
         current = block.current(mode)
+        if isinstance(conditional, latent_classes.Counts):
+            own = conditional.draws(rng, current, num_draws)
+            draws[block.sites[0]] = own.reshape(num_draws, *np.shape(mode[block.sites[0]]))
+            continue
         sites = {name: mode[name] for name in block.sites}
         for draw in range(num_draws):
             moved = block.put(sites, conditional.draw(rng, current))
@@ -286,4 +311,4 @@ def _by_block(
                     draws[name][draw][:, block.column] = moved[name][:, block.column]
                 else:
                     draws[name][draw] = moved[name]
-    return draws
+    return {name: draws[name] for name in mode}

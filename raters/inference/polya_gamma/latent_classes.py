@@ -22,7 +22,7 @@ from raters.distributions import StickBreaking, TypeMixture
 from raters.distributions.mixture import weighted_sum
 from raters.distributions.type_mixture import log_beta
 from raters.model import Model, Values
-from raters.program import trace
+from raters.program import ClassTable, PooledRows, trace
 
 LogLikelihood = Callable[[Array], Array]
 # Of a Dirichlet its concentration, of a Beta or of breaks of a stick both concentrations; of a
@@ -31,6 +31,10 @@ Parameters = tuple[Any, ...]
 OF_MIXTURE = 3
 # Smallest probability of a mode, so that its logarithm is finite.
 LEAST = 1e-12
+# So few numbers NumPy sums one by one, too.
+_FEW = 8
+# Numbers that are drawn together.
+_AT_A_TIME = 100_000
 
 
 @partial(jax.jit, static_argnums=0)
@@ -40,6 +44,16 @@ def expected(
     """Return the expected number of units of each class, and the log-likelihood of all units."""
     site = trace(model, data, values)[model.observed]
     return site["fn"].expected_classes(site["value"]), site["fn"].log_prob(site["value"]).sum()
+
+
+def expected_by(
+    table: ClassTable | PooledRows | None, model: Model[Any], data: Any, values: Values
+) -> tuple[Any, Any, Any]:
+    """Return the data on which the rest of a sweep runs, and what `expected` returns, by a table of
+    the rows where there is one."""
+    if table is None:
+        return data, *expected(model, data, values)
+    return table.rows if isinstance(table, PooledRows) else data, *table.expected(values)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -342,7 +356,35 @@ class Counts:
         probs = self._flat(gamma / gamma.sum(-1, keepdims=True))
         return np.asarray(np.minimum(probs, 1 - 1e-16))
 
+    def draws(
+        self, rng: np.random.Generator, current: np.ndarray, number: int
+    ) -> Float[np.ndarray, "draw entry"]:
+        """Return so many draws, as `draw` makes them one by one."""
+        if type(self) is not Counts:
+            return np.stack([self.draw(rng, current) for _ in range(number)])
+        concentration = self._concentration
+        drawn = np.empty((number, *concentration.shape))
+        some = max(_AT_A_TIME // max(concentration.size, 1), 1)
+        for begin in range(0, number, some):
+            part = drawn[begin : begin + some]  # which stays in the cache
+            rng.standard_gamma(concentration, out=part)
+            np.maximum(part, 1e-300, out=part)
+            part /= _total(part)[..., None]
+            np.minimum(part, 1 - 1e-16, out=part)
+        own = drawn if len(self.parameters) == 1 else drawn[..., 0]
+        return own.reshape(number, len(current))
+
     coordinate = mode
+
+
+def _total(parts: Float[np.ndarray, "... class"]) -> Float[np.ndarray, ...]:
+    """Return the sums over the last axis; NumPy is slow at many sums of few."""
+    if parts.shape[-1] >= _FEW:
+        return np.asarray(parts.sum(-1))
+    total = parts[..., 0].copy()
+    for place in range(1, parts.shape[-1]):
+        total += parts[..., place]
+    return total
 
 
 class Mixed(Counts):

@@ -35,7 +35,7 @@ from raters.inference.polya_gamma.proposals import Proposals, SeparateProposals
 from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record
 from raters.inference.polya_gamma.set_likelihood import Likelihood, Separate, likelihood_of_sets
 from raters.model import Model, Values
-from raters.program import ClassTable, Program, placing, scattered, trace
+from raters.program import ClassTable, PooledRows, Program, placing, scattered, trace
 
 # Under learned scales proposals are made at the mode under the nearest of some precisions, whose
 # logarithms are so far apart: 10 % of a scale hardly move a mode. The modes that are kept have at
@@ -130,7 +130,7 @@ class Held:
         First row of the data, once it is asked for.
     constant : float or None
         Log-likelihood less what the conditionals have of it, such as Binomial coefficients.
-    table : ClassTable or None
+    table : ClassTable, PooledRows or None
         Counts of the rows of a program with latent classes, where it has such.
     single : bool
         Whether no row has more than one vote; read where rows stay on devices.
@@ -143,7 +143,7 @@ class Held:
     modes: dict[Block, Modes] = field(default_factory=dict)
     first: Any = None
     constant: float | None = None
-    table: ClassTable | None = None
+    table: ClassTable | PooledRows | None = None
     single: bool = False
 
     def row(self, data: Any) -> Any:

@@ -27,6 +27,7 @@ from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows
 from raters.inference.polya_gamma.spreads import column_of
 from raters.model import Affine, CommonShift, Model, Permute, Scale, Spread, Transfer, Values
 from raters.program import (
+    ClassTable,
     Program,
     Supports,
     log_joint,
@@ -35,6 +36,7 @@ from raters.program import (
     pointwise_log_likelihood,
     trace,
 )
+from raters.program.remembered import remembered
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
 # all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled
@@ -195,6 +197,7 @@ def blocks_of(program: Program[Any], data: Any, values: Values) -> tuple[Block, 
     return tuple(blocks)
 
 
+@remembered
 def plan(program: Program[Any], values: Values) -> Plan:
     """Plan a model's sweep, and check the blocks and symmetries that it declares.
 
@@ -422,7 +425,7 @@ def block_conditional(
         site = block.sites[0]
         kind = latent_classes.Breaks if site in plan.broken else latent_classes.conditional
         given: tuple[Any, ...] = (plan.model, data, values, classes)
-        if held is None or held.table is None:
+        if held is None or not isinstance(held.table, ClassTable):
             return kind(latent_classes.parameters(*given, site), site in plan.in_logs)
         counts = held.table.counted(classes)
         return kind(latent_classes.parameters_of_counts(*given, counts, site), site in plan.in_logs)

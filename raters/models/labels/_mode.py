@@ -6,7 +6,6 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from raters.judgements.labels import Labels
 from raters.models.labels import _sites
@@ -91,7 +90,8 @@ def classes_at_mode(
         rows = prior - less + record + _sites.counts_by_class(counts, shares) + 1e-12
         log_rows = np.log(rows / rows.sum(-1, keepdims=True))
         log_shares = _log_joint(np.log(of_class / of_class.sum()), log_rows, data, counts)
-        updated = np.exp(log_shares - logsumexp(log_shares, axis=1, keepdims=True))
+        updated = np.exp(log_shares - log_shares.max(1, keepdims=True))
+        updated /= updated.sum(1, keepdims=True)
         done = np.abs(updated - shares).max() < _CLOSE
         shares = updated
         if done:

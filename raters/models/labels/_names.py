@@ -57,9 +57,20 @@ def shares_of_names(
         else np.reshape(prevalence, (-1, number))
     )
     weight = np.reshape(labels, (-1, 1, 1)) * shares[:, None, :, None]
-    reference = _mean_of_one_world(draws, weight)
-    usual = _worlds(draws, weight, reference).most_common(1)[0][0]
-    found = _worlds(draws, weight, reference[:, usual])
+    # Of few draws, the labels that they expect are computed once.
+    pieces = [slice(first, first + _MOST_DRAWS) for first in range(0, len(draws), _MOST_DRAWS)]
+    known = _expected(draws, weight) if len(pieces) == 1 else None
+    reference = _mean_of_one_world(draws, weight, known)
+
+    def worlds(reference: Float[np.ndarray, "annotator true_class label"]) -> Counter[Order]:
+        found: Counter[Order] = Counter()
+        for part in pieces:
+            expected = _expected(draws[part], weight[part]) if known is None else known
+            found.update(map(tuple, _orders(expected, reference).tolist()))
+        return found
+
+    usual = worlds(reference).most_common(1)[0][0]
+    found = worlds(reference[:, usual])
     del found[tuple(range(number))]
     return {order: count / len(draws) for order, count in found.most_common()}
 
@@ -67,15 +78,17 @@ def shares_of_names(
 def _mean_of_one_world(
     draws: Float[np.ndarray, "draw annotator true_class label"],
     weight: Float[np.ndarray, "draw annotator true_class 1"],
+    known: Float[np.ndarray, "draw true_class cell"] | None,
 ) -> Float[np.ndarray, "annotator true_class label"]:
-    """Return the mean of the draws, each with its own names.
+    """Return the mean of the draws, each with its own names; `known` is what all of them expect.
 
     Of many draws, some at random: those at equal distances can lie in one world all, since a
     sampler that changes worlds at each sweep alternates between them.
     """
     number = min(len(draws), _MOST_DRAWS)
     some = np.sort(np.random.default_rng(0).choice(len(draws), number, replace=False))
-    draws, expected = draws[some], draws[some] * weight[some]
+    expected = _expected(draws[some], weight[some]) if known is None else known
+    draws = draws[some] if known is None else draws
     reference: Float[np.ndarray, "annotator true_class label"] = draws[0]
     for _ in range(2):
         orders = _orders(expected, reference)
@@ -85,26 +98,26 @@ def _mean_of_one_world(
     return reference
 
 
-def _worlds(
+def _expected(
     draws: Float[np.ndarray, "draw annotator true_class label"],
     weight: Float[np.ndarray, "draw annotator true_class 1"],
-    reference: Float[np.ndarray, "annotator true_class label"],
-) -> Counter[Order]:
-    """Count the draws of each world, a part of the draws at a time."""
-    found: Counter[Order] = Counter()
-    for first in range(0, len(draws), _MOST_DRAWS):
-        part = slice(first, first + _MOST_DRAWS)
-        found.update(map(tuple, _orders(draws[part] * weight[part], reference).tolist()))
-    return found
+) -> Float[np.ndarray, "draw true_class cell"]:
+    """Return the number of labels of each class that each draw expects; a cell is a label by an
+    annotator."""
+    number, annotators, classes, labels = draws.shape
+    expected = np.empty((number, classes, annotators, labels))
+    np.multiply(draws, weight, out=expected.transpose(0, 2, 1, 3))
+    return expected.reshape(number, classes, annotators * labels)
 
 
 def _orders(
-    expected: Float[np.ndarray, "draw annotator true_class label"],
+    expected: Float[np.ndarray, "draw true_class cell"],
     reference: Float[np.ndarray, "annotator true_class label"],
 ) -> Int[np.ndarray, "draw true_class"]:
     """Return the class of the reference that fits each class of each draw."""
     log_probability = np.log(np.maximum(reference, 1e-3))
-    fit = np.einsum("dakl,aml->dkm", expected, log_probability, optimize=True)
+    columns = log_probability.transpose(0, 2, 1).reshape(expected.shape[-1], -1)
+    fit = expected @ columns
     fit += _LEAST_GAIN * np.eye(reference.shape[1])
     return np.array([linear_sum_assignment(table, maximize=True)[1] for table in fit])
 

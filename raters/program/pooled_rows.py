@@ -1,0 +1,209 @@
+r"""Equal rows of different groups as one.
+
+The rows of many annotators are often the same few: with ten items there are 45 pairs. If a row's
+distribution under each class does not depend on its group, then with :math:`\ell_{ck}` for the
+log-probability of the distinct row c under class k, and :math:`n_{gc}` for the number of such rows
+of group g, the log-probabilities of the rows of all groups are the product nℓ, and the expected
+numbers of distinct rows under each class :math:`n^\top p`. All else of a sweep then runs on the
+distinct rows, whatever the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import scipy.sparse
+from jaxtyping import Array, Float, Int
+
+from raters.distributions import GroupedMixture
+from raters.distributions.choices import OfSets
+from raters.distributions.mixture import ClassCounts
+from raters.model import Model, Values
+from raters.program.remembered import SAMPLE, remembered
+from raters.program.traces import trace
+from raters.program.values import scattered
+
+# Of fewer rows a pass takes less time than compiling another one, and so does one of rows that are
+# equal to fewer others than this on average.
+_FEW_ROWS, _FEW_EQUAL = 2_000, 3
+# Largest difference between log-probabilities of a row among other rows, for rounding.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class PooledRows:
+    """Distinct rows, and how many of each are in each group.
+
+    Attributes
+    ----------
+    model : Model
+    rows : Judgements
+        The distinct rows, each in one of the groups that have it.
+    counts, by_row : sparse array, shape (group, row) and (row, group)
+    """
+
+    model: Model[Any]
+    rows: Any
+    counts: scipy.sparse.csr_array
+    by_row: scipy.sparse.csr_array
+
+    @classmethod
+    def of(cls, program: Any, values: Values) -> PooledRows | None:
+        """Distinct rows of a program.
+
+        Parameters
+        ----------
+        program : Program
+        values : dict of str to array
+            Any values of the latent sites.
+
+        Returns
+        -------
+        PooledRows or None
+            None where the program sums out no classes of groups of rows, where its rows are few,
+            or mostly different, or where they depend on more than their columns.
+        """
+        data = program.data
+        if program.latent is None or data.num_rows < _FEW_ROWS:
+            return None
+        if (columns := _columns(program, values)) is None:
+            return None
+        place, first = _distinct([np.asarray(getattr(data, name)) for name in columns.of_row])
+        if len(first) * _FEW_EQUAL > data.num_rows:
+            return None
+        group = np.asarray(getattr(data, columns.group))
+        shape = (columns.num_groups, len(first))
+        counts = scipy.sparse.csr_array((np.ones(len(place)), (group, place)), shape=shape)
+        rows = jax.device_put(jax.tree.map(np.asarray, data).rows(first))
+        return cls(program.model, rows, counts, counts.T.tocsr())
+
+    def expected(self, values: Values) -> tuple[ClassCounts, float]:
+        """Expected numbers of groups, and of distinct rows, of each class, and the log-likelihood
+        of all groups.
+
+        Parameters
+        ----------
+        values : dict of str to array
+
+        Returns
+        -------
+        tuple
+        """
+        each = np.asarray(_log_rows(self.model, self.rows, values))
+        groups, total = _classes(self.model, self.rows, values, self.counts @ each)
+        return ClassCounts(groups, self.by_row @ np.asarray(groups)), float(total)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The column of the groups, their number, and the columns on which a row depends."""
+
+    group: str
+    num_groups: int
+    of_row: tuple[str, ...]
+
+
+@remembered
+def _columns(program: Any, values: Values) -> _Columns | None:
+    """Find the columns on which the log-probability of a row under each class depends; None if one
+    of them is that of the groups, or the row depends on other rows.
+
+    The first is read off the program, and the second tried out.
+    """
+    model, data = program.model, program.data
+    groups: list[int] = []
+
+    at = {name: jnp.asarray(value) for name, value in values.items()}
+
+    def parts(data: Any) -> tuple[Any, ...]:
+        site = trace(model, data, at)[model.observed]
+        fn = site["fn"]
+        if not isinstance(fn, GroupedMixture) or isinstance(fn.component_distribution, OfSets):
+            raise NotImplementedError
+        groups.append(fn.num_groups)
+        of_groups = (fn.log_weights(), fn.known, fn.repeats)
+        return fn.group, fn.log_rows(site["value"]), of_groups
+
+    flat, structure = jax.tree.flatten(data)
+    try:
+        run = jax.make_jaxpr(lambda flat: parts(jax.tree.unflatten(structure, flat)))(flat).jaxpr
+    except NotImplementedError:
+        return None
+    names = [str(path[0].name) for path, _ in jax.tree_util.tree_leaves_with_path(data)]
+    by_row = {name for name, axes in data.arrays().items() if axes[0] == data.row}
+    of_group, of_rows, *of_weights = [
+        {names[place] for place in _inputs(run, out)} for out in range(len(run.outvars))
+    ]
+    is_column = run.outvars[0] in run.invars
+    other = set.union(set(), *of_weights)
+    if not is_column or not of_group <= by_row or of_group & of_rows or other & by_row:
+        return None
+    if not _alone(program, values):
+        return None
+    return _Columns(of_group.pop(), groups[0], tuple(sorted(of_rows & by_row)))
+
+
+def _inputs(jaxpr: Any, out: int) -> set[int]:
+    """Places of the inputs on which an output depends, or might."""
+    needed = {id(jaxpr.outvars[out])}
+    for equation in reversed(jaxpr.eqns):
+        if any(id(variable) in needed for variable in equation.outvars):
+            needed |= {id(variable) for variable in equation.invars}
+    return {place for place, variable in enumerate(jaxpr.invars) if id(variable) in needed}
+
+
+def _alone(program: Any, values: Values) -> bool:
+    """Whether rows have the same log-probabilities among other rows."""
+    rng = np.random.default_rng(0)
+    point = scattered(values, program.supports, rng, least=0.3)
+    data = jax.tree.map(np.asarray, program.data)
+    data = data.rows(slice(0, SAMPLE))
+    others = rng.integers(data.num_rows, size=data.num_rows)
+    own = np.asarray(_log_rows(program.model, data, point))
+    among = np.asarray(_log_rows(program.model, data.rows(others), point))
+    return np.allclose(among, own[others], _ROUNDING, _ROUNDING, equal_nan=True)
+
+
+def _distinct(
+    columns: list[np.ndarray],
+) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " cell"]]:
+    """Number of each row that equal rows share, in order of appearance, and the first of each."""
+    code, size = np.zeros(len(columns[0]), np.int64), 1
+    for column in (part for wide in columns for part in wide.reshape(len(wide), -1).T):
+        own, values = pd.factorize(column, use_na_sentinel=False)
+        code, size = code * len(values) + own, size * len(values)
+        if size > 1 << 31:
+            code, kept = pd.factorize(code)
+            size = len(kept)
+    place = pd.factorize(code)[0]
+    first = np.empty(place.max(initial=-1) + 1, np.int64)
+    first[place[::-1]] = np.arange(len(place))[::-1]
+    return place, first
+
+
+@partial(jax.jit, static_argnums=0)
+def _log_rows(model: Model[Any], data: Any, values: Values) -> Float[Array, "row class"]:
+    """Log-probability of each row under each class, times its count."""
+    site = trace(model, data, values)[model.observed]
+    log_rows: Array = site["fn"].log_rows(site["value"])
+    return log_rows
+
+
+@partial(jax.jit, static_argnums=0)
+def _classes(
+    model: Model[Any], data: Any, values: Values, rows: Float[Array, "group class"]
+) -> tuple[Float[Array, "group class"], Float[Array, ""]]:
+    """Expected numbers of groups of each class, and the log-likelihood, from that of the rows."""
+    fn = trace(model, data, values)[model.observed]["fn"]
+    joint = fn.weighed(rows)
+    total = jax.nn.logsumexp(joint, axis=-1)
+    probs = jnp.exp(joint - total[:, None])
+    if fn.repeats is None:
+        return probs, total.sum()
+    return fn.repeats[:, None] * probs, (fn.repeats * total).sum()
