@@ -226,10 +226,11 @@ def test_one_judgement_each_needs_no_counts():
     assert list(rt.Program(Uncounted(), single).sites) == ["worth"]
 
 
-def test_a_model_without_blocks_is_fitted_by_nuts():
-    assert isinstance(default_backend(Base()), rt.NUTS)
-    assert default_backend(rt.BTL()) == rt.PGGibbs()
-    assert default_backend(rt.BTL(), quick=True).draws < default_backend(rt.BTL()).draws
+def test_a_model_without_blocks_is_fitted_by_nuts(tiny):
+    assert isinstance(default_backend(Base(), tiny), rt.NUTS)
+    assert default_backend(rt.BTL(), tiny) == default_backend(rt.BTL(), None) == rt.PGGibbs()
+    quick = default_backend(rt.BTL(), tiny, quick=True)
+    assert quick.draws < default_backend(rt.BTL(), tiny).draws
 
 
 def test_repeats_multiply_the_density():

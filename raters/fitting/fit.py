@@ -121,7 +121,9 @@ def fit(
 
     >>> again = rt.fit(rt.BTL(), votes, rt.PGGibbs(warmup=20), seed=1, start=result, progress=False)
     """
-    backend = default_backend(model) if backend is None else backend
+    check_model(model)
+    data = model.read(data)
+    backend = default_backend(model, data) if backend is None else backend
     check_types(model, data, backend, seed)
     boolean("progress", progress)
     if log_likelihood is not None:

@@ -377,10 +377,11 @@ def _dims(name: str, site: dict[str, Any], number: int) -> tuple[str, ...]:
     event = site["fn"].event_dim
     by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
     batch = tuple(
-        by_axis.get(axis, f"{name}_dim_{axis - event}") for axis in range(event - number, 0)
+        by_axis.get(axis, f"{name}_dim_{axis - event + number}")
+        for axis in range(event - number, 0)
     )
     declared = tuple(site["infer"].get("event_dims", ()))
-    return batch + (declared or tuple(f"{name}_dim_{axis}" for axis in range(-event, 0)))
+    return batch + (declared or tuple(f"{name}_dim_{number + axis}" for axis in range(-event, 0)))
 
 
 def _name(fn: dist.Distribution) -> str:
