@@ -24,6 +24,7 @@ from raters.errors import (
     public_name,
 )
 from raters.fitting.result import (
+    add_deterministic,
     as_tree,
     check_data,
     check_model,
@@ -163,6 +164,7 @@ def fit(
         **_versions(),
     }
     result = as_tree(program, draws, facts)
+    add_deterministic(program, result)
     chains, num_draws = next(iter(draws.values.values())).shape[:2]
     small = chains * num_draws * program.num_units <= _STORE_LIMIT
     if log_likelihood or (log_likelihood is None and small):

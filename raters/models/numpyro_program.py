@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,15 +14,19 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
+from numpyro import handlers
+from numpyro.distributions.transforms import biject_to
 from numpyro.primitives import CondIndepStackFrame, Messenger
 
 from raters._validation import instance
 from raters.errors import DataError, SettingError
 from raters.judgements.arguments import Arguments, Fixed
-from raters.model import Model, register_function
-from raters.program import Program, skeleton
+from raters.model import Model, Values, register_function
+from raters.program import skeleton
 
 _PLAIN = (bool, int, float, str, type(None))
+# Of a start from the medians, in unconstrained coordinates.
+_JITTER = 0.5
 _TRACER_ERRORS = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
@@ -163,12 +168,22 @@ class NumpyroModel(Model[Arguments]):
 
     def _with_facts(self, raw: Arguments, like: Arguments | None) -> Arguments:
         """Find the observed site, and what the outcomes can be."""
-        sites = skeleton(self, raw)
-        site = self._observed_site(raw, sites, like)
-        name, fn = site["name"], _plain(site["fn"])
-        shape = _batch(site["fn"])
+        found: list[tuple[str, dist.Distribution, tuple[int, ...]]] = []
+
+        def read(data: Arguments) -> tuple[Any, Any]:
+            site = self._observed_site(raw, skeleton(self, data), like)
+            fn, shape = _plain(site["fn"]), _batch(site["fn"])
+            found.append((site["name"], fn, shape))
+            size = int(np.prod((*shape, *fn.event_shape)))
+            if data.outcomes is None or np.size(data.outcomes) != size:
+                return _largest(fn), True
+            value = jnp.reshape(data.outcomes, (*shape, *fn.event_shape))
+            return _largest(fn), jnp.broadcast_to(fn.support(value), shape)
+
+        largest, inside = jax.tree.map(np.asarray, jax.jit(read)(raw))
+        name, fn, shape = found[-1]
         raw = dataclasses.replace(
-            raw, site=raw.site or name, number=int(np.prod(shape)), largest=_largest(fn)
+            raw, site=raw.site or name, number=int(np.prod(shape)), largest=int(largest)
         )
         if raw.outcomes is None:
             return dataclasses.replace(raw, shape=shape)
@@ -179,7 +194,15 @@ class NumpyroModel(Model[Arguments]):
                 f" has {raw.number:,}",
                 expected="give one outcome for each",
             )
-        self._check_outcomes(fn, raw.outcomes, shape)
+        if not inside.all():
+            place = np.flatnonzero(~inside.ravel())
+            wrong = np.reshape(raw.outcomes, (raw.number, -1))[place[0]]
+            raise DataError(
+                parameter=self.outcome,
+                value=wrong.item() if wrong.size == 1 else wrong.tolist(),
+                problem=f"is wrong in row {place[0]} (counted from 0; {len(place)} in all)",
+                expected=f"it must be an outcome of {_title(fn)}",
+            )
         return raw
 
     def _observed_site(
@@ -209,21 +232,19 @@ class NumpyroModel(Model[Arguments]):
             )
         return next(iter(observed.values()))
 
-    def _check_outcomes(
-        self, fn: dist.Distribution, outcomes: np.ndarray, shape: tuple[int, ...]
-    ) -> None:
-        """Raise unless the outcomes lie in the support."""
-        value = np.reshape(outcomes, (*shape, *fn.event_shape))
-        inside = np.broadcast_to(np.asarray(fn.support(jnp.asarray(value))), shape)
-        if not inside.all():
-            place = np.flatnonzero(~inside.ravel())
-            wrong = np.reshape(value, (len(inside.ravel()), -1))[place[0]]
-            raise DataError(
-                parameter=self.outcome,
-                value=wrong.item() if wrong.size == 1 else wrong.tolist(),
-                problem=f"is wrong in row {place[0]} (counted from 0; {len(place)} in all)",
-                expected=f"it must be an outcome of {_title(fn)}",
-            )
+    def start(self, data: Arguments) -> Values:
+        """Medians of the prior, given those of the sites before, moved a little at random, so that
+        factors tell the starts of chains apart.
+
+        Parameters
+        ----------
+        data : Arguments
+
+        Returns
+        -------
+        dict of str to array
+        """
+        return {name: np.asarray(value) for name, value in _start(self, data).items()}
 
     def why_not(self, data: Arguments) -> str | None:
         """Refuse functions with parameters to optimise, and with subsamples."""
@@ -235,7 +256,7 @@ class NumpyroModel(Model[Arguments]):
                 " numpyro.param"
             )
         plates = [one for one in kinds.values() if one["type"] == "plate"]
-        if parts := [one["name"] for one in plates if one["args"][0] != one["args"][1]]:
+        if parts := [one["name"] for one in plates if one["args"][1] not in (None, one["args"][0])]:
             return (
                 f"{_name(self.function)} draws a subsample in the plate {parts[0]!r}; leave"
                 " subsample_size out, as fits read all rows"
@@ -331,6 +352,30 @@ def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
     return NumpyroModel(function, observed)
 
 
+@partial(jax.jit, static_argnums=0)
+def _start(model: NumpyroModel, data: Arguments) -> Values:
+    """Return a start, compiled: op by op it would take several times as long."""
+    rng = np.random.default_rng(0)
+
+    def near_median(site: dict[str, Any]) -> Any:
+        if site["type"] != "sample" or site["is_observed"]:
+            return None
+        if site["name"] == model.observed:
+            return jnp.zeros(site["fn"].shape())
+        transform = biject_to(site["fn"].support)
+        flat = transform.inv(_median(site["fn"]))
+        jitter = _JITTER * rng.standard_normal(np.shape(flat))
+        return transform(flat + jnp.asarray(jitter, flat.dtype))
+
+    program = handlers.substitute(model.generate, substitute_fn=near_median)
+    sites = handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(data)
+    return {
+        name: site["value"]
+        for name, site in sites.items()
+        if site["type"] == "sample" and name != model.observed
+    }
+
+
 class _Observing(Messenger):  # type: ignore[misc]
     """Handler that gives the observed site the name of its argument, and one axis of rows."""
 
@@ -361,6 +406,21 @@ def _plain(fn: dist.Distribution) -> dist.Distribution:
     while isinstance(fn, (dist.Independent, dist.ExpandedDistribution)):
         fn = fn.base_dist
     return fn
+
+
+def _median(fn: dist.Distribution) -> Array:
+    """Median of a prior, or its mean, or any value in its support, without a draw: compiling the
+    draws of some takes long."""
+    base, half = _plain(fn), jnp.asarray(0.5)
+    for centre in (lambda: base.icdf(half), lambda: base.mean):
+        try:
+            value = jnp.broadcast_to(centre(), fn.shape())
+        except (NotImplementedError, AttributeError, TypeError, ValueError):
+            continue
+        is_valid = jnp.all(jnp.isfinite(value)) & jnp.all(fn.support(value))
+        return jnp.where(is_valid, value, fn.support.feasible_like(jnp.zeros(fn.shape())))
+    feasible: Array = fn.support.feasible_like(jnp.zeros(fn.shape()))
+    return feasible
 
 
 def _batch(fn: dist.Distribution) -> tuple[int, ...]:
@@ -422,12 +482,12 @@ class _Raveled(dist.Distribution):  # type: ignore[misc]
         return log_probs
 
 
-def _largest(fn: dist.Distribution) -> int:
+def _largest(fn: dist.Distribution) -> Any:
     """Largest outcome of whole numbers from 0; −1 for others."""
     if isinstance(fn, (dist.BernoulliLogits, dist.BernoulliProbs)):
         return 1
     if isinstance(fn, (dist.BinomialLogits, dist.BinomialProbs)):
-        return int(np.max(fn.total_count, initial=0))
+        return jnp.max(jnp.asarray(fn.total_count), initial=0)
     if isinstance(fn, dist.CategoricalLogits):
         return int(fn.logits.shape[-1]) - 1
     if isinstance(fn, dist.CategoricalProbs):

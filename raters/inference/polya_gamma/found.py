@@ -24,24 +24,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from numpyro.distributions.transforms import biject_to
 
 from raters.distributions import GroupedMixture, StickBreaking, TypeMixture
 from raters.errors import NotConjugateError
 from raters.inference.polya_gamma import latent_classes, sets
 from raters.inference.polya_gamma.colours import coloured
-from raters.inference.polya_gamma.conditionals import BOUNDED, DENSE_LIMIT, observation, prior
+from raters.inference.polya_gamma.conditionals import (
+    BOUNDED,
+    DENSE_LIMIT,
+    Observation,
+    observation,
+    prior,
+)
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.model import CommonShift, Model, Permute, Transfer, Values
-from raters.program import Program, skeleton, trace
+from raters.program import Program, Supports, skeleton, trace
 
 Names = tuple[tuple[str, ...], ...]
-# Entries of a block of several sites: a dense precision of so many takes a millisecond.
+# Entries of a block of several sites: the factor of a dense precision takes milliseconds.
 _JOINT = 500
 # Rows on which a program is tried, and largest second difference of logits along a line.
 _ROWS, _TOLERANCE = 1000, 1e-6
 _KEPT = 64
+# Random points lie so far from the start in unconstrained coordinates.
+_APART = 0.4
 
 
 class Found(NamedTuple):
@@ -53,10 +61,13 @@ class Found(NamedTuple):
         Names of the sites of each.
     reasons : dict of str to str
         Of each other site, why it is in no block.
+    refusal : str
+        Why the observed distribution has no logits; empty where it has.
     """
 
     blocks: Names
     reasons: dict[str, str]
+    refusal: str = ""
 
 
 def names_of(program: Program[Any]) -> Names:
@@ -66,18 +77,14 @@ def names_of(program: Program[Any]) -> Names:
 
 
 def why_none(program: Program[Any]) -> str | None:
-    """Explain why a program has no blocks, or return None where it has some.
-
-    Raises
-    ------
-    NotImplementedError
-        For an observed distribution that Pólya-Gamma augmentation does not cover.
-    """
+    """Explain why a program has no blocks, or return None where it has some."""
     if names_of(program):
         return None
     name = type(program.model).__name__
     if program.model.blocks is not None:
         return f"{name} declares no conjugate blocks for Pólya-Gamma to update; use NUTS or SVI"
+    if refusal := found(program).refusal:
+        return f"{name} cannot be augmented by Pólya-Gamma: {refusal}; use NUTS or SVI"
     reasons = "; ".join(f"{site!r}: {text}" for site, text in found(program).reasons.items())
     return f"{name} has no site that Pólya-Gamma updates ({reasons}); use NUTS or SVI"
 
@@ -86,13 +93,7 @@ _known: OrderedDict[Any, Found] = OrderedDict()
 
 
 def found(program: Program[Any]) -> Found:
-    """Find the blocks of a program, once for a model and shapes of data.
-
-    Raises
-    ------
-    NotImplementedError
-        For an observed distribution that Pólya-Gamma augmentation does not cover.
-    """
+    """Find the blocks of a program, once for a model and shapes of data."""
     leaves, structure = jax.tree.flatten(program.data)
     key = program.model, structure, tuple((np.shape(leaf), leaf.dtype) for leaf in leaves)
     if key not in _known:
@@ -151,7 +152,7 @@ def _found(program: Program[Any]) -> Found:
                 reasons |= dict.fromkeys(names, reason)
             else:
                 kept.append(names)
-    return Found(tuple(kept), reasons)
+    return Found(tuple(kept), reasons, tried.refusal)
 
 
 def _join(
@@ -175,7 +176,7 @@ def _join(
         if (
             all(priors[site].kind == "normal" and not alone(site) for site in joint)
             and not any({site, name} <= pair for pair in apart for site in block)
-            and size(joint) <= _JOINT
+            and size(joint) <= (DENSE_LIMIT if sets.chooses(program) else _JOINT)
             and not tried.reason(joint)
         ):
             block.append(name)
@@ -303,7 +304,10 @@ def _read(model: Model[Any], data: Any, values: Values) -> _Read:
         log_odds = fn.log_weights()
         size = fn.component_distribution.batch_shape[-1]
         classes = jnp.full((fn.num_groups, size), 1 / size)
-    rows = observation(fn, value, classes)
+    try:
+        rows = observation(fn, value, classes)
+    except NotImplementedError:  # such as of confused labels, whose probabilities are counted
+        rows = Observation(jnp.zeros(0), jnp.zeros(0), jnp.zeros(0))
     priors = {
         name: site["fn"].log_prob(site["value"]).sum()
         for name, site in traced.items()
@@ -318,15 +322,26 @@ class _Tried:
     def __init__(self, program: Program[Any], data: Any, values: Values) -> None:
         self.model, self.data = program.model, data
         rng = np.random.default_rng(0)
+        own = {name: values[name] for name in program.sites}
         self.here, self.there = (
-            {
-                name: _moved(value, program.supports[name], rng)
-                for name, value in values.items()
-                if name in program.sites
-            }
+            jax.tree.map(np.asarray, _moved(program.supports, own, int(rng.integers(2**31))))
             for _ in range(2)
         )
         self.at_here = self._read(self.here)
+        self.refusal = "" if self.at_here.logits.size else self._refusal()
+
+    def _refusal(self) -> str:
+        """Return why the observed distribution has no logits."""
+        site = skeleton(self.model, self.data)[self.model.observed]
+        fn, classes = site["fn"], None
+        if isinstance(fn, GroupedMixture):
+            size = fn.component_distribution.batch_shape[-1]
+            classes = jnp.full((fn.num_groups, size), 1 / size)
+        try:
+            observation(fn, site["value"], classes)
+        except NotImplementedError as error:
+            return str(error)
+        return ""
 
     def _read(self, values: Values) -> _Read:
         # Outcomes that are not known are drawn by the same key each time.
@@ -383,11 +398,16 @@ class _Tried:
         return int(fn.component_distribution.batch_shape[-1])
 
 
-def _moved(value: np.ndarray, support: Any, rng: np.random.Generator) -> Float[np.ndarray, "..."]:
-    """Return a random value in the support, near this one."""
-    transform = biject_to(support)
-    flat = np.asarray(transform.inv(jnp.asarray(value)))
-    return np.asarray(transform(jnp.asarray(flat + 0.4 * rng.normal(size=flat.shape))))
+@partial(jax.jit, static_argnums=0)
+def _moved(supports: Supports, values: Values, seed: int) -> Values:
+    """Return random values in the supports, near these."""
+    moved = {}
+    for place, (name, support) in enumerate(supports.items()):
+        transform = biject_to(support)
+        flat = transform.inv(jnp.asarray(values[name], float))
+        key = jax.random.fold_in(jax.random.key(seed), place)
+        moved[name] = transform(flat + _APART * jax.random.normal(key, flat.shape, flat.dtype))
+    return moved
 
 
 # ------------------------------------------------------------------------------- kinds of blocks
