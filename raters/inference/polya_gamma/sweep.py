@@ -20,7 +20,7 @@ from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import found, latent_classes, line, local, sets
+from raters.inference.polya_gamma import collapsed, found, latent_classes, line, local, sets
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.conditionals import Conditional, Weighted, conditional
 from raters.inference.polya_gamma.parts import Parts
@@ -82,6 +82,10 @@ class Plan:
         True where the observed distribution chooses from sets.
     steady : frozenset of Block
         Blocks of utilities whose rows depend on no site.
+    integrated : Block or None
+        Block that is integrated out where Gibbs draws the collapsed sites.
+    collapsed : tuple of str
+        Sites that are drawn so.
     """
 
     model: Model[Any]
@@ -100,11 +104,20 @@ class Plan:
     steep: tuple[str, ...] = ()
     of_sets: bool = False
     steady: frozenset[Block] = frozenset()
+    integrated: Block | None = None
+    collapsed: tuple[str, ...] = ()
 
     @property
     def hyper(self) -> tuple[str, ...]:
         """Hyper-parameters: free sites that enter the likelihood only through other sites."""
         return tuple(name for name in self.free if name not in self.reaching)
+
+    def after_collapsed(self) -> Plan:
+        """Return the plan without the sites that were drawn with a block integrated out."""
+        if not self.collapsed:
+            return self
+        free = tuple(name for name in self.free if name not in self.collapsed)
+        return replace(self, free=free)
 
     def holding_hyper(self) -> Plan:
         """Return the plan of the same sweep with fixed hyper-parameters."""
@@ -212,6 +225,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
         steep,
         of_sets := sets.chooses(program),
         sets.steady_blocks(program, values, blocks) if of_sets else frozenset(),
+        *collapsed.collapsed_of(program, values, blocks, free),
     )
 
 
