@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 import xarray as xr
+from jax.sharding import Mesh
 
 from raters._validation import boolean, instance, seed_number
 from raters.errors import (
@@ -62,6 +63,7 @@ def fit(
     start: xr.DataTree | None = None,
     progress: bool = True,
     log_likelihood: bool | None = None,
+    mesh: Mesh | None = None,
 ) -> xr.DataTree:
     """Fit a model to data.
 
@@ -85,6 +87,9 @@ def fit(
     log_likelihood : bool, optional
         Whether to store the log-likelihood of every comparison under every draw, which
         ``arviz.loo`` and ``arviz.compare`` need. By default it is stored up to 60 million numbers.
+    mesh : jax.sharding.Mesh, optional
+        Devices over which the rows of the data are divided, such as ``jax.make_mesh((8,),
+        ("row",))``; by default all rows are on JAX's default device.
 
     Returns
     -------
@@ -129,8 +134,16 @@ def fit(
     boolean("progress", progress)
     if log_likelihood is not None:
         boolean("log_likelihood", log_likelihood)
+    if mesh is not None:
+        instance("mesh", mesh, Mesh, "a mesh of devices", 'jax.make_mesh((8,), ("row",))')
+        if not data.divisible:
+            raise SettingError(
+                parameter="mesh",
+                problem=f"divides rows over devices, and {model!r} reads all of them at once",
+                expected="leave it out",
+            )
     _check_whole(data)
-    program = Program(model, data)
+    program = Program(model, data, mesh)
     if reason := backend.why_not(program):
         raise BackendError(reason)
     # A model without parameters of items does not mind what is never asked about them.

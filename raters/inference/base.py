@@ -196,7 +196,7 @@ def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
 
 
 def in_threads[Chain, Run](
-    run: Callable[[Chain], Run], chains: Sequence[Chain], stop: Event
+    run: Callable[[Chain], Run], chains: Sequence[Chain], stop: Event, at_once: int | None = None
 ) -> list[Run]:
     """Run chains, each in a thread of its own.
 
@@ -207,12 +207,14 @@ def in_threads[Chain, Run](
     chains : sequence
     stop : threading.Event
         Set after Ctrl-C, and after an error in one of the chains.
+    at_once : int, optional
+        Number of chains that run at a time; all by default.
 
     Returns
     -------
     list
     """
-    with ThreadPoolExecutor(len(chains)) as pool:
+    with ThreadPoolExecutor(at_once or len(chains)) as pool:
         try:
             futures = [pool.submit(run, chain) for chain in chains]
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)

@@ -110,8 +110,8 @@ class NUTS(Backend):
         see `raters.inference.Backend.run`."""
         model, total = program.model, self.warmup + self.draws
         with jax.enable_x64(True), progress_bar(total, "NUTS", progress) as bar:
-            data = jax.tree.map(jnp.asarray, program.data)
-            starts = _unconstrained(program, data, start, self.chains)
+            data = program.placed()
+            starts = _unconstrained(program, start, self.chains)
             states = _begin(self, model, data, jax.random.split(key, self.chains), starts)
             moves, blocks = mirror.images(program), []
             own = np.random.default_rng(numpy_seeds(jax.random.fold_in(key, _MIRROR), 1)[0])
@@ -256,13 +256,12 @@ def _mirrored(
     return state._replace(z=z, z_grad=z_grad, potential_energy=energy)
 
 
-def _unconstrained(program: Program[Any], data: Any, start: Values | None, chains: int) -> Values:
+def _unconstrained(program: Program[Any], start: Values | None, chains: int) -> Values:
     """Return the starts of the chains in unconstrained coordinates, shape (chain, ...)."""
     supports = program.supports
     if start is None:
-        points = [
-            {name: jnp.asarray(value, float) for name, value in program.model.start(data).items()}
-        ] * chains
+        begin = program.model.start(program.data)
+        points = [{name: jnp.asarray(value, float) for name, value in begin.items()}] * chains
     else:
         points = [inside(point, supports) for point in last_draws(start, chains)]
     transforms = {name: biject_to(support) for name, support in supports.items()}

@@ -27,7 +27,7 @@ from raters.errors import ConvergenceWarning, Reason
 from raters.inference.base import NUMPYRO, Backend, Draws, centre, progress_bar
 from raters.judgements.names import plural
 from raters.model import Model, Values
-from raters.program import Program, inside, log_joint
+from raters.program import Program, inside, log_joint, placing
 
 Guide = Literal["mean_field", "low_rank", "full_rank"]
 
@@ -245,10 +245,10 @@ class SVI(Backend):
                 for name, value in inside(centre(model, start), program.supports).items()
             }
         init_key, step_key, draw_key = jax.random.split(key, 3)
-        batch, batched = _batches(data, batch_size, step_key)
-        data = jax.tree.map(jnp.asarray, data)
-        row = data.take(slice(0, 1))
-        svi = _svi(self, model, data.num_units, batch_size, jax.tree.structure(data))
+        batch, batched = _batches(program, batch_size, step_key)
+        row = jax.tree.map(jnp.asarray, data.take(slice(0, 1)))
+        factor = 1.0 if batch is None else batched.num_units / batch.units
+        svi = _svi(self, model, factor, jax.tree.structure(batched))
         # The guide may be that of an earlier run on data of this shape, whose start is replaced.
         svi.guide.init_loc_fn = init_to_value(values=location)
         svi.guide.prototype_trace = None
@@ -268,7 +268,7 @@ class SVI(Backend):
         )
         with jax.enable_x64(True):
             values = {name: np.asarray(value, np.float64) for name, value in values.items()}
-            log_p = _log_joint_of_draws(model, data, values)
+            log_p = _log_joint_of_draws(model, program.placed(), values)
         stats = {"log_p": np.asarray(log_p)[None], "log_q": np.asarray(log_q, np.float64)[None]}
         facts = {"elbo": float(history[-len(history) // 10 :].mean())}
         return Draws(
@@ -283,20 +283,19 @@ class _Batch(NamedTuple):
     rows: int
 
 
-def _batches(data: Any, units: int, key: jax.Array) -> tuple[_Batch, Any]:
-    """Size of a mini-batch, and the data that it is a window of, in random order unless it is
-    all."""
-    number = data.num_units
-    if units < number:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-        data = jax.tree.map(np.asarray, data).take(rng.permutation(number))
-    return _Batch(units, data.window_rows(units)), jax.tree.map(jnp.asarray, data)
+def _batches(program: Program[Any], units: int, key: jax.Array) -> tuple[_Batch | None, Any]:
+    """Size of a mini-batch, and the data that it is a window of, in random order; None and the data
+    as they are where each step reads all of them."""
+    number = program.data.num_units
+    if units == number:
+        return None, program.placed()
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    data = jax.tree.map(np.asarray, program.data).take(rng.permutation(number))
+    return _Batch(units, data.window_rows(units)), placing.placed(data, program.mesh)
 
 
 @lru_cache(maxsize=32)
-def _svi(
-    settings: SVI, model: Model[Any], num_units: int, batch_size: int, shape: Any
-) -> numpyro.infer.SVI:
+def _svi(settings: SVI, model: Model[Any], factor: float, shape: Any) -> numpyro.infer.SVI:
     """Return NumPyro's SVI for a model, settings and shape of data.
 
     It is cached, so that a second run does not compile again.
@@ -307,7 +306,7 @@ def _svi(
         return settings.step_size * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(step / total, 1.0)))
 
     return numpyro.infer.SVI(
-        _ScaleOutcomes(model, num_units / batch_size),
+        _ScaleOutcomes(model, factor),
         _GUIDES[settings.guide](model.generate, init_scale=0.05),
         numpyro.optim.ClippedAdam(cosine, clip_norm=100.0),
         numpyro.infer.Trace_ELBO(num_particles=settings.particles),
@@ -316,14 +315,14 @@ def _svi(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _steps(
-    svi: numpyro.infer.SVI, size: _Batch, data: Any, state: Any, key: jax.Array
+    svi: numpyro.infer.SVI, size: _Batch | None, data: Any, state: Any, key: jax.Array
 ) -> tuple[Any, Float[Array, " step"]]:
     """Run a block of optimisation steps, each on a new mini-batch; return the state and losses."""
 
     def step(state: Any, key: jax.Array) -> tuple[Any, jax.Array]:
-        number, batch = data.num_units, data
-        if size.units < number:
-            batch = data.window(jax.random.randint(key, (), 0, number), *size)
+        batch = data
+        if size is not None:
+            batch = data.window(jax.random.randint(key, (), 0, data.num_units), *size)
         updated: tuple[Any, jax.Array] = svi.stable_update(state, batch)
         return updated
 

@@ -102,6 +102,7 @@ class Arguments(Judgements):
     row: ClassVar[str] = "observation"
     unit: ClassVar[str] = "data set"
     judge: ClassVar[str] = "observation"
+    divisible: ClassVar[bool] = False
 
     # ---------------------------------------------------------------- facts
 

@@ -105,7 +105,8 @@ class NumpyroModel(Model[Arguments]):
             )
         site = "" if like is None else like.site
         raw = Arguments(outcomes, None, columns, Fixed(fixed), self.outcome, site)
-        raw = dataclasses.replace(raw, shape=np.shape(outcomes))
+        if outcomes is not None:
+            raw = dataclasses.replace(raw, shape=outcomes.shape)
         return self._with_facts(self._with_traced(raw), like)
 
     def _check_names(self, values: Mapping[str, Any], *, needs_outcome: bool) -> None:
@@ -411,10 +412,13 @@ def _plain(fn: dist.Distribution) -> dist.Distribution:
 def _median(fn: dist.Distribution) -> Array:
     """Median of a prior, or its mean, or any value in its support, without a draw: compiling the
     draws of some takes long."""
-    base, half = _plain(fn), jnp.asarray(0.5)
-    for centre in (lambda: base.icdf(half), lambda: base.mean):
+    base = _plain(fn)
+    for name in ("icdf", "mean"):
         try:
-            value = jnp.broadcast_to(centre(), fn.shape())
+            centre: Any = getattr(base, name)
+            value = jnp.broadcast_to(
+                centre(jnp.asarray(0.5)) if name == "icdf" else centre, fn.shape()
+            )
         except (NotImplementedError, AttributeError, TypeError, ValueError):
             continue
         is_valid = jnp.all(jnp.isfinite(value)) & jnp.all(fn.support(value))

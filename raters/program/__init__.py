@@ -1,6 +1,7 @@
 """A model read on its data: its sites, the unit of its likelihood, its latent class, and its
 densities."""
 
+from raters.program import placing
 from raters.program.class_table import ClassTable
 from raters.program.densities import (
     answer_probs,
@@ -37,6 +38,7 @@ __all__ = [
     "log_joint",
     "log_likelihoods",
     "log_prior",
+    "placing",
     "pointwise_log_likelihood",
     "prior_of",
     "responsibility",

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
+from jax.sharding import Mesh
 from numpyro.distributions import constraints
 
 from raters._validation import instance
@@ -19,6 +20,7 @@ from raters.errors import RatersError, SettingError, public_name
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.model import Model
+from raters.program.placing import placed
 from raters.program.traces import skeleton
 
 
@@ -89,6 +91,8 @@ class Program[Data: Judgements]:
     ----------
     model : Model
     data : Judgements
+    mesh : jax.sharding.Mesh, optional
+        Devices over which back-ends divide the rows.
 
     Examples
     --------
@@ -101,6 +105,11 @@ class Program[Data: Judgements]:
 
     model: Model[Data]
     data: Data
+    mesh: Mesh | None = None
+
+    def placed(self) -> Any:
+        """The data on JAX's default device, or with its rows divided over the mesh."""
+        return placed(self.data, self.mesh)
 
     @cached_property
     def _read(self) -> _Reading:

@@ -80,10 +80,7 @@ def _check_rows(model: Model[Any], data: Any, values: Values, block: Block, clas
 def _check_slope(
     plan: sweep.Plan, data: Any, values: Values, block: Block, classes: Any, slope: Values
 ) -> None:
-    def weights(_: Any, logits: Any, votes: Any, kappa: Any) -> tuple[np.ndarray, np.ndarray]:
-        omega, kappa, _ = augmentation.expectation(logits, votes, kappa)
-        return np.asarray(omega), np.asarray(kappa)
-
+    weights = augmentation.Expected(augmentation.expectation)
     given = sweep.block_conditional(plan, data, values, block, weights, classes, draws=False)
     current, expected = block.current(values), block.current(slope)
     if isinstance(given, latent_classes.Mixed):

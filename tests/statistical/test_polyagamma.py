@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from polyagamma import random_polyagamma
 from scipy.stats import ks_2samp, norm
 
-from raters.inference.polya_gamma import augmentation
+from raters.inference.polya_gamma import augmentation, series
 
 _DRAWS = 100_000
 _SHAPES = (1, 3, 15, 16, 40, 200)
@@ -61,6 +65,30 @@ def test_series_and_devroye_agree(shape: int, tilt: float) -> None:
     assert np.abs(moment_scores(one, shape, tilt)).max() < norm.isf(5e-7)
 
 
+def on_a_device(rng, count, logits, *, single=False):
+    """The series that is drawn where rows are on devices."""
+    key = jax.random.key(int(rng.integers(2**32)))
+    with jax.enable_x64(True):
+        drawn = jax.jit(series.draw, static_argnames="single")
+        return np.asarray(drawn(key, jnp.asarray(count), jnp.asarray(logits), single=single))
+
+
+@pytest.mark.parametrize(("shape", "tilt"), _GRID)
+def test_series_on_a_device_and_devroye_agree(shape: int, tilt: float) -> None:
+    """False-alarm rate 1e-5, and 1e-6 for the moments."""
+    one, other = drawn(on_a_device, shape, tilt, seed=3), drawn(devroye, shape, tilt, seed=4)
+    assert ks_2samp(one, other).pvalue > 1e-5
+    assert np.abs(moment_scores(one, shape, tilt)).max() < norm.isf(5e-7)
+
+
+@pytest.mark.parametrize("tilt", _TILTS)
+def test_single_counts_take_exponential_variables(tilt: float) -> None:
+    """False-alarm rate 1e-5, and 1e-6 for the moments."""
+    one = drawn(partial(on_a_device, single=True), 1, tilt, seed=5)
+    assert ks_2samp(one, drawn(devroye, 1, tilt, seed=6)).pvalue > 1e-5
+    assert np.abs(moment_scores(one, 1, tilt)).max() < norm.isf(5e-7)
+
+
 def test_mixed_shapes_keep_their_rows() -> None:
     """Rows of small and large shapes, drawn in one call, each have the mean of their own;
     false-alarm rate 1e-5."""
@@ -95,8 +123,9 @@ def _head_alone(rng, count, logits):
             ),
         ),
         (40, 0.5, lambda rng, count, logits: _head_alone(rng, count, logits)),
+        (3, 0.5, partial(on_a_device, single=True)),
     ],
-    ids=["alternate", "saddle point", "no tail"],
+    ids=["alternate", "saddle point", "no tail", "one term for three"],
 )
 def test_moments_catch_inexact_draws(shape: int, tilt: float, wrong) -> None:
     """The test above has the power to see approximate samplers, and a series that is cut off."""
@@ -107,7 +136,7 @@ def test_moments_catch_inexact_draws(shape: int, tilt: float, wrong) -> None:
 def test_closed_moments_agree_with_the_series(tilt: float) -> None:
     mean, variance = exact_moments(1, tilt)
     assert augmentation.mean_of_one(np.array(tilt)) == pytest.approx(mean, rel=1e-6)
-    assert augmentation._variance_of_one(np.array(tilt)) == pytest.approx(variance, rel=1e-6)
+    assert augmentation.variance_of_one(np.array(tilt)) == pytest.approx(variance, rel=1e-6)
 
 
 def test_expectation_is_the_gradient_of_the_bound() -> None:
@@ -119,7 +148,8 @@ def test_expectation_is_the_gradient_of_the_bound() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 40])
-def test_a_row_without_votes_has_no_weight(most: int) -> None:
+@pytest.mark.parametrize("sampler", [augmentation.draw, on_a_device])
+def test_a_row_without_votes_has_no_weight(sampler, most: int) -> None:
     count = np.array([0.0, 1.0, 0.0, most])
-    omega = augmentation.draw(np.random.default_rng(0), count, np.array([0.0, 1.0, 2.0, 3.0]))
+    omega = sampler(np.random.default_rng(0), count, np.array([0.0, 1.0, 2.0, 3.0]))
     assert ((omega == 0) == (count == 0)).all()

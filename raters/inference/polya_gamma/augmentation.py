@@ -6,6 +6,10 @@ the Extended-BTL paper drops the factor e^{x/2}.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -76,24 +80,24 @@ def _series(
     rate = 2 * np.pi**2 * level
     head = (rng.standard_gamma(np.broadcast_to(count, level.shape)) / rate).sum(0)
     tail_mean = count * mean_of_one(size) - count * (1 / rate).sum(0)
-    tail_variance = count * _variance_of_one(size) - count * (1 / rate**2).sum(0)
+    tail_variance = count * variance_of_one(size) - count * (1 / rate**2).sum(0)
     tail = rng.standard_gamma(tail_mean**2 / tail_variance) * (tail_variance / tail_mean)
     return np.asarray(head + tail)
 
 
-def mean_of_one(x: np.ndarray) -> np.ndarray:
-    """Return E ω for PG(1, x): tanh(x/2) / (2x), and ¼ at 0."""
-    safe = np.where(np.abs(x) < 1e-4, 1.0, x)
-    return np.where(np.abs(x) < 1e-4, 0.25 - x**2 / 48, np.tanh(safe / 2) / (2 * safe))
+def mean_of_one(x: Any, xp: Any = np) -> Any:
+    """Return E ω for PG(1, x): tanh(x/2) / (2x), and ¼ at 0; `xp` is NumPy or JAX's."""
+    safe = xp.where(xp.abs(x) < 1e-4, 1.0, x)
+    return xp.where(xp.abs(x) < 1e-4, 0.25 - x**2 / 48, xp.tanh(safe / 2) / (2 * safe))
 
 
-def _variance_of_one(x: np.ndarray) -> np.ndarray:
+def variance_of_one(x: Any, xp: Any = np) -> Any:
     """Return Var ω for PG(1, x): (sinh x − x) / (4 x³ cosh²(x/2)), and 1/24 at 0."""
     # sinh(x)/cosh²(x/2) = 2 tanh(x/2), which does not overflow. Near 0 the difference cancels, and
     # the series is accurate.
-    safe = np.where(np.abs(x) < 0.05, 1.0, np.abs(x))
-    exact = (2 * np.tanh(safe / 2) - safe / np.cosh(np.minimum(safe, 700) / 2) ** 2) / (4 * safe**3)
-    return np.where(np.abs(x) < 0.05, 1 / 24 - x**2 / 120, exact)
+    safe = xp.where(xp.abs(x) < 0.05, 1.0, xp.abs(x))
+    exact = (2 * xp.tanh(safe / 2) - safe / xp.cosh(xp.minimum(safe, 700) / 2) ** 2) / (4 * safe**3)
+    return xp.where(xp.abs(x) < 0.05, 1 / 24 - x**2 / 120, exact)
 
 
 @jax.jit
@@ -127,3 +131,63 @@ def log_likelihood(
     """Return Σ κ x − n log(2 cosh(x/2)), the log-likelihood of wins = κ + n/2 out of n."""
     half = jnp.abs(logits) / 2
     return (kappa * logits - count * (half + jnp.log1p(jnp.exp(-2 * half)))).sum()
+
+
+# --------------------------------------------------------------- weights of all blocks of a sweep
+
+Weighing = Callable[[Any, Any, Any], tuple[Array, Array, Array]]
+
+
+@dataclass
+class Expected:
+    """Weights of EM, and of Newton's method.
+
+    Attributes
+    ----------
+    weighing : callable
+        `expectation` or `curvature`.
+    log_likelihood : float
+        Sum over the rows that were weighed.
+    """
+
+    weighing: Weighing
+    log_likelihood: float = 0.0
+
+    def __call__(
+        self, _: Any, logits: np.ndarray, votes: np.ndarray, kappa: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return ω and κ of some rows."""
+        omega, offset, log_likelihood = self.weighing(logits, votes, kappa)
+        self.log_likelihood += float(log_likelihood)
+        return np.asarray(omega), np.asarray(offset)
+
+
+@dataclass
+class Drawn:
+    """Weights of a Gibbs sweep. Blocks with the same logits share the draw of ω.
+
+    Attributes
+    ----------
+    rng : numpy.random.Generator
+    omega : dict
+        Weights by the identifier of their rows: NumPy arrays, or JAX's where rows stay on devices.
+    single : bool
+        Whether no row of these data has more than one vote; read where rows stay on devices.
+    """
+
+    rng: np.random.Generator
+    omega: dict[Any, Any] = field(default_factory=dict)
+    single: bool = False
+
+    def __call__(
+        self, which: Any, logits: np.ndarray, votes: np.ndarray, kappa: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return ω and κ of some rows."""
+        if which not in self.omega:
+            self.omega[which] = draw(self.rng, votes, logits)
+        return self.omega[which], kappa
+
+
+def key_of(rng: np.random.Generator) -> Any:
+    """Return the data of ``jax.random.key``, which itself would take longer than a small sweep."""
+    return np.array([0, rng.integers(2**32)], np.uint32)

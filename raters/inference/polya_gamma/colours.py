@@ -83,8 +83,8 @@ def _colours(
         if end - begin > 1 and _is_single(model, data, values, block, classes, begin, end):
             colours[begin:end] = colours.max() + 1
             continue
-        colours[begin:end] = colours.max() + 1 + _greedy(
-            model, data, values, block, classes, begin, end
+        colours[begin:end] = (
+            colours.max() + 1 + _greedy(model, data, values, block, classes, begin, end)
         )
     if colours.max() + 1 <= min(_MOST_COLOURS, size - 1):
         return tuple(colours.tolist())

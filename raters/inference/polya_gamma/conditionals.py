@@ -36,7 +36,7 @@ from raters.errors import ConvergenceWarning
 DENSE_LIMIT = 2500
 # For modes, which need one solution each from a warm start, they are faster from here on.
 MODE_LIMIT = 600
-_MOST_STEPS = 1000
+MOST_STEPS = 1000
 BOUNDED = "its prior is bounded and its entries meet in the same logits"
 
 
@@ -525,18 +525,22 @@ class Sparse(Conditional):
             shape, matvec=lambda x: x / self.diagonal, dtype=np.float64
         )
         solution, steps = scipy.sparse.linalg.cg(
-            operator, right, x0=start, rtol=tolerance, maxiter=_MOST_STEPS, M=jacobi
+            operator, right, x0=start, rtol=tolerance, maxiter=MOST_STEPS, M=jacobi
         )
         if steps:
             residual = np.linalg.norm(self.product(solution) - right) / np.linalg.norm(right)
-            warnings.warn(
-                f"conjugate gradients stopped after {_MOST_STEPS} steps at a relative residual of"
-                f" {residual:.1g} (asked for {tolerance:g}); the items are hardly connected: use"
-                " NUTS, or fix the scale in the model",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            self.warn(float(residual), tolerance)
         return np.asarray(solution)
+
+    def warn(self, residual: float, tolerance: float) -> None:
+        """Warn of a solution with this relative residual."""
+        warnings.warn(
+            f"conjugate gradients stopped after {MOST_STEPS} steps at a relative residual of"
+            f" {residual:.1g} (asked for {tolerance:g}); the items are hardly connected: use NUTS,"
+            " or fix the scale in the model",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
     def mode(self, current: np.ndarray) -> np.ndarray:
         # A loose tolerance is enough, since callers iterate from warm starts.

@@ -29,7 +29,7 @@ from raters.inference.polya_gamma import (
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
 from raters.model import Exchange, Model, Permute, Values
-from raters.program import ClassTable, Program, likelihood_of, prior_of, scattered
+from raters.program import ClassTable, Program, likelihood_of, placing, prior_of, scattered
 
 # Where so many units have no class of a higher probability, EM may be at a saddle point.
 _EVEN, _EVEN_UNITS = 0.6, 0.05
@@ -194,11 +194,12 @@ class PGEM(Backend):
             bar.reset(starts)
             # Starts use the data on the host, since compiled functions would be compiled anew for
             # each selection of rows.
-            host, data = data, sweep.on_device(data)
+            host, data = data, sweep.on_devices(program)
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
             first = first if start is None else centre(model, start)
             climbs, held = [], sets.Held(plan.steady)
-            held.table = ClassTable.of(model, data, first) if plan.classes and plan.blocks else None
+            if plan.classes and plan.blocks and not placing.stays_on_devices(data):
+                held.table = ClassTable.of(model, data, first)
             hyper, found = self._hyper(plan, data, first, seeds[-1], warmup, held)
             first = found if start is None else first
             shared = None if plan.blocks else tables.Tables.of(program, first)
@@ -258,7 +259,7 @@ class PGEM(Backend):
         The average is in unconstrained coordinates.
         """
         rng = np.random.default_rng(seed)
-        row, held = data.take(slice(0, 1)), sets.Held(plan.steady)
+        row, held = placing.first_unit(data), sets.Held(plan.steady)
         supports = plan.supports
         draws: dict[str, list[np.ndarray]] = {name: [] for name in plan.hyper}
         for index in range(warmup + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3 if plan.hyper else 0):
@@ -416,7 +417,7 @@ class _Climber:
 
     def __init__(self, plan: sweep.Plan, data: Any, update: str, held: sets.Held) -> None:
         self.plan, self.data, self.update, self.held = plan, data, update, held
-        self.row = data.take(slice(0, 1))
+        self.row = placing.first_unit(data)
         self.supports = plan.supports
         self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
         self.key = jax.random.key(0)
@@ -424,8 +425,9 @@ class _Climber:
 
     def sweep(self, values: Values, newton: bool) -> tuple[float, Values]:
         """Return the log joint density at `values`, and the values after a sweep from them."""
-        weights_of = augmentation.curvature if newton else augmentation.expectation
-        likelihoods: list[float] = []
+        weights = augmentation.Expected(
+            augmentation.curvature if newton else augmentation.expectation
+        )
         self.sweeps += 1
         start, classes, objective = values, None, -np.inf
         if self.plan.classes:
@@ -441,22 +443,16 @@ class _Climber:
                 + self._volume(start)
             )
 
-        def weights(
-            _: Any, logits: np.ndarray, votes: np.ndarray, kappa: np.ndarray
-        ) -> tuple[np.ndarray, np.ndarray]:
-            omega, kappa, log_likelihood = weights_of(logits, votes, kappa)
-            likelihoods.append(float(log_likelihood))
-            return np.asarray(omega), np.asarray(kappa)
-
         for index, block in enumerate(self.plan.blocks):
             conditional = sweep.block_conditional(
                 self.plan, self.data, values, block, weights, classes, draws=False, held=self.held
             )
             if index == 0 and isinstance(conditional, sets.SetConditional):
-                likelihoods.append(conditional.log_likelihood(block.current(start)))
+                weights.log_likelihood += conditional.log_likelihood(block.current(start))
             # The first block's weights were computed at `start`.
             if index == 0 and not self.plan.classes:
-                objective = sum(likelihoods) + self._rest(start, sum(likelihoods))
+                likelihood = weights.log_likelihood
+                objective = likelihood + self._rest(start, likelihood)
             solve = conditional.coordinate if self.update == "coordinate" else conditional.mode
             values = block.put(values, solve(block.current(values)))
         for transfer in self.plan.transfers:
@@ -486,7 +482,7 @@ class _Climber:
         if self.held.constant is None or self.plan.reaching:
             full = sum(
                 float(likelihood_of(self.plan.model, piece, values))
-                for piece in self.data.chunks(sweep.CHUNK)
+                for piece in placing.pieces(self.data)
             )
             self.held.constant = full - likelihood
         return float(prior_of(self.plan.model, self.row, values)) + self.held.constant

@@ -22,6 +22,7 @@ from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.conditionals import Dense
 from raters.inference.polya_gamma.rows import Rows, rows_of
 from raters.model import Values
+from raters.program import placing
 
 _SLOTS = 2
 
@@ -68,7 +69,7 @@ class Expansion(NamedTuple):
         size, block = normal.size, plan.blocks[0]
         single = np.zeros((2, size))
         double = np.zeros((3, size, size), np.float32)
-        for piece in data.chunks(sweep.CHUNK):
+        for piece in placing.pieces(data):
             rows = rows_of(plan.model, piece, mode, block)
             if rows.entry is None or len(rows.entry) > _SLOTS or rows.shift is not None:
                 return None

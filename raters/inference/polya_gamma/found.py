@@ -313,7 +313,9 @@ def _read(model: Model[Any], data: Any, values: Values) -> _Read:
         for name, site in traced.items()
         if site["type"] == "sample" and name != model.observed
     }
-    return _Read(rows.logits.ravel(), log_odds.ravel(), (rows.votes, rows.kappa, rows.shift), priors)
+    return _Read(
+        rows.logits.ravel(), log_odds.ravel(), (rows.votes, rows.kappa, rows.shift), priors
+    )
 
 
 class _Tried:
@@ -349,9 +351,7 @@ class _Tried:
         return read
 
     def _between(self, names: Iterable[str], share: float) -> _Read:
-        moved = {
-            name: (1 - share) * self.here[name] + share * self.there[name] for name in names
-        }
+        moved = {name: (1 - share) * self.here[name] + share * self.there[name] for name in names}
         return self._read(self.here | moved)
 
     def dependents(self, name: str) -> list[str]:
@@ -413,9 +413,7 @@ def _moved(supports: Supports, values: Values, seed: int) -> Values:
 # ------------------------------------------------------------------------------- kinds of blocks
 
 
-def kinds_of(
-    program: Program[Any], data: Any, values: Values, names: Names
-) -> tuple[Block, ...]:
+def kinds_of(program: Program[Any], data: Any, values: Values, names: Names) -> tuple[Block, ...]:
     """Return blocks, each with the kind of its conditional.
 
     The coefficients of a classifier are one block for each class, and the sites of the types of a

@@ -36,7 +36,7 @@ from raters.inference.polya_gamma.latent_classes import Counts
 from raters.inference.polya_gamma.rows import Block, rows_of
 from raters.inference.polya_gamma.spreads import stretch
 from raters.model import Values
-from raters.program import Program, scattered
+from raters.program import Program, placing, scattered
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,8 @@ class PGGibbs(Backend):
             begin = program.model.start(program.data)
             cold = {name: np.asarray(value, np.float64) for name, value in begin.items()}
             plan = sweep.plan(program, cold)
+            data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
+            single = sweep.is_single(plan, data, cold)
         # Not in the chains: NumPyro reads a program in one thread at a time.
         moves = mirror.images(program)
         total = self.warmup + self.draws * self.thin
@@ -151,9 +153,11 @@ class PGGibbs(Backend):
         with one_blas_thread(), progress_bar(total * self.chains, "PGGibbs", progress) as bar:
 
             def run(chain: tuple[Values, np.random.Generator]) -> Values:
-                return self._chain(plan, moves, program.data, *chain, bar, stop)
+                return self._chain(plan, moves, (row, data), single, *chain, bar, stop)
 
-            chains = in_threads(run, list(zip(starts, rngs, strict=True)), stop)
+            # Chains that meet on the devices of a mesh would wait for each other for ever.
+            at_once = self.chains if program.mesh is None else 1
+            chains = in_threads(run, list(zip(starts, rngs, strict=True)), stop, at_once)
         values = {name: np.stack([chain[name] for chain in chains]) for name in program.sites}
         return Draws(values, {})
 
@@ -161,18 +165,18 @@ class PGGibbs(Backend):
         self,
         plan: sweep.Plan,
         moves: tuple[mirror.Images, ...],
-        data: Any,
+        rows: tuple[Any, Any],
+        single: bool,
         values: Values,
         rng: np.random.Generator,
         bar: tqdm,
         stop: Event,
     ) -> Values:
-        """Run a chain, and return its draws, shape (draw, ...)."""
+        """Run a chain, and return its draws, shape (draw, ...); `rows` are the first and all."""
+        row, data = rows
         with jax.enable_x64(True):
-            data = sweep.on_device(data)
-            row = data.take(slice(0, 1))
             draws: dict[str, list[np.ndarray]] = {name: [] for name in values}
-            own, held = rng.spawn(1)[0], sets.Held(plan.steady)
+            own, held = rng.spawn(1)[0], sets.Held(plan.steady, single=single)
             for index in range(self.warmup + self.draws * self.thin):
                 if stop.is_set():
                     break
@@ -216,21 +220,13 @@ def gibbs_sweep(
 ) -> Values:
     """Run one sweep, which leaves the posterior invariant, and in it a step that may `rename` the
     drawn classes."""
-    omegas: dict[Any, np.ndarray] = {}
-
-    def weights(
-        which: Any, logits: np.ndarray, count: np.ndarray, kappa: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        # Blocks with the same logits share the draw of ω.
-        if which not in omegas:
-            omegas[which] = augmentation.draw(rng, count, logits)
-        return omegas[which], kappa
-
-    classes = None
+    single = held is not None and held.single
+    weights, classes = augmentation.Drawn(rng, single=single), None
+    on_devices = placing.stays_on_devices(data)
     if plan.classes and not plan.model.local:
-        classes = latent_classes.drawn(plan.model, data, values, _key(rng))
+        classes = latent_classes.drawn(plan.model, data, values, augmentation.key_of(rng))
     for site in plan.model.local:
-        entries, classes = local.drawn(plan.model, data, values, site, _key(rng))
+        entries, classes = local.drawn(plan.model, data, values, site, augmentation.key_of(rng))
         values = values | {site: np.asarray(entries)}
     ready: dict[str, Counts] = {}
     if rename is not None and plan.classes:
@@ -238,7 +234,7 @@ def gibbs_sweep(
     for block in plan.blocks:
         if block.kind != "counts":  # The priors of counted sites may depend on it.
             ready = {}
-        if block == plan.integrated:
+        if block == plan.integrated and not on_devices:
             values = _collapsed(plan, data, values, block, weights, rng)
         conditional = ready.get(block.sites[0]) or sweep.block_conditional(
             plan, data, values, block, weights, classes, draws=True, held=held
@@ -252,10 +248,10 @@ def gibbs_sweep(
         values = transfers.affine(plan.model, row, values, affine, rng)
     for spread, column in plan.spreads:
         values = stretch(plan.model, row, data, values, spread, column, rng)
-    plan = plan.after_collapsed()
+    plan = plan if on_devices else plan.after_collapsed()
     if plan.free or plan.scales:
         # With the classes summed out again; the next sweep draws them anew.
-        values = sweep.visit_free(plan, row, data, values, _key(rng), True)
+        values = sweep.visit_free(plan, row, data, values, augmentation.key_of(rng), True)
     return values
 
 
@@ -271,10 +267,5 @@ def _collapsed(
     rows = rows_of(plan.model, data, values, block)
     logits, votes, kappa = (np.asarray(part) for part in (rows.logits, rows.votes, rows.kappa))
     omega, kappa = weights((block.kind, block.column, 0), logits, votes, kappa)
-    drawn = collapsed.visit(plan, data, values, omega, kappa, _key(rng))
+    drawn = collapsed.visit(plan, data, values, omega, kappa, augmentation.key_of(rng))
     return {name: np.asarray(value) for name, value in drawn.items()}
-
-
-def _key(rng: np.random.Generator) -> Any:
-    """Return the data of ``jax.random.key``, which itself would take longer than a small sweep."""
-    return np.array([0, rng.integers(2**32)], np.uint32)

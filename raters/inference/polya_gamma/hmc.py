@@ -173,7 +173,7 @@ class HMC(Backend):
         total = self.warmup + self.draws
         with jax.enable_x64(True):
             plan = sweep.plan(program, {name: value[0, -1] for name, value in swept.items()})
-            data = jax.tree.map(jnp.asarray, program.data)
+            data = program.placed()
             like = {name: jnp.asarray(value[0, -1]) for name, value in swept.items()}
             run = _Run(self, plan, moves, data, like, stop)
             chains = [
@@ -186,6 +186,7 @@ class HMC(Backend):
                 lambda chain: run.chain(*chain[0], np.random.default_rng(chain[1]), bar),
                 list(zip(chains, seeds, strict=True)),
                 stop,
+                self.chains if program.mesh is None else 1,
             )
         values, stats = jax.tree.map(lambda *parts: np.stack(parts), *ends)
         return Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})

@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
+from jax.sharding import Mesh
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
 from raters.inference.polya_gamma import augmentation, sweep
@@ -19,9 +20,9 @@ from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussi
 from raters.inference.polya_gamma.expansion import Expansion
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes
-from raters.inference.polya_gamma.rows import Block, block_prior, rows_of, split
+from raters.inference.polya_gamma.rows import Block, block_prior, record, split
 from raters.model import Model, Scale, Values
-from raters.program import log_likelihoods, pointwise_log_likelihood
+from raters.program import log_likelihoods, placing, pointwise_log_likelihood
 
 # From so many rows on, draws are around the mean of a block, not around its mode.
 MANY_ROWS = 20_000
@@ -47,7 +48,7 @@ def laplace(
         draws, stats = around_classes(plan, data, mode, num_draws, rng)
         return {name: value[None] for name, value in draws.items()}, stats
     drawn = _around(plan, data, mode, num_draws, rng)
-    log_prior, draws = integrated(plan, data.take(slice(0, 1)), drawn.values, rng)
+    log_prior, draws = integrated(plan, placing.first_unit(data), drawn.values, rng)
     if apart := not plan.reaching <= set(drawn.sites):
         draws = _redraw_reaching(plan, data, draws, rng)
     stats = {}
@@ -65,12 +66,13 @@ def _log_likelihoods(
 
     def exact(draws: Values) -> Float[np.ndarray, " draw"]:
         on_device = {name: jnp.asarray(value) for name, value in draws.items()}
-        pieces = data.chunks(sweep.CHUNK)
+        pieces = placing.pieces(data)
         each = [np.asarray(log_likelihoods(plan.model, one, on_device)) for one in pieces]
         return np.asarray(np.sum(each, axis=0))
 
     number = len(next(iter(draws.values())))
-    if data.num_rows * number < _MUCH_WORK or not isinstance(normal, Dense):
+    little = data.num_rows * number < _MUCH_WORK or placing.stays_on_devices(data)
+    if little or not isinstance(normal, Dense):
         return exact(draws)
     if (expansion := Expansion.of(plan, data, mode, normal)) is None:
         return exact(draws)
@@ -166,13 +168,7 @@ def information(
         Names of the sites, and the normal.
     """
     sites = tuple(name for block in plan.blocks for name in block.sites)
-
-    def weights(
-        _: Any, logits: np.ndarray, count: np.ndarray, kappa: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        omega, kappa, _ = augmentation.curvature(logits, count, kappa)
-        return np.asarray(omega), np.asarray(kappa)
-
+    weights = augmentation.Expected(augmentation.curvature)
     conditional = sweep.block_conditional(
         plan, data, mode, Block(sites), weights, draws=draws, joint=True
     )
@@ -195,22 +191,39 @@ def shifted(
     if len(plan.blocks) > 1 or plan.of_sets:
         return {}
     block, slope = plan.blocks[0], np.zeros(len(covariance))
-    for piece in data.chunks(sweep.CHUNK):
-        rows = rows_of(plan.model, piece, values, block)
-        if rows.entry is None or rows.shift is not None:
+    for piece in placing.pieces(data):
+        found = _skewness(plan.model, piece, values, block, covariance, placing.mesh_of(piece))
+        if found is None:
             return {}
-        entry, weight = np.asarray(rows.entry), np.asarray(rows.weight)
-        spread = sum(
-            one * other * covariance[place, there]
-            for place, one in zip(entry, weight, strict=True)
-            for there, other in zip(entry, weight, strict=True)
-        )
-        prob = expit(np.asarray(rows.logits))
-        third = -np.asarray(rows.votes) * prob * (1 - prob) * (1 - 2 * prob)
-        for place, one in zip(entry, weight, strict=True):
-            slope += np.bincount(place, one * third * spread / 2, len(slope))
+        slope += np.asarray(found)
     current = block.current(values)
     return block.put(values, current + (covariance @ slope)[: len(current)])
+
+
+@partial(jax.jit, static_argnums=(0, 3, 5))
+def _skewness(
+    model: Model[Any],
+    data: Any,
+    values: Values,
+    block: Block,
+    covariance: Float[Array, "entry entry"],
+    mesh: Mesh | None,
+) -> Float[Array, " entry"] | None:
+    """Return half of what the third derivatives f of the rows add to the slope, Aᵀ (f Var A x); or
+    None of rows that are not log-odds of their entries."""
+    rows = record(model, data, values, block)
+    if rows.entry is None or rows.shift is not None:
+        return None
+    pairs = list(zip(rows.entry, rows.weight, strict=True))
+    spread = sum(
+        one * other * covariance[place, there] for place, one in pairs for there, other in pairs
+    )
+    prob = jax.nn.sigmoid(rows.logits)
+    half = -rows.votes * prob * (1 - prob) * (1 - 2 * prob) * spread / 2
+    slope = jnp.zeros(len(covariance), half.dtype)
+    for place, one in pairs:
+        slope = slope.at[place].add(one * half)
+    return placing.everywhere(slope, mesh)
 
 
 def _with_reaching(plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> Dense | None:
@@ -220,11 +233,11 @@ def _with_reaching(plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> 
     if not names or any(plan.supports[name] is not constraints.real for name in names):
         return None
     sites = tuple(name for block in plan.blocks for name in block.sites)
-    prior = block_prior(plan.model, data.take(slice(0, 1)), mode, names)
+    prior = block_prior(plan.model, placing.first_unit(data), mode, names)
     wider = Dense(jax.tree.map(np.asarray, joined([normal.prior, prior])))
     size, values = normal.size, {name: jnp.asarray(value) for name, value in mode.items()}
     wider.diagonal[:size], wider.across[:size, :size] = normal.diagonal, normal.across
-    for piece in data.chunks(sweep.CHUNK):
+    for piece in placing.pieces(data):
         across, own = _curvatures(plan.model, piece, values, sites, names)
         wider.across[:size, size:] -= np.asarray(across)
         wider.across[size:, :size] -= np.asarray(across).T
@@ -346,7 +359,7 @@ def _redraw_reaching(
     num_draws = len(next(iter(draws.values())))
     keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), num_draws)
     draws = {name: jnp.asarray(value) for name, value in draws.items()}
-    redrawn = _redrawn(plan, data.take(slice(0, 1)), data, draws, keys)
+    redrawn = _redrawn(plan, placing.first_unit(data), data, draws, keys)
     return {name: np.asarray(value) for name, value in redrawn.items()}
 
 

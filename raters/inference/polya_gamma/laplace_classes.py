@@ -22,7 +22,7 @@ from raters.errors import ConvergenceWarning
 from raters.inference.polya_gamma import augmentation, latent_classes, sweep
 from raters.inference.polya_gamma.integrated import integrated
 from raters.model import Values
-from raters.program import log_joint, log_likelihoods
+from raters.program import log_joint, log_likelihoods, placing
 
 # Largest number of parameters, and of rows times parameters, for which the information matrix is
 # computed: each of its columns needs a pass over the rows.
@@ -72,7 +72,7 @@ def around_classes(
     size = sum(value.size for value in start.values())
     # The normal is not on a section across the orbits, so that it covers them.
     free = dataclasses.replace(plan, scales=())
-    row = data.take(slice(0, 1))
+    row = placing.first_unit(data)
     if size > _DENSE_LIMIT or size * data.num_rows > _WORK_LIMIT:
         drawn = _by_block(plan, data, mode, num_draws, rng)
         return (integrated(free, row, drawn, rng)[1] if plan.hyper else drawn), {}
@@ -273,13 +273,7 @@ def _by_block(
 ) -> Values:
     """Draw each block from its conditional at the mode, given the expected classes."""
     classes, _ = latent_classes.expected(plan.model, data, mode)
-
-    def weights(
-        _: Any, logits: np.ndarray, count: np.ndarray, kappa: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        omega, kappa, _ = augmentation.curvature(logits, count, kappa)
-        return np.asarray(omega), np.asarray(kappa)
-
+    weights = augmentation.Expected(augmentation.curvature)
     draws = {name: np.repeat(np.asarray(value)[None], num_draws, 0) for name, value in mode.items()}
     for block in plan.blocks:
         conditional = sweep.block_conditional(plan, data, mode, block, weights, classes, draws=True)

@@ -27,7 +27,7 @@ from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.conditionals import Dense, Diagonal
 from raters.inference.polya_gamma.laplace import information
 from raters.model import Values
-from raters.program import Supports, log_joint, log_prior
+from raters.program import Supports, log_joint, log_prior, placing
 
 # Least precision of a coordinate, which the prior may not have at a point, and the largest ratio of
 # the precision in any direction to that of the rows and the diagonal of the prior.
@@ -93,7 +93,7 @@ def metric_at(
     plan: sweep.Plan, data: Any, centre: Float[Array, " coordinate"], like: Values
 ) -> Metric:
     """Return the metric at a point of unconstrained coordinates."""
-    values, slopes, own = _at(plan, data.take(slice(0, 1)), like, centre)
+    values, slopes, own = _at(plan, placing.first_unit(data), like, centre)
     sites, normal = information(plan, data, jax.tree.map(np.asarray, values), draws=False)
     assert isinstance(normal, (Dense, Diagonal))  # Of so few parameters.
     rows = normal.precision() if isinstance(normal, Dense) else np.diag(normal.diagonal)

@@ -32,7 +32,7 @@ from raters.inference.polya_gamma.conditionals import Dense, Diagonal, Sparse
 from raters.inference.polya_gamma.laplace import MANY_ROWS, information, shifted
 from raters.inference.polya_gamma.rows import block_prior
 from raters.model import Values
-from raters.program import log_prior
+from raters.program import log_prior, placing
 
 # EM stops when the limit of its steps, as two of them foretell it, is no farther than this from the
 # last of them, in unconstrained coordinates, or after so many steps.
@@ -60,7 +60,7 @@ def applies(plan: sweep.Plan, data: Any, values: Values) -> bool:
         return False
     if data.num_rows < MANY_ROWS or any(block.kind != "rows" for block in plan.blocks):
         return False
-    prior = block_prior(plan.model, data.take(slice(0, 1)), values, _sites(plan))
+    prior = block_prior(plan.model, placing.first_unit(data), values, _sites(plan))
     bounded = np.isfinite(prior.low).any() or np.isfinite(prior.high).any()
     return prior.across is None and not bool(bounded)
 
@@ -106,7 +106,7 @@ class _Marginal:
         self, plan: sweep.Plan, data: Any, climb: Climb, values: Values, seed: int
     ) -> None:
         self.plan, self.data, self.climb, self.seed = plan, data, climb, seed
-        self.row = data.take(slice(0, 1))
+        self.row = placing.first_unit(data)
         coordinates = {
             name: biject_to(plan.supports[name]).inv(jnp.asarray(values[name]))
             for name in plan.hyper

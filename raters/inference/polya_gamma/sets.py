@@ -36,7 +36,7 @@ from raters.inference.polya_gamma.proposals import Proposals, SeparateProposals
 from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record
 from raters.inference.polya_gamma.set_likelihood import Likelihood, Separate, likelihood_of_sets
 from raters.model import Model, Values
-from raters.program import ClassTable, Program, scattered, trace
+from raters.program import ClassTable, Program, placing, scattered, trace
 
 # Under learned scales proposals are made at the mode under the nearest of some precisions, whose
 # logarithms are so far apart: 10 % of a scale hardly move a mode. The modes that are kept have at
@@ -134,6 +134,8 @@ class Held:
         Log-likelihood less what the conditionals have of it, such as Binomial coefficients.
     table : ClassTable or None
         Counts of the rows of a program with latent classes, where it has such.
+    single : bool
+        Whether no row has more than one vote; read where rows stay on devices.
     """
 
     steady: frozenset[Block]
@@ -144,11 +146,12 @@ class Held:
     first: Any = None
     constant: float | None = None
     table: ClassTable | None = None
+    single: bool = False
 
     def row(self, data: Any) -> Any:
         """Return the first row of the data, which is sliced once."""
         if self.first is None:
-            self.first = data.take(slice(0, 1))
+            self.first = placing.first_unit(data)
         return self.first
 
 

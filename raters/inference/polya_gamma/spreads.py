@@ -11,11 +11,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from raters.model import Model, Spread, Values
-from raters.program import Program, pointwise_log_likelihood, trace
+from raters.program import Program, placing, pointwise_log_likelihood, trace
 
 # Widths of the steps of a scale's logarithm.
 _WIDTHS = (0.02, 0.1, 0.5)
-_CHUNK = 1 << 18
 
 
 def stretch(
@@ -103,7 +102,7 @@ def _density(
 ) -> Float[np.ndarray, ...]:
     """Return the log-likelihood of the rows of each scale, and the log density of the scale."""
     total = np.asarray(_of_scale(model, row, values, spread))
-    for piece in data.chunks(_CHUNK):
+    for piece in placing.pieces(data):
         total = total + np.asarray(_of_rows(model, piece, values, column, total.shape))
     return np.asarray(total)
 

@@ -20,17 +20,30 @@ from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import collapsed, found, latent_classes, line, local, sets
+from raters.inference.polya_gamma import (
+    augmentation,
+    collapsed,
+    devices,
+    found,
+    latent_classes,
+    line,
+    local,
+    sets,
+)
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.conditionals import Conditional, Weighted, conditional
 from raters.inference.polya_gamma.parts import Parts
 from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
 from raters.inference.polya_gamma.spreads import column_of
 from raters.model import Affine, CommonShift, Model, Permute, Scale, Spread, Transfer, Values
-from raters.program import Program, Supports, log_joint, log_prior, pointwise_log_likelihood
-
-# Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
-CHUNK = 1 << 18
+from raters.program import (
+    Program,
+    Supports,
+    log_joint,
+    log_prior,
+    placing,
+    pointwise_log_likelihood,
+)
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
 # all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled
@@ -199,7 +212,9 @@ def plan(program: Program[Any], values: Values) -> Plan:
     scales = tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Scale))
     sample = data.take(slice(0, 1000))
     reaching = frozenset(
-        name for name in free if found.depends(pointwise_log_likelihood, model, sample, values, (name,))
+        name
+        for name in free
+        if found.depends(pointwise_log_likelihood, model, sample, values, (name,))
     )
     counted = {block.sites[0] for block in blocks if block.kind == "counts"}
     in_logs = frozenset(
@@ -322,9 +337,23 @@ def _steep_gradient(plan: Plan, data: Any, held: Values, point: Values) -> tuple
     return jax.value_and_grad(density)(point)
 
 
-def on_device(data: Any) -> Any:
-    """Move the data to JAX's device, unless they are read in pieces."""
-    return jax.device_put(data) if next(iter(data.chunks(CHUNK))) is data else data
+def on_devices(program: Program[Any]) -> Any:
+    """Return the data where a sweep reads them: on the devices of a mesh, on an accelerator, or on
+    the CPU, unless they are read in pieces there."""
+    data = program.data
+    if program.mesh is None and jax.default_backend() == "cpu":
+        return jax.device_put(data) if next(iter(data.chunks(placing.CHUNK))) is data else data
+    return program.placed()
+
+
+def is_single(plan: Plan, data: Any, values: Values) -> bool:
+    """Return whether no row has more than one vote, of data that stay on devices."""
+    if plan.of_sets or not placing.stays_on_devices(data):
+        return False
+    classes = None
+    if plan.classes:
+        classes = jnp.ones_like(latent_classes.expected(plan.model, data, values)[0])
+    return devices.is_single(plan.model, data, values, plan.blocks, classes)
 
 
 def block_conditional(
@@ -367,7 +396,12 @@ def block_conditional(
     if plan.of_sets and block.kind != "class":
         return sets.conditional_of(plan.model, data, values, block, classes, held, joint=joint)
     full: Conditional | None = None
-    for index, piece in enumerate(data.chunks(CHUNK)):
+    if placing.stays_on_devices(data):
+        assert isinstance(weights, augmentation.Expected | augmentation.Drawn)
+        return devices.conditional_on_devices(
+            plan.model, data, values, block, weights, classes, draws=draws, joint=joint
+        )
+    for index, piece in enumerate(data.chunks(placing.CHUNK)):
         rows = rows_of(plan.model, piece, values, block, classes)
         entry = None if rows.entry is None else np.asarray(rows.entry)
         weight, offset = np.asarray(rows.weight), np.asarray(rows.offset)

@@ -1,0 +1,146 @@
+"""Data on devices: on one, or with the rows divided over a mesh."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+# Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
+CHUNK = 1 << 18
+# Attribute of divided data that holds the first unit on the host.
+_FIRST = "_first_unit"
+
+
+def placed(data: Any, mesh: Mesh | None = None) -> Any:
+    """Data on JAX's default device, or with its rows divided over the devices of a mesh.
+
+    Of several processes each keeps the rows of its own devices.
+
+    Parameters
+    ----------
+    data : Judgements
+    mesh : jax.sharding.Mesh, optional
+        The rows are divided over all of its axes, and padded to equal parts by rows of count 0;
+        what is not by row is on each device.
+
+    Returns
+    -------
+    Judgements
+    """
+    if mesh is None:
+        return jax.tree.map(jnp.asarray, data)
+    # What each compiled function divides is left to the compiler; axes of `jax.make_mesh` are
+    # explicit unless it is told otherwise.
+    mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
+    parts = math.prod(mesh.shape.values())
+    if rest := -data.num_rows % parts:
+        data = data.padded(data.num_rows + rest)
+    columns, by_row = {}, _sharding(mesh, mesh.axis_names)
+    for name, axes in data.arrays().items():
+        if (column := getattr(data, name)) is not None:
+            sharding = by_row if axes[0] == data.row else _sharding(mesh)
+            array = np.asarray(column)
+            array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
+            columns[name] = jax.make_array_from_callback(array.shape, sharding, array.__getitem__)
+    divided = dataclasses.replace(data, **columns)
+    # What a process would have to ask another one for; it is no part of what is compiled.
+    object.__setattr__(divided, _FIRST, data.take(slice(0, 1)))
+    return divided
+
+
+def first_unit(data: Any) -> Any:
+    """The first unit of data, which is enough to read a prior on.
+
+    Parameters
+    ----------
+    data : Judgements
+        Perhaps divided over a mesh.
+
+    Returns
+    -------
+    Judgements
+    """
+    first = getattr(data, _FIRST, None)
+    return data.take(slice(0, 1)) if first is None else first
+
+
+def mesh_of(data: Any) -> Mesh | None:
+    """The mesh over which the rows of data are divided, or None.
+
+    Parameters
+    ----------
+    data : Judgements
+
+    Returns
+    -------
+    jax.sharding.Mesh or None
+    """
+    for leaf in jax.tree.leaves(data):
+        if isinstance(leaf, jax.Array) and isinstance(sharding := leaf.sharding, NamedSharding):
+            assert isinstance(sharding.mesh, Mesh)
+            return sharding.mesh
+    return None
+
+
+def _sharding(mesh: Mesh, *axes: tuple[str, ...]) -> NamedSharding:
+    """Return the sharding over some axes of a mesh; none of them for a copy on each device."""
+    return NamedSharding(mesh, PartitionSpec(*axes))  # type: ignore[no-untyped-call]
+
+
+def stays_on_devices(data: Any) -> bool:
+    """Whether the rows of data are to stay where they are: on an accelerator, or divided.
+
+    Parameters
+    ----------
+    data : Judgements
+
+    Returns
+    -------
+    bool
+    """
+    if mesh_of(data) is not None:
+        return True
+    leaves = [leaf for leaf in jax.tree.leaves(data) if isinstance(leaf, jax.Array)]
+    return any(device.platform != "cpu" for leaf in leaves for device in leaf.devices())
+
+
+def pieces(data: Any) -> Iterator[Any]:
+    """The data in pieces of at most `CHUNK` units; rows that stay on devices in one.
+
+    Parameters
+    ----------
+    data : Judgements
+
+    Yields
+    ------
+    Judgements
+    """
+    if stays_on_devices(data):
+        yield data
+    else:
+        yield from data.chunks(CHUNK)
+
+
+def everywhere[Tree](tree: Tree, mesh: Mesh | None) -> Tree:
+    """Arrays as a compiled function is to return them: whole on each device of a mesh.
+
+    Parameters
+    ----------
+    tree : pytree of array
+    mesh : jax.sharding.Mesh or None
+
+    Returns
+    -------
+    pytree of array
+    """
+    if mesh is None:
+        return tree
+    whole: Tree = jax.lax.with_sharding_constraint(tree, _sharding(mesh))  # type: ignore[no-untyped-call]
+    return whole
