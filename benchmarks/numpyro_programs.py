@@ -87,7 +87,7 @@ ADMISSIONS = np.array(
 def cases(quick: bool, seed: int) -> list[tuple[Callable[..., Any], str, dict[str, Any]]]:
     """Programs with the argument that is observed, and data."""
     names = ("dept", "male", "applications", "admit")
-    rows, size = (1000, 5) if quick else (20_000, 54)
+    rows, size = (1000, 5) if quick else (10_000, 20)
     return [
         (regression, "y", simulated(rows, size, seed)),
         (batting, "hits", {"at_bats": np.full(18, 45), "hits": np.array(HITS)}),

@@ -249,7 +249,8 @@ class NumpyroModel(Model[Arguments]):
 
     def why_not(self, data: Arguments) -> str | None:
         """Refuse functions with parameters to optimise, and with subsamples."""
-        kinds = {name: one for name, one in skeleton(self, data).items()}
+        kinds: dict[str, Any] = {}
+        jax.eval_shape(lambda data: kinds.update(skeleton(self, data)), data)
         if params := [name for name, one in kinds.items() if one["type"] == "param"]:
             return (
                 f"{_name(self.function)} has parameters without a prior"

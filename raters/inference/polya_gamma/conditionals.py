@@ -77,8 +77,9 @@ def observation(fn: dist.Distribution, value: Any, classes: Any = None) -> Obser
         For a distribution that Pólya-Gamma augmentation does not cover.
     """
     raise NotImplementedError(
-        f"the observed distribution is {type(fn).__name__}; Pólya-Gamma needs Bernoulli, Binomial or"
-        " Categorical with logits=, votes with ties, choices from sets, or a GroupedMixture of such"
+        f"the observed distribution is {type(fn).__name__}; Pólya-Gamma needs Bernoulli, Binomial"
+        " or Categorical with logits=, votes with ties, choices from sets, or a GroupedMixture of"
+        " such"
     )
 
 

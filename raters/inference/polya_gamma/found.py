@@ -358,7 +358,8 @@ class _Tried:
         """Return the sites whose prior depends on this one."""
         moved = self._read(self.here | {name: self.there[name]}).priors
         own = self.at_here.priors
-        return [other for other in own if other != name and not own[other] == moved[other]]
+        # What is not a number differs, too.
+        return [other for other in own if other != name and own[other] != moved[other]]
 
     def is_of_classes(self, name: str) -> bool:
         """Return whether the log-odds of the classes depend on a site."""

@@ -35,7 +35,7 @@ from raters.inference.polya_gamma.conditionals import Conditional, Weighted, con
 from raters.inference.polya_gamma.parts import Parts
 from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
 from raters.inference.polya_gamma.spreads import column_of
-from raters.model import Affine, CommonShift, Model, Permute, Scale, Spread, Transfer, Values
+from raters.model import Affine, CommonShift, Model, Scale, Spread, Transfer, Values
 from raters.program import (
     Program,
     Supports,
