@@ -172,7 +172,9 @@ class NumpyroModel(Model[Arguments]):
         found: list[tuple[str, dist.Distribution, tuple[int, ...]]] = []
 
         def read(data: Arguments) -> tuple[Any, Any]:
-            site = self._observed_site(raw, skeleton(self, data), like)
+            sites = skeleton(self, data)
+            self._check_plates(sites)
+            site = self._observed_site(raw, sites, like)
             fn, shape = _plain(site["fn"]), _batch(site["fn"])
             found.append((site["name"], fn, shape))
             size = int(np.prod((*shape, *fn.event_shape)))
@@ -205,6 +207,15 @@ class NumpyroModel(Model[Arguments]):
                 expected=f"it must be an outcome of {_title(fn)}",
             )
         return raw
+
+    def _check_plates(self, sites: dict[str, Any]) -> None:
+        """Raise for a subsample, which is another one at each run."""
+        plates = [one for one in sites.values() if one["type"] == "plate"]
+        if parts := [one["name"] for one in plates if one["args"][1] not in (None, one["args"][0])]:
+            raise SettingError(
+                f"{_name(self.function)} draws a subsample in the plate {parts[0]!r}; leave"
+                " subsample_size out, as fits read all rows"
+            )
 
     def _observed_site(
         self, raw: Arguments, sites: dict[str, Any], like: Arguments | None
@@ -248,7 +259,7 @@ class NumpyroModel(Model[Arguments]):
         return {name: np.asarray(value) for name, value in _start(self, data).items()}
 
     def why_not(self, data: Arguments) -> str | None:
-        """Refuse functions with parameters to optimise, and with subsamples."""
+        """Refuse functions with parameters to optimise."""
         kinds: dict[str, Any] = {}
         jax.eval_shape(lambda data: kinds.update(skeleton(self, data)), data)
         if params := [name for name, one in kinds.items() if one["type"] == "param"]:
@@ -256,12 +267,6 @@ class NumpyroModel(Model[Arguments]):
                 f"{_name(self.function)} has parameters without a prior"
                 f" ({', '.join(map(repr, params))}); write numpyro.sample with a prior instead of"
                 " numpyro.param"
-            )
-        plates = [one for one in kinds.values() if one["type"] == "plate"]
-        if parts := [one["name"] for one in plates if one["args"][1] not in (None, one["args"][0])]:
-            return (
-                f"{_name(self.function)} draws a subsample in the plate {parts[0]!r}; leave"
-                " subsample_size out, as fits read all rows"
             )
         return None
 
