@@ -72,10 +72,11 @@ def fit(
     model : Model
         For example ``rt.BTL()`` or ``rt.ExtendedBTL(competence="signed")``.
     data : Judgements
-        Judgements of the model's kind, such as `Comparisons` or `Labels`.
+        Judgements of the model's kind, such as `Comparisons` or `Labels`; of `numpyro_model` the
+        arguments of the function, as a mapping or a table.
     backend : Backend, optional
         ``rt.PGGibbs()``, ``rt.NUTS()``, ``rt.SVI()`` or ``rt.PGEM()``; by default the first, or
-        ``rt.NUTS()`` for a model that declares no conjugate blocks.
+        ``rt.NUTS()`` for a model without conjugate blocks.
     seed : int
         The same seed gives the same draws.
     start : xarray.DataTree, optional
