@@ -9,6 +9,8 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from arviz_stats.base import array_stats
+from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal
 
 import raters as rt
@@ -187,3 +189,37 @@ def test_the_integral_over_a_block_is_that_of_normal_pseudo_outcomes():
             assert own[0] == pytest.approx(own[1], abs=1e-9)
             differences.append(exact - own[0])
         assert differences[0] == pytest.approx(differences[1], abs=1e-8)
+
+
+def spread(total, y=None):
+    """Effects of a learned scale, one for each row."""
+    scale = numpyro.sample("scale", dist.LogNormal(0.0, 1.0))
+    z = numpyro.sample("z", dist.Normal(0.0, 1.0).expand(total.shape).to_event(1))
+    numpyro.sample("obs", dist.Binomial(total, logits=scale * z), obs=y)
+
+
+def test_collapsed_draws_are_those_of_the_posterior_by_quadrature(fit_quietly):
+    """Means of log scale and of its square; a false alarm in 10,000 runs.
+
+    Many answers of each effect make ω depend on the effects, so that the order of the draws counts.
+    """
+    total, y = np.full(5, 40), np.array([3, 11, 20, 33, 39])
+    node, weight = np.polynomial.hermite_e.hermegauss(400)
+    log_scale = np.linspace(-6.0, 6.0, 4001)
+    logits = np.exp(log_scale)[:, None] * node
+    log_prior, log_weight = -(log_scale**2) / 2, np.log(np.maximum(weight, 1e-300))
+    rows = [
+        logsumexp(log_weight + right * logits - 40 * np.logaddexp(0, logits), axis=1)
+        for right in y
+    ]
+    density = softmax(log_prior + np.sum(rows, axis=0))
+    exact = np.array([density @ log_scale, density @ log_scale**2])
+    model = rt.numpyro_model(spread, observed="y")
+    result = fit_quietly(
+        model, {"total": total, "y": y}, rt.PGGibbs(draws=6000, warmup=100, chains=2)
+    )
+    drawn = np.log(result["posterior"]["scale"].values)
+    both = np.stack([drawn, drawn**2], -1)
+    ess = array_stats.ess(both, chain_axis=0, draw_axis=1, method="mean")
+    scores = (both.mean((0, 1)) - exact) / (both.std((0, 1)) / np.sqrt(ess))
+    assert np.abs(scores).max() < 4.1, scores
