@@ -5,7 +5,8 @@ regression of ``covtype.py``, on data that are simulated here; the partial pooli
 ``baseball.py``, on the batting averages of Efron and Morris (1975); and the generalised linear
 mixed model of ``ucbadmit.py``, on the admissions of Bickel, Hammel and O'Connell (1975).
 
-Seconds are those of the CPU, of a second call, with four chains and the default number of draws;
+The partial pooling stands here in both forms, of which NUTS needs the whitened one. Seconds are
+those of the CPU, of a second call, with four chains and the default number of draws;
 compiling is a column of its own. The effective sample size is the least of all numbers that are
 drawn, and differences from NUTS are in Monte-Carlo errors of both.
 """
@@ -40,6 +41,16 @@ def batting(at_bats, hits=None):
     scale = numpyro.sample("scale", dist.HalfCauchy(1))
     with numpyro.plate("player", at_bats.shape[0]):
         log_odds = numpyro.sample("log_odds", dist.Normal(loc, scale))
+        numpyro.sample("obs", dist.Binomial(at_bats, logits=log_odds), obs=hits)
+
+
+def whitened(at_bats, hits=None):
+    """The same in whitened coordinates, in which NUTS mixes better."""
+    loc = numpyro.sample("loc", dist.Normal(-1, 1))
+    scale = numpyro.sample("scale", dist.HalfCauchy(1))
+    with numpyro.plate("player", at_bats.shape[0]):
+        z = numpyro.sample("z", dist.Normal(0, 1))
+        log_odds = numpyro.deterministic("log_odds", loc + scale * z)
         numpyro.sample("obs", dist.Binomial(at_bats, logits=log_odds), obs=hits)
 
 
@@ -91,6 +102,7 @@ def cases(quick: bool, seed: int) -> list[tuple[Callable[..., Any], str, dict[st
     return [
         (regression, "y", simulated(rows, size, seed)),
         (batting, "hits", {"at_bats": np.full(18, 45), "hits": np.array(HITS)}),
+        (whitened, "hits", {"at_bats": np.full(18, 45), "hits": np.array(HITS)}),
         (admission, "admit", dict(zip(names, ADMISSIONS.T, strict=True))),
     ]
 

@@ -204,19 +204,18 @@ def test_collapsed_draws_are_those_of_the_posterior_by_quadrature(fit_quietly):
     Many answers of each effect make ω depend on the effects, so that the order of the draws counts.
     """
     total, y = np.full(5, 40), np.array([3, 11, 20, 33, 39])
-    node, weight = np.polynomial.hermite_e.hermegauss(400)
-    log_scale = np.linspace(-6.0, 6.0, 4001)
+    node = np.linspace(-9.0, 9.0, 1801)
+    log_scale = np.linspace(-6.0, 6.0, 1201)
     logits = np.exp(log_scale)[:, None] * node
-    log_prior, log_weight = -(log_scale**2) / 2, np.log(np.maximum(weight, 1e-300))
+    log_prior, log_weight = -(log_scale**2) / 2, -(node**2) / 2
     rows = [
-        logsumexp(log_weight + right * logits - 40 * np.logaddexp(0, logits), axis=1)
-        for right in y
+        logsumexp(log_weight + right * logits - 40 * np.logaddexp(0, logits), axis=1) for right in y
     ]
     density = softmax(log_prior + np.sum(rows, axis=0))
     exact = np.array([density @ log_scale, density @ log_scale**2])
     model = rt.numpyro_model(spread, observed="y")
     result = fit_quietly(
-        model, {"total": total, "y": y}, rt.PGGibbs(draws=6000, warmup=100, chains=2)
+        model, {"total": total, "y": y}, rt.PGGibbs(draws=2500, warmup=100, chains=2)
     )
     drawn = np.log(result["posterior"]["scale"].values)
     both = np.stack([drawn, drawn**2], -1)
