@@ -327,7 +327,7 @@ def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
     >>> result = rt.fit(model, {"x": x, "y": y}, rt.PGGibbs(draws=500, warmup=50), seed=0,
     ...                 progress=False)
     >>> result.posterior["slope"].mean(("chain", "draw")).round(1).values.tolist()
-    [0.8, 0.2]
+    [1.2, -0.1]
     """
     instance("observed", observed, str, "the name of an argument", 'observed="y"')
     if not callable(function) or isinstance(function, type):
