@@ -61,6 +61,7 @@ from raters.models import (
     TwoPL,
     Yan,
 )
+from raters.models.numpyro_program import numpyro_model
 from raters.program import Program
 from raters.reporting.cite import cite
 from raters.reporting.report import Report, report
@@ -144,6 +145,7 @@ __all__ = [
     "fit",
     "log_likelihood",
     "model_of",
+    "numpyro_model",
     "predict",
     "register",
     "report",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -262,12 +263,12 @@ class Model[Data: Judgements](abc.ABC):
     """A generative model of judgements. Subclasses are final frozen dataclasses whose fields are
     hyper-parameters.
 
-    A subclass writes `generate`, which buys `raters.NUTS`, `raters.SVI` and every verb; a better
-    `start` than medians of the prior shortens the way.
-    `blocks` buys the Pólya-Gamma back-ends: each block is one latent site, or several that are
-    updated jointly, in which the logits are affine and whose priors are Gaussian, truncated
-    Gaussian or uniform, or a site with a Dirichlet or Beta prior whose probabilities are counted.
-    The claim is checked before sampling.
+    A subclass writes `generate`, which buys every back-end and every verb; a better `start` than
+    medians of the prior shortens the way.
+    The Pólya-Gamma back-ends find blocks in it: latent sites, one or several that are updated
+    jointly, in which the logits are affine and whose priors are Gaussian, truncated Gaussian or
+    uniform, and sites with a Dirichlet or Beta prior whose probabilities are counted. A subclass
+    that knows better declares `blocks`; the claim is checked before sampling.
 
     The observed site has the name that the data declare (``data.observed``). What the likelihood is
     a product over is the innermost plate of that site, or ``infer={"unit": axis}`` of it; a class
@@ -298,9 +299,10 @@ class Model[Data: Judgements](abc.ABC):
         return self.reference
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Conjugate blocks, in the order in which they are updated."""
-        return ()
+    def blocks(self) -> tuple[tuple[str, ...], ...] | None:
+        """Conjugate blocks, in the order in which they are updated; None to have them found in the
+        program, an empty tuple for none."""
+        return None
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -331,6 +333,22 @@ class Model[Data: Judgements](abc.ABC):
         data : Judgements
             Outcomes that are None are drawn.
         """
+
+    def read(self, data: Any, like: Any = None) -> Any:
+        """Data as this model takes them, of what a user passes to a verb.
+
+        Parameters
+        ----------
+        data : object
+        like : Judgements, optional
+            Data that were fitted, of questions.
+
+        Returns
+        -------
+        Judgements
+            The same, unless a model reads them.
+        """
+        return data
 
     def start(self, data: Data) -> Values:
         """A point of finite density from which optimisers and samplers set out, on the right side
@@ -443,6 +461,50 @@ class Model[Data: Judgements](abc.ABC):
         tuple of str
         """
         return ()
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """Name under which a function is stored: its module and its name there.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    str
+        Such as ``"my_models:logistic"``; of a callable without a name its text.
+    """
+    name = getattr(function, "__qualname__", None)
+    return repr(function) if name is None else f"{function.__module__}:{name}"
+
+
+def register_function(function: Callable[..., Any]) -> None:
+    """Let results that were fitted with a function find it by its name. Others are never taken from
+    a file: it might name any function that is imported.
+
+    Parameters
+    ----------
+    function : callable
+    """
+    _FUNCTIONS[function_name(function)] = function
+
+
+def registered_function(name: str) -> Callable[..., Any] | None:
+    """The function of a name that was registered last, or None.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    callable or None
+    """
+    return _FUNCTIONS.get(name)
 
 
 def probability_of_mirror(competence: np.ndarray) -> float:

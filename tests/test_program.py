@@ -100,6 +100,16 @@ class Base(rt.Model[rt.Comparisons]):
         """Nothing more."""
 
 
+class Squared(rt.Model[rt.Comparisons]):
+    """Worths that are squared, so that the logits are affine in nothing."""
+
+    def generate(self, data):
+        with numpyro.plate("item", data.num_items):
+            worth = numpyro.sample("worth", dist.Normal(0.0, 1.0))
+        with numpyro.plate("comparison", data.num_comparisons):
+            _sites.observe(worth[data.first] ** 2 - worth[data.second] ** 2, data)
+
+
 class Factor(Base):
     def more(self, worth):
         numpyro.factor("penalty", -jnp.sum(worth**2))
@@ -226,10 +236,12 @@ def test_one_judgement_each_needs_no_counts():
     assert list(rt.Program(Uncounted(), single).sites) == ["worth"]
 
 
-def test_a_model_without_blocks_is_fitted_by_nuts():
-    assert isinstance(default_backend(Base()), rt.NUTS)
-    assert default_backend(rt.BTL()) == rt.PGGibbs()
-    assert default_backend(rt.BTL(), quick=True).draws < default_backend(rt.BTL()).draws
+def test_a_model_without_blocks_is_fitted_by_nuts(tiny):
+    assert isinstance(default_backend(Squared(), tiny), rt.NUTS)
+    assert isinstance(default_backend(Base(), tiny), rt.PGGibbs)
+    assert default_backend(rt.BTL(), tiny) == default_backend(rt.BTL(), None) == rt.PGGibbs()
+    quick = default_backend(rt.BTL(), tiny, quick=True)
+    assert quick.draws < default_backend(rt.BTL(), tiny).draws
 
 
 def test_repeats_multiply_the_density():

@@ -120,12 +120,13 @@ def audit(request: AuditCommand) -> None:
         source = source_of(request.file, request.columns, request.model)
         model = model_of(request.model, source.kind, source.described)
         source = source_for(source, model)
-        backend = backend_of(request.fit, model)
+        backend_of(request.fit, model)  # Wrong options are said before the table is read.
         limits = limits_of(request.audit, source.kind)
         anchor = anchor_of(request.audit, source.kind)
         check_needs(model, source.kind, source.options)
         outputs.check_writable(output.out, folder=True, force=output.force, names=_SURE)
         table = read(source)
+        backend = backend_of(request.fit, model, table.data)
         program = Program(model, table.data)
         check_features(program, source.options)
         _check_judged(request, program)
@@ -199,7 +200,7 @@ def _summary(request: AuditCommand, source: Source, findings: Findings) -> dict[
     chosen: dict[str, Any] = {
         "kind": source.kind.name,
         "model": dashed(type(context.program.model).__name__),
-        "backend": backend_name(request.fit, context.program.model),
+        "backend": backend_name(request.fit, context.program.model, context.program.data),
     }
     if audited is not None:
         chosen["threshold"] = audited.threshold
@@ -358,10 +359,11 @@ def fit(
         source = source_of(file, columns, model)
         fitted = model_of(model, source.kind, source.described)
         source = source_for(source, fitted)
-        backend = backend_of(fitting, fitted)
+        backend_of(fitting, fitted)  # Wrong options are said before the table is read.
         check_needs(fitted, source.kind, columns)
         outputs.check_writable(out, folder=False, force=force, inputs=[file])
         table = read(source)
+        backend = backend_of(fitting, fitted, table.data)
         check_features(Program(fitted, table.data), columns)
         fitting.note(*table.notes)
         result = rt.fit(fitted, table.data, backend, seed=fitting.seed, progress=fitting.bars)

@@ -103,7 +103,7 @@ def start(request: StartCommand) -> None:
             parts.model,
             parts.pool,
             data=parts.data,
-            backend=None if quick else backend_of(request.fit, parts.model),
+            backend=None if quick else backend_of(request.fit, parts.model, parts.pool),
             policy=policy,
             stop=_rule(options, parts),
             batch_size=options.batch_size,

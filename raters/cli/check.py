@@ -126,10 +126,11 @@ def _result(
     source = source_of(request.file, request.columns, request.model)
     model = model_of(request.model, source.kind, source.described)
     source = source_for(source, model)
-    backend = backend_of(request.fit, model)
+    backend_of(request.fit, model)  # Wrong options are said before the table is read.
     check_needs(model, source.kind, source.options)
     outputs.check_writable(where.out, folder=True, force=where.force, names=sure)
     table = read(source)
+    backend = backend_of(request.fit, model, table.data)
     check_features(Program(model, table.data), source.options)
     _check_gold(table.data, gold)
     request.fit.note(*table.notes)

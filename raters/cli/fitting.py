@@ -90,16 +90,16 @@ def _belongs(option: GeneratedOption, instead: str) -> str:
     )
 
 
-def backend_of(options: FitOptions, model: Model[Any]) -> Backend:
-    """The back-end that the options describe, or one that suits the model."""
-    name = backend_name(options, model)
+def backend_of(options: FitOptions, model: Model[Any], data: Any = None) -> Backend:
+    """The back-end that the options describe, or one that suits the model on these data."""
+    name = backend_name(options, model, data)
     backend: Backend = built(backend_names()[name], None, options, f"--backend {name}")
     return backend
 
 
-def backend_name(options: FitOptions, model: Model[Any]) -> str:
+def backend_name(options: FitOptions, model: Model[Any], data: Any = None) -> str:
     """Name of the back-end that the options ask for, or of one that suits the model."""
-    default = type(default_backend(model))
+    default = type(default_backend(model, data))
     own = (name for name, backend in backend_names().items() if backend is default)
     return options.backend or next(own)
 

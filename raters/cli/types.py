@@ -71,10 +71,11 @@ def types(request: TypesCommand) -> None:
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as cautions:
         source = _source(request)
         words, model = source.kind.words, _model(request, source.kind)
-        backend = backend_of(request.fit, model)
+        backend_of(request.fit, model)  # Wrong options are said before the table is read.
         numbers = compared(options.compare, model.num_types)
         outputs.check_writable(options.out, folder=True, force=options.force, names=sure)
         votes = _read(request, source)
+        backend = backend_of(request.fit, model, votes)
         result = rt.fit(model, votes, backend, seed=request.fit.seed, progress=request.fit.bars)
         comparison = _compare(request.fit, votes, backend, model, numbers, result)
     items, people = item_table(result, options.level), annotator_table(result, votes, words.many)

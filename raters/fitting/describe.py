@@ -6,6 +6,7 @@ from typing import Any
 
 from raters._validation import checked
 from raters.fitting.result import check_data
+from raters.inference.polya_gamma import found
 from raters.model import Model
 from raters.program import Program
 
@@ -36,6 +37,7 @@ def describe(model: Model[Any], data: Any) -> str:
       blocks: reward
       symmetries: Shift(site='reward', axis=None)
     """
+    data = model.read(data)
     check_data(data, "data", model)
     lines = [repr(model)]
     program = Program(model, data)
@@ -45,6 +47,14 @@ def describe(model: Model[Any], data: Any) -> str:
             f"  {name:<15} {site.distribution:<14} ({axes})"
             + ("  observed" if name == model.observed else "")
         )
-    lines.append("  blocks: " + ("; ".join(" + ".join(block) for block in model.blocks) or "none"))
+    lines.append("  blocks: " + ("; ".join(map(" + ".join, _blocks(program))) or "none"))
     lines.append("  symmetries: " + ("; ".join(map(repr, model.symmetries)) or "none"))
     return "\n".join(lines)
+
+
+def _blocks(program: Program[Any]) -> tuple[tuple[str, ...], ...]:
+    """Sites of each block; none of an observed distribution that is not augmented."""
+    try:
+        return found.names_of(program)
+    except NotImplementedError:
+        return ()

@@ -25,6 +25,7 @@ from raters.errors import (
     public_name,
 )
 from raters.fitting.result import (
+    add_deterministic,
     as_tree,
     check_data,
     check_model,
@@ -71,10 +72,11 @@ def fit(
     model : Model
         For example ``rt.BTL()`` or ``rt.ExtendedBTL(competence="signed")``.
     data : Judgements
-        Judgements of the model's kind, such as `Comparisons` or `Labels`.
+        Judgements of the model's kind, such as `Comparisons` or `Labels`; of `numpyro_model` the
+        arguments of the function, as a mapping or a table.
     backend : Backend, optional
         ``rt.PGGibbs()``, ``rt.NUTS()``, ``rt.SVI()`` or ``rt.PGEM()``; by default the first, or
-        ``rt.NUTS()`` for a model that declares no conjugate blocks.
+        ``rt.NUTS()`` for a model without conjugate blocks.
     seed : int
         The same seed gives the same draws.
     start : xarray.DataTree, optional
@@ -126,13 +128,21 @@ def fit(
 
     >>> again = rt.fit(rt.BTL(), votes, rt.PGGibbs(warmup=20), seed=1, start=result, progress=False)
     """
-    backend = default_backend(model) if backend is None else backend
+    check_model(model)
+    data = model.read(data)
+    backend = default_backend(model, data) if backend is None else backend
     check_types(model, data, backend, seed)
     boolean("progress", progress)
     if log_likelihood is not None:
         boolean("log_likelihood", log_likelihood)
     if mesh is not None:
         instance("mesh", mesh, Mesh, "a mesh of devices", 'jax.make_mesh((8,), ("row",))')
+        if not data.divisible:
+            raise SettingError(
+                parameter="mesh",
+                problem=f"divides rows over devices, and {model!r} reads all of them at once",
+                expected="leave it out",
+            )
     _check_whole(data)
     program = Program(model, data, mesh)
     if reason := backend.why_not(program):
@@ -168,6 +178,7 @@ def fit(
         **_versions(),
     }
     result = as_tree(program, draws, facts)
+    add_deterministic(program, result)
     chains, num_draws = next(iter(draws.values.values())).shape[:2]
     small = chains * num_draws * program.num_units <= _STORE_LIMIT
     if log_likelihood or (log_likelihood is None and small):

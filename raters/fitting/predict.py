@@ -84,6 +84,7 @@ def predict(
     if questions is None:
         asked = fitted
     else:
+        questions = questions_of(program, questions)
         check_data(questions, "questions", model)
         asked = recode(program, questions, judges=False)
     values, sizes = draws_of(program, result)
@@ -160,6 +161,40 @@ def _answer_table(
 
     probs: jax.Array = jax.lax.map(one, draws)
     return probs
+
+
+def questions_of(program: Program[Any], questions: Any) -> Any:
+    """Questions as the model takes them, about sites of the shapes that were fitted.
+
+    Parameters
+    ----------
+    program : Program
+        Program that was fitted.
+    questions : object
+
+    Returns
+    -------
+    Judgements
+
+    Raises
+    ------
+    DataError
+        When sites have other shapes on them.
+    """
+    read = program.model.read(questions, program.data)
+    if read is questions:
+        return questions
+    fitted = {name: site.shape for name, site in program.sites.items()}
+    shapes = {name: site.shape for name, site in Program(program.model, read).sites.items()}
+    if other := [name for name in fitted if shapes.get(name) != fitted[name]]:
+        raise DataError(
+            parameter="questions",
+            problem=f"gives {other[0]!r} the shape {shapes.get(other[0])}, and it was fitted with"
+            f" {fitted[other[0]]}",
+            expected="ask about rows of the same groups and columns; where there is an entry for"
+            " each row, about the rows that were fitted",
+        )
+    return read
 
 
 def recode(program: Program[Any], questions: Any, *, judges: bool = True) -> Any:

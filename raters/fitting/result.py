@@ -3,6 +3,7 @@ back."""
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -28,11 +29,14 @@ from raters.program import (
     Site,
     pointwise_log_likelihood,
     responsibility,
+    trace,
 )
 
 # `responsibilities` averages over as many draws as stay below this many numbers, and over this
 # many at least.
 _AVERAGED, _FEWEST = 40_000_000, 50
+# Deterministic sites are stored up to so many numbers.
+_MOST_DETERMINISTIC = 20_000_000
 # Numbers of one site, and draws of a chain, that a model is shown for its sentences about a fit: so
 # many at most, but for the draws, and at least.
 _SHOWN, _FEWEST_SHOWN = 2_000_000, 50
@@ -144,6 +148,51 @@ def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.Da
     tree = xr.DataTree.from_dict(groups)
     tree.attrs.update(facts | data.flags() | {"data": qualified_name(type(data))})
     return tree
+
+
+def add_deterministic(program: Program[Any], result: xr.DataTree) -> None:
+    """Add the deterministic sites under each draw to the posterior, up to so many numbers.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    """
+    if not program.deterministic:
+        return
+    values, sizes = draws_of(program, result)
+    data = jax.tree.map(jnp.asarray, program.data)
+    draw = {name: value[0] for name, value in values.items()}
+    shapes = jax.eval_shape(lambda draw: _deterministic(program.model, data, draw), draw)
+    number = sizes[0] * sizes[1] * sum(math.prod(site.shape) for site in shapes.values())
+    if number > _MOST_DETERMINISTIC:
+        return
+    with jax.enable_x64(True):
+        drawn = _deterministic_draws(program.model, data, values)
+    posterior = result["posterior"].to_dataset()
+    for name, value in drawn.items():
+        # A plate of another size than the site's axis, as one around a mean, is no name for it.
+        axes = [
+            axis if posterior.sizes.get(axis, length) == length else f"{name}_dim_{place}"
+            for place, (axis, length) in enumerate(
+                zip(program.deterministic[name], value.shape[1:], strict=True)
+            )
+        ]
+        array = np.asarray(value).reshape(*sizes, *value.shape[1:])
+        posterior[name] = (("chain", "draw", *axes), array)
+    result["posterior"] = posterior
+
+
+def _deterministic(model: Model[Any], data: Any, values: Values) -> Values:
+    """Deterministic sites at values of the others."""
+    sites = trace(model, data, values).items()
+    return {name: site["value"] for name, site in sites if site["type"] == "deterministic"}
+
+
+@partial(jax.jit, static_argnums=0)
+def _deterministic_draws(model: Model[Any], data: Any, draws: Values) -> Values:
+    sites: Values = jax.lax.map(lambda values: _deterministic(model, data, values), draws)
+    return sites
 
 
 def data_of(result: Any) -> Any:

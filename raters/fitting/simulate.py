@@ -15,6 +15,7 @@ from numpyro import handlers
 from raters._validation import checked
 from raters.errors import SettingError
 from raters.fitting.fit import check_types
+from raters.fitting.result import check_model
 from raters.inference import PGGibbs
 from raters.judgements.base import Judgements
 from raters.model import Model, Values
@@ -72,6 +73,8 @@ def simulate(
     >>> again.truth["competence"].shape
     (3,)
     """
+    check_model(model)
+    questions = model.read(questions)
     check_types(model, questions, PGGibbs(), seed)
     asked = questions.unanswered()
     table = jax.tree.map(jnp.asarray, asked)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from raters.errors import SettingError
+from raters.model import function_name, registered_function
 
 
 def qualified_name(cls: type) -> str:
@@ -64,6 +65,8 @@ def _encoded(value: Any) -> Any:
         return value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if callable(value) and not isinstance(value, type):
+        return {"function": function_name(value)}
     raise SettingError(
         f"{value!r} cannot be stored in a file; fields of models, back-ends, policies and rules"
         " must be numbers, text, tuples and mappings of those, or frozen dataclasses"
@@ -111,8 +114,21 @@ def _decoded(value: Any, expected: tuple[type, ...]) -> Any:
         return value
     if "mapping" in value:
         return {_decoded(key, expected): _decoded(part, expected) for key, part in value["mapping"]}
+    if "function" in value:
+        return _known_function(value["function"])
     cls = imported_class(value["class"], expected)
     return cls(**{name: _decoded(part, expected) for name, part in value["fields"].items()})
+
+
+def _known_function(name: Any) -> Any:
+    """The function of a name, if `raters.numpyro_model` was called with it."""
+    function = registered_function(str(name))
+    if function is None:
+        raise SettingError(
+            f"the function {name} is not known here; pass the model itself, or import the module"
+            " that makes it before: write model = rt.numpyro_model(function, observed=...)"
+        )
+    return function
 
 
 def stored_class(text: str, expected: tuple[type, ...]) -> type:
@@ -208,6 +224,8 @@ def _as_call(value: Any) -> str:
         return f"({', '.join(map(_as_call, value))}{',' if len(value) == 1 else ''})"
     if not isinstance(value, dict):
         return repr(value)
+    if "function" in value:
+        return str(value["function"]).rpartition(":")[2]
     if "mapping" in value:
         pairs = (f"{_as_call(key)}: {_as_call(part)}" for key, part in value["mapping"])
         return f"{{{', '.join(pairs)}}}"

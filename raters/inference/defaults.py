@@ -6,23 +6,40 @@ from typing import Any
 
 from raters.inference.base import Backend
 from raters.inference.nuts import NUTS
+from raters.inference.polya_gamma import found
 from raters.inference.polya_gamma.gibbs import PGGibbs
+from raters.program import Program
 
 
-def default_backend(model: Any, *, quick: bool = False) -> Backend:
+def default_backend(model: Any, data: Any, *, quick: bool = False) -> Backend:
     """An exact back-end that suits a model.
 
     Parameters
     ----------
     model : Model
+    data : Judgements or None
+        Data that it is to be fitted to, or questions, in which its blocks are found where it
+        declares none; None where they are not read yet, so that it is taken to have some.
     quick : bool
         Whether few draws are enough, as between two questions of a campaign.
 
     Returns
     -------
     Backend
-        `PGGibbs` for a model that declares conjugate blocks, otherwise `NUTS`.
+        `PGGibbs` for a model with conjugate blocks, otherwise `NUTS`.
     """
-    if getattr(model, "blocks", True):
+    if _has_blocks(model, data):
         return PGGibbs(draws=250, warmup=100, chains=2) if quick else PGGibbs()
     return NUTS(draws=250, warmup=250, chains=2) if quick else NUTS()
+
+
+def _has_blocks(model: Any, data: Any) -> bool:
+    """True where a model declares blocks, or they are found; what is none is left to others to
+    say."""
+    declared = getattr(model, "blocks", True)
+    if declared is not None or data is None:
+        return declared is None or bool(declared)
+    try:
+        return bool(found.names_of(Program(model, data)))
+    except NotImplementedError:
+        return False

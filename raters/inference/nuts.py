@@ -135,6 +135,8 @@ class NUTS(Backend):
                         )
                     bar.update(steps)
         values, stats = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *blocks)
+        # NumPyro adds what is deterministic.
+        values = {name: value for name, value in values.items() if name in program.sites}
         return Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
 
 

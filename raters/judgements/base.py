@@ -64,6 +64,8 @@ class Judgements(Parts, Storing):
     listed : bool
         Whether `answers` lists what a question can be answered. Of orders there are too many:
         predictions and scores are then of `listed_answers`.
+    divisible : bool
+        Whether the rows can be divided over devices.
     pair : tuple of (str, str), optional
         Columns of the two things that a question compares, the one shown first in front.
     success : tuple of (str, float), optional

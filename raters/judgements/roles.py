@@ -68,6 +68,7 @@ class Roles(abc.ABC):
     again: ClassVar[bool] = False
     graded: ClassVar[bool] = False
     listed: ClassVar[bool] = True
+    divisible: ClassVar[bool] = True
     pair: ClassVar[tuple[str, str] | None] = None
     success: ClassVar[tuple[str, float] | None] = None
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]

@@ -126,6 +126,11 @@ class OnNodes(Model[Patterns]):
     model: Integrable[Any]
     nodes: int
 
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """None: all sites are moved by their gradient."""
+        return ()
+
     def generate(self, data: Patterns) -> None:
         """Define the NumPyro program."""
         sites = self.model.sample_others(data.num_facets, data.num_answers)

@@ -138,6 +138,11 @@ class Program[Data: Judgements]:
         """Latent sites by name, in the order of the program."""
         return self._read.sites
 
+    @property
+    def deterministic(self) -> dict[str, tuple[str, ...]]:
+        """Axes of each deterministic site by name, such as those of ``numpyro.deterministic``."""
+        return self._read.deterministic
+
     @cached_property
     def supports(self) -> Supports:
         """Support of each latent site."""
@@ -230,6 +235,8 @@ class _Reading(NamedTuple):
         Class of the observed distribution, of a mixture that of its components.
     class_names : tuple of str
         Names that the program gives them.
+    deterministic : dict
+        Axes of the deterministic sites.
     """
 
     sites: dict[str, Site]
@@ -239,6 +246,7 @@ class _Reading(NamedTuple):
     num_classes: int | None
     distribution: type[dist.Distribution]
     class_names: tuple[str, ...]
+    deterministic: dict[str, tuple[str, ...]]
 
 
 _READINGS: Cache[_Reading] = Cache()
@@ -286,9 +294,15 @@ def _is_traced(supports: Any) -> bool:
 
 def _reading(model: Model[Any], data: Any) -> tuple[_Reading, dict[str, Any]]:
     """Run the program and collect its facts; return them with the record of the observed site."""
-    full, sites = skeleton(model, data), {}
+    full, sites, deterministic = skeleton(model, data), {}, {}
     _check_sites(model, full, data)
     for name, site in full.items():
+        if site["type"] == "deterministic":
+            by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
+            number = jnp.ndim(site["value"])
+            deterministic[name] = tuple(
+                by_axis.get(axis, f"{name}_dim_{number + axis}") for axis in range(-number, 0)
+            )
         if site["type"] == "sample":
             shape = jnp.shape(site["value"])
             support, fn = _of_one(site["fn"].support), _name(site["fn"])
@@ -308,6 +322,7 @@ def _reading(model: Model[Any], data: Any) -> tuple[_Reading, dict[str, Any]]:
         num_classes,
         type(one),
         tuple(site["infer"].get("class_names", ())),
+        deterministic,
     )
     return reading, site
 
@@ -394,10 +409,11 @@ def _dims(name: str, site: dict[str, Any], number: int) -> tuple[str, ...]:
     event = site["fn"].event_dim
     by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
     batch = tuple(
-        by_axis.get(axis, f"{name}_dim_{axis - event}") for axis in range(event - number, 0)
+        by_axis.get(axis, f"{name}_dim_{axis - event + number}")
+        for axis in range(event - number, 0)
     )
     declared = tuple(site["infer"].get("event_dims", ()))
-    return batch + (declared or tuple(f"{name}_dim_{axis}" for axis in range(-event, 0)))
+    return batch + (declared or tuple(f"{name}_dim_{number + axis}" for axis in range(-event, 0)))
 
 
 def _name(fn: dist.Distribution) -> str:

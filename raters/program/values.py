@@ -30,7 +30,7 @@ def scattered(
     least : float
         Values are multiplied by factors from `least` to 1.1, or, in the unit interval, from (1 +
         `least`) / 2 to 1. Probabilities of classes are mixed with others, which get a share of up
-        to half of 1 − `least`.
+        to half of 1 − `least`. Correlation matrices and the like stay.
 
     Returns
     -------
@@ -43,6 +43,8 @@ def scattered(
             scattered_values[name] = (1 - share) * value + share * rng.dirichlet(
                 np.ones(np.shape(value)[-1]), np.shape(value)[:-1]
             )
+        elif supports[name].event_dim and supports[name] is not constraints.real_vector:
+            scattered_values[name] = value  # such as a correlation matrix, which has no factors
         else:
             # An accuracy stays above chance.
             low, high = (

@@ -85,7 +85,7 @@ def test_the_contract_of_a_back_end(choices):
 
 
 def test_a_back_end_that_cannot_says_so(choices):
-    with pytest.raises(BackendError, match="declares no conjugate blocks"):
+    with pytest.raises(BackendError, match="the observed distribution is Repeated; Pólya-Gamma"):
         rt.fit(MODEL, choices, rt.PGGibbs(), seed=0)
 
 

@@ -133,7 +133,7 @@ class Campaign:
             model,
             pool,
             data,
-            default_backend(model, quick=True) if backend is None else backend,
+            default_backend(model, pool, quick=True) if backend is None else backend,
             Policy() if policy is None else policy,
             again,
             plain_int(seed),
@@ -412,8 +412,8 @@ class Campaign:
             if self._result is None or not np.array_equal(
                 self._result[0], snapshot.value, equal_nan=True
             ):
-                quick = self.backend == default_backend(self.model, quick=True)
-                backend = default_backend(self.model) if quick else self.backend
+                quick = self.backend == default_backend(self.model, self.pool, quick=True)
+                backend = default_backend(self.model, self.pool) if quick else self.backend
                 data = self._data(snapshot)
                 if not data.num_rows:
                     raise DataError(

@@ -77,8 +77,9 @@ def observation(fn: dist.Distribution, value: Any, classes: Any = None) -> Obser
         For a distribution that Pólya-Gamma augmentation does not cover.
     """
     raise NotImplementedError(
-        f"the observed distribution is {type(fn).__name__}; Pólya-Gamma needs Bernoulli or Binomial"
-        " with logits, votes with ties, choices from sets, or a GroupedMixture of such"
+        f"the observed distribution is {type(fn).__name__}; Pólya-Gamma needs Bernoulli, Binomial"
+        " or Categorical with logits=, votes with ties, choices from sets, or a GroupedMixture of"
+        " such"
     )
 
 
@@ -100,6 +101,13 @@ def _(fn: dist.BinomialLogits, value: Any, classes: Any = None) -> Observation:
 def _(fn: Choice | PlackettLuce, value: Any, classes: Any = None) -> Observation:
     utility = jnp.asarray(fn.utility, float)
     return Observation(utility, jnp.ones_like(utility), jnp.asarray(value, float))
+
+
+@observation.register
+def _(fn: dist.CategoricalLogits, value: Any, classes: Any = None) -> Observation:
+    chosen = jnp.asarray(value)[:, None] == jnp.arange(fn.logits.shape[-1])
+    utility = jnp.asarray(fn.logits, float).ravel()
+    return Observation(utility, jnp.ones_like(utility), chosen.ravel().astype(utility.dtype))
 
 
 @observation.register

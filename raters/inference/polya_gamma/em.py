@@ -19,6 +19,7 @@ from raters.errors import ConvergenceWarning
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import (
     augmentation,
+    found,
     integrated_site,
     latent_classes,
     scales,
@@ -161,7 +162,7 @@ class PGEM(Backend):
         if marginal is not None:
             program = Program(marginal.model, marginal.data)
             reason = program.model.why_not(program.data)
-            if reason or not program.model.blocks:
+            if reason or not found.names_of(program):
                 return reason
         if (reason := sweep.why_not(program)) is None and self.update == "coordinate":
             return _why_not_one_by_one(program)

@@ -24,6 +24,7 @@ from raters.inference.base import (
 )
 from raters.inference.polya_gamma import (
     augmentation,
+    collapsed,
     latent_classes,
     local,
     renamed,
@@ -32,9 +33,10 @@ from raters.inference.polya_gamma import (
     transfers,
 )
 from raters.inference.polya_gamma.latent_classes import Counts
+from raters.inference.polya_gamma.rows import Block, rows_of
 from raters.inference.polya_gamma.spreads import stretch
 from raters.model import Values
-from raters.program import Program, scattered
+from raters.program import Program, placing, scattered
 
 
 @dataclass(frozen=True)
@@ -224,6 +226,7 @@ def gibbs_sweep(
     drawn classes."""
     single = held is not None and held.single
     weights, classes = augmentation.Drawn(rng, single=single), None
+    on_devices = placing.stays_on_devices(data)
     if plan.classes and not plan.model.local:
         classes = latent_classes.drawn(plan.model, data, values, augmentation.key_of(rng))
     for site in plan.model.local:
@@ -235,6 +238,8 @@ def gibbs_sweep(
     for block in plan.blocks:
         if block.kind != "counts":  # The priors of counted sites may depend on it.
             ready = {}
+        if block == plan.integrated and not on_devices:
+            values = _collapsed(plan, data, values, block, weights, rng)
         conditional = ready.get(block.sites[0]) or sweep.block_conditional(
             plan, data, values, block, weights, classes, draws=True, held=held
         )
@@ -247,7 +252,24 @@ def gibbs_sweep(
         values = transfers.affine(plan.model, row, values, affine, rng)
     for spread, column in plan.spreads:
         values = stretch(plan.model, row, data, values, spread, column, rng)
+    plan = plan if on_devices else plan.after_collapsed()
     if plan.free or plan.scales:
         # With the classes summed out again; the next sweep draws them anew.
         values = sweep.visit_free(plan, row, data, values, augmentation.key_of(rng), True)
     return values
+
+
+def _collapsed(
+    plan: sweep.Plan,
+    data: Any,
+    values: Values,
+    block: Block,
+    weights: sweep.Weights,
+    rng: np.random.Generator,
+) -> Values:
+    """Draw the collapsed sites, under the ω that the block is drawn with next."""
+    rows = rows_of(plan.model, data, values, block)
+    logits, votes, kappa = (np.asarray(part) for part in (rows.logits, rows.votes, rows.kappa))
+    omega, kappa = weights((block.kind, block.column, 0), logits, votes, kappa)
+    drawn = collapsed.visit(plan, data, values, omega, kappa, augmentation.key_of(rng))
+    return {name: np.asarray(value) for name, value in drawn.items()}

@@ -50,6 +50,12 @@ def _(fn: Choice, classes: Any, value: Any) -> Sets:
 
 
 @sets_of.register
+def _(fn: dist.CategoricalLogits, classes: Any, value: Any) -> Sets:
+    number, size = fn.logits.shape
+    return Sets(jnp.repeat(jnp.arange(number), size), jnp.ones(number))
+
+
+@sets_of.register
 def _(fn: Davidson, classes: Any, value: Any) -> Sets:
     number = len(fn.logits)
     code = jnp.repeat(jnp.arange(number), len(OUTCOMES))

@@ -47,11 +47,15 @@ class Block(NamedTuple):
     - ``"class"``: the coefficients of one class (`column`) of a classifier, given the others;
     - ``"type"``: the entries of one type (`column`) of a mixture;
     - ``"counts"``: a site with a Dirichlet or Beta conditional.
+
+    `colours` are those of the entries of a block whose rows are read by derivatives (see
+    `raters.inference.polya_gamma.colours`), and empty where they are recorded.
     """
 
     sites: tuple[str, ...]
     kind: Literal["rows", "class", "type", "counts"] = "rows"
     column: int = 0
+    colours: tuple[int, ...] = ()
 
     @property
     def is_column(self) -> bool:
@@ -108,6 +112,9 @@ class _StandIn:
         self.entries: list[Array] = []
         self.shape, self.ndim, self.dtype = value.shape, value.ndim, value.dtype
 
+    def __iter__(self) -> Any:
+        raise TypeError("the program goes through the entries of a site one by one")
+
     def __getitem__(self, index: Any) -> Array:
         entry = jnp.arange(self.value.size, dtype=jnp.int32).reshape(self.shape)[index]
         self.entries.append(entry)
@@ -143,27 +150,25 @@ def record(model: Model[Any], data: Any, values: Values, block: Block, classes: 
         return _class_rows(model, data, values, block, classes)
     if block.kind == "type":
         return _type_rows(model, data, values, block, classes)
-    by_index = tuple(name for name in block.sites if values[name].ndim > 0)
+    if block.colours:
+        return _coloured_rows(model, data, values, block, classes)
     try:
-        return _indexed_rows(model, data, values, block.sites, by_index, classes)
+        return indexed_rows(model, data, values, block.sites, classes)
     except (TypeError, AttributeError):
-        _log.info(
-            "block %s of %s is not used by indexing alone; its design is dense",
-            block.sites,
-            type(model).__name__,
-        )
         return _dense_rows(model, data, values, block.sites, classes)
 
 
-def _indexed_rows(
-    model: Model[Any],
-    data: Any,
-    values: Values,
-    block: tuple[str, ...],
-    by_index: tuple[str, ...],
-    classes: Any,
+def indexed_rows(
+    model: Model[Any], data: Any, values: Values, block: tuple[str, ...], classes: Any
 ) -> Rows:
-    """Record the rows of sites that the model indexes, or uses as scalars."""
+    """Record the rows of sites that the model indexes, or uses as scalars.
+
+    Raises
+    ------
+    TypeError, AttributeError
+        When it does anything else with them.
+    """
+    by_index = tuple(name for name in block if values[name].ndim > 0)
     scalars = {name: values[name] for name in block if values[name].ndim == 0}
 
     def run(slots: Any, scalars: Values) -> tuple[Array, tuple[Observation, Any]]:
@@ -332,6 +337,42 @@ def _dense_rows(
         block_prior(model, data, values, block),
         read.shift,
     )
+
+
+def _coloured_rows(
+    model: Model[Any], data: Any, values: Values, block: Block, classes: Any
+) -> Rows:
+    """Read the rows of a block from derivatives of the logits, one slot for each colour.
+
+    No row touches two entries of one colour. So the derivative along all entries of a colour is the
+    weight, and that along them multiplied by their numbers is the weight times the number of the
+    entry. A block with a colour for each entry has a dense design.
+    """
+    current = jnp.concatenate([values[name].ravel() for name in block.sites])
+    read = _logits(model, data, values, classes)
+    logits, rest = read.logits.ravel(), (read.kappa, read.votes)
+    prior = block_prior(model, data, values, block.sites)
+
+    def logits_of(entries: Array) -> Array:
+        moved = values | split(entries, values, block.sites)
+        return _logits(model, data, moved, classes).logits.ravel()
+
+    colours = np.array(block.colours)
+    number = colours.max() + 1
+    along = jax.vmap(jax.linearize(logits_of, current)[1])
+    own = jnp.asarray(colours == np.arange(number)[:, None], current.dtype)
+    weight = along(own)
+    if number == len(colours):
+        offset = logits - current @ weight
+        return Rows(None, weight.T, offset, logits, *rest, prior, read.shift)
+    several = np.flatnonzero(np.bincount(colours) > 1)
+    entry = jnp.broadcast_to(jnp.argmax(own, axis=1)[:, None], weight.shape)
+    numbered = along(own[several] * jnp.arange(1.0, len(colours) + 1))
+    touched = weight[several] != 0
+    place = jnp.where(touched, numbered / jnp.where(touched, weight[several], 1.0), 1.0)
+    entry = entry.at[several].set(jnp.round(place).astype(entry.dtype) - 1).astype(jnp.int32)
+    offset = logits - (weight * current[entry]).sum(0)
+    return Rows(entry, weight, offset, logits, *rest, prior, read.shift)
 
 
 def split(entries: Any, values: Values, block: tuple[str, ...]) -> Values:

@@ -21,6 +21,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import numpyro.distributions as dist
 import scipy.linalg
 import scipy.sparse
 from jaxtyping import Float
@@ -54,7 +55,8 @@ BOUNDED = "a prior is bounded, and its entries meet in the utilities of a set"
 
 def chooses(program: Program[Any]) -> bool:
     """Return whether the observed distribution of a program chooses from sets."""
-    return issubclass(program.observed_type, (Choice, Davidson, PlackettLuce))
+    choosing = (Choice, Davidson, PlackettLuce, dist.CategoricalLogits)
+    return issubclass(program.observed_type, choosing)
 
 
 def is_unbounded(program: Program[Any], site: str) -> bool:

@@ -6,7 +6,7 @@ all of them. Nothing here is specific to a model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,12 +20,22 @@ from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import augmentation, devices, latent_classes, line, local, sets
+from raters.inference.polya_gamma import (
+    augmentation,
+    collapsed,
+    devices,
+    found,
+    latent_classes,
+    line,
+    local,
+    sets,
+)
+from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.conditionals import Conditional, Weighted, conditional
 from raters.inference.polya_gamma.parts import Parts
 from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
 from raters.inference.polya_gamma.spreads import column_of
-from raters.model import Affine, CommonShift, Model, Permute, Scale, Spread, Transfer, Values
+from raters.model import Affine, CommonShift, Model, Scale, Spread, Transfer, Values
 from raters.program import (
     ClassTable,
     Program,
@@ -34,7 +44,6 @@ from raters.program import (
     log_prior,
     placing,
     pointwise_log_likelihood,
-    trace,
 )
 from raters.program.remembered import remembered
 
@@ -47,8 +56,6 @@ _STEEP = 500
 
 # From an identifier of the rows, their logits, votes and κ to ω and κ.
 Weights = Callable[[Any, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-# A function of the model, the data and the values.
-Function = Callable[[Model[Any], Any, Values], jax.Array]
 Step = Callable[[line.Line, jax.Array], jax.Array]
 
 
@@ -90,6 +97,10 @@ class Plan:
         True where the observed distribution chooses from sets.
     steady : frozenset of Block
         Blocks of utilities whose rows depend on no site.
+    integrated : Block or None
+        Block that is integrated out where Gibbs draws the collapsed sites.
+    collapsed : tuple of str
+        Sites that are drawn so.
     """
 
     model: Model[Any]
@@ -108,11 +119,20 @@ class Plan:
     steep: tuple[str, ...] = ()
     of_sets: bool = False
     steady: frozenset[Block] = frozenset()
+    integrated: Block | None = None
+    collapsed: tuple[str, ...] = ()
 
     @property
     def hyper(self) -> tuple[str, ...]:
         """Hyper-parameters: free sites that enter the likelihood only through other sites."""
         return tuple(name for name in self.free if name not in self.reaching)
+
+    def after_collapsed(self) -> Plan:
+        """Return the plan without the sites that were drawn with a block integrated out."""
+        if not self.collapsed:
+            return self
+        free = tuple(name for name in self.free if name not in self.collapsed)
+        return replace(self, free=free)
 
     def holding_hyper(self) -> Plan:
         """Return the plan of the same sweep with fixed hyper-parameters."""
@@ -133,14 +153,10 @@ class Plan:
 def why_not(program: Program[Any]) -> str | None:
     """Explain why the Pólya-Gamma back-ends cannot run this program, or return None."""
     model, data = program.model, program.data
-    if not model.blocks:
-        return (
-            f"{type(model).__name__} declares no conjugate blocks for Pólya-Gamma to update; use"
-            " NUTS or SVI"
-        )
     sample = data.take(slice(0, 2))
     start = {name: np.asarray(value, np.float64) for name, value in model.start(sample).items()}
-    if missing := {name for block in model.blocks for name in block} - set(start):
+    named = {name for block in model.blocks or () for name in block}
+    if missing := named - set(start):
         names = f"{sorted(missing)}, which it does not start or sample; it has {sorted(start)}"
         return f"blocks of {type(model).__name__} name {names}"
 
@@ -156,6 +172,8 @@ def why_not(program: Program[Any]) -> str | None:
                 )
 
     try:
+        if reason := found.why_none(program):
+            return reason
         blocks = blocks_of(program, sample, start)
         jax.eval_shape(read, start)  # runs the program without compiling anything
         if sets.chooses(program) and (reason := sets.why_not(program, start, blocks)):
@@ -168,51 +186,27 @@ def why_not(program: Program[Any]) -> str | None:
 
 
 def blocks_of(program: Program[Any], data: Any, values: Values) -> tuple[Block, ...]:
-    """Return the model's blocks, each with the kind of its conditional.
-
-    The coefficients of a classifier are one block for each class, and the sites of the types of a
-    mixture one for each type.
-    """
-    model, classes = program.model, program.latent is not None
-    by_type = {
-        site
-        for symmetry in model.symmetries
-        if isinstance(symmetry, Permute)
-        for site in symmetry.sites
-    }
-    blocks: list[Block] = []
-    for sites in model.blocks:
-        if classes and len(sites) == 1 and latent_classes.is_counted(model, data, values, sites[0]):
-            blocks.append(Block(sites, "counts"))
-        elif classes and _depends(_log_weights, model, data, values, sites):
-            blocks += [
-                Block(sites, "class", column) for column in range(np.shape(values[sites[0]])[-1])
-            ]
-        elif len(sites) == 1 and sites[0] in by_type:
-            blocks += [
-                Block(sites, "type", column) for column in range(np.shape(values[sites[0]])[-1])
-            ]
-        else:
-            blocks.append(Block(sites))
-    return tuple(blocks)
+    """Return the blocks of a program, each with the kind of its conditional."""
+    return found.kinds_of(program, data, values, found.names_of(program))
 
 
 @remembered
 def plan(program: Program[Any], values: Values) -> Plan:
-    """Plan a model's sweep, and check the blocks and symmetries that it declares.
+    """Plan a model's sweep, and check its blocks and symmetries.
 
     Raises
     ------
     NotConjugateError
-        When a declared block is not conjugate.
+        When a block is not conjugate.
     """
     model, data = program.model, program.data
-    in_blocks = {name for block in model.blocks for name in block}
+    in_blocks = {name for block in found.names_of(program) for name in block}
     if missing := in_blocks - set(program.sites):
         raise NotConjugateError(
             f"blocks of {type(model).__name__} name {sorted(missing)}, which it does not sample"
         )
     blocks = blocks_of(program, data.take(slice(0, 1)), values)
+    blocks = tuple(coloured(program, values, block) for block in blocks)
     for block in blocks:
         check_conjugate(program, values, block)
     local.check(program, values)
@@ -221,7 +215,9 @@ def plan(program: Program[Any], values: Values) -> Plan:
     scales = tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Scale))
     sample = data.take(slice(0, 1000))
     reaching = frozenset(
-        name for name in free if _depends(pointwise_log_likelihood, model, sample, values, (name,))
+        name
+        for name in free
+        if found.depends(pointwise_log_likelihood, model, sample, values, (name,))
     )
     counted = {block.sites[0] for block in blocks if block.kind == "counts"}
     in_logs = frozenset(
@@ -247,15 +243,16 @@ def plan(program: Program[Any], values: Values) -> Plan:
         steep,
         of_sets := sets.chooses(program),
         sets.steady_blocks(program, values, blocks) if of_sets else frozenset(),
+        *collapsed.collapsed_of(program, values, blocks, free),
     )
 
 
 def steep_sites(program: Program[Any]) -> tuple[str, ...]:
     """Return the sites of no block with too many entries to update one by one; all sites of a model
     without blocks."""
-    if not program.model.blocks:
+    if not (blocks := found.names_of(program)):
         return tuple(program.sites)
-    in_blocks = {name for block in program.model.blocks for name in block}
+    in_blocks = {name for block in blocks for name in block}
     return tuple(
         name
         for name, site in program.sites.items()
@@ -341,36 +338,6 @@ def _steep_gradient(plan: Plan, data: Any, held: Values, point: Values) -> tuple
         return log_joint(plan.model, data, held | constrained)
 
     return jax.value_and_grad(density)(point)
-
-
-def _depends(
-    function: Function, model: Model[Any], data: Any, values: Values, sites: Iterable[str]
-) -> bool:
-    """Return whether a function of the model depends on any of these sites."""
-    values = {name: np.asarray(value, float) for name, value in values.items()}
-    gradient = _gradient(function, model, data, values, tuple(sites))
-    return any(np.any(np.asarray(part) != 0) for part in gradient.values())
-
-
-@partial(jax.jit, static_argnums=(0, 1, 4))
-def _gradient(
-    function: Function, model: Model[Any], data: Any, values: Values, sites: tuple[str, ...]
-) -> Values:
-    """Differentiate the sum of the sines of the function's entries.
-
-    Without the sine, the derivatives of different entries might cancel.
-    """
-    own = {name: values[name] for name in sites}
-    gradient: Values = jax.grad(lambda part: jnp.sin(function(model, data, values | part)).sum())(
-        own
-    )
-    return gradient
-
-
-def _log_weights(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Return the prior log-probabilities of the classes."""
-    log_weights: jax.Array = trace(model, data, values)[model.observed]["fn"].log_weights()
-    return log_weights
 
 
 def on_devices(program: Program[Any]) -> Any:

@@ -120,11 +120,6 @@ class LatentClassLogit(Utility):
             )
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Shares of the types, and all terms together."""
-        return (("type_weight",), self.terms)
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """A number added to all constants, and the numbering of the types."""
         if self.ignored:

@@ -84,11 +84,6 @@ class MultinomialLogit(Utility):
     """
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """All terms together: utilities are affine in them."""
-        return (self.terms,)
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """A number added to all constants, or to all coefficients of a feature of the choosers."""
         return self.shifts

@@ -100,11 +100,6 @@ class ContextualBTL(Model[Comparisons]):
         plain_positive(self, "coefficient_scale", optional=True)
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Shares of the types, then coefficients."""
-        return (("type_weight",), ("coefficient",))
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Permutation of the types."""
         return types.permute(self, "coefficient")

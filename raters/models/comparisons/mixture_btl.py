@@ -101,11 +101,6 @@ class MixtureBTL(Model[Comparisons]):
         plain_positive(self, "reward_scale", optional=True)
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Shares of the types, rewards, and competences where there are any."""
-        return (("type_weight",), ("reward",), *((("competence",),) if self.competence else ()))
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Shift of each type's rewards, permutation of the types, and scale of rewards against
         competences."""

@@ -81,11 +81,6 @@ class DawidSkene(Model[Labels]):
         _sites.check_concentrations(self)
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Class frequencies, then confusion matrices."""
-        return (("prevalence",), ("confusion",))
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Names of the classes."""
         return (Exchange((("prevalence", -1), ("confusion", -2))),)

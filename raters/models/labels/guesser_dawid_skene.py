@@ -91,11 +91,6 @@ class GuesserDawidSkene(Model[Labels]):
         _guessers.check_settings(self)
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Class frequencies, then confusion matrices."""
-        return (("prevalence",), ("confusion",))
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Names of the classes."""
         return (Exchange((("prevalence", -1), ("confusion", -2))),)

@@ -78,11 +78,6 @@ class GuesserOneCoin(Model[Labels]):
         _guessers.check_settings(self)
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Class frequencies, then accuracies."""
-        return (("prevalence",), ("accuracy",))
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Names of two classes."""
         return (Exchange((("prevalence", -1),), complemented=("accuracy",)),)

@@ -65,14 +65,6 @@ class HierarchicalDawidSkene(Model[Labels]):
         _sites.check_concentrations(self)
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Class frequencies, then the annotators' confusion matrices.
-
-        The crowd's are not conjugate, and are updated by their density.
-        """
-        return (("prevalence",), ("confusion",))
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Names of the classes."""
         of_class = ("prevalence", -1), ("crowd", -2), ("concentration", -1), ("confusion", -2)

@@ -78,11 +78,6 @@ class ItemDifficulty(Model[Labels]):
         plain_positive(self, "prevalence")
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Class frequencies, then abilities, then eases."""
-        return (("prevalence",), ("ability",), ("ease",))
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Scale of the abilities against that of the eases; names of two classes."""
         return (

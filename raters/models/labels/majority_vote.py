@@ -56,11 +56,6 @@ class MajorityVote(Model[Labels]):
     }
     """
 
-    @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Ability of the crowd."""
-        return (("ability",),)
-
     def generate(self, data: Labels) -> None:
         """Define the NumPyro program."""
         ability = numpyro.sample("ability", dist.TruncatedNormal(1.5, 1.0, low=0.0))

@@ -68,11 +68,6 @@ class OneCoin(Model[Labels]):
         plain_positive(self, "right", "wrong", "prevalence")
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Class frequencies, then accuracies."""
-        return (("prevalence",), ("accuracy",))
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Names of two classes."""
         return (Exchange((("prevalence", -1),), complemented=("accuracy",)),)

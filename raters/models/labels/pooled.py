@@ -59,11 +59,6 @@ class Pooled(Model[Labels]):
         _sites.check_concentrations(self)
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Class frequencies, then the confusion matrix."""
-        return (("prevalence",), ("confusion",))
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Names of the classes."""
         return (Exchange((("prevalence", -1), ("confusion", -2))),)

@@ -96,11 +96,6 @@ class Raykar(Model[Labels]):
         whole("hidden", self.hidden, least=0)
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Classifier, one class at a time; then confusion matrices."""
-        return (("coefficient",), *((("output_weight",),) if self.hidden else ()), ("confusion",))
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Names of the classes."""
         layer = (("output_weight", -1),) if self.hidden else ()

@@ -78,12 +78,6 @@ class Yan(Model[Labels]):
         plain_positive(self, "coefficient_scale", optional=True)
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Classifier, one class at a time; the annotators' log-odds; the distribution of mistakes,
-        which is trivial with two classes."""
-        return (("coefficient",), ("sensitivity", "tilt"), ("wrong",))
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Names of two classes."""
         sites = ("coefficient", -1), ("sensitivity", -1)

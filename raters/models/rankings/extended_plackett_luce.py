@@ -97,11 +97,6 @@ class ExtendedPlackettLuce(Model[Rankings]):
         competences.check_competence_spread(self)
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Worths, then competences."""
-        return (("worth",), ("competence",))
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Shift of the worths, their scale against the competences, and the common sign of both
         where competences may be negative."""

@@ -105,11 +105,6 @@ class MixturePlackettLuce(Model[Rankings]):
         plain_positive(self, "worth_scale", optional=True)
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Shares of the types, and worths."""
-        return (("type_weight",), ("worth",))
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Shift of each type's worths, and permutation of the types."""
         return (Shift("worth", axis=0), *types.permute(self, "worth"))

@@ -85,11 +85,6 @@ class PlackettLuce(Model[Rankings]):
         plain_positive(self, "worth_scale", optional=True)
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Worths."""
-        return (("worth",),)
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Common shift of the worths."""
         return (Shift("worth"),)

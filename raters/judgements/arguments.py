@@ -1,0 +1,294 @@
+"""Arguments of a NumPyro function, as the data that a model is fitted to."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import jax
+import numpy as np
+from jaxtyping import Int, Shaped
+
+from raters.errors import DataError
+from raters.judgements.base import Judgements
+from raters.judgements.roles import static
+
+# Answers of which predictions list the probabilities.
+_MOST_ANSWERS = 200
+
+
+class Fixed(Mapping[str, Any]):
+    """Arguments that are no part of what is traced: numbers, texts, and arrays whose values the
+    function looks at. Hashable, so that compiled functions can depend on them.
+
+    Parameters
+    ----------
+    values : mapping of str to object
+    """
+
+    def __init__(self, values: Mapping[str, Any] = {}) -> None:
+        self._values = dict(values)
+        self._key = tuple((name, _key(value)) for name, value in self._values.items())
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fixed) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def _key(value: Any) -> Any:
+    """What tells a value apart from others."""
+    if isinstance(value, np.ndarray):
+        return "array", value.shape, value.dtype.str, value.tobytes()
+    return type(value).__name__, value
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Arguments(Judgements):
+    """Arguments of a NumPyro function that is no model of this package; `raters.numpyro_model`
+    makes them of a mapping or a table.
+
+    They have no parts: what the function makes of some rows alone, nobody knows. Their rows are the
+    outcomes, on an axis ``observation``.
+
+    Parameters
+    ----------
+    outcomes : array, or None
+        Argument that holds what is observed; None when it is not known yet.
+    count : None
+    columns : dict of str to array
+        The other arguments that are arrays.
+    fixed : Fixed
+        Arguments that are not traced.
+    outcome : str
+        Name of the argument of the outcomes.
+    site : str
+        Name of the site that observes them.
+    shape : tuple of int
+        Shape of the outcomes.
+    number : int
+        Number of observations.
+    largest : int
+        Largest outcome, of outcomes that are whole numbers from 0; −1 for others.
+    """
+
+    outcomes: Any
+    count: Any
+    columns: Any
+    fixed: Fixed = static(Fixed())
+    outcome: str = static("")
+    site: str = static("")
+    shape: tuple[int, ...] = static(())
+    number: int = static(0)
+    largest: int = static(-1)
+
+    axes: ClassVar[Mapping[str, str]] = {}
+    names: ClassVar[Mapping[str, str]] = {}
+    answer: ClassVar[str] = "outcomes"
+    row: ClassVar[str] = "observation"
+    unit: ClassVar[str] = "data set"
+    judge: ClassVar[str] = "observation"
+    divisible: ClassVar[bool] = False
+
+    # ---------------------------------------------------------------- facts
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments by name, as the function takes them."""
+        outcomes = self.outcomes
+        if outcomes is not None and np.size(outcomes) == np.prod(self.shape, dtype=int):
+            outcomes = outcomes.reshape(self.shape)
+        return {**self.fixed, **self.columns, self.outcome: outcomes}
+
+    @property
+    def num_rows(self) -> int:
+        """Number of observations."""
+        return self.number
+
+    @property
+    def num_units(self) -> int:
+        """One: the whole."""
+        return 1
+
+    @property
+    def num_judgements(self) -> int:
+        """Number of observations."""
+        return self.number
+
+    @property
+    def weight(self) -> Any:
+        """Ones, shape (observation,)."""
+        return np.ones(self.number)
+
+    @property
+    def coords(self) -> dict[str, Any]:
+        """Numbers of the observations."""
+        return {self.row: range(self.number), self.unit: range(1)}
+
+    @property
+    def judges(self) -> tuple[Any, ...]:
+        """Numbers of the observations."""
+        return tuple(range(self.number))
+
+    def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
+        """One judgement for each observation."""
+        return np.ones(len(self.coords[axis]), np.int64)
+
+    @property
+    def success(self) -> tuple[str, float] | None:  # type: ignore[override]
+        """Outcome 1 of outcomes that are 0 or 1."""
+        return ("p_1", 1.0) if self.largest == 1 else None
+
+    def answers(self) -> Int[np.ndarray, " answer"]:
+        """Outcomes from 0 to the largest.
+
+        Raises
+        ------
+        DataError
+            When outcomes are no whole numbers, or too many.
+        """
+        if not 0 <= self.largest < _MOST_ANSWERS:
+            many = "numbers without end" if self.largest < 0 else f"0 to {self.largest:,}"
+            raise DataError(
+                parameter=self.outcome,
+                problem=f"can be {many}, of which no table of probabilities is made",
+                expected="draw new outcomes instead",
+                instead="numpyro.infer.Predictive(function, draws)(key, ...)",
+            )
+        return np.arange(self.largest + 1)
+
+    @property
+    def answer_dtype(self) -> Any:
+        """Type of the outcomes."""
+        return np.float32 if self.largest < 0 else np.int32
+
+    # ---------------------------------------------------------------- parts: there are none
+
+    def take(self, units: Any) -> Self:
+        """The whole."""
+        return self
+
+    def rows(self, index: Any) -> Self:
+        """The whole."""
+        return self
+
+    def first_unit(self) -> Self:
+        """The whole."""
+        return self
+
+    def unpadded(self) -> Self:
+        """The whole."""
+        return self
+
+    def chunks(self, size: int) -> Iterator[Self]:
+        """The whole, in one piece."""
+        yield self
+
+    def recoded(self, like: Self, axes: Iterable[str]) -> Self:
+        """The same: there are no names."""
+        return self
+
+    def check(self) -> None:
+        """Nothing is left to check: `raters.numpyro_model` has run the function."""
+
+    # ---------------------------------------------------------------- storing
+
+    def _constants(self) -> dict[str, np.ndarray]:
+        """Copies of the arrays but the outcomes, by argument."""
+        fixed = {name: value for name, value in self.fixed.items() if np.ndim(value)}
+        return {name: np.array(value) for name, value in {**self.columns, **fixed}.items()}
+
+    def flags(self) -> dict[str, str]:
+        """What is no array, as text.
+
+        Returns
+        -------
+        dict of str to str
+        """
+        plain = {name: value for name, value in self.fixed.items() if not np.ndim(value)}
+        facts = {
+            "outcome": self.outcome,
+            "site": self.site,
+            "shape": self.shape,
+            "number": self.number,
+            "largest": self.largest,
+            "columns": list(self.columns),
+            "order": list(self.fixed),
+            "plain": plain,
+        }
+        return {"arguments": json.dumps(facts)}
+
+    def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]:
+        """Arrays as a result stores them.
+
+        Returns
+        -------
+        dict
+            By group (``observed_data`` and ``constant_data``) and by argument, the axes and a copy
+            of each array.
+        """
+        rows = self.shape[0] if self.shape else -1
+
+        def stored(name: str, array: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+            along = self.row if rows == self.number else f"{self.outcome}_dim_0"
+            axes = [f"{name}_dim_{axis}" for axis in range(array.ndim)]
+            if array.ndim and len(array) == rows:
+                axes[0] = along
+            return tuple(axes), array
+
+        constant = {name: stored(name, array) for name, array in self._constants().items()}
+        outcomes = np.array(self.outcomes).reshape(self.shape)
+        return {
+            "observed_data": {self.outcome: stored(self.outcome, outcomes)},
+            "constant_data": constant,
+        }
+
+    @classmethod
+    def _within(cls, result: Any) -> Self:
+        """The arguments in a result."""
+        facts = json.loads(result.attrs["arguments"])
+        constant = result["constant_data"] if "constant_data" in result.children else {}
+
+        def fixed(name: str) -> Any:
+            own = facts["plain"]
+            value = own[name] if name in own else np.asarray(constant[name].values)
+            return tuple(value) if isinstance(value, list) else value
+
+        return cls(
+            np.asarray(result["observed_data"][facts["outcome"]].values),
+            None,
+            {name: np.asarray(constant[name].values) for name in facts["columns"]},
+            Fixed({name: fixed(name) for name in facts["order"]}),
+            facts["outcome"],
+            facts["site"],
+            tuple(facts["shape"]),
+            facts["number"],
+            facts["largest"],
+        )
+
+    def answered(self, outcomes: Any) -> Self:
+        """These arguments with outcomes.
+
+        Parameters
+        ----------
+        outcomes : array
+            Of the shape of the outcomes, or one after the other.
+
+        Returns
+        -------
+        Arguments
+        """
+        return dataclasses.replace(self, outcomes=np.asarray(outcomes).reshape(self.shape))

@@ -1,0 +1,224 @@
+"""Blocks that are found in a program, rows that are read from derivatives, and sites that are drawn
+with a block integrated out."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from arviz_stats.base import array_stats
+from scipy.special import logsumexp, softmax
+from scipy.stats import multivariate_normal
+
+import raters as rt
+from raters.inference.polya_gamma import collapsed, found, sweep
+from raters.inference.polya_gamma.rows import Block, record, rows_of
+from raters.program import Program, trace
+from tests.contract import test_contract as contract
+
+# Fixtures of the data of the zoo.
+from tests.contract.test_contract import answered, chosen, graded, labelled, rated  # noqa: F401
+
+
+def _single(*names):
+    return lambda model: tuple((name,) for name in names)
+
+
+def _and_competence(*names):
+    return lambda model: _single(*names, *(("competence",) if model.competence else ()))(model)
+
+
+# What these models declared before their blocks were found.
+FORMER = {
+    rt.PlackettLuce: _single("worth"),
+    rt.ExtendedPlackettLuce: _single("worth", "competence"),
+    rt.MixturePlackettLuce: _single("type_weight", "worth"),
+    rt.MixtureBTL: _and_competence("type_weight", "reward"),
+    rt.ContextualBTL: _single("type_weight", "coefficient"),
+    rt.MajorityVote: _single("ability"),
+    rt.Pooled: _single("prevalence", "confusion"),
+    rt.OneCoin: _single("prevalence", "accuracy"),
+    rt.DawidSkene: _single("prevalence", "confusion"),
+    rt.HierarchicalDawidSkene: _single("prevalence", "confusion"),
+    rt.GuesserOneCoin: _single("prevalence", "accuracy"),
+    rt.GuesserDawidSkene: _single("prevalence", "confusion"),
+    rt.ItemDifficulty: _single("prevalence", "ability", "ease"),
+    rt.Raykar: lambda model: (
+        ("coefficient",),
+        *((("output_weight",),) if model.hidden else ()),
+        ("confusion",),
+    ),
+    rt.Yan: lambda model: (("coefficient",), ("sensitivity", "tilt"), ("wrong",)),
+    rt.MultinomialLogit: lambda model: (model.terms,),
+    rt.LatentClassLogit: lambda model: (("type_weight",), model.terms),
+}
+
+
+def _cases() -> list:
+    """Models whose blocks were declared, and their data; all but the first configurations are
+    slow."""
+    return [
+        pytest.param(
+            model,
+            data,
+            marks=() if model in contract.FIRST and data != "best_worst" else pytest.mark.slow,
+            id=repr(model)[:60],
+        )
+        for data, zoo in contract.MODELS_ON.items()
+        for model in (*zoo, *((rt.Raykar(hidden=2),) if data == "labelled" else ()))
+        if type(model) in FORMER
+    ]
+
+
+@pytest.mark.parametrize(("model", "data"), _cases())
+def test_blocks_of_the_zoo_are_those_that_were_declared(model, data, request):
+    assert model.blocks is None
+    program = Program(model, request.getfixturevalue(data))
+    assert found.names_of(program) == FORMER[type(model)](model)
+
+
+# ------------------------------------------------------------------------------- plain programs
+
+RNG = np.random.default_rng(0)
+X, GROUP, Y = RNG.normal(size=(60, 3)), RNG.integers(0, 5, 60), RNG.integers(0, 2, 60)
+DATA = {"x": X, "group": GROUP, "y": Y}
+
+
+def many(x, group, y=None):
+    """Sites of every kind."""
+    scale = numpyro.sample("scale", dist.LogNormal(0.0, 1.0))
+    mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    intercept = numpyro.sample("intercept", dist.Normal(0.0, 2.0))
+    effect = numpyro.sample("effect", dist.Normal(mean, scale).expand([5]).to_event(1))
+    slope = numpyro.sample("slope", dist.MultivariateNormal(jnp.zeros(3), 0.5 + jnp.eye(3)))
+    positive = numpyro.sample("positive", dist.HalfNormal(jnp.ones(3)))
+    single = numpyro.sample("single", dist.Uniform(-1.0, 1.0))
+    power = numpyro.sample("power", dist.Normal(0.0, 1.0))
+    linear = intercept + effect[group] + x @ slope + x @ positive + single * x[:, 0]
+    numpyro.sample("obs", dist.Bernoulli(logits=linear + jnp.exp(power) * x[:, 1]), obs=y)
+
+
+def whitened(x, group, y=None):
+    """Effects in whitened coordinates."""
+    scale = numpyro.sample("scale", dist.HalfNormal(jnp.ones(2)))
+    intercept = numpyro.sample("intercept", dist.Normal(0.0, 2.0))
+    z = numpyro.sample("z", dist.Normal(0.0, 1.0).expand([5, 2]).to_event(2))
+    own = (scale * z)[group]
+    slope = numpyro.sample("slope", dist.Normal(0.0, 1.0).expand([3]).to_event(1))
+    logits = intercept + own[:, 0] + own[:, 1] * x[:, 0] + jnp.dot(x, slope)
+    numpyro.sample("obs", dist.Bernoulli(logits=logits), obs=y)
+
+
+def program_of(function) -> Program:
+    model = rt.numpyro_model(function, observed="y")
+    return Program(model, model.read(DATA))
+
+
+def test_blocks_of_a_program_and_reasons_for_the_other_sites():
+    blocks, reasons, refusal = found.found(program_of(many))
+    assert blocks == (("intercept", "effect", "slope"), ("single",))
+    assert refusal == ""
+    assert reasons["mean"] == "the prior of effect depends on it"
+    assert reasons["scale"].startswith("its prior LogNormal is not normal")
+    assert reasons["positive"] == found.BOUNDED
+    assert reasons["power"] == "the logits are not affine in it"
+
+
+def test_declared_blocks_override():
+    class Declared(rt.Model[rt.Responses]):
+        blocks = (("difficulty",),)
+
+        def generate(self, data):
+            rt.Rasch(ability_scale=1.0).generate(data)
+
+    rows = {"who": [0, 1, 1], "what": [0, 0, 1], "right": [1, 0, 1]}
+    data = rt.Responses.from_frame(rows, person="who", item="what", correct="right")
+    assert found.names_of(Program(Declared(), data)) == (("difficulty",),)
+
+
+@pytest.mark.parametrize(("function", "number"), [(many, 5), (whitened, 6)])
+def test_rows_read_from_derivatives_are_the_design(function, number):
+    """One derivative for the effects of all groups, and one for each feature."""
+    with jax.enable_x64(True):
+        program = program_of(function)
+        model, data = program.model, program.data
+        values = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
+        block = sweep.plan(program, values).blocks[0]
+        assert max(block.colours) + 1 == number
+        rows = rows_of(model, data, values, block)
+        assert rows.entry.shape == (number, 60)
+        current = block.current(values)
+
+        def logits(entries):
+            moved = values | block.put(values, entries)
+            return trace(model, data, moved)["y"]["fn"].logits
+
+        design = np.zeros((60, len(current)))
+        for entry, weight in zip(np.asarray(rows.entry), np.asarray(rows.weight), strict=True):
+            np.add.at(design, (np.arange(60), entry), weight)
+        np.testing.assert_allclose(design, jax.jacfwd(logits)(jnp.asarray(current)), atol=1e-12)
+        np.testing.assert_allclose(rows.offset + design @ current, logits(current), atol=1e-12)
+
+
+def test_the_integral_over_a_block_is_that_of_normal_pseudo_outcomes():
+    """κ / ω is normal with variance 1 / ω about the logits, given ω."""
+    with jax.enable_x64(True):
+        program = program_of(many)
+        model, data = program.model, program.data
+        plan = sweep.plan(program, start := model.start(data))
+        assert plan.integrated.sites == ("intercept", "effect", "slope")
+        assert plan.collapsed == ("scale", "mean", "positive", "single", "power")
+        omega = RNG.uniform(0.1, 0.25, 60)
+        kappa, differences = Y - 0.5, []
+        for scale, power in ((0.5, -1.0), (2.0, 0.3)):
+            values = {name: jnp.asarray(value, float) for name, value in start.items()}
+            values |= {"scale": jnp.asarray(scale), "power": jnp.asarray(power)}
+            rows = record(model, data, values, plan.integrated)
+            dense = record(
+                model, data, values, Block(plan.integrated.sites, colours=tuple(range(9)))
+            )
+            design, prior = np.asarray(dense.weight), rows.prior
+            precision = np.diag(prior.precision) + prior.across
+            covariance = design @ np.linalg.inv(precision) @ design.T + np.diag(1 / omega)
+            mean = np.asarray(rows.offset) + design @ np.asarray(prior.mean)
+            exact = multivariate_normal(mean, covariance).logpdf(kappa / omega)
+            own = [float(collapsed.marginal(part, omega, kappa)) for part in (rows, dense)]
+            assert own[0] == pytest.approx(own[1], abs=1e-9)
+            differences.append(exact - own[0])
+        assert differences[0] == pytest.approx(differences[1], abs=1e-8)
+
+
+def spread(total, y=None):
+    """Effects of a learned scale, one for each row."""
+    scale = numpyro.sample("scale", dist.LogNormal(0.0, 1.0))
+    z = numpyro.sample("z", dist.Normal(0.0, 1.0).expand(total.shape).to_event(1))
+    numpyro.sample("obs", dist.Binomial(total, logits=scale * z), obs=y)
+
+
+def test_collapsed_draws_are_those_of_the_posterior_by_quadrature(fit_quietly):
+    """Means of log scale and of its square; a false alarm in 10,000 runs.
+
+    Many answers of each effect make ω depend on the effects, so that the order of the draws counts.
+    """
+    total, y = np.full(5, 40), np.array([3, 11, 20, 33, 39])
+    node = np.linspace(-9.0, 9.0, 1801)
+    log_scale = np.linspace(-6.0, 6.0, 1201)
+    logits = np.exp(log_scale)[:, None] * node
+    log_prior, log_weight = -(log_scale**2) / 2, -(node**2) / 2
+    rows = [
+        logsumexp(log_weight + right * logits - 40 * np.logaddexp(0, logits), axis=1) for right in y
+    ]
+    density = softmax(log_prior + np.sum(rows, axis=0))
+    exact = np.array([density @ log_scale, density @ log_scale**2])
+    model = rt.numpyro_model(spread, observed="y")
+    result = fit_quietly(
+        model, {"total": total, "y": y}, rt.PGGibbs(draws=2500, warmup=100, chains=2)
+    )
+    drawn = np.log(result["posterior"]["scale"].values)
+    both = np.stack([drawn, drawn**2], -1)
+    ess = array_stats.ess(both, chain_axis=0, draw_axis=1, method="mean")
+    scores = (both.mean((0, 1)) - exact) / (both.std((0, 1)) / np.sqrt(ess))
+    assert np.abs(scores).max() < 4.1, scores
