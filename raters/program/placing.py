@@ -37,7 +37,7 @@ def placed(data: Any, mesh: Mesh | None = None) -> Any:
     Judgements
     """
     if mesh is None:
-        if jax.default_backend() != "cpu" and data.num_rows > PIECE:
+        if jax.default_backend() != "cpu" and data.num_rows > PIECE and data.divisible:
             data = _padded(data, PIECE)
         return jax.tree.map(jnp.asarray, data)
     # What each compiled function divides is left to the compiler; axes of `jax.make_mesh` are

@@ -149,7 +149,8 @@ def _sums(
 ) -> Sums:
     """Read, weigh and add up the rows of a block; `given` is a key to draw ω, or ω."""
     pieces, rest = divmod(data.num_rows, _PIECE)
-    if rest or not pieces or how.mesh is not None or block.kind == "class":
+    whole = rest or not pieces or not data.divisible
+    if whole or how.mesh is not None or block.kind == "class":
         sums = _added(record(model, data, values, block, classes), given, how)
         return everywhere(sums._replace(omega=None), how.mesh)._replace(omega=sums.omega)
     # What is computed of all rows at a time takes several times the memory of the rows.
