@@ -262,4 +262,4 @@ def test_rows_on_eight_devices(request, tmp_path) -> None:
     (tmp_path / "cases").write_bytes(pickle.dumps(cases))
     found = printed(script("eight_devices.py", str(tmp_path / "cases")), 7200)["apart"]
     assert len(found) > 20
-    assert max(found.values()) < 1e-10, found
+    assert not {name: apart for name, apart in found.items() if not apart < 1e-10}

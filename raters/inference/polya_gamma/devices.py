@@ -190,8 +190,10 @@ def _added(rows: Rows, given: Any, how: _How) -> Sums:
     logits = rows.logits if rows.shift is None else rows.logits + rows.shift
     each, kappa, total = given, rows.kappa, jnp.zeros(())
     if how.weights == "draw":
-        each = series.draw(given, rows.votes.ravel(), logits.ravel(), single=how.single)
-        each = each.reshape(logits.shape)
+        # Row by row, so that the numbers do not depend on how many rows of count 0 come behind.
+        votes, each = rows.votes.T, logits.T
+        drawn = series.draw(given, votes.ravel(), each.ravel(), single=how.single)
+        each = drawn.reshape(each.shape).T
     elif how.weights != "given":
         newton = how.weights == "curvature"
         weighing = augmentation.curvature if newton else augmentation.expectation
