@@ -14,7 +14,8 @@ import scipy.linalg
 from jax.scipy.special import betaln, digamma, gammaln
 from jaxtyping import Array, Float
 
-from raters.inference.polya_gamma.conditionals import Gaussian
+from raters.inference.polya_gamma.conditionals import Gaussian, truncated_normal
+from raters.inference.polya_gamma.latent_classes import _shares as shares
 
 # Nodes on which moments of truncated normals are integrated, and how far from the highest point of
 # the density, in standard deviations and, in a tail, in its lengths.
@@ -127,7 +128,43 @@ def truncated_moments(
     return mean, variance, entropy
 
 
+def drawn(
+    normal: Normal, prior: Gaussian, number: int, rng: np.random.Generator
+) -> Float[np.ndarray, "draw entry"]:
+    """Draw the entries of a block."""
+    if normal.spread.ndim == 1:
+        shape = (number, len(normal.mean))
+        ends = (np.broadcast_to(end, shape) for end in (prior.low, prior.high))
+        return truncated_normal(rng, np.broadcast_to(normal.centre, shape), normal.deviation, *ends)
+    factor = scipy.linalg.cholesky(normal.spread, lower=True)
+    return normal.mean + rng.standard_normal((number, len(normal.mean))) @ factor.T
+
+
 # ---------------------------------------------------------------- probabilities of classes
+
+
+def means(
+    parameters: tuple[Float[np.ndarray, "..."], ...], broken: bool
+) -> Float[np.ndarray, "... class"]:
+    """Return the means of probabilities."""
+    if not broken:
+        return parameters[0] / parameters[0].sum(-1, keepdims=True)
+    return np.asarray(shares(parameters[0] / (parameters[0] + parameters[1])))
+
+
+def drawn_probs(
+    parameters: tuple[Float[np.ndarray, "..."], ...],
+    broken: bool,
+    number: int,
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "draw ... class"]:
+    """Draw probabilities."""
+    if broken:
+        size = (number, *np.shape(parameters[0]))
+        return np.stack([shares(one) for one in rng.beta(*parameters, size=size)])
+    gamma = rng.standard_gamma(parameters[0], size=(number, *np.shape(parameters[0])))
+    gamma = np.maximum(gamma, 1e-300)
+    return np.asarray(gamma / gamma.sum(-1, keepdims=True))
 
 
 def log_means(parameters: tuple[Array, ...], broken: bool) -> Float[Array, "... class"]:

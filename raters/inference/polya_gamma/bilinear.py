@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from raters.errors import NotConjugateError
 from raters.inference.polya_gamma.conditionals import Observation, observation
 from raters.inference.polya_gamma.rows import _StandIn
 from raters.model import Model, Values
@@ -74,6 +75,17 @@ class Owners(NamedTuple):
         return [(one, other) for one in own for other in own if one <= other]
 
 
+def owners_of(
+    model: Model[Any], data: Any, values: Values, blocks: tuple[tuple[str, ...], ...]
+) -> Owners:
+    """Return the block of each slot, without compiling anything; raises as `forms_of`."""
+    values = {name: jnp.asarray(value, float) for name, value in values.items()}
+    owners: list[int] = []
+    if blocks:
+        jax.eval_shape(partial(_Recorder(model, blocks).record, owners), data, values)
+    return Owners(tuple(owners))
+
+
 def forms_of(
     model: Model[Any], data: Any, values: Values, blocks: tuple[tuple[str, ...], ...]
 ) -> tuple[Forms, Owners]:
@@ -91,7 +103,9 @@ def forms_of(
     Raises
     ------
     NotImplementedError
-        Where a block enters otherwise than by its index, or three of them are multiplied.
+        Where a block enters otherwise than by its index.
+    NotConjugateError
+        Where entries of three blocks are multiplied.
     """
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
     recorded, owners = _Recorder(model, blocks).recorded(data, values)
@@ -111,7 +125,7 @@ class _Recorder:
     def recorded(self, data: Any, values: Values) -> tuple[Any, Owners]:
         """Return coefficients and entries of all slots, and the blocks that these are of."""
         owners: list[int] = []
-        recorded = jax.jit(partial(self._record, owners))(data, values)
+        recorded = jax.jit(partial(self.record, owners))(data, values)
         return recorded, Owners(tuple(owners))
 
     def _run(self, data: Any, values: Values, point: Any) -> tuple[Array, Any]:
@@ -119,7 +133,7 @@ class _Recorder:
         names = [name for block in self.blocks for name in block]
         scalars = {name: point[name] for name in names if values[name].ndim == 0}
         stand_ins = {
-            name: _StandIn(values[name], None if point is None else point[name])
+            name: _StandIn(values[name], point[name])
             for name in names
             if name not in scalars
         }
@@ -127,7 +141,7 @@ class _Recorder:
         logits = logits_of(site["fn"])
         return logits, {name: one.entries for name, one in stand_ins.items()}
 
-    def _record(self, owners: list[int], data: Any, values: Values) -> tuple[Any, Any]:
+    def record(self, owners: list[int], data: Any, values: Values) -> tuple[Any, Any]:
         none = {name: value for name, value in values.items() if value.ndim == 0}
         try:
             logits, asked = self._run(data, values, _Unset(none))
@@ -224,7 +238,10 @@ def _check(
     actual = logits_of(trace(model, data, values | point)[model.observed]["fn"]).ravel()
     error = jnp.max(jnp.abs(found - actual) / (1 + jnp.abs(actual)), initial=0.0)
     if not error < 1e-4:
-        raise NotImplementedError("the logits have products of three blocks")
+        raise NotConjugateError(
+            f"the logits of {type(model).__name__} have products of entries of three blocks, of"
+            f" which PGVI has no averages (they are off by {float(error):.2g}); use PGGibbs"
+        )
 
 
 def weights(forms: Forms, slots: Slots) -> Slots:

@@ -85,6 +85,7 @@ class MeanField:
     def __init__(self, plan: sweep.Plan, data: Any, values: Values) -> None:
         self.data, self.row = data, data.take(slice(0, 1))
         self.like = {name: np.asarray(value, np.float64) for name, value in values.items()}
+        self.first = self.like
         self.table = ClassTable.of(plan.model, data, self.like) if plan.classes else None
         blocks, self.forms, owners = _joined(plan, data, self.like)
         self.setting = Setting(plan, blocks, owners)
@@ -99,19 +100,45 @@ class MeanField:
 
     # ------------------------------------------------------------------------------ states
 
-    def start(self) -> State:
-        """Return the start of the model, without spreads."""
+    def start(self, values: Values) -> State:
+        """Return a start at values of all sites, without spreads."""
         normals = tuple(
-            averages.point(Block(sites).current(self.like), joint)
+            averages.point(Block(sites).current(values), joint)
             for sites, joint in zip(self.setting.blocks, self.joint, strict=True)
         )
-        hyper = {name: self.like[name] for name in self.setting.plan.hyper}
+        self.first = {name: np.asarray(value, np.float64) for name, value in values.items()}
+        hyper = {name: self.first[name] for name in self.setting.plan.hyper}
         return State(normals, {}, hyper, -np.inf)
+
+    def means(self, state: State) -> Values:
+        """Return the mean of each site."""
+        found = self.values(state)
+        for name, parameters in state.counted.items():
+            broken = name in self.setting.plan.broken
+            found[name] = averages.means(tuple(map(np.asarray, parameters)), broken)
+        return {name: np.asarray(value) for name, value in found.items()}
+
+    def draws(self, state: State, number: int, rng: np.random.Generator) -> Values:
+        """Draw from the approximation as it is, shape (draw, ...)."""
+        found: Values = {}
+        priors = self.priors(self.values(state))
+        for sites, normal, prior in zip(self.setting.blocks, state.normals, priors, strict=True):
+            entries, begin = averages.drawn(normal, prior, number, rng), 0
+            for name in sites:
+                shape = np.shape(self.like[name])
+                size = int(np.prod(shape))
+                found[name] = entries[:, begin : begin + size].reshape(number, *shape)
+                begin += size
+        for name, parameters in state.counted.items():
+            broken = name in self.setting.plan.broken
+            own = tuple(map(np.asarray, parameters))
+            found[name] = averages.drawn_probs(own, broken, number, rng)
+        return found
 
     def values(self, state: State) -> Values:
         """Return the mean of each site; of probabilities that of their logarithms, and not
         normalised."""
-        found = dict(self.like) | dict(state.hyper)
+        found = dict(self.first) | dict(state.hyper)
         for sites, normal in zip(self.setting.blocks, state.normals, strict=True):
             found = Block(sites).put(found, normal.mean)
         for name, parameters in state.counted.items():
