@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 from numpyro.distributions.transforms import biject_to
 
 from raters.inference.polya_gamma import averages, bilinear, latent_classes, sweep
@@ -155,8 +155,9 @@ class MeanField:
 
     # ------------------------------------------------------------------------------ a sweep
 
-    def sweep(self, state: State) -> tuple[float, State]:
-        """Return the bound at a state, and the state after a sweep from it."""
+    def sweep(self, state: State, held: str | None = None) -> tuple[float, State]:
+        """Return the bound at a state, and the state after a sweep from it, in which one of the
+        hyper-parameters may be held."""
         plan, bound, votes = self.setting.plan, None, self.votes
         values = self.values(state)
         if plan.classes:
@@ -174,7 +175,7 @@ class MeanField:
             normals[number], found = self._block(number, normals, votes, state.hyper)
             bound = found if bound is None else bound
         assert bound is not None
-        state = self._moved(state._replace(normals=tuple(normals)))
+        state = self._moved(state._replace(normals=tuple(normals)), held)
         return bound + rest, state
 
     def priors(self, values: Values) -> list[Gaussian]:
@@ -266,7 +267,7 @@ class MeanField:
 
     # ------------------------------------------------------------- orbits and hyper-parameters
 
-    def _moved(self, state: State) -> State:
+    def _moved(self, state: State, held: str | None) -> State:
         """Maximise the bound along orbits and in the hyper-parameters, and set the rest of it."""
         plan, like = self.setting.plan, self.values(state)
         start = {
@@ -284,7 +285,11 @@ class MeanField:
                 found, slope = _rest(self.setting, self.row, *given, unravel(jnp.asarray(flat)))
                 return -float(found), -np.asarray(ravel_pytree(slope)[0])
 
-            best = scipy.optimize.minimize(loss, np.asarray(flat), jac=True, method="L-BFGS-B")
+            ends = np.where(_places(unravel(flat), held), 0.0, np.inf)
+            bounds = scipy.optimize.Bounds(np.asarray(flat) - ends, np.asarray(flat) + ends)
+            best = scipy.optimize.minimize(
+                loss, np.asarray(flat), jac=True, method="L-BFGS-B", bounds=bounds
+            )
             if -best.fun > value:
                 value = -float(best.fun)
                 factors, hyper = unravel(jnp.asarray(best.x))
@@ -306,6 +311,14 @@ class MeanField:
         return state._replace(
             normals=normals, rest=value + sum(normal.entropy for normal in state.normals)
         )
+
+
+def _places(coordinates: tuple[Array, Values], name: str | None) -> Bool[np.ndarray, " coordinate"]:
+    """Return the mask of the coordinates of a hyper-parameter."""
+    factors, hyper = coordinates
+    marks = {other: jnp.full(jnp.shape(value), other == name) for other, value in hyper.items()}
+    mask: Array = ravel_pytree((jnp.zeros(jnp.shape(factors), bool), marks))[0]
+    return np.asarray(mask, bool)
 
 
 # ---------------------------------------------------------------------------- reading the program

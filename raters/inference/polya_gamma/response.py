@@ -15,11 +15,10 @@ import jax
 import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Float
-from scipy.special import log_ndtr, ndtri_exp
+from scipy.special import log_ndtr, logsumexp, ndtri_exp
 from scipy.stats import norm
 
 from raters.inference.polya_gamma import averages, bilinear
-from raters.inference.polya_gamma.averages import Normal
 from raters.inference.polya_gamma.bilinear import Covariances, Forms, Owners
 from raters.inference.polya_gamma.laplace import _log_crossing, _tangent
 from raters.inference.polya_gamma.mean_field import MeanField, State, bound_of_rows
@@ -88,79 +87,146 @@ def _curvatures(
     return found
 
 
-def drawn(
-    field: MeanField, state: State, number: int, rng: np.random.Generator
-) -> tuple[Values, Float[np.ndarray, " draw"]]:
-    """Draw the entries of all blocks, on the section across the orbits of scale symmetries.
+class Component:
+    """Normal of all entries on the section across the orbits of scale symmetries, with bounded
+    entries mapped to truncated normals of the same means."""
 
-    Bounded entries are mapped to truncated normals of the same means.
+    def __init__(self, field: MeanField, state: State) -> None:
+        self.setting, self.values = field.setting, field.values(state)
+        self.mean = np.concatenate([normal.mean for normal in state.normals])
+        full = precision(field, state)
+        scales = self.setting.plan.scales
+        self.tangents = [_tangent(scale, self.setting.sites, self.values) for scale in scales]
+        # A high precision along the orbit keeps draws on the section.
+        self.along = 1e4 * np.abs(np.diag(full)).mean() * len(full)
+        for tangent in self.tangents:
+            full += self.along * np.outer(tangent, tangent)
+        self.factor = scipy.linalg.cholesky(full, lower=True)
+        priors = field.priors(self.values)
+        low, high = (np.concatenate([getattr(one, at) for one in priors]) for at in ("low", "high"))
+        self.bounded = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
+        self.low, self.high = low[self.bounded], high[self.bounded]
+        self.deviation, self.centre = np.zeros(0), np.zeros(0)
+        if len(self.bounded):
+            inverse = scipy.linalg.solve_triangular(self.factor, np.eye(len(full)), lower=True)
+            self.deviation = np.sqrt((inverse[:, self.bounded] ** 2).sum(0))
+            self.centre = centre_of(
+                self.mean[self.bounded], self.deviation, self.low, self.high
+            )
+
+    def draw(
+        self, number: int, rng: np.random.Generator
+    ) -> tuple[Float[np.ndarray, "draw entry"], Float[np.ndarray, "draw entry"]]:
+        """Draw entries; return them, and the normal ones less their mean."""
+        standard = rng.standard_normal((len(self.mean), number))
+        apart = scipy.linalg.solve_triangular(self.factor, standard, lower=True, trans="T").T
+        entries = self.mean + apart
+        if len(self.bounded):
+            entries[:, self.bounded] = self._inside(apart[:, self.bounded] / self.deviation)
+        return entries, apart
+
+    def log_density(
+        self, entries: Float[np.ndarray, "draw entry"], apart: np.ndarray | None = None
+    ) -> Float[np.ndarray, " draw"]:
+        """Return the log density on the section at some entries, drawn as `apart` if that is
+        known."""
+        slope = np.ones_like(entries)
+        if apart is None:
+            apart = entries - self.mean
+            if len(self.bounded):
+                score = self._score(entries[:, self.bounded])
+                apart[:, self.bounded] = score * self.deviation
+        log_q = np.log(np.diag(self.factor)).sum() + norm.logpdf(apart @ self.factor).sum(1)
+        for tangent in self.tangents:
+            log_q += self.along * (apart @ tangent) ** 2 / 2
+        if len(self.bounded):
+            score = apart[:, self.bounded] / self.deviation
+            inside = (entries[:, self.bounded] - self.centre) / self.deviation
+            log_slope = norm.logpdf(score) + self._log_mass() - norm.logpdf(inside)
+            slope[:, self.bounded] = np.exp(log_slope)
+            log_q -= log_slope.sum(1)
+        scales, sites = self.setting.plan.scales, self.setting.sites
+        return np.asarray(log_q - _log_crossing(scales, sites, self.values, entries, slope))
+
+    def _ends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the bounds in deviations, turned round where the mass is in the upper tail."""
+        lower, upper = ((end - self.centre) / self.deviation for end in (self.low, self.high))
+        flip = lower + upper > 0
+        return np.where(flip, -upper, lower), np.where(flip, -lower, upper), flip
+
+    def _log_mass(self) -> Float[np.ndarray, " entry"]:
+        lower, upper, _ = self._ends()
+        log_low, log_high = log_ndtr(lower), log_ndtr(upper)
+        difference = np.minimum(log_low - log_high, -1e-15)
+        return np.asarray(log_high + np.log1p(-np.exp(difference)))
+
+    def _inside(self, score: Float[np.ndarray, "draw entry"]) -> Float[np.ndarray, "draw entry"]:
+        """Map standard normals to the truncated normals."""
+        lower, upper, flip = self._ends()
+        below = self._log_mass() + log_ndtr(np.where(flip, -score, score))
+        level = np.minimum(np.logaddexp(log_ndtr(lower), below), log_ndtr(upper))
+        standard = np.clip(ndtri_exp(level), lower, upper)
+        standard = np.where(flip, -standard, standard)
+        return np.clip(self.centre + self.deviation * standard, self.low, self.high)
+
+    def _score(self, entries: Float[np.ndarray, "draw entry"]) -> Float[np.ndarray, "draw entry"]:
+        """Map truncated normals to standard ones."""
+        lower, _, flip = self._ends()
+        inside = (entries - self.centre) / self.deviation
+        inside = np.where(flip, -inside, inside)
+        less = np.minimum(log_ndtr(lower) - log_ndtr(inside), -1e-15)
+        share = log_ndtr(inside) + np.log1p(-np.exp(less)) - self._log_mass()
+        score = ndtri_exp(np.minimum(share, -1e-15))
+        return np.where(flip, -score, score)
+
+
+def drawn(
+    field: MeanField,
+    states: list[State],
+    weights: Float[np.ndarray, " state"],
+    number: int,
+    rng: np.random.Generator,
+) -> tuple[Values, Float[np.ndarray, " draw"]]:
+    """Draw the entries of all blocks from a mixture of the normals of some states.
 
     Returns
     -------
     tuple
         Draws of the sites of the blocks, shape (draw, ...), and their log-densities.
     """
-    setting, values = field.setting, field.values(state)
-    sites, scales = setting.sites, setting.plan.scales
-    mean = np.concatenate([normal.mean for normal in state.normals])
-    full = precision(field, state)
-    tangents = [_tangent(scale, sites, values) for scale in scales]
-    # A high precision along the orbit keeps draws on the section.
-    along = 1e4 * np.abs(np.diag(full)).mean() * len(full)
-    for tangent in tangents:
-        full += along * np.outer(tangent, tangent)
-    factor = scipy.linalg.cholesky(full, lower=True)
-    standard = rng.standard_normal((len(full), number))
-    apart = scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
-    log_q = np.log(np.diag(factor)).sum() + norm.logpdf(standard).sum(0)
-    for tangent in tangents:
-        log_q += along * (apart @ tangent) ** 2 / 2
-    entries, slope = mean + apart, np.ones_like(apart)
-    priors = field.priors(values)
-    low, high = (np.concatenate([getattr(one, end) for one in priors]) for end in ("low", "high"))
-    bounded = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
-    if len(bounded):
-        inverse = scipy.linalg.solve_triangular(factor, np.eye(len(full)), lower=True)
-        deviation = np.sqrt((inverse[:, bounded] ** 2).sum(0))
-        score = apart[:, bounded] / deviation
-        inside, log_slope = truncated(
-            score, mean[bounded], deviation, low[bounded], high[bounded]
-        )
-        entries[:, bounded], slope[:, bounded] = inside, np.exp(log_slope)
-        log_q -= log_slope.sum(1)
-    log_q -= _log_crossing(scales, sites, values, entries, slope)
+    components = [Component(field, state) for state in states]
+    source = np.searchsorted(np.cumsum(weights), (np.arange(number) + rng.random()) / number)
+    source = rng.permutation(np.minimum(source, len(states) - 1))
+    entries = np.zeros((number, len(components[0].mean)))
+    apart = np.zeros_like(entries)
+    for which, component in enumerate(components):
+        own = np.flatnonzero(source == which)
+        entries[own], apart[own] = component.draw(len(own), rng)
+    if len(components) == 1:
+        log_q = components[0].log_density(entries, apart)
+    else:
+        each = np.stack([component.log_density(entries) for component in components])
+        log_q = logsumexp(each + np.log(weights)[:, None], axis=0)
     draws, begin = {}, 0
-    for name in sites:
-        shape = np.shape(values[name])
+    for name in field.setting.sites:
+        shape = np.shape(components[0].values[name])
         size = int(np.prod(shape))
         draws[name] = entries[:, begin : begin + size].reshape(number, *shape)
         begin += size
-    return draws, log_q
+    return draws, np.asarray(log_q)
 
 
-def truncated(
-    score: Float[np.ndarray, "draw entry"],
+def centre_of(
     mean: Float[np.ndarray, " entry"],
     deviation: Float[np.ndarray, " entry"],
     low: Float[np.ndarray, " entry"],
     high: Float[np.ndarray, " entry"],
-) -> tuple[Float[np.ndarray, "draw entry"], Float[np.ndarray, "draw entry"]]:
-    """Map standard normals to truncated normals of given means; return them, and the logarithm of
-    their slope in deviations."""
+) -> Float[np.ndarray, " entry"]:
+    """Return where normals lie that have these means once they are truncated."""
     centre = np.array(mean)
     for _ in range(_STEPS):
         at, variance, _ = averages.truncated_moments(centre, deviation, low, high)
         step = (mean - at) * deviation**2 / np.maximum(variance, 1e-12 * deviation**2)
         step = np.clip(step, -3 * deviation, 3 * deviation)
         centre = np.clip(centre + step, mean - _FAR * deviation, mean + _FAR * deviation)
-    lower, upper = (low - centre) / deviation, (high - centre) / deviation
-    flip = lower + upper > 0
-    lower, upper = np.where(flip, -upper, lower), np.where(flip, -lower, upper)
-    turned = np.where(flip, -score, score)
-    log_low, log_high = log_ndtr(lower), log_ndtr(upper)
-    log_mass = log_high + np.log1p(-np.exp(np.minimum(log_low - log_high, -1e-300)))
-    level = np.logaddexp(log_low, log_mass + log_ndtr(turned))
-    standard = np.clip(ndtri_exp(np.minimum(level, log_high)), lower, upper)
-    log_slope = norm.logpdf(score) + log_mass - norm.logpdf(standard)
-    standard = np.where(flip, -standard, standard)
-    return np.clip(centre + deviation * standard, low, high), log_slope
+    return centre

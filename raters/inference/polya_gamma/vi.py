@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Float
+from numpyro.distributions.transforms import biject_to
 from tqdm.auto import tqdm
 
 from raters._validation import positive, whole
@@ -35,6 +36,11 @@ from raters.program import Program, pointwise_log_likelihood
 
 # Draws times rows up to which the density of the draws is computed, and so their weights.
 _MUCH_WORK = 2e9
+# Up to so many rows and hyper-parameters the draws are around several values of these: at steps of
+# so much in unconstrained coordinates, after so many sweeps at each, until the bound is so much
+# lower, and no more than so many.
+_MANY_ROWS, _MOST_HYPER = 20_000, 3
+_FIRST_WIDTH, _SETTLING, _LOW, _OUTWARDS = 0.4, 6, 3.0, 6
 # Starts of a mixture of types.
 _STARTS = 10
 
@@ -232,7 +238,8 @@ class PGVI(Backend):
         if plan.classes or size > DENSE_LIMIT:
             draws = field.draws(state, self.draws, rng)
         else:
-            draws, log_q = response.drawn(field, state, self.draws, rng)
+            states, weights = _along_hyper(field, state)
+            draws, log_q = response.drawn(field, states, weights, self.draws, rng)
         draws |= {
             name: np.repeat(np.asarray(value)[None], self.draws, 0)
             for name, value in state.hyper.items()
@@ -243,6 +250,37 @@ class PGVI(Backend):
             log_p = log_prior + _log_likelihoods(field, values, draws)
             stats = {"log_p": log_p[None], "log_q": log_q[None]}
         return {name: value[None] for name, value in draws.items()}, stats
+
+
+def _along_hyper(field: MeanField, state: State) -> tuple[list[State], Float[np.ndarray, " state"]]:
+    """Return approximations at several values of each hyper-parameter, with their weights.
+
+    Where few rows tell of each entry, the hyper-parameters are open, and entries at one value of
+    them have too little spread. The bound at others, at its maximum in all else, is their marginal
+    posterior, as in INLA (Rue, Martino and Chopin 2009).
+    """
+    plan, states, bounds = field.setting.plan, [state], [field.sweep(state)[0]]
+    hyper = [name for name in plan.hyper if np.ndim(state.hyper[name]) == 0]
+    if plan.scales or field.data.num_rows > _MANY_ROWS or len(hyper) > _MOST_HYPER:
+        return states, np.ones(1)
+    for name in hyper:
+        transform = biject_to(plan.supports[name])
+        centre = float(transform.inv(state.hyper[name]))
+        for sign in (-1.0, 1.0):
+            width, here = _FIRST_WIDTH, state
+            for _ in range(_OUTWARDS):
+                there = np.asarray(transform(centre + sign * width))
+                here = here._replace(hyper=here.hyper | {name: there})
+                # The rest is that of the value before, and the next sweep has the right one.
+                for _ in range(_SETTLING):
+                    here = field.sweep(here, name)[1]
+                states.append(here)
+                bounds.append(field.sweep(here, name)[0])
+                if bounds[0] - bounds[-1] > _LOW:
+                    break
+                width += _FIRST_WIDTH
+    weights = np.exp(np.array(bounds) - max(bounds))
+    return states, weights / weights.sum()
 
 
 def _log_likelihoods(field: MeanField, means: Values, draws: Values) -> Float[np.ndarray, " draw"]:
