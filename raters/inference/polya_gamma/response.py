@@ -15,17 +15,21 @@ import jax
 import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Float
+from numpyro.distributions.transforms import biject_to
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 from scipy.stats import norm
 
-from raters.inference.polya_gamma import averages, bilinear
+from raters.inference.polya_gamma import averages, bilinear, sweep
 from raters.inference.polya_gamma.bilinear import Covariances, Forms, Owners
 from raters.inference.polya_gamma.laplace import _log_crossing, _tangent
 from raters.inference.polya_gamma.mean_field import MeanField, State, bound_of_rows
 from raters.model import Values
+from raters.program import likelihood_of, prior_of
 
 # Newton steps to the place of a truncated normal of a given mean, and how far away it may be.
 _STEPS, _FAR = 40, 30.0
+# Least weight of a component, relative to the largest.
+_LEAST = 0.1
 
 
 def precision(field: MeanField, state: State) -> Float[np.ndarray, "entry entry"]:
@@ -114,6 +118,19 @@ class Component:
                 self.mean[self.bounded], self.deviation, self.low, self.high
             )
 
+    def log_evidence(self, field: MeanField, state: State) -> float:
+        """Return the logarithm of the probability of the data and of the hyper-parameters, by
+        Laplace's approximation at the means."""
+        plan, total = self.setting.plan, 0.0
+        for piece in field.data.chunks(sweep.CHUNK):
+            total += float(likelihood_of(plan.model, piece, self.values))
+        for name, value in state.hyper.items():
+            transform = biject_to(plan.supports[name])
+            coordinate = transform.inv(value)
+            total += float(transform.log_abs_det_jacobian(coordinate, value).sum())
+        prior = float(prior_of(plan.model, field.row, self.values))
+        return total + prior - float(np.log(np.diag(self.factor)).sum())
+
     def draw(
         self, number: int, rng: np.random.Generator
     ) -> tuple[Float[np.ndarray, "draw entry"], Float[np.ndarray, "draw entry"]]:
@@ -183,11 +200,11 @@ class Component:
 def drawn(
     field: MeanField,
     states: list[State],
-    weights: Float[np.ndarray, " state"],
     number: int,
     rng: np.random.Generator,
 ) -> tuple[Values, Float[np.ndarray, " draw"]]:
-    """Draw the entries of all blocks from a mixture of the normals of some states.
+    """Draw the entries of all blocks from a mixture of the normals of some states, which differ in
+    their hyper-parameters.
 
     Returns
     -------
@@ -195,6 +212,14 @@ def drawn(
         Draws of the sites of the blocks, shape (draw, ...), and their log-densities.
     """
     components = [Component(field, state) for state in states]
+    weights = np.ones(1)
+    if len(states) > 1:
+        scores = [
+            component.log_evidence(field, state)
+            for component, state in zip(components, states, strict=True)
+        ]
+        weights = np.maximum(np.exp(np.array(scores) - max(scores)), _LEAST)
+        weights /= weights.sum()
     source = np.searchsorted(np.cumsum(weights), (np.arange(number) + rng.random()) / number)
     source = rng.permutation(np.minimum(source, len(states) - 1))
     entries = np.zeros((number, len(components[0].mean)))

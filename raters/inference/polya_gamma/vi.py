@@ -238,8 +238,8 @@ class PGVI(Backend):
         if plan.classes or size > DENSE_LIMIT:
             draws = field.draws(state, self.draws, rng)
         else:
-            states, weights = _along_hyper(field, state)
-            draws, log_q = response.drawn(field, states, weights, self.draws, rng)
+            states = _along_hyper(field, state)
+            draws, log_q = response.drawn(field, states, self.draws, rng)
         draws |= {
             name: np.repeat(np.asarray(value)[None], self.draws, 0)
             for name, value in state.hyper.items()
@@ -252,17 +252,16 @@ class PGVI(Backend):
         return {name: value[None] for name, value in draws.items()}, stats
 
 
-def _along_hyper(field: MeanField, state: State) -> tuple[list[State], Float[np.ndarray, " state"]]:
-    """Return approximations at several values of each hyper-parameter, with their weights.
+def _along_hyper(field: MeanField, state: State) -> list[State]:
+    """Return approximations at several values of each hyper-parameter, the best one first.
 
     Where few rows tell of each entry, the hyper-parameters are open, and entries at one value of
-    them have too little spread. The bound at others, at its maximum in all else, is their marginal
-    posterior, as in INLA (Rue, Martino and Chopin 2009).
+    them have too little spread: see INLA (Rue, Martino and Chopin 2009).
     """
-    plan, states, bounds = field.setting.plan, [state], [field.sweep(state)[0]]
+    plan, states, best = field.setting.plan, [state], field.sweep(state)[0]
     hyper = [name for name in plan.hyper if np.ndim(state.hyper[name]) == 0]
     if plan.scales or field.data.num_rows > _MANY_ROWS or len(hyper) > _MOST_HYPER:
-        return states, np.ones(1)
+        return states
     for name in hyper:
         transform = biject_to(plan.supports[name])
         centre = float(transform.inv(state.hyper[name]))
@@ -275,12 +274,10 @@ def _along_hyper(field: MeanField, state: State) -> tuple[list[State], Float[np.
                 for _ in range(_SETTLING):
                     here = field.sweep(here, name)[1]
                 states.append(here)
-                bounds.append(field.sweep(here, name)[0])
-                if bounds[0] - bounds[-1] > _LOW:
+                if best - field.sweep(here, name)[0] > _LOW:
                     break
                 width += _FIRST_WIDTH
-    weights = np.exp(np.array(bounds) - max(bounds))
-    return states, weights / weights.sum()
+    return states
 
 
 def _log_likelihoods(field: MeanField, means: Values, draws: Values) -> Float[np.ndarray, " draw"]:
