@@ -458,7 +458,10 @@ def test_repeats_and_counts(tmp_path):
             "--drop needs annotators told apart, which --model pooled does not",
         ),
         ((*NAMED, "--level", "2"), "--level 2.0 is not possible"),
-        ((*NAMED, "--backend", "em", "--chains", "2"), "--chains belongs to --backend gibbs, hmc, nuts"),
+        (
+            (*NAMED, "--backend", "em", "--chains", "2"),
+            "--chains belongs to --backend gibbs, hmc, nuts",
+        ),
     ],
 )
 def test_a_bad_option_is_refused(arguments, message, labels, tmp_path, capsys):

@@ -79,9 +79,7 @@ def together(
 
 
 def apart(
-    precision: Float[np.ndarray, " entry"],
-    shift: Float[np.ndarray, " entry"],
-    prior: Gaussian,
+    precision: Float[np.ndarray, " entry"], shift: Float[np.ndarray, " entry"], prior: Gaussian
 ) -> Normal:
     """Return independent entries with these precisions and shifts, truncated as the prior is."""
     flat = (1 / (_WIDEST * (prior.high - prior.low))) ** 2
@@ -137,23 +135,23 @@ def drawn(
         ends = (np.broadcast_to(end, shape) for end in (prior.low, prior.high))
         return truncated_normal(rng, np.broadcast_to(normal.centre, shape), normal.deviation, *ends)
     factor = scipy.linalg.cholesky(normal.spread, lower=True)
-    return normal.mean + rng.standard_normal((number, len(normal.mean))) @ factor.T
+    return np.asarray(normal.mean + rng.standard_normal((number, len(normal.mean))) @ factor.T)
 
 
 # ---------------------------------------------------------------- probabilities of classes
 
 
 def means(
-    parameters: tuple[Float[np.ndarray, "..."], ...], broken: bool
+    parameters: tuple[Float[np.ndarray, ...], ...], broken: bool
 ) -> Float[np.ndarray, "... class"]:
     """Return the means of probabilities."""
     if not broken:
-        return parameters[0] / parameters[0].sum(-1, keepdims=True)
+        return np.asarray(parameters[0] / parameters[0].sum(-1, keepdims=True))
     return np.asarray(shares(parameters[0] / (parameters[0] + parameters[1])))
 
 
 def drawn_probs(
-    parameters: tuple[Float[np.ndarray, "..."], ...],
+    parameters: tuple[Float[np.ndarray, ...], ...],
     broken: bool,
     number: int,
     rng: np.random.Generator,
@@ -161,7 +159,8 @@ def drawn_probs(
     """Draw probabilities."""
     if broken:
         size = (number, *np.shape(parameters[0]))
-        return np.stack([shares(one) for one in rng.beta(*parameters, size=size)])
+        one, other = parameters
+        return np.stack([shares(breaks) for breaks in rng.beta(one, other, size=size)])
     gamma = rng.standard_gamma(parameters[0], size=(number, *np.shape(parameters[0])))
     gamma = np.maximum(gamma, 1e-300)
     return np.asarray(gamma / gamma.sum(-1, keepdims=True))
@@ -195,7 +194,7 @@ def less_prior(
     return gain.sum()
 
 
-def _log_constant(concentration: Float[Array, "... class"]) -> Float[Array, "..."]:
+def _log_constant(concentration: Float[Array, "... class"]) -> Float[Array, ...]:
     constant: Array = gammaln(concentration.sum(-1)) - gammaln(concentration).sum(-1)
     return constant
 

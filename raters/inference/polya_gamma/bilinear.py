@@ -133,9 +133,7 @@ class _Recorder:
         names = [name for block in self.blocks for name in block]
         scalars = {name: point[name] for name in names if values[name].ndim == 0}
         stand_ins = {
-            name: _StandIn(values[name], point[name])
-            for name in names
-            if name not in scalars
+            name: _StandIn(values[name], point[name]) for name in names if name not in scalars
         }
         site = trace(self.model, data, values | stand_ins | scalars)[self.model.observed]
         logits = logits_of(site["fn"])
@@ -150,7 +148,8 @@ class _Recorder:
                 "a block enters the logits otherwise than by its index"
             ) from error
         alternatives = logits.size // len(logits)
-        zero, places, entry = {}, [], []
+        zero: dict[str, Any] = {}
+        places, entry = [], []
         for number, block in enumerate(self.blocks):
             begin = 0
             for name in block:
@@ -284,9 +283,7 @@ def _sorted(one: int, other: int) -> tuple[int, int]:
     return (one, other) if one <= other else (other, one)
 
 
-def gathered(
-    forms: Forms, owners: Owners, entries: tuple[Float[Array, " entry"], ...]
-) -> Slots:
+def gathered(forms: Forms, owners: Owners, entries: tuple[Float[Array, " entry"], ...]) -> Slots:
     """Return the value of each slot in each row, from the entries of each block."""
     return tuple(
         jnp.take(entries[block], entry)

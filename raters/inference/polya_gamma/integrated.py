@@ -42,8 +42,8 @@ def integrated(
 
     .. math:: \log \int p(x(v), v) \left|\frac{\partial x}{\partial v}\right| \, dv
 
-    by importance sampling around the mode in :math:`v`, of which one point is drawn in proportion to
-    its weight.
+    by importance sampling around the mode in :math:`v`, of which one point is drawn in proportion
+    to its weight.
 
     Parameters
     ----------

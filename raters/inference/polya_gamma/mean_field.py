@@ -94,9 +94,9 @@ class MeanField:
         for number, prior in enumerate(self.priors(self.like)):
             self.joint[number] |= prior.across is not None
         self.cells: dict[tuple[int, int], np.ndarray] = {}
-        self.votes = None
+        self.votes: tuple[Array, Array] | None = None
         if blocks and not plan.classes:
-            self.votes = _outcomes(plan.model, data, self.like, None)
+            self.votes = self._outcomes(None)
 
     # ------------------------------------------------------------------------------ states
 
@@ -150,8 +150,14 @@ class MeanField:
         """Return the votes and κ of the rows, of a mixture under its expected classes."""
         if self.votes is not None:
             return self.votes
-        classes = self._classes(state, self.values(state))[0]
-        return _outcomes(self.setting.plan.model, self.data, self.like, classes)
+        return self._outcomes(self._classes(state, self.values(state))[0])
+
+    def _outcomes(self, classes: Any) -> tuple[Array, Array]:
+        """Return the votes and κ of the rows given the classes."""
+        found: tuple[Array, Array] = _outcomes(
+            self.setting.plan.model, self.data, self.like, classes
+        )
+        return found
 
     # ------------------------------------------------------------------------------ a sweep
 
@@ -168,10 +174,11 @@ class MeanField:
                     counted[block.sites[0]] = self._counts(values, classes, block.sites[0])
             state = state._replace(counted=counted)
             if self.setting.blocks:
-                votes = _outcomes(plan.model, self.data, self.like, classes)
+                votes = self._outcomes(classes)
         rest = state.rest
         normals = list(state.normals)
-        for number, sites in enumerate(self.setting.blocks):
+        for number in range(len(normals)):
+            assert votes is not None
             normals[number], found = self._block(number, normals, votes, state.hyper)
             bound = found if bound is None else bound
         assert bound is not None
@@ -187,11 +194,7 @@ class MeanField:
         return found
 
     def _block(
-        self,
-        number: int,
-        normals: list[Normal],
-        votes: tuple[Array, Array],
-        hyper: Values,
+        self, number: int, normals: list[Normal], votes: tuple[Array, Array], hyper: Values
     ) -> tuple[Normal, float]:
         """Return the best distribution of a block given the others, and the bound of the rows
         before."""
@@ -242,28 +245,30 @@ class MeanField:
     def _classes(self, state: State, values: Values) -> tuple[Any, float]:
         """Return the expected number of units of each class, and the bound of rows and classes."""
         model = self.setting.plan.model
-        if not self.setting.blocks:
-            if self.table is not None:
-                return self.table.expected(values)
-            return _at_means(model, self.data, values)
-        return _expected_classes(
-            self.setting,
-            self.data,
-            values,
-            self.forms,
-            tuple(normal.mean for normal in state.normals),
-            tuple(normal.spread for normal in state.normals),
-        )
+        if self.setting.blocks:
+            found: tuple[Any, Any] = _expected_classes(
+                self.setting,
+                self.data,
+                values,
+                self.forms,
+                tuple(normal.mean for normal in state.normals),
+                tuple(normal.spread for normal in state.normals),
+            )
+        elif self.table is not None:
+            found = self.table.expected(values)
+        else:
+            found = _at_means(model, self.data, values)
+        return found[0], float(found[1])
 
     def _counts(self, values: Values, classes: Any, site: str) -> tuple[Array, ...]:
         """Return the parameters of the probabilities of classes given the expected classes."""
-        model = self.setting.plan.model
+        given = (self.setting.plan.model, self.data, values, classes)
         if self.table is not None and not self.setting.blocks:
-            counts = self.table.counted(np.asarray(classes))
-            return latent_classes.parameters_of_counts(
-                model, self.data, values, classes, counts, site
-            )
-        return latent_classes.parameters(model, self.data, values, classes, site)
+            counts = jnp.asarray(self.table.counted(np.asarray(classes)))
+            found: tuple[Array, ...] = latent_classes.parameters_of_counts(*given, counts, site)
+        else:
+            found = latent_classes.parameters(*given, site)
+        return found
 
     # ------------------------------------------------------------- orbits and hyper-parameters
 
@@ -337,7 +342,7 @@ def _joined(
         dict.fromkeys(block.sites for block in plan.blocks if block.kind in ("rows", "type"))
     )
     if not blocks:
-        return (), Forms(np.zeros(0), (), {}, ()), Owners(())
+        return (), Forms(jnp.zeros(0), (), {}, ()), Owners(())
     forms, owners = bilinear.forms_of(plan.model, data, values, blocks)
     met = {(owners.of_slot[one], owners.of_slot[other]) for one, other in forms.cross}
     groups: list[list[int]] = []
@@ -525,16 +530,14 @@ def _rest(
             if site["type"] == "sample" and name not in apart:
                 total += site["fn"].log_prob(there[name]).sum()
         for name, parameters in counted.items():
-            prior = prior_parameters(plan.model, row, there, name)
-            total += averages.less_prior(parameters, prior, name in plan.broken)
+            given = prior_parameters(plan.model, row, there, name)
+            total += averages.less_prior(parameters, given, name in plan.broken)
         return total
 
     return jax.value_and_grad(rest)(coordinates)
 
 
-def prior_parameters(
-    model: Model[Any], row: Any, values: Values, site: str
-) -> tuple[Array, ...]:
+def prior_parameters(model: Model[Any], row: Any, values: Values, site: str) -> tuple[Array, ...]:
     """Return the parameters of the prior of a site of probabilities."""
     fn = latent_classes._prior(model, row, values, site)
     if hasattr(fn, "concentration"):

@@ -9,7 +9,6 @@ different blocks are correlated in it, and it has no part of the uncertainty of 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -82,9 +81,7 @@ def _curvatures(
 
     found: Covariances = {}
     for one in range(len(slots)):
-        tangent = tuple(
-            jax.numpy.ones_like(slot) * (at == one) for at, slot in enumerate(slots)
-        )
+        tangent = tuple(jax.numpy.ones_like(slot) * (at == one) for at, slot in enumerate(slots))
         second = jax.jvp(jax.grad(bound), (slots,), (tangent,))[1]
         for other in range(one, len(slots)):
             found[one, other] = second[other]
@@ -114,9 +111,7 @@ class Component:
         if len(self.bounded):
             inverse = scipy.linalg.solve_triangular(self.factor, np.eye(len(full)), lower=True)
             self.deviation = np.sqrt((inverse[:, self.bounded] ** 2).sum(0))
-            self.centre = centre_of(
-                self.mean[self.bounded], self.deviation, self.low, self.high
-            )
+            self.centre = centre_of(self.mean[self.bounded], self.deviation, self.low, self.high)
 
     def log_evidence(self, field: MeanField, state: State) -> float:
         """Return the logarithm of the probability of the data and of the hyper-parameters, by
@@ -184,7 +179,8 @@ class Component:
         level = np.minimum(np.logaddexp(log_ndtr(lower), below), log_ndtr(upper))
         standard = np.clip(ndtri_exp(level), lower, upper)
         standard = np.where(flip, -standard, standard)
-        return np.clip(self.centre + self.deviation * standard, self.low, self.high)
+        inside = self.centre + self.deviation * standard
+        return np.asarray(np.clip(inside, self.low, self.high))
 
     def _score(self, entries: Float[np.ndarray, "draw entry"]) -> Float[np.ndarray, "draw entry"]:
         """Map truncated normals to standard ones."""
@@ -194,14 +190,11 @@ class Component:
         less = np.minimum(log_ndtr(lower) - log_ndtr(inside), -1e-15)
         share = log_ndtr(inside) + np.log1p(-np.exp(less)) - self._log_mass()
         score = ndtri_exp(np.minimum(share, -1e-15))
-        return np.where(flip, -score, score)
+        return np.asarray(np.where(flip, -score, score))
 
 
 def drawn(
-    field: MeanField,
-    states: list[State],
-    number: int,
-    rng: np.random.Generator,
+    field: MeanField, states: list[State], number: int, rng: np.random.Generator
 ) -> tuple[Values, Float[np.ndarray, " draw"]]:
     """Draw the entries of all blocks from a mixture of the normals of some states, which differ in
     their hyper-parameters.

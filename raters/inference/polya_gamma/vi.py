@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Float
@@ -20,8 +21,8 @@ from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_
 from raters.inference.polya_gamma import (
     augmentation,
     bilinear,
-    latent_classes,
     laplace,
+    latent_classes,
     response,
     sets,
     sweep,
@@ -32,7 +33,7 @@ from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import _DENSE_LIMIT, _WORK_LIMIT, around_classes
 from raters.inference.polya_gamma.mean_field import MeanField, State
 from raters.model import Permute, Values
-from raters.program import Program, pointwise_log_likelihood
+from raters.program import Program, log_likelihoods, pointwise_log_likelihood
 
 # Draws times rows up to which the density of the draws is computed, and so their weights.
 _MUCH_WORK = 2e9
@@ -284,9 +285,12 @@ def _log_likelihoods(field: MeanField, means: Values, draws: Values) -> Float[np
     """Return the log-likelihood of each draw, of much data by an expansion at the means."""
     plan, data = field.setting.plan, field.data
     number = len(next(iter(draws.values())))
-    normal = None
-    if data.num_rows * number >= laplace._MUCH_WORK and len(plan.blocks) == 1:
-        normal = laplace.information(plan, data, means, draws=True)[1]
+    if data.num_rows * number < laplace._MUCH_WORK or len(plan.blocks) > 1:
+        on_device = {name: jnp.asarray(value) for name, value in draws.items()}
+        pieces = data.chunks(sweep.CHUNK)
+        each = [np.asarray(log_likelihoods(plan.model, one, on_device)) for one in pieces]
+        return np.asarray(np.sum(each, axis=0))
+    normal = laplace.information(plan, data, means, draws=True)[1]
     return laplace._log_likelihoods(plan, data, means, draws, normal)
 
 
