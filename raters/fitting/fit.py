@@ -71,8 +71,8 @@ def fit(
     data : Judgements
         Judgements of the model's kind, such as `Comparisons` or `Labels`.
     backend : Backend, optional
-        ``rt.PGGibbs()``, ``rt.NUTS()``, ``rt.SVI()`` or ``rt.PGEM()``; by default the first, or
-        ``rt.NUTS()`` for a model that declares no conjugate blocks.
+        ``rt.PGGibbs()``, ``rt.NUTS()``, ``rt.SVI()``, ``rt.PGEM()`` or ``rt.PGVI()``; by default
+        the first, or ``rt.NUTS()`` for a model that declares no conjugate blocks.
     seed : int
         The same seed gives the same draws.
     start : xarray.DataTree, optional

@@ -103,7 +103,7 @@ class PGVI(Backend):
     >>> import raters as rt
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, rt.PGVI(), seed=0, progress=False)
-    >>> bool((result["optimisation"]["elbo"].diff("sweep") > -1e-9).all())
+    >>> bool((result["optimisation"]["elbo"].diff("step") > -1e-9).all())
     True
     """
 
