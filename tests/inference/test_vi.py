@@ -129,7 +129,7 @@ def test_the_bound_never_falls(model, data, request, monkeypatch) -> None:
 
 def test_with_known_classes_the_bound_is_the_evidence() -> None:
     """Then probabilities are Dirichlet, and nothing is approximated."""
-    labels = rt.datasets.label_crowd(20, 3, 3, 2, seed=0).labels
+    labels = rt.datasets.label_crowd(20, 3, 3, 3, seed=0).labels
     truth = np.arange(20) % 3
     labels = labels.with_truth(dict(zip(labels.items, truth.tolist(), strict=True)))
     bounds, _, state = climbed(rt.DawidSkene(diagonal=2.0, off_diagonal=1.0), labels, 3)
