@@ -161,8 +161,8 @@ class MeanField:
 
     # ------------------------------------------------------------------------------ a sweep
 
-    def sweep(self, state: State, held: str | None = None) -> tuple[float, State]:
-        """Return the bound at a state, and the state after a sweep from it, in which one of the
+    def sweep(self, state: State, held: tuple[str, ...] = ()) -> tuple[float, State]:
+        """Return the bound at a state, and the state after a sweep from it, in which some of the
         hyper-parameters may be held."""
         plan, bound, votes = self.setting.plan, None, self.votes
         values = self.values(state)
@@ -272,7 +272,7 @@ class MeanField:
 
     # ------------------------------------------------------------- orbits and hyper-parameters
 
-    def _moved(self, state: State, held: str | None) -> State:
+    def _moved(self, state: State, held: tuple[str, ...]) -> State:
         """Maximise the bound along orbits and in the hyper-parameters, and set the rest of it."""
         plan, like = self.setting.plan, self.values(state)
         start = {
@@ -318,10 +318,12 @@ class MeanField:
         )
 
 
-def _places(coordinates: tuple[Array, Values], name: str | None) -> Bool[np.ndarray, " coordinate"]:
-    """Return the mask of the coordinates of a hyper-parameter."""
+def _places(
+    coordinates: tuple[Array, Values], held: tuple[str, ...]
+) -> Bool[np.ndarray, " coordinate"]:
+    """Return the mask of the coordinates of some hyper-parameters."""
     factors, hyper = coordinates
-    marks = {other: jnp.full(jnp.shape(value), other == name) for other, value in hyper.items()}
+    marks = {name: jnp.full(jnp.shape(value), name in held) for name, value in hyper.items()}
     mask: Array = ravel_pytree((jnp.zeros(jnp.shape(factors), bool), marks))[0]
     return np.asarray(mask, bool)
 

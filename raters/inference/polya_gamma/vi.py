@@ -37,11 +37,12 @@ from raters.program import Program, log_likelihoods, pointwise_log_likelihood
 
 # Draws times rows up to which the density of the draws is computed, and so their weights.
 _MUCH_WORK = 2e9
-# Up to so many rows and hyper-parameters the draws are around several values of these: at steps of
-# so much in unconstrained coordinates, after so many sweeps at each, until the bound is so much
-# lower, and no more than so many.
-_MANY_ROWS, _MOST_HYPER = 20_000, 3
-_FIRST_WIDTH, _SETTLING, _LOW, _OUTWARDS = 0.4, 6, 3.0, 6
+# Up to so many rows, entries and hyper-parameters, the draws are around several values of these.
+_MANY_ROWS, _MANY_ENTRIES, _MOST_HYPER = 20_000, 1000, 3
+# Sweeps at each value; steps to the middle of the values, at first of this width in unconstrained
+# coordinates, between these two later; and steps outwards, until the evidence is so much lower.
+_SETTLING, _CENTRINGS, _OUTWARDS, _LOW = 5, 5, 5, 4.0
+_FIRST_WIDTH, _NARROWEST, _LONGEST = 0.15, 0.02, 0.6
 # Starts of a mixture of types.
 _STARTS = 10
 
@@ -254,30 +255,50 @@ class PGVI(Backend):
 
 
 def _along_hyper(field: MeanField, state: State) -> list[State]:
-    """Return approximations at several values of each hyper-parameter, the best one first.
+    """Return approximations at several values of each hyper-parameter.
 
     Where few rows tell of each entry, the hyper-parameters are open, and entries at one value of
-    them have too little spread: see INLA (Rue, Martino and Chopin 2009).
+    them have too little spread (INLA: Rue, Martino and Chopin 2009). The bound is highest at scales
+    that are too small, and Laplace's approximation of their marginal posterior is not: the values
+    are around its maximum.
     """
-    plan, states, best = field.setting.plan, [state], field.sweep(state)[0]
-    hyper = [name for name in plan.hyper if np.ndim(state.hyper[name]) == 0]
-    if plan.scales or field.data.num_rows > _MANY_ROWS or len(hyper) > _MOST_HYPER:
-        return states
-    for name in hyper:
+    plan = field.setting.plan
+    names = tuple(name for name in plan.hyper if np.ndim(state.hyper[name]) == 0)
+    size = sum(len(normal.mean) for normal in state.normals)
+    many = field.data.num_rows > _MANY_ROWS or size > _MANY_ENTRIES
+    if plan.scales or many or not 0 < len(names) <= _MOST_HYPER:
+        return [state]
+
+    def moved(state: State, name: str, step: float) -> tuple[float, State]:
         transform = biject_to(plan.supports[name])
-        centre = float(transform.inv(state.hyper[name]))
-        for sign in (-1.0, 1.0):
-            width, here = _FIRST_WIDTH, state
+        there = transform(transform.inv(state.hyper[name]) + step)
+        state = state._replace(hyper=state.hyper | {name: np.asarray(there)})
+        for _ in range(_SETTLING):
+            state = field.sweep(state, names)[1]
+        return response.Component(field, state).log_evidence(field, state), state
+
+    width = dict.fromkeys(names, _FIRST_WIDTH)
+    for name in names * 2:
+        for _ in range(_CENTRINGS):
+            step = min(width[name], _FIRST_WIDTH)
+            below, here, above = (moved(state, name, sign * step)[0] for sign in (-1, 0, 1))
+            curvature = (2 * here - below - above) / step**2
+            ahead = np.sign(above - below) * _LONGEST
+            if curvature > 0:
+                ahead = np.clip((above - below) / (2 * step * curvature), -_LONGEST, _LONGEST)
+                width[name] = float(np.clip(curvature**-0.5, _NARROWEST, _LONGEST))
+            state = moved(state, name, float(ahead))[1]
+            if abs(ahead) < width[name] / 2:
+                break
+    states, best = [state], moved(state, names[0], 0.0)[0]
+    for name in names:
+        for sign in (-1, 1):
+            here = state
             for _ in range(_OUTWARDS):
-                there = np.asarray(transform(centre + sign * width))
-                here = here._replace(hyper=here.hyper | {name: there})
-                # The rest is that of the value before, and the next sweep has the right one.
-                for _ in range(_SETTLING):
-                    here = field.sweep(here, name)[1]
+                evidence, here = moved(here, name, sign * width[name])
                 states.append(here)
-                if best - field.sweep(here, name)[0] > _LOW:
+                if best - evidence > _LOW:
                     break
-                width += _FIRST_WIDTH
     return states
 
 
