@@ -54,7 +54,7 @@ def responses(persons: int, items: int, seed: int) -> rt.Responses:
 
 def cases(quick: bool, seed: int) -> list[Case]:
     """Models and data."""
-    size, draws = ((20, 5, 2000), 200) if quick else ((200, 10, 20_000), 2000)
+    size, draws = ((20, 5, 2000), 200) if quick else ((200, 10, 20_000), 1200)
     name = "{:,} × {:,} × {:,}".format(*size)
     plain, mixed = votes(*size, seed, 0), votes(*size, seed, 2)
     tastes = rt.datasets.position_biased(num_items=6, num_annotators=4, num_votes=600, seed=1)
