@@ -219,7 +219,8 @@ def test_spreads_of_the_mean_field_are_too_small_and_corrected(votes) -> None:
 def test_orbits_that_end_at_a_bound_are_integrated() -> None:
     """The prior along the orbit of unit competences, which ends where the largest one is 1, times
     those of the scales: mean over 20 estimates within .15 nats of quadrature, where each has a
-    standard error of .1, and the drawn spreads within .35 of its mean (20 draws of deviation .5)."""
+    standard error of .1, and the mean of the drawn spreads within .45 (20 draws of deviation
+    .5)."""
     model = rt.ExtendedBTL()
     votes = rt.datasets.position_biased(num_items=20, num_annotators=10, num_votes=200, seed=0)
     field, state = field_of(model, votes.votes)

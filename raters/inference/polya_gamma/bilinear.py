@@ -108,12 +108,20 @@ def forms_of(
         Where entries of three blocks are multiplied.
     """
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
-    recorded, owners = _Recorder(model, blocks).recorded(data, values)
-    (constant, linear, every), entry = recorded
+    owners = owners_of(model, data, values, blocks)
+    (constant, linear, every), entry = _recorded(model, data, values, blocks)
     cross = {pair: part for pair, part in every.items() if np.any(np.asarray(part))}
     forms = Forms(constant, linear, cross, entry)
     _check(model, data, values, blocks, forms, owners)
     return forms, owners
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _recorded(
+    model: Model[Any], data: Any, values: Values, blocks: tuple[tuple[str, ...], ...]
+) -> Any:
+    """Return coefficients and entries of all slots."""
+    return _Recorder(model, blocks).record([], data, values)
 
 
 class _Recorder:
@@ -121,12 +129,6 @@ class _Recorder:
 
     def __init__(self, model: Model[Any], blocks: tuple[tuple[str, ...], ...]) -> None:
         self.model, self.blocks = model, blocks
-
-    def recorded(self, data: Any, values: Values) -> tuple[Any, Owners]:
-        """Return coefficients and entries of all slots, and the blocks that these are of."""
-        owners: list[int] = []
-        recorded = jax.jit(partial(self.record, owners))(data, values)
-        return recorded, Owners(tuple(owners))
 
     def _run(self, data: Any, values: Values, point: Any) -> tuple[Array, Any]:
         """Return the logits at values of the slots, and the entries that they were asked for."""
@@ -140,6 +142,7 @@ class _Recorder:
         return logits, {name: one.entries for name, one in stand_ins.items()}
 
     def record(self, owners: list[int], data: Any, values: Values) -> tuple[Any, Any]:
+        """Return coefficients and entries of all slots, and add the block of each to `owners`."""
         none = {name: value for name, value in values.items() if value.ndim == 0}
         try:
             logits, asked = self._run(data, values, _Unset(none))
