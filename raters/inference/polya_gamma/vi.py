@@ -281,8 +281,8 @@ def _along_hyper(field: MeanField, state: State) -> list[State]:
     for name in names * 2:
         for _ in range(_CENTRINGS):
             step = min(width[name], _FIRST_WIDTH)
-            below, here, above = (moved(state, name, sign * step)[0] for sign in (-1, 0, 1))
-            curvature = (2 * here - below - above) / step**2
+            below, level, above = (moved(state, name, sign * step)[0] for sign in (-1, 0, 1))
+            curvature = (2 * level - below - above) / step**2
             ahead = np.sign(above - below) * _LONGEST
             if curvature > 0:
                 ahead = np.clip((above - below) / (2 * step * curvature), -_LONGEST, _LONGEST)
