@@ -17,7 +17,7 @@ from raters.fitting.predict import predict
 from raters.fitting.result import model_of
 from raters.fitting.scoring import log_likelihood
 from raters.fitting.simulate import simulate
-from raters.inference import HMC, NUTS, PGEM, SVI, PGGibbs
+from raters.inference import HMC, NUTS, PGEM, PGVI, SVI, PGGibbs
 from raters.judgements import (
     Choices,
     Comparisons,
@@ -71,6 +71,7 @@ __all__ = [
     "HMC",
     "NUTS",
     "PGEM",
+    "PGVI",
     "SVI",
     "Anchor",
     "Audit",

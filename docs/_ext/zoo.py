@@ -22,7 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import raters as rt
 
-BACKENDS = (rt.PGGibbs(), rt.HMC(), rt.NUTS(), rt.PGEM(), rt.SVI())
+BACKENDS = (rt.PGGibbs(), rt.HMC(), rt.NUTS(), rt.PGEM(), rt.PGVI(), rt.SVI())
 # Models that need a setting.
 _EXAMPLES = {"NestedLogit": rt.NestedLogit(nests=(("car", "bus"),))}
 

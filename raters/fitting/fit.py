@@ -75,8 +75,8 @@ def fit(
         Judgements of the model's kind, such as `Comparisons` or `Labels`; of `numpyro_model` the
         arguments of the function, as a mapping or a table.
     backend : Backend, optional
-        ``rt.PGGibbs()``, ``rt.NUTS()``, ``rt.SVI()`` or ``rt.PGEM()``; by default the first, or
-        ``rt.NUTS()`` for a model without conjugate blocks.
+        ``rt.PGGibbs()``, ``rt.NUTS()``, ``rt.SVI()``, ``rt.PGEM()``, ``rt.PGVI()`` or
+        ``rt.HMC()``; by default the first, or ``rt.NUTS()`` for a model without conjugate blocks.
     seed : int
         The same seed gives the same draws.
     start : xarray.DataTree, optional

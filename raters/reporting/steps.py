@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from raters.auditing.verdicts import DIFFERS, IN_QUESTION
-from raters.inference import NUTS, PGEM, SVI, Backend, PGGibbs
+from raters.inference import NUTS, PGEM, PGVI, SVI, Backend, PGGibbs
 from raters.judgements.base import Judgements
 from raters.judgements.display import isolated
 from raters.kinds import AuditContext, kind_of
@@ -148,7 +148,7 @@ def _command(text: str, leave_out: dict[str, int], *more: str) -> str:
 def _fitting() -> dict[str, int]:
     """Options of the command line that say how to fit, each with the number of its values."""
     options = {"--backend": 1}
-    for backend in (PGGibbs, PGEM, NUTS, SVI):
+    for backend in (PGGibbs, PGEM, PGVI, NUTS, SVI):
         for field in dataclasses.fields(backend):
             # `--batch-size` is a number of questions.
             name = {"batch_size": "svi-batch-size"}.get(field.name, field.name.replace("_", "-"))

@@ -101,6 +101,7 @@ BACKENDS = (
     rt.PGGibbs(draws=40, warmup=20, chains=2),
     rt.PGEM(draws=40),
     rt.HMC(draws=40, warmup=40, sweeps=20, chains=2),
+    rt.PGVI(draws=40),
 )
 # Compiling is what costs: in `make test`, one configuration of each model, PGGibbs on each, and the
 # other back-ends on one model of each kind.
@@ -197,10 +198,10 @@ def _fits() -> list:
         sampled = isinstance(backend, rt.PGGibbs) and _is_first(data, model)
         quick = sampled or model in FOR_EVERY_BACKEND
         # NUTS and SVI read nothing of a model but its density, which `check_model` checks, and HMC
-        # nothing else but the rows of PGGibbs.
+        # and PGVI nothing else but the rows of PGGibbs.
         # What PGEM does with further settings, PGGibbs does on the same blocks.
         again = (
-            isinstance(backend, (rt.SVI, rt.HMC))
+            isinstance(backend, (rt.SVI, rt.HMC, rt.PGVI))
             or (isinstance(backend, rt.NUTS) and model != TYPE_MODELS[0])
             or (isinstance(backend, rt.PGEM) and (model not in FIRST or type(model) in LONG))
         )

@@ -218,7 +218,7 @@ class PGEM(Backend):
                 values = (
                     first
                     if index == 0
-                    else _another_start(
+                    else another_start(
                         model, host, first, plan.supports, np.random.default_rng(seed)
                     )
                 )
@@ -405,7 +405,7 @@ def _usual_starts(plan: sweep.Plan) -> int:
     return 1 if len(plan.blocks) == 1 or plan.classes else 4
 
 
-def _another_start(
+def another_start(
     model: Model[Any], data: Any, start: Values, supports: dict[str, Any], rng: np.random.Generator
 ) -> Values:
     """Return a random start: the model's own, or this one with random changes."""

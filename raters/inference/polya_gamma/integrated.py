@@ -13,17 +13,19 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
-from scipy.stats import norm, qmc
+from scipy.stats import qmc
+from scipy.stats import t as student
 
 from raters.inference.polya_gamma import sweep
-from raters.model import Values
+from raters.model import Scale, Values
 from raters.program import log_prior
 
 # Newton steps to the mode of each conditional, each of at most this length; halvings of one;
 # and the length of the last one.
 _STEPS, _LONGEST, _HALVINGS, _SHORTEST = 25, 2.0, 6, 1e-4
-# Points of importance sampling around that mode (a power of two), from a normal so much wider.
-_POINTS, _WIDER = 64, 1.3
+# Points of importance sampling around that mode (a power of two), from t distributions with so many
+# degrees of freedom: the logarithm of a spread has a longer tail than a normal.
+_POINTS, _DEGREES = 64, 4.0
 _FLATTEST = 1e-2
 # Logarithms of factors of an orbit among which the search of the mode sets out.
 _FACTORS = np.linspace(-4, 4, 81)
@@ -36,12 +38,12 @@ def integrated(
     draws with that drawn anew.
 
     With :math:`v` for the hyper-parameters and the logarithms of the factors of scale orbits, in
-    unconstrained coordinates,
+    unconstrained coordinates (of an orbit that ends at a bound, those of the part within it),
 
     .. math:: \log \int p(x(v), v) \left|\frac{\partial x}{\partial v}\right| \, dv
 
-    by importance sampling from a normal around the mode in :math:`v`, of which one point is drawn
-    in proportion to its weight.
+    by importance sampling around the mode in :math:`v`, of which one point is drawn in proportion
+    to its weight.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ def integrated(
     size = _start(plan, {name: value[0] for name, value in draws.items()})[0].size
     points = np.zeros((1, 0))
     if size:
-        points = norm.ppf(qmc.Sobol(size, rng=rng).random(_POINTS))
+        points = student(_DEGREES).ppf(qmc.Sobol(size, rng=rng).random(_POINTS))
     keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
     given = {name: jnp.asarray(value) for name, value in draws.items()}
     log_priors, redrawn = _of_draws(plan, row, given, jnp.asarray(points), keys)
@@ -92,8 +94,9 @@ def _of_draw(
             transform = biject_to(plan.supports[name])
             there = there | {name: transform(coordinate)}
             volume += transform.log_abs_det_jacobian(coordinate, there[name]).sum()
-        for scale, factor in zip(plan.scales, factors, strict=True):
-            volume += sweep.orbit_power(values, scale) * factor
+        for scale, coordinate in zip(plan.scales, factors, strict=True):
+            factor, own = _along(plan, values, scale, coordinate)
+            volume += sweep.orbit_power(values, scale) * factor + own
             there = sweep.orbit(there, scale, factor)
         return there, volume
 
@@ -103,7 +106,7 @@ def _of_draw(
 
     mode, factor = _mode(density, _within(density, start, len(plan.scales)))
     tried = mode + points @ factor.T
-    log_q = jax.scipy.stats.norm.logpdf(points).sum(1) - jnp.linalg.slogdet(factor)[1]
+    log_q = jax.scipy.stats.t.logpdf(points, _DEGREES).sum(1) - jnp.linalg.slogdet(factor)[1]
     log_weight = jax.lax.map(density, tried) - log_q
     total = jax.scipy.special.logsumexp(log_weight) - jnp.log(len(points))
     chosen = tried[jax.random.categorical(key, log_weight)]
@@ -117,6 +120,37 @@ def _start(plan: sweep.Plan, values: Values) -> tuple[Array, Callable[[Array], A
         (jnp.zeros(len(plan.scales)), hyper)
     )
     return coordinates
+
+
+def _along(
+    plan: sweep.Plan, values: Values, scale: Scale, coordinate: Array
+) -> tuple[Array, Array]:
+    """Logarithm of the factor along an orbit at a coordinate, and the log volume element of the
+    map to it."""
+    upper, lower = (_farthest(plan, values, names) for names in (scale.up, scale.down))
+    if lower is not None:
+        return jnp.exp(coordinate) - lower, coordinate
+    if upper is not None:
+        return upper - jnp.exp(coordinate), coordinate
+    return coordinate, jnp.zeros(())
+
+
+def _farthest(plan: sweep.Plan, values: Values, names: tuple[str, ...]) -> Array | None:
+    """Logarithm of the largest factor that keeps all entries of some sites within their bounds;
+    None where no bound but 0 is in the way."""
+    largest = None
+    for name in names:
+        low, high = (
+            getattr(plan.supports[name], end, side)
+            for end, side in (("lower_bound", -jnp.inf), ("upper_bound", jnp.inf))
+        )
+        if jnp.ndim(low) or jnp.ndim(high) or not (-jnp.inf < low < 0 or 0 < high < jnp.inf):
+            continue
+        bound = jnp.where(values[name] > 0, high, -low)
+        entries = jnp.maximum(jnp.abs(values[name]), 1e-300)
+        room = jnp.where(bound > 0, jnp.log(bound / entries), jnp.inf).min(initial=jnp.inf)
+        largest = room if largest is None else jnp.minimum(largest, room)
+    return largest
 
 
 def _within(density: Callable[[Array], Array], start: Array, scales: int) -> Array:
@@ -154,4 +188,4 @@ def _mode(density: Any, start: Array) -> tuple[Array, Array]:
     first = start, jnp.asarray(jnp.inf), jnp.asarray(0)
     mode = jax.lax.while_loop(unfinished, step, first)[0]
     eigenvalues, vectors = curvature(mode)
-    return mode, _WIDER * vectors / jnp.sqrt(eigenvalues)
+    return mode, vectors / jnp.sqrt(eigenvalues)

@@ -28,7 +28,7 @@ from raters.program import log_likelihoods, placing, pointwise_log_likelihood
 MANY_ROWS = 20_000
 # Rows times draws from which on an expansion of the log-likelihood takes the place of passes over
 # the rows. It is checked at the mode and so many draws, within so many nats.
-_MUCH_WORK, _CHECKED, _ACCURATE = 2e7, 5, 0.02
+MUCH_WORK, _CHECKED, _ACCURATE = 2e7, 5, 0.02
 
 
 def laplace(
@@ -58,12 +58,12 @@ def laplace(
         draws = _redraw_reaching(plan, data, draws, rng)
     stats = {}
     if drawn.log_q is not None and not apart and not plan.steep:
-        log_p = log_prior + _log_likelihoods(plan, data, mode, draws, drawn.normal)
+        log_p = log_prior + log_likelihoods_of(plan, data, mode, draws, drawn.normal)
         stats = {"log_p": log_p[None], "log_q": drawn.log_q[None]}
     return {name: value[None] for name, value in draws.items()}, stats
 
 
-def _log_likelihoods(
+def log_likelihoods_of(
     plan: sweep.Plan, data: Any, mode: Values, draws: Values, normal: Conditional
 ) -> Float[np.ndarray, " draw"]:
     """Return the log-likelihood of each draw: of much data by its expansion at the mode, where that
@@ -76,7 +76,7 @@ def _log_likelihoods(
         return np.asarray(np.sum(each, axis=0))
 
     number = len(next(iter(draws.values())))
-    little = data.num_rows * number < _MUCH_WORK or placing.stays_on_devices(data)
+    little = data.num_rows * number < MUCH_WORK or placing.stays_on_devices(data)
     if little or not isinstance(normal, Dense):
         return exact(draws)
     if (expansion := Expansion.of(plan, data, mode, normal)) is None:
@@ -121,8 +121,8 @@ def _around(
     """
     sites, conditional = information(plan, data, mode, draws=True)
     current = Block(sites).current(mode)
-    tangents = [_tangent(scale, sites, mode) for scale in plan.scales]
-    conditional.prior = _along_orbits(conditional.prior, plan.scales, sites, mode)
+    tangents = [tangent_of(scale, sites, mode) for scale in plan.scales]
+    conditional.prior = along_orbits(conditional.prior, plan.scales, sites, mode)
     log_q = None
     if isinstance(conditional, Dense):
         # A high precision along the orbit keeps draws on the section.
@@ -137,7 +137,7 @@ def _around(
         # The density is that on the section, so what is left across it does not count.
         for tangent in tangents:
             log_q += precision * (apart @ tangent) ** 2 / 2
-        log_q -= _log_crossing(plan.scales, sites, mode, entries, slope)
+        log_q -= log_crossing(plan.scales, sites, mode, entries, slope)
     else:
         entries = np.stack([conditional.draw(rng, current) for _ in range(num_draws)])
         for tangent in tangents:
@@ -269,7 +269,7 @@ def _curvatures(
     return curvatures
 
 
-def _along_orbits(
+def along_orbits(
     prior: Gaussian, scales: tuple[Scale, ...], sites: tuple[str, ...], mode: Values
 ) -> Gaussian:
     """Return a prior without the bounds that may be crossed along a scale orbit.
@@ -283,14 +283,14 @@ def _along_orbits(
     return prior._replace(low=low, high=high)
 
 
-def _tangent(scale: Scale, sites: tuple[str, ...], mode: Values) -> Float[np.ndarray, " entry"]:
+def tangent_of(scale: Scale, sites: tuple[str, ...], mode: Values) -> Float[np.ndarray, " entry"]:
     """Return the unit direction of a scale orbit at the mode, in the conjugate sites."""
     entries = np.concatenate([np.ravel(mode[name]) for name in sites])
     direction = _signs(scale, sites, mode) * entries
     return np.asarray(direction / np.linalg.norm(direction))
 
 
-def _log_crossing(
+def log_crossing(
     scales: tuple[Scale, ...],
     sites: tuple[str, ...],
     mode: Values,
@@ -305,7 +305,7 @@ def _log_crossing(
     """
     if not scales:
         return np.zeros(len(entries))
-    normals = np.stack([_tangent(scale, sites, mode) for scale in scales])
+    normals = np.stack([tangent_of(scale, sites, mode) for scale in scales])
     directions = np.stack([_signs(scale, sites, mode) for scale in scales])
     moved = directions[None] * (entries / slope)[:, None]
     return np.asarray(np.linalg.slogdet(np.einsum("se,dre->dsr", normals, moved))[1])

@@ -40,6 +40,11 @@ _WIDEST = 2.0
 _LEAST = 1e-300
 
 
+def is_small(size: int, rows: int) -> bool:
+    """Return whether the information matrix of so many parameters and rows is computed."""
+    return size <= _DENSE_LIMIT and size * rows <= _WORK_LIMIT
+
+
 def around_classes(
     plan: sweep.Plan,
     data: Any,
@@ -80,7 +85,7 @@ def around_classes(
     # The normal is not on a section across the orbits, so that it covers them.
     free = dataclasses.replace(plan, scales=())
     row = placing.first_unit(data)
-    if size > _DENSE_LIMIT or size * data.num_rows > _WORK_LIMIT:
+    if not is_small(size, data.num_rows):
         drawn = _by_block(plan, data, mode, num_draws, rng, read)
         return (integrated(free, row, drawn, rng)[1] if plan.hyper else drawn), {}
     counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")

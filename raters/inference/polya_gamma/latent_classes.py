@@ -172,7 +172,7 @@ def _given(parameters: Parameters, component: Any) -> Any:
     return concentration[which] + count
 
 
-def _prior(model: Model[Any], data: Any, values: Values, site: str) -> dist.Distribution:
+def site_prior(model: Model[Any], data: Any, values: Values, site: str) -> dist.Distribution:
     """Return a site's prior, with its parameters in the site's shape."""
     fn = trace(model, data, values)[site]["fn"]
     while isinstance(fn, dist.Independent):
@@ -194,14 +194,14 @@ def is_counted(model: Model[Any], data: Any, values: Values, site: str) -> bool:
     """Return whether a site's prior is Dirichlet, stick-breaking, Beta or a mixture of these over
     types."""
     return isinstance(
-        _prior(model, data.take(slice(0, 1)), values, site),
+        site_prior(model, data.take(slice(0, 1)), values, site),
         (dist.Dirichlet, StickBreaking, dist.Beta, TypeMixture),
     )
 
 
 def is_broken(model: Model[Any], data: Any, values: Values, site: str) -> bool:
     """Return whether a site's prior is stick-breaking."""
-    return isinstance(_prior(model, data.take(slice(0, 1)), values, site), StickBreaking)
+    return isinstance(site_prior(model, data.take(slice(0, 1)), values, site), StickBreaking)
 
 
 def is_unbounded(model: Model[Any], data: Any, values: Values, site: str) -> bool:
@@ -210,7 +210,7 @@ def is_unbounded(model: Model[Any], data: Any, values: Values, site: str) -> boo
     It may where a concentration is below 1, under stick-breaking, where the rest of the stick
     may vanish, and of a mixture over types, whose concentrations may be learned.
     """
-    fn = _prior(model, data.take(slice(0, 1)), values, site)
+    fn = site_prior(model, data.take(slice(0, 1)), values, site)
     if isinstance(fn, (StickBreaking, TypeMixture)):
         return True
     low = (
@@ -227,7 +227,7 @@ def parameters(
 ) -> Parameters:
     """Return the parameters of a site's full conditional, given the classes and the other sites."""
     conditional: Parameters = conjugate(
-        _prior(model, data, values, site),
+        site_prior(model, data, values, site),
         lambda value: _complete_log_likelihood(model, data, values | {site: value}, classes),
         at,
     )
@@ -251,7 +251,7 @@ def parameters_of_counts(
         both: Array = weighted_sum(classes, fn.log_weights()) + weighted_sum(counts, table)
         return both
 
-    return conjugate(_prior(model, data, values, site), log_likelihood, 0.0)
+    return conjugate(site_prior(model, data, values, site), log_likelihood, 0.0)
 
 
 def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> Parameters:
@@ -259,7 +259,7 @@ def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> P
 
     Of a mixture over types they are those of its conditional without counts.
     """
-    fn = _prior(model, data, values, site)
+    fn = site_prior(model, data, values, site)
     if isinstance(fn, TypeMixture):
         return fn.log_weight, fn.concentration, jnp.zeros_like(fn.rows(values[site]))
     parts = (
@@ -313,7 +313,7 @@ def moved(
     for site, site_key in zip(sites, keys, strict=True):
         values = values | {
             site: sampled(
-                _prior(model, data, values, site),
+                site_prior(model, data, values, site),
                 parameters(model, data, values, classes, site),
                 site_key,
             )
@@ -444,16 +444,16 @@ class Breaks(Counts):
 
     def mode(self, current: np.ndarray) -> np.ndarray:
         """Return the mode."""
-        return _shares(self._mean_breaks)
+        return shares(self._mean_breaks)
 
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
         """Return a draw."""
-        return _shares(rng.beta(*self.parameters))
+        return shares(rng.beta(*self.parameters))
 
     coordinate = mode
 
 
-def _shares(broken: Float[np.ndarray, " share-1"]) -> Float[np.ndarray, " share"]:
+def shares(broken: Float[np.ndarray, " share-1"]) -> Float[np.ndarray, " share"]:
     """Return the shares, all above 0, from the breaks of a stick."""
     length = np.cumprod(np.concatenate([[1.0], 1 - broken]))
     shares = np.maximum(np.append(broken, 1.0) * length, 1e-300)

@@ -102,7 +102,7 @@ class Rows(NamedTuple):
         return self._replace(entry=jnp.stack(self.entry), weight=jnp.stack(self.weight))
 
 
-class _StandIn:
+class StandIn:
     """Replacement of a site's value that records each index, and returns a slot array for it."""
 
     __array_ufunc__ = None  # So that NumPy leaves products with a stand-in to __rmatmul__.
@@ -125,7 +125,7 @@ class _StandIn:
         )
 
 
-class _Factor(_StandIn):
+class _Factor(StandIn):
     """Stand-in that also records a design by which the site is multiplied."""
 
     design: Array | None = None
@@ -173,8 +173,7 @@ def indexed_rows(
 
     def run(slots: Any, scalars: Values) -> tuple[Array, tuple[Observation, Any]]:
         stand_ins = {
-            name: _StandIn(values[name], None if slots is None else slots[name])
-            for name in by_index
+            name: StandIn(values[name], None if slots is None else slots[name]) for name in by_index
         }
         read = _logits(model, data, values | stand_ins | scalars, classes)
         return read.logits, (read, {name: one.entries for name, one in stand_ins.items()})
@@ -299,7 +298,7 @@ def _type_rows(model: Model[Any], data: Any, values: Values, block: Block, class
 def indices(model: Model[Any], data: Any, values: Values, site: str) -> list[Array]:
     """Return the entries of a site that rows touch, an array for each index that the model asks
     for."""
-    stand_in = _StandIn(jnp.asarray(values[site]))
+    stand_in = StandIn(jnp.asarray(values[site]))
     trace(model, data, values | {site: stand_in})
     return stand_in.entries
 

@@ -1,0 +1,202 @@
+"""Factors of a variational distribution: normals, truncated normals, and probabilities of classes.
+
+Gibbs draws a block from its conditional, and EM takes the mode; these hold its averages.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+from jax.scipy.special import betaln, digamma, gammaln
+from jaxtyping import Array, Float
+
+from raters.inference.polya_gamma.conditionals import Gaussian, truncated_normal
+from raters.inference.polya_gamma.latent_classes import shares
+
+# Nodes on which moments of truncated normals are integrated, and how far from the highest point of
+# the density, in standard deviations and, in a tail, in its lengths.
+_NODES, _FAR, _TAIL = 64, 9.0, 40.0
+_WIDEST = 1e6
+
+
+class Normal(NamedTuple):
+    """Independent entries, normal or truncated to bounds, or entries that are normal together.
+
+    Attributes
+    ----------
+    mean : array, shape (entry,)
+    spread : array, shape (entry,) or (entry, entry)
+        Variances, or the covariance matrix.
+    entropy : float
+    centre, deviation : array, shape (entry,)
+        Mean and standard deviation before truncation.
+    """
+
+    mean: Float[np.ndarray, " entry"]
+    spread: Float[np.ndarray, " entry"] | Float[np.ndarray, "entry entry"]
+    entropy: float
+    centre: Float[np.ndarray, " entry"]
+    deviation: Float[np.ndarray, " entry"]
+
+    @property
+    def variance(self) -> Float[np.ndarray, " entry"]:
+        """Variance of each entry."""
+        return self.spread if self.spread.ndim == 1 else np.diag(self.spread)
+
+    def stretched(self, factor: Float[np.ndarray, " entry"]) -> Normal:
+        """Return the distribution of the entries times some positive factors."""
+        square = factor**2 if self.spread.ndim == 1 else np.outer(factor, factor)
+        return Normal(
+            self.mean * factor,
+            self.spread * square,
+            self.entropy + float(np.log(factor).sum()),
+            self.centre * factor,
+            self.deviation * factor,
+        )
+
+
+def point(mean: Float[np.ndarray, " entry"], joint: bool) -> Normal:
+    """Return a start: entries without spread."""
+    size = len(mean)
+    spread = np.zeros((size, size) if joint else size)
+    return Normal(mean, spread, -np.inf, mean, np.zeros(size))
+
+
+def together(
+    precision: Float[np.ndarray, "entry entry"], shift: Float[np.ndarray, " entry"]
+) -> Normal:
+    """Return the normal with this precision, and with the mean that solves for the shift."""
+    factor = scipy.linalg.cholesky(precision, lower=True, check_finite=False)
+    mean = scipy.linalg.cho_solve((factor, True), shift, check_finite=False)
+    lower, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
+    covariance = np.tril(lower) + np.tril(lower, -1).T
+    entropy = len(mean) * (1 + np.log(2 * np.pi)) / 2 - np.log(np.diag(factor)).sum()
+    return Normal(mean, covariance, float(entropy), mean, np.sqrt(np.diag(covariance)))
+
+
+def apart(
+    precision: Float[np.ndarray, " entry"], shift: Float[np.ndarray, " entry"], prior: Gaussian
+) -> Normal:
+    """Return independent entries with these precisions and shifts, truncated as the prior is."""
+    flat = (1 / (_WIDEST * (prior.high - prior.low))) ** 2
+    precision = np.maximum(np.maximum(precision, flat), 1e-300)
+    centre, deviation = shift / precision, 1 / np.sqrt(precision)
+    mean, variance, entropy = truncated_moments(centre, deviation, prior.low, prior.high)
+    return Normal(mean, variance, float(entropy.sum()), centre, deviation)
+
+
+def truncated_moments(
+    centre: Float[np.ndarray, " entry"],
+    deviation: Float[np.ndarray, " entry"],
+    low: Float[np.ndarray, " entry"],
+    high: Float[np.ndarray, " entry"],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the mean, variance and entropy of truncated normals.
+
+    By Gauss–Legendre quadrature where there are bounds: closed forms cancel in the tails, and where
+    the bounds are near each other.
+    """
+    mean, variance = np.array(centre, np.float64), np.array(deviation, np.float64) ** 2
+    entropy = (1 + np.log(2 * np.pi)) / 2 + np.log(deviation)
+    bounded = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
+    if len(bounded) == 0:
+        return mean, variance, entropy
+    centre, deviation, low, high = (
+        np.broadcast_to(part, mean.shape)[bounded, None] for part in (centre, deviation, low, high)
+    )
+    top = np.clip(centre, low, high)
+    beyond = np.maximum(np.abs(centre - top), 1e-300)
+    reach = np.minimum(_FAR * deviation, _TAIL * (deviation / beyond) * deviation)
+    begin, end = np.maximum(low, top - reach), np.minimum(high, top + reach)
+    node, weight = np.polynomial.legendre.leggauss(_NODES)
+    place = begin + (end - begin) * (node + 1) / 2
+    log_density = -(((place - centre) / deviation) ** 2) / 2
+    log_density -= log_density.max(1, keepdims=True)
+    mass = np.exp(log_density) * weight
+    total = mass.sum(1, keepdims=True)
+    share = mass / total
+    mean[bounded] = (share * place).sum(1)
+    variance[bounded] = (share * (place - mean[bounded, None]) ** 2).sum(1)
+    log_total = np.log(total * (end - begin) / 2)[:, 0]
+    entropy[bounded] = log_total - (share * log_density).sum(1)
+    return mean, variance, entropy
+
+
+def drawn(
+    normal: Normal, prior: Gaussian, number: int, rng: np.random.Generator
+) -> Float[np.ndarray, "draw entry"]:
+    """Draw the entries of a block."""
+    if normal.spread.ndim == 1:
+        shape = (number, len(normal.mean))
+        ends = (np.broadcast_to(end, shape) for end in (prior.low, prior.high))
+        return truncated_normal(rng, np.broadcast_to(normal.centre, shape), normal.deviation, *ends)
+    factor = scipy.linalg.cholesky(normal.spread, lower=True)
+    return np.asarray(normal.mean + rng.standard_normal((number, len(normal.mean))) @ factor.T)
+
+
+# ---------------------------------------------------------------- probabilities of classes
+
+
+def means(
+    parameters: tuple[Float[np.ndarray, ...], ...], broken: bool
+) -> Float[np.ndarray, "... class"]:
+    """Return the means of probabilities."""
+    if not broken:
+        return np.asarray(parameters[0] / parameters[0].sum(-1, keepdims=True))
+    return np.asarray(shares(parameters[0] / (parameters[0] + parameters[1])))
+
+
+def drawn_probs(
+    parameters: tuple[Float[np.ndarray, ...], ...],
+    broken: bool,
+    number: int,
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "draw ... class"]:
+    """Draw probabilities."""
+    if broken:
+        size = (number, *np.shape(parameters[0]))
+        one, other = parameters
+        return np.stack([shares(breaks) for breaks in rng.beta(one, other, size=size)])
+    gamma = rng.standard_gamma(parameters[0], size=(number, *np.shape(parameters[0])))
+    gamma = np.maximum(gamma, 1e-300)
+    return np.asarray(gamma / gamma.sum(-1, keepdims=True))
+
+
+def log_means(parameters: tuple[Array, ...], broken: bool) -> Float[Array, "... class"]:
+    """Return the mean logarithms of the probabilities of a Dirichlet distribution, or of shares
+    broken off a stick."""
+    if not broken:
+        (concentration,) = parameters
+        return digamma(concentration) - digamma(concentration.sum(-1, keepdims=True))
+    one, other = parameters
+    both = digamma(one + other)
+    left = jnp.concatenate([jnp.zeros(1), jnp.cumsum(digamma(other) - both)])
+    return jnp.append(digamma(one) - both, 0.0) + left
+
+
+def less_prior(
+    parameters: tuple[Array, ...], prior: tuple[Array, ...], broken: bool
+) -> Float[Array, ""]:
+    """Return the mean log prior density less the mean log density: a negative divergence."""
+    if not broken:
+        (own,), (given,) = parameters, prior
+        means = log_means(parameters, broken)
+        gain = _log_constant(given) - _log_constant(own) + ((given - own) * means).sum(-1)
+        return gain.sum()
+    both = digamma(parameters[0] + parameters[1])
+    gain = betaln(*parameters) - betaln(*prior)
+    for own, given in zip(parameters, prior, strict=True):
+        gain = gain + (given - own) * (digamma(own) - both)
+    return gain.sum()
+
+
+def _log_constant(concentration: Float[Array, "... class"]) -> Float[Array, ...]:
+    constant: Array = gammaln(concentration.sum(-1)) - gammaln(concentration).sum(-1)
+    return constant
+
+
+log_means_of = jax.jit(log_means, static_argnums=1)
