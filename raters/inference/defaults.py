@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from raters.errors import RatersError
 from raters.inference.base import Backend
 from raters.inference.nuts import NUTS
 from raters.inference.polya_gamma import found
@@ -43,3 +44,5 @@ def _has_blocks(model: Any, data: Any) -> bool:
         return bool(found.names_of(Program(model, data)))
     except NotImplementedError:
         return False
+    except RatersError:  # Data of another kind, of which a fit or a campaign tells.
+        return True

@@ -57,14 +57,17 @@ FORMER = {
 }
 
 
+QUICK = (rt.MixturePlackettLuce, rt.MixtureBTL, rt.DawidSkene, rt.Raykar, rt.MultinomialLogit)
+
+
 def _cases() -> list:
-    """Models whose blocks were declared, and their data; all but the first configurations are
-    slow."""
+    """Models whose blocks were declared, and their data; all but the first configurations of some
+    are slow."""
     return [
         pytest.param(
             model,
             data,
-            marks=() if model in contract.FIRST and data != "best_worst" else pytest.mark.slow,
+            marks=() if model in contract.FIRST and type(model) in QUICK else pytest.mark.slow,
             id=repr(model)[:60],
         )
         for data, zoo in contract.MODELS_ON.items()

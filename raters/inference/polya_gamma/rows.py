@@ -442,12 +442,15 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
     rng = np.random.default_rng(seed)
     model, sample = program.model, program.data.take(slice(0, 1000))
     name = f"block {block.sites} of {type(model).__name__}"
+    claim_of = "is declared conjugate" if model.blocks is not None else "was found on like data"
+    advice = (
+        "Take it out of `blocks`" if model.blocks is not None else "Declare `blocks` without it"
+    )
     point = _elsewhere(program, values, block, rng)
     slope = _prior_slope(model, sample.take(slice(0, 1)), point, block.sites)
     if any(np.any(np.asarray(part) != 0) for part in slope.values()):
         raise NotConjugateError(
-            f"{name} is declared conjugate, but the prior of another site depends on it. Take it"
-            " out of `blocks`"
+            f"{name} {claim_of}, but the prior of another site depends on it. {advice}"
         )
     classes = latent_classes.expected(model, sample, point)[0] if program.latent else None
     if block.kind == "counts":
@@ -481,8 +484,8 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
     error = float(np.max(np.abs(first - second) / (1 + np.abs(second)), initial=0.0))
     if not error < _TOLERANCE:
         raise NotConjugateError(
-            f"{name} is declared conjugate, but {claim} differ by {error:.3g} (relative; at most"
-            f" {_TOLERANCE:g}). Take it out of `blocks`"
+            f"{name} {claim_of}, but {claim} differ by {error:.3g} (relative; at most"
+            f" {_TOLERANCE:g}). {advice}"
         )
 
 
