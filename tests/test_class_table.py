@@ -8,6 +8,7 @@ import pytest
 
 import raters as rt
 from raters.inference.polya_gamma import latent_classes
+from raters.inference.polya_gamma.found import names_of
 from raters.program import ClassTable, Program, class_table, scattered
 from raters.program.densities import class_probs
 
@@ -39,7 +40,7 @@ def test_counts_give_what_rows_give(model, labels, monkeypatch) -> None:
         expected, log_likelihood = latent_classes.expected(model, labels, points[0])
         np.testing.assert_allclose(classes, expected, atol=1e-12)
         assert total == pytest.approx(float(log_likelihood), rel=1e-12)
-        for block in model.blocks:
+        for block in names_of(program):
             given = (model, labels, points[0], classes)
             try:
                 exact = latent_classes.parameters(*given, block[0])

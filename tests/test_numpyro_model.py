@@ -13,6 +13,7 @@ from arviz_stats.base import array_stats
 
 import raters as rt
 from raters.errors import BackendError, DataError, RatersError, SettingError
+from raters.inference.polya_gamma.found import names_of
 
 RNG = np.random.default_rng(3)
 GROUP = RNG.integers(0, 8, 240)
@@ -250,3 +251,76 @@ def test_what_cannot_be_augmented_is_fitted_by_nuts(fit_quietly):
     assert result["log_likelihood"]["y"].sizes["observation"] == 40
     with pytest.raises(DataError, match="numbers without end, of which no table"):
         rt.predict(model, result)
+
+
+def _centred(x, group, num_groups, y=None):
+    mean = numpyro.sample("mean", dist.Normal(0, 1))
+    scale = numpyro.sample("scale", dist.Gamma(2.0, 2.0))
+    with numpyro.plate("group", num_groups):
+        effect = numpyro.sample("effect", dist.Normal(mean, scale))
+    numpyro.sample("obs", dist.Bernoulli(logits=effect[group] + x), obs=y)
+
+
+def _two_parameters(person, item, y=None):
+    with numpyro.plate("items", 5):
+        slope = numpyro.sample("slope", dist.LogNormal(0, 0.5))
+        level = numpyro.sample("level", dist.Normal(0, 1))
+    with numpyro.plate("people", 20):
+        ability = numpyro.sample("ability", dist.Normal(0, 1))
+    numpyro.sample(
+        "obs", dist.Bernoulli(logits=slope[item] * (ability[person] - level[item])), obs=y
+    )
+
+
+def _bounded(x, y=None):
+    slope = numpyro.sample("slope", dist.Normal(0, 1))
+    power = numpyro.sample("power", dist.Uniform(2, 3))
+    numpyro.sample("obs", dist.Bernoulli(logits=slope * x * jnp.log(power)), obs=y)
+
+
+@pytest.mark.parametrize("program", [_centred, _two_parameters, _bounded])
+def test_programs_with_free_sites_are_sampled(program, fit_quietly) -> None:
+    """Also where an index stands beside a learned scale, and where a bound is not 0."""
+    rng = np.random.default_rng(0)
+    data = {
+        "x": rng.normal(size=100),
+        "group": np.arange(100) % 5,
+        "num_groups": np.arange(100).max() % 5 + 1,  # a number of NumPy
+        "person": np.arange(100) // 5,
+        "item": np.arange(100) % 5,
+        "y": rng.integers(0, 2, 100),
+    }
+    names = program.__code__.co_varnames[: program.__code__.co_argcount]
+    model = rt.numpyro_model(program, observed="y")
+    few = rt.PGGibbs(draws=10, warmup=5, chains=1)
+    result = fit_quietly(model, {name: data[name] for name in names}, few, seed=0)
+    for name, draws in result.posterior.data_vars.items():
+        assert np.isfinite(draws).all(), name
+
+
+def test_outcomes_in_another_shape_are_refused() -> None:
+    def table(rows, columns, y=None):
+        row = numpyro.sample("row", dist.Normal(jnp.zeros(rows), 1).to_event(1))
+        column = numpyro.sample("column", dist.Normal(jnp.zeros(columns), 1).to_event(1))
+        numpyro.sample("obs", dist.Bernoulli(logits=row[:, None] + column), obs=y)
+
+    model = rt.numpyro_model(table, observed="y")
+    y = np.random.default_rng(0).integers(0, 2, (4, 3))
+    with pytest.raises(
+        DataError, match=r"has the shape \(3, 4\), and the observed site .* \(4, 3\)"
+    ):
+        model.read({"rows": 4, "columns": 3, "y": y.T})
+
+
+def test_blocks_are_found_anew_in_other_data() -> None:
+    def power(x, y=None):
+        a = numpyro.sample("a", dist.Normal(0, 1))
+        b = numpyro.sample("b", dist.Normal(0, 1))
+        numpyro.sample("obs", dist.Bernoulli(logits=a + b * x[:, 0] + b**2 * x[:, 1]), obs=y)
+
+    model = rt.numpyro_model(power, observed="y")
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
+    for factor, blocks in ((0.0, (("a", "b"),)), (1.0, (("a",),))):
+        data = model.read({"x": x * [1.0, factor], "y": y})
+        assert names_of(rt.Program(model, data)) == blocks

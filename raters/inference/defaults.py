@@ -40,6 +40,8 @@ def _has_blocks(model: Any, data: Any) -> bool:
     declared = getattr(model, "blocks", True)
     if declared is not None or data is None:
         return declared is None or bool(declared)
+    if not isinstance(data, getattr(model, "data_type", object)):
+        return True  # Of which a fit or a campaign tells.
     try:
         return bool(found.names_of(Program(model, data)))
     except NotImplementedError:

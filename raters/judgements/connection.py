@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,7 +17,6 @@ from raters.judgements.parts import PIECE
 
 # Least number of rows of a part that counts as one.
 _FEWEST = 2
-_KNOWN = "_connected"
 
 
 class Connected(NamedTuple):
@@ -34,6 +34,10 @@ class Connected(NamedTuple):
     part: dict[str, Int[np.ndarray, " name"]]
 
 
+# What was found, by the number of the object, for as long as that lives.
+_KNOWN: dict[int, tuple[weakref.ref[Judgements], Connected]] = {}
+
+
 def connected(data: Judgements) -> Connected:
     """Find the connected components of the graph of judges and of what they are asked about.
 
@@ -45,10 +49,13 @@ def connected(data: Judgements) -> Connected:
     -------
     Connected
     """
-    # Whoever fits and audits asks several times. It is no field: other data do not take it over.
-    if (known := vars(data).get(_KNOWN)) is None:
-        known = vars(data)[_KNOWN] = _connected(data)
-    found: Connected = known
+    # Whoever fits and audits asks several times.
+    place = id(data)
+    known = _KNOWN.get(place)
+    if known is not None and known[0]() is data:
+        return known[1]
+    found = _connected(data)
+    _KNOWN[place] = weakref.ref(data, lambda _: _KNOWN.pop(place, None)), found
     return found
 
 

@@ -88,6 +88,8 @@ class NumpyroModel(Model[Arguments]):
         self._check_names(values, needs_outcome=like is None)
         fixed, columns = {}, {}
         for name, value in values.items():
+            if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
+                value = value.item()
             if isinstance(value, _PLAIN) or _is_plain_tuple(value):
                 fixed[name] = value
             else:
@@ -190,6 +192,15 @@ class NumpyroModel(Model[Arguments]):
         )
         if raw.outcomes is None:
             return dataclasses.replace(raw, shape=shape)
+        of_site = (*shape, *fn.event_shape)
+        given = np.shape(raw.outcomes)
+        same = [one for one in given if one != 1] == [one for one in of_site if one != 1]
+        if not same and np.size(raw.outcomes) == int(np.prod(of_site)):
+            raise DataError(
+                parameter=self.outcome,
+                problem=f"has the shape {given}, and the observed site {name!r} {of_site}",
+                expected="give the outcomes in the shape of the site",
+            )
         if len(fn.event_shape) == 0 and np.size(raw.outcomes) != raw.number:
             raise DataError(
                 parameter=self.outcome,
@@ -425,7 +436,7 @@ def _median(fn: dist.Distribution) -> Array:
             value = jnp.broadcast_to(
                 centre(jnp.asarray(0.5)) if name == "icdf" else centre, fn.shape()
             )
-        except (NotImplementedError, AttributeError, TypeError, ValueError):
+        except (NotImplementedError, AttributeError, TypeError, ValueError, ImportError):
             continue
         is_valid = jnp.all(jnp.isfinite(value)) & jnp.all(fn.support(value))
         return jnp.where(is_valid, value, fn.support.feasible_like(jnp.zeros(fn.shape())))

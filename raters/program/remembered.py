@@ -58,7 +58,7 @@ class Cache[Fact]:
         return fact
 
 
-def key_of(model: Model[Any], *parts: Any, shapes_of: Any = None) -> Hashable | None:
+def key_of(model: Model[Any], *parts: Any) -> Hashable | None:
     """Key that equal models share if some arrays are equal.
 
     Parameters
@@ -66,8 +66,6 @@ def key_of(model: Model[Any], *parts: Any, shapes_of: Any = None) -> Hashable | 
     model : Model
     *parts : pytree
         Judgements, or values of sites, with all their contents.
-    shapes_of : pytree, optional
-        Data of which the structure counts, and not the contents.
 
     Returns
     -------
@@ -75,14 +73,14 @@ def key_of(model: Model[Any], *parts: Any, shapes_of: Any = None) -> Hashable | 
         None where there is no key: of a model that has no hash, and within compiled functions.
     """
     digest, structures = hashlib.blake2b(digest_size=16), []
-    for part in (*parts, shapes_of):
+    for part in parts:
         leaves, structure = jax.tree.flatten(part)
         if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             return None
         # Not as arrays of NumPy, which would fetch those on an accelerator.
         shapes = tuple((np.shape(leaf), str(getattr(leaf, "dtype", type(leaf)))) for leaf in leaves)
         structures.append((structure, shapes))
-        for leaf in leaves if part is not shapes_of else ():
+        for leaf in leaves:
             digest.update(np.ascontiguousarray(leaf))
     # Of two dataclasses with equal fields each has its own class, which is part of being equal.
     key = (model, tuple(structures), digest.digest(), jax.config.jax_enable_x64)
@@ -100,7 +98,6 @@ def remembered[Fact](find: Callable[[Any, Values], Fact]) -> Callable[[Any, Valu
     Parameters
     ----------
     find : callable
-        It must not look at the contents of more than the first `SAMPLE` units.
 
     Returns
     -------
@@ -111,7 +108,6 @@ def remembered[Fact](find: Callable[[Any, Values], Fact]) -> Callable[[Any, Valu
     @functools.wraps(find)
     def found(program: Any, values: Values) -> Fact:
         model, data = program.model, program.data
-        key = key_of(model, data.take(slice(0, SAMPLE)), values, shapes_of=data)
-        return cache.of(key, lambda: find(program, values))
+        return cache.of(key_of(model, data, values), lambda: find(program, values))
 
     return found

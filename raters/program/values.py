@@ -52,7 +52,11 @@ def scattered(
                 if supports[name] is constraints.unit_interval
                 else (least, 1.1)
             )
-            scattered_values[name] = value * rng.uniform(low, high, np.shape(value))
+            moved = value * rng.uniform(low, high, np.shape(value))
+            for end, is_beyond in (("lower_bound", np.less), ("upper_bound", np.greater)):
+                if (edge := getattr(supports[name], end, None)) is not None:
+                    moved = np.where(is_beyond(moved, edge), value, moved)
+            scattered_values[name] = moved
     return scattered_values
 
 

@@ -23,7 +23,7 @@ from raters.inference import importance
 from raters.inference.base import Draws
 from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.integrated import integrated
-from raters.inference.polya_gamma.laplace import _log_crossing
+from raters.inference.polya_gamma.laplace import log_crossing
 from raters.inference.polya_gamma.laplace_classes import _as_betas
 from raters.model import Scale
 from raters.program import Program, log_prior
@@ -230,7 +230,7 @@ def test_the_volume_across_a_section_is_that_of_the_map_from_it() -> None:
 
     slope = 1 - np.tanh(places @ basis.T) ** 2
     drawn_entries = np.array([entries(place, 0.0) for place in places])
-    crossing = _log_crossing((scale,), sites, mode, drawn_entries, slope)
+    crossing = log_crossing((scale,), sites, mode, drawn_entries, slope)
     expected = [np.linalg.slogdet(jacobian(place))[1] for place in places]
     np.testing.assert_allclose(crossing + np.log(slope).sum(1), expected, rtol=1e-6)
 

@@ -37,7 +37,7 @@ def field_of(model, data):
     program = rt.Program(model, data)
     start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
     plan = sweep.plan(program, start)
-    field = MeanField(plan, sweep.on_device(data), start)
+    field = MeanField(plan, jax.device_put(data), start)
     return field, field.start(start)
 
 

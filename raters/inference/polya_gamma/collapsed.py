@@ -31,7 +31,7 @@ from numpyro.distributions.transforms import biject_to
 from raters.inference.polya_gamma import line, sets
 from raters.inference.polya_gamma.rows import Block, Rows, record, rows_of
 from raters.model import Values
-from raters.program import Program, log_prior
+from raters.program import Program, log_prior, placing
 
 if TYPE_CHECKING:
     from raters.inference.polya_gamma.sweep import Plan
@@ -56,7 +56,9 @@ def collapsed_of(
         for block in blocks
         if block.kind == "rows" and all(sets.is_unbounded(program, name) for name in block.sites)
     ]
-    if declared or program.latent is not None or sets.chooses(program) or not normal:
+    # The draw of ω is shared with the block, which reads the rows in one piece then.
+    many = next(iter(program.data.chunks(placing.CHUNK))) is not program.data
+    if declared or many or program.latent is not None or sets.chooses(program) or not normal:
         return None, ()
     block = max(normal, key=lambda one: len(one.current(values)))
     bounded = tuple(one.sites[0] for one in blocks if one not in normal)
@@ -112,7 +114,7 @@ def visit(
 
     def density(flat: Array) -> Array:
         moved, volume = at(flat)
-        rows = record(plan.model, data, moved, block)
+        rows = record(plan.model, data, moved, block).stacked()
         others = log_prior(plan.model, data.take(slice(0, 1)), moved, without=block.sites)
         return marginal(rows, omega, kappa) + others + volume
 

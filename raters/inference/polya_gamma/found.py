@@ -15,7 +15,6 @@ program.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
@@ -41,13 +40,13 @@ from raters.inference.polya_gamma.conditionals import (
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.model import CommonShift, Model, Permute, Transfer, Values
 from raters.program import Program, Supports, skeleton, trace
+from raters.program.remembered import Cache, key_of
 
 Names = tuple[tuple[str, ...], ...]
 # Entries of a block of several sites: the factor of a dense precision takes milliseconds.
 _JOINT = 500
 # Rows on which a program is tried, and largest second difference of logits along a line.
 _ROWS, _TOLERANCE = 1000, 1e-6
-_KEPT = 64
 # Random points lie so far from the start in unconstrained coordinates.
 _APART = 0.4
 
@@ -89,19 +88,17 @@ def why_none(program: Program[Any]) -> str | None:
     return f"{name} has no site that Pólya-Gamma updates ({reasons}); use NUTS or SVI"
 
 
-_known: OrderedDict[Any, Found] = OrderedDict()
+_known: Cache[Found] = Cache()
 
 
 def found(program: Program[Any]) -> Found:
-    """Find the blocks of a program, once for a model and shapes of data."""
-    leaves, structure = jax.tree.flatten(program.data)
-    key = program.model, structure, tuple((np.shape(leaf), leaf.dtype) for leaf in leaves)
-    if key not in _known:
+    """Find the blocks of a program, once for a model and data."""
+
+    def find() -> Found:
         with jax.enable_x64(True):
-            _known[key] = _found(program)
-        while len(_known) > _KEPT:
-            _known.popitem(last=False)
-    return _known[key]
+            return _found(program)
+
+    return _known.of(key_of(program.model, program.data), find)
 
 
 class _Site(NamedTuple):

@@ -172,12 +172,14 @@ def why_not(program: Program[Any]) -> str | None:
                 )
 
     try:
-        if reason := found.why_none(program):
-            return reason
-        blocks = blocks_of(program, sample, start)
-        jax.eval_shape(read, start)  # runs the program without compiling anything
-        if sets.chooses(program) and (reason := sets.why_not(program, start, blocks)):
-            raise NotImplementedError(reason)
+        # In the precision of a run: JAX keeps the buffer that it made of an array, in whichever.
+        with jax.enable_x64(True):
+            if reason := found.why_none(program):
+                return reason
+            blocks = blocks_of(program, sample, start)
+            jax.eval_shape(read, start)  # runs the program without compiling anything
+            if sets.chooses(program) and (reason := sets.why_not(program, start, blocks)):
+                raise NotImplementedError(reason)
     except NotImplementedError as error:
         return (
             f"{type(model).__name__} cannot be augmented by Pólya-Gamma: {error}; use NUTS or SVI"

@@ -165,7 +165,8 @@ class PGVI(Backend):
             site: np.asarray(value, np.float64)
             for site, value in program.model.start(sample).items()
         }
-        return _why_not_averaged(program, sample, start)
+        with jax.enable_x64(True):
+            return _why_not_averaged(program, sample, start)
 
     def run(
         self,

@@ -75,6 +75,9 @@ class MultinomialProbit(Utility):
     shared: tuple[str, ...] = ()
     shared_scale_prior: float = 2.0
 
+    # Its utilities are affine in the coefficients, and its choices are no softmax of them.
+    blocks: ClassVar[tuple[tuple[str, ...], ...]] = ()
+
     reference: ClassVar[str] = r"""
     @article{hausman1978conditional,
       author  = {Hausman, Jerry A. and Wise, David A.},

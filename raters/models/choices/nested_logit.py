@@ -69,6 +69,9 @@ class NestedLogit(Utility):
 
     nests: tuple[tuple[str, ...], ...] = ()
 
+    # Its utilities are affine in the coefficients, and its choices are no softmax of them.
+    blocks: ClassVar[tuple[tuple[str, ...], ...]] = ()
+
     reference: ClassVar[str] = r"""
     @incollection{mcfadden1978modelling,
       author    = {McFadden, Daniel},
