@@ -11,7 +11,7 @@ from numpyro.infer.inspect import get_model_relations
 from scipy.optimize import linprog
 
 import raters as rt
-from raters.inference.polya_gamma import sweep
+from raters.inference.polya_gamma import found
 from raters.kinds import kind_of
 
 
@@ -54,7 +54,7 @@ def graph_of(model: rt.Model, data: Any) -> Graph:
         weighing = [
             name
             for name in start
-            if sweep._depends(sweep._log_weights, model, data, start, (name,))
+            if found.depends(found.log_weights_of, model, data, start, (name,))
         ]
         names[hidden] = "summed out"
         arrows = [

@@ -428,7 +428,7 @@ def kinds_of(program: Program[Any], data: Any, values: Values, names: Names) -> 
     for sites in names:
         if classes and len(sites) == 1 and latent_classes.is_counted(model, data, values, sites[0]):
             blocks.append(Block(sites, "counts"))
-        elif classes and depends(_log_weights, model, data, values, sites):
+        elif classes and depends(log_weights_of, model, data, values, sites):
             blocks += [
                 Block(sites, "class", column) for column in range(np.shape(values[sites[0]])[-1])
             ]
@@ -466,7 +466,7 @@ def _gradient(
     return gradient
 
 
-def _log_weights(model: Model[Any], data: Any, values: Values) -> Array:
+def log_weights_of(model: Model[Any], data: Any, values: Values) -> Array:
     """Return the prior log-probabilities of the classes."""
     log_weights: Array = trace(model, data, values)[model.observed]["fn"].log_weights()
     return log_weights
