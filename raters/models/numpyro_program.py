@@ -283,7 +283,7 @@ class NumpyroModel(Model[Arguments]):
 
 
 def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
-    r"""A plain NumPyro function as a model that every back-end fits.
+    r"""A plain NumPyro function as a model that NUTS, SVI and the Pólya-Gamma back-ends fit.
 
     `raters.PGGibbs`, `raters.PGEM` and `raters.HMC` need Bernoulli or Binomial outcomes with
     logits, or (but for HMC) Categorical ones. They find the sites in which the logits are affine
