@@ -35,6 +35,8 @@ from raters.program import (
 # `responsibilities` averages over as many draws as stay below this many numbers, and over this
 # many at least.
 _AVERAGED, _FEWEST = 40_000_000, 50
+# Largest difference between probabilities that rounding makes.
+_ROUNDING = 1e-12
 # Deterministic sites are stored up to so many numbers.
 _MOST_DETERMINISTIC = 20_000_000
 # Numbers of one site, and draws of a chain, that a model is shown for its sentences about a fit: so
@@ -526,4 +528,11 @@ def responsibilities(program: Program[Any], result: xr.DataTree) -> xr.DataArray
         else:
             mean = np.asarray(_mean_responsibility(program.model, on_device, draws))
     coords = {axis: names_array(program.coords[axis]) for axis in latent.axes}
-    return xr.DataArray(mean, dims=latent.axes, coords=coords, name="responsibility")
+    return xr.DataArray(_evened(mean), dims=latent.axes, coords=coords, name="responsibility")
+
+
+def _evened(probs: Float[np.ndarray, "unit class"]) -> Float[np.ndarray, "unit class"]:
+    """Return probabilities of which the largest are equal where rounding alone tells them apart, so
+    that the first class of even votes is the same on every machine."""
+    largest = probs.max(axis=1, keepdims=True)
+    return np.where(probs >= largest - _ROUNDING, largest, probs)

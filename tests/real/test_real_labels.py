@@ -45,7 +45,7 @@ def accuracy(result, known: dict[str, str]) -> float:
     ("name", "gibbs", "em", "majority"),
     [
         ("bluebird", 0.895, 0.895, 0.75),
-        ("rte", 0.925, 0.927, 0.875),
+        ("rte", 0.925, 0.927, 0.897),
         # Chains of this length differ by .0005 about the posterior's .938.
         ("d_product", 0.937, 0.937, 0.896),
         ("labelme", 0.785, 0.785, 0.75),

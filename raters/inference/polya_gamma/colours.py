@@ -58,11 +58,15 @@ def coloured(program: Program[Any], values: Values, block: Block) -> Block:
         reason = error
     classes = latent_classes.expected(model, data, values)[0] if program.latent else None
     colours = _colours(model, data, values, block, classes)
-    cause = str(reason).split("\n", 1)[0][:80]
-    _say(
-        f"block {block.sites} of {model!r} is not used by indexing alone ({cause}); its rows are"
-        f" read from {max(colours) + 1} derivatives of the logits"
+    number = max(colours) + 1
+    how = (
+        "its design is dense"
+        if number == len(colours)
+        else f"its rows are read from {number} derivatives of the logits"
     )
+    # Texts of errors may hold addresses, which are others at each time.
+    cause = type(reason).__name__
+    _say(f"block {block.sites} of {model!r} is not used by indexing alone ({cause}); {how}")
     return block._replace(colours=colours)
 
 

@@ -109,11 +109,11 @@ class Raykar(Model[Labels]):
     def generate(self, data: Labels) -> None:
         """Define the NumPyro program."""
         coefficient = _sites.sample_coefficient(self.coefficient_scale, data)
-        prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
-        confusion = _sites.sample_confusion(prior, data)
         log_odds = data.features @ coefficient
         if self.hidden:
             log_odds = log_odds + self._hidden_layer(data)
+        prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
+        confusion = _sites.sample_confusion(prior, data)
         _sites.observe(
             dist.Categorical(logits=log_odds), ConfusedLabel(confusion, data.annotator), data
         )
