@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import types
 import typing
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -299,6 +298,11 @@ class Model[Data: Judgements](abc.ABC):
         return self.reference
 
     @property
+    def title(self) -> str:
+        """Name in messages: that of the class."""
+        return type(self).__name__
+
+    @property
     def blocks(self) -> tuple[tuple[str, ...], ...] | None:
         """Conjugate blocks, in the order in which they are updated; None to have them found in the
         program, an empty tuple for none."""
@@ -461,50 +465,6 @@ class Model[Data: Judgements](abc.ABC):
         tuple of str
         """
         return ()
-
-
-_FUNCTIONS: dict[str, Callable[..., Any]] = {}
-
-
-def function_name(function: Callable[..., Any]) -> str:
-    """Name under which a function is stored: its module and its name there.
-
-    Parameters
-    ----------
-    function : callable
-
-    Returns
-    -------
-    str
-        Such as ``"my_models:logistic"``; of a callable without a name its text.
-    """
-    name = getattr(function, "__qualname__", None)
-    return repr(function) if name is None else f"{function.__module__}:{name}"
-
-
-def register_function(function: Callable[..., Any]) -> None:
-    """Let results that were fitted with a function find it by its name. Others are never taken from
-    a file: it might name any function that is imported.
-
-    Parameters
-    ----------
-    function : callable
-    """
-    _FUNCTIONS[function_name(function)] = function
-
-
-def registered_function(name: str) -> Callable[..., Any] | None:
-    """The function of a name that was registered last, or None.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    callable or None
-    """
-    return _FUNCTIONS.get(name)
 
 
 def probability_of_mirror(competence: np.ndarray) -> float:

@@ -12,7 +12,7 @@ import xarray as xr
 from arviz_stats.base import array_stats
 
 import raters as rt
-from raters.errors import BackendError, DataError, RatersError, SettingError
+from raters.errors import BackendError, DataError, DataWarning, RatersError, SettingError
 from raters.inference.polya_gamma.found import names_of
 
 RNG = np.random.default_rng(3)
@@ -324,3 +324,39 @@ def test_blocks_are_found_anew_in_other_data() -> None:
     for factor, blocks in ((0.0, (("a", "b"),)), (1.0, (("a",),))):
         data = model.read({"x": x * [1.0, factor], "y": y})
         assert names_of(rt.Program(model, data)) == blocks
+
+
+def test_functions_of_one_name_are_told_apart(fit_quietly) -> None:
+    def made(width):
+        def program(x, y=None):
+            slope = numpyro.sample("slope", dist.Normal(0, width))
+            numpyro.sample("obs", dist.Bernoulli(logits=slope * x), obs=y)
+
+        return rt.numpyro_model(program, observed="y")
+
+    narrow, wide = made(0.1), made(10.0)
+    rng = np.random.default_rng(0)
+    data = {"x": rng.normal(size=20), "y": rng.integers(0, 2, 20)}
+    result = fit_quietly(narrow, data, rt.PGEM(draws=10), seed=0)
+    assert rt.model_of(result) == narrow
+    with pytest.raises(SettingError, match="start"):
+        rt.fit(wide, data, rt.PGEM(draws=10), seed=0, start=result, progress=False)
+
+
+def test_axes_of_draws_are_no_plates() -> None:
+    def program(x, y=None):
+        with numpyro.plate("draw", 3):
+            effect = numpyro.sample("effect", dist.Normal(0, 1))
+        numpyro.sample("obs", dist.Bernoulli(logits=effect[0] * x), obs=y)
+
+    with pytest.raises(SettingError, match=r"program has a plate 'draw'.*another name"):
+        rt.numpyro_model(program, observed="y").read({"x": np.zeros(4), "y": np.zeros(4, int)})
+
+
+def test_deterministic_sites_beyond_the_limit_are_warned_of(monkeypatch) -> None:
+    monkeypatch.setattr("raters.fitting.result._MOST_DETERMINISTIC", 10)
+    with pytest.warns() as caught:
+        result = rt.fit(MIXED, DATA, rt.PGEM(draws=20), seed=0, progress=False)
+    told = [str(one.message) for one in caught if one.category is DataWarning]
+    assert any("deterministic sites effect have 160 numbers" in text for text in told)
+    assert "effect" not in result.posterior

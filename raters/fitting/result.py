@@ -4,6 +4,7 @@ back."""
 from __future__ import annotations
 
 import math
+import warnings
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from raters._validation import instance
-from raters.errors import SettingError, public_name
+from raters.errors import DataWarning, SettingError, public_name
 from raters.fitting.draws import check_probabilities, check_values
 from raters.fitting.storage import from_json, imported_class, qualified_name, shown, to_json
 from raters.inference.base import Draws
@@ -93,7 +94,7 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
         raise SettingError(
             parameter=name,
             value=data,
-            problem=f"is {type(data).__name__}, and {type(model).__name__} is a model of"
+            problem=f"is {type(data).__name__}, and {model.title} is a model of"
             f" {model.data_type.__name__}",
             expected="choose a model of these judgements",
             instead=f"{public_name(type(others[0]))}()" if others else None,
@@ -168,6 +169,12 @@ def add_deterministic(program: Program[Any], result: xr.DataTree) -> None:
     shapes = jax.eval_shape(lambda draw: _deterministic(program.model, data, draw), draw)
     number = sizes[0] * sizes[1] * sum(math.prod(site.shape) for site in shapes.values())
     if number > _MOST_DETERMINISTIC:
+        warnings.warn(
+            f"the deterministic sites {', '.join(shapes)} have {number:,} numbers in all draws, and"
+            " are left out of the result; compute them from the other sites",
+            DataWarning,
+            stacklevel=3,
+        )
         return
     with jax.enable_x64(True):
         drawn = _deterministic_draws(program.model, data, values)

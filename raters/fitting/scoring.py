@@ -68,7 +68,7 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
         )
         choices = f"choose one of {', '.join(map(repr, possible))}"
         raise SettingError(
-            f"by={by!r} is not possible: the likelihood of {type(model).__name__} is a product over"
+            f"by={by!r} is not possible: the likelihood of {model.title} is a product over"
             f" the axis {program.unit!r}{shared}; {choices}",
             parameter="by",
             value=by,

@@ -105,7 +105,7 @@ def _held(model: Model[Any], sites: dict[str, Any], given: Values) -> Values:
         raise SettingError(
             parameter="given",
             value=unknown[0],
-            problem=f"names no site of {type(model).__name__}",
+            problem=f"names no site of {model.title}",
             expected=f"it has {list(sites)}",
         )
     return {name: _of_site(name, value, sites[name]) for name, value in given.items()}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from raters.errors import SettingError
-from raters.model import function_name, registered_function
+from raters.program.functions import function_name, registered_function, short_name
 
 
 def qualified_name(cls: type) -> str:
@@ -125,8 +125,9 @@ def _known_function(name: Any) -> Any:
     function = registered_function(str(name))
     if function is None:
         raise SettingError(
-            f"the function {name} is not known here; pass the model itself, or import the module"
-            " that makes it before: write model = rt.numpyro_model(function, observed=...)"
+            f"the function {str(name).partition('#')[0]} is not known here; pass the model itself,"
+            " or import the module that makes it before (one whose text has changed is another):"
+            " write model = rt.numpyro_model(function, observed=...)"
         )
     return function
 
@@ -225,7 +226,7 @@ def _as_call(value: Any) -> str:
     if not isinstance(value, dict):
         return repr(value)
     if "function" in value:
-        return str(value["function"]).rpartition(":")[2]
+        return short_name(value["function"])
     if "mapping" in value:
         pairs = (f"{_as_call(key)}: {_as_call(part)}" for key, part in value["mapping"])
         return f"{{{', '.join(pairs)}}}"

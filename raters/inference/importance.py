@@ -112,7 +112,7 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
 
 
 def all_finite(values: Float[np.ndarray, " ..."]) -> bool:
-    """Whether no value is infinite or none.
+    """Return whether all values are finite numbers.
 
     Parameters
     ----------

@@ -206,13 +206,13 @@ class SVI(Backend):
         if self.batch_size is not None and program.unit != data.unit:
             return Reason(
                 f"SVI takes mini-batches of {plural(data.unit)}, and the likelihood of"
-                f" {type(model).__name__} is a product over {plural(program.unit)}; leave"
+                f" {model.title} is a product over {plural(program.unit)}; leave"
                 " batch_size out",
                 parameter="batch_size",
                 value=self.batch_size,
                 problem=(
                     f"asks for mini-batches of {plural(data.unit)}, and the likelihood of"
-                    f" {type(model).__name__} is a product over {plural(program.unit)}"
+                    f" {model.title} is a product over {plural(program.unit)}"
                 ),
                 expected="leave it out",
             )

@@ -50,7 +50,7 @@ class Fixed(Mapping[str, Any]):
 
 
 def _key(value: Any) -> Any:
-    """What tells a value apart from others."""
+    """Return a hashable key that equal values share."""
     if isinstance(value, np.ndarray):
         return "array", value.shape, value.dtype.str, value.tobytes()
     return type(value).__name__, value
@@ -212,7 +212,7 @@ class Arguments(Judgements):
         return {name: np.array(value) for name, value in {**self.columns, **fixed}.items()}
 
     def flags(self) -> dict[str, str]:
-        """What is no array, as text.
+        """Numbers, texts and other facts that are no arrays, as JSON.
 
         Returns
         -------

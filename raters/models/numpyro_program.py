@@ -21,10 +21,13 @@ from numpyro.primitives import CondIndepStackFrame, Messenger
 from raters._validation import instance
 from raters.errors import DataError, SettingError
 from raters.judgements.arguments import Arguments, Fixed
-from raters.model import Model, Values, register_function
+from raters.model import Model, Values
 from raters.program import skeleton
+from raters.program.functions import register_function
 
 _PLAIN = (bool, int, float, str, type(None))
+# Axes of draws.
+_OF_RESULTS = ("chain", "draw")
 # Of a start from the medians, in unconstrained coordinates.
 _JITTER = 0.5
 _TRACER_ERRORS = (
@@ -51,7 +54,12 @@ class NumpyroModel(Model[Arguments]):
     outcome: str
 
     def __repr__(self) -> str:
-        return f"numpyro_model({_name(self.function)}, observed={self.outcome!r})"
+        return f"numpyro_model({self.title}, observed={self.outcome!r})"
+
+    @property
+    def title(self) -> str:
+        """Name in messages: that of the function."""
+        return _name(self.function)
 
     @property
     def observed(self) -> str:
@@ -118,7 +126,7 @@ class NumpyroModel(Model[Arguments]):
         needed = [one.name for one in parameters if one.default is one.empty]
         if needs_outcome:
             needed.append(self.outcome)
-        name = _name(self.function)
+        name = self.title
         if missing := [one for one in dict.fromkeys(needed) if one in named and one not in values]:
             if missing == [self.outcome] and not needs_outcome:
                 return
@@ -163,7 +171,7 @@ class NumpyroModel(Model[Arguments]):
         sizes = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
         first = str(error).split("\n", 1)[0][:200]
         return DataError(
-            f"{_name(self.function)} cannot be run on these data: {type(error).__name__}: {first}"
+            f"{self.title} cannot be run on these data: {type(error).__name__}: {first}"
             f" (lengths of the arrays: {sizes or 'none'}); arrays of rows have the length of"
             f" {self.outcome!r}, and codes of groups count from 0",
             parameter="data",
@@ -220,11 +228,17 @@ class NumpyroModel(Model[Arguments]):
         return raw
 
     def _check_plates(self, sites: dict[str, Any]) -> None:
-        """Raise for a subsample, which is another one at each run."""
+        """Raise for a subsample, which is another one at each run, and for names of axes that each
+        result has."""
         plates = [one for one in sites.values() if one["type"] == "plate"]
+        if taken := [one["name"] for one in plates if one["name"] in _OF_RESULTS]:
+            raise SettingError(
+                f"{self.title} has a plate {taken[0]!r}, which is an axis of the draws of every"
+                " result; give the plate another name"
+            )
         if parts := [one["name"] for one in plates if one["args"][1] not in (None, one["args"][0])]:
             raise SettingError(
-                f"{_name(self.function)} draws a subsample in the plate {parts[0]!r}; leave"
+                f"{self.title} draws a subsample in the plate {parts[0]!r}; leave"
                 " subsample_size out, as fits read all rows"
             )
 
@@ -242,7 +256,7 @@ class NumpyroModel(Model[Arguments]):
             raise SettingError(
                 parameter="observed",
                 value=self.outcome,
-                problem=f"is given, and {_name(self.function)} {many}",
+                problem=f"is given, and {self.title} {many}",
                 expected="a model has one observed site, which takes this argument",
                 instead=f'numpyro.sample("obs", ..., obs={self.outcome})',
             )
@@ -250,7 +264,7 @@ class NumpyroModel(Model[Arguments]):
             raise SettingError(
                 parameter="observed",
                 value=self.outcome,
-                problem=f"is also the name of another site of {_name(self.function)}",
+                problem=f"is also the name of another site of {self.title}",
                 expected="give that site another name",
             )
         return next(iter(observed.values()))
@@ -275,7 +289,7 @@ class NumpyroModel(Model[Arguments]):
         jax.eval_shape(lambda data: kinds.update(skeleton(self, data)), data)
         if params := [name for name, one in kinds.items() if one["type"] == "param"]:
             return (
-                f"{_name(self.function)} has parameters without a prior"
+                f"{self.title} has parameters without a prior"
                 f" ({', '.join(map(repr, params))}); write numpyro.sample with a prior instead of"
                 " numpyro.param"
             )
@@ -406,7 +420,7 @@ class _Observing(Messenger):  # type: ignore[misc]
         if msg["type"] != "sample":
             return
         if msg["is_observed"] and isinstance(_plain(msg["fn"]), dist.Delta):
-            msg["type"], msg["name"] = "deterministic", msg["name"]
+            msg["type"] = "deterministic"
             return
         if msg["name"] != self.data.site or not self.data.site:
             return

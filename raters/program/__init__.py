@@ -21,7 +21,7 @@ from raters.program.densities import (
 from raters.program.pooled_rows import PooledRows
 from raters.program.program import LatentClass, Program, Site, Supports
 from raters.program.traces import skeleton, trace
-from raters.program.values import inside, scattered
+from raters.program.values import inside, scattered, start_of
 
 __all__ = [
     "ClassTable",
@@ -47,5 +47,6 @@ __all__ = [
     "row_log_probs",
     "scattered",
     "skeleton",
+    "start_of",
     "trace",
 ]

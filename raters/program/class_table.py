@@ -86,7 +86,7 @@ class ClassTable:
         """
         table = np.asarray(_table(self.model, self.data, values))
         rows = self.counts @ table.reshape(-1, table.shape[-1])
-        probs, total = _classes(self.model, self.data, values, rows)
+        probs, total = classes_of_rows(self.model, self.data, values, rows)
         return np.asarray(probs), float(total)
 
     def counted(
@@ -146,10 +146,24 @@ def _tables(model: Model[Any], data: Any, draws: Values) -> Float[Array, "value 
 
 
 @partial(jax.jit, static_argnums=0)
-def _classes(
+def classes_of_rows(
     model: Model[Any], data: Any, values: Values, rows: Float[Array, "group class"]
 ) -> tuple[Float[Array, "group class"], Float[Array, ""]]:
-    """Expected numbers of groups of each class, and the log-likelihood, from that of the rows."""
+    """Expected numbers of groups of each class, and the log-likelihood of all, from that of the
+    rows of each group.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+    values : dict of str to array
+    rows : array, shape (group, class)
+
+    Returns
+    -------
+    tuple of array
+        Of shapes (group, class) and ().
+    """
     fn = trace(model, data, values)[model.observed]["fn"]
     joint = fn.weighed(rows)
     total, probs = jax.nn.logsumexp(joint, axis=-1), jax.nn.softmax(joint, axis=-1)

@@ -283,7 +283,7 @@ def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array
         each = row_log_probs(site["fn"], site["value"])
         if len(each) != rows:
             raise SettingError(
-                f"{type(model).__name__} has {len(each)} densities for {rows} rows, so that the"
+                f"{model.title} has {len(each)} densities for {rows} rows, so that the"
                 " answer to one question has no probability of its own, as predictions and scores"
                 " need; let the observed distribution have one density for each row"
             )

@@ -103,7 +103,7 @@ def _sharding(mesh: Mesh, *axes: tuple[str, ...]) -> NamedSharding:
 
 
 def stays_on_devices(data: Any) -> bool:
-    """Whether the rows of data are to stay where they are: on an accelerator, or divided.
+    """Return whether rows stay where they are: on an accelerator, or divided over a mesh.
 
     Parameters
     ----------

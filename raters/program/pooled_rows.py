@@ -25,6 +25,7 @@ from raters.distributions import GroupedMixture
 from raters.distributions.choices import OfSets
 from raters.distributions.mixture import ClassCounts
 from raters.model import Model, Values
+from raters.program.class_table import classes_of_rows
 from raters.program.remembered import SAMPLE, remembered
 from raters.program.traces import trace
 from raters.program.values import scattered
@@ -96,7 +97,7 @@ class PooledRows:
         tuple
         """
         each = np.asarray(_log_rows(self.model, self.rows, values))
-        groups, total = _classes(self.model, self.rows, values, self.counts @ each)
+        groups, total = classes_of_rows(self.model, self.rows, values, self.counts @ each)
         return ClassCounts(groups, self.by_row @ np.asarray(groups)), float(total)
 
 
@@ -159,7 +160,7 @@ def _inputs(jaxpr: Any, out: int) -> set[int]:
 
 
 def _alone(program: Any, values: Values) -> bool:
-    """Whether rows have the same log-probabilities among other rows."""
+    """Return whether rows have the same log-probabilities among other rows."""
     rng = np.random.default_rng(0)
     point = scattered(values, program.supports, rng, least=0.3)
     data = jax.tree.map(np.asarray, program.data)
@@ -193,17 +194,3 @@ def _log_rows(model: Model[Any], data: Any, values: Values) -> Float[Array, "row
     site = trace(model, data, values)[model.observed]
     log_rows: Array = site["fn"].log_rows(site["value"])
     return log_rows
-
-
-@partial(jax.jit, static_argnums=0)
-def _classes(
-    model: Model[Any], data: Any, values: Values, rows: Float[Array, "group class"]
-) -> tuple[Float[Array, "group class"], Float[Array, ""]]:
-    """Expected numbers of groups of each class, and the log-likelihood, from that of the rows."""
-    fn = trace(model, data, values)[model.observed]["fn"]
-    joint = fn.weighed(rows)
-    total = jax.nn.logsumexp(joint, axis=-1)
-    probs = jnp.exp(joint - total[:, None])
-    if fn.repeats is None:
-        return probs, total.sum()
-    return fn.repeats[:, None] * probs, (fn.repeats * total).sum()

@@ -116,7 +116,7 @@ class Program[Data: Judgements]:
     def _read(self) -> _Reading:
         instance("model", self.model, Model, "a model", "rt.BTL()")
         kind = self.model.data_type
-        what = f"judgements ({kind.__name__}), of which {type(self.model).__name__} is a model"
+        what = f"judgements ({kind.__name__}), of which {self.model.title} is a model"
         instance("data", self.data, kind, what, f"{public_name(kind)}(...)")
         data = self.data.first_unit()
         return _READINGS.of(key_of(self.model, data), lambda: self._read_on(data))
@@ -182,7 +182,7 @@ class Program[Data: Judgements]:
         if (name := self._read.latent_class) is None:
             if self._read.num_classes is not None:
                 raise SettingError(
-                    f"{type(self.model).__name__} sums a class out of {self.model.observed!r} and"
+                    f"{self.model.title} sums a class out of {self.model.observed!r} and"
                     " does not name it; pass infer={'unit': axis of the groups, 'latent_class':"
                     " axis of the classes} to numpyro.sample"
                 )
@@ -191,7 +191,7 @@ class Program[Data: Judgements]:
         number, names = self._read.num_classes, self._read.class_names
         if names and len(names) != number:
             raise SettingError(
-                f"{type(self.model).__name__} names {len(names)} classes {names} of {name!r}, and"
+                f"{self.model.title} names {len(names)} classes {names} of {name!r}, and"
                 f" sums {number} out; name each of them"
             )
         return LatentClass(self.unit, name, number, names or tuple(range(number)))
@@ -277,7 +277,7 @@ def _traced(model: Model[Any], data: Any) -> _Reading:
             needed |= {id(variable) for variable in equation.invars}
     if id(program.invars[0]) not in needed:
         raise SettingError(
-            f"{type(model).__name__} does not use `count`, the number of judgements that each row"
+            f"{model.title} does not use `count`, the number of judgements that each row"
             " stands for; let the log density be `count` times that of one judgement, as"
             " raters.distributions.Repeated(distribution, data.count) does"
         )
@@ -344,7 +344,7 @@ def _check_sites(model: Model[Any], sites: dict[str, Any], data: Any) -> None:
     """Raise unless every back-end sees the same density: the site that the data call observed is
     there, in a plate of rows or units, no other one is observed, none is scaled, discrete, or in
     the plate of the rows."""
-    name, rows = type(model).__name__, None if data.row in data.names else data.row
+    name, rows = model.title, None if data.row in data.names else data.row
     if model.observed not in sites:
         raise SettingError(
             f"{name} has no site {model.observed!r}, which its data call observed; it has"

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpyro.distributions import constraints
 
-from raters.model import Values
+from raters.model import Model, Values
 
 # How far a start in unconstrained coordinates is kept from the edge of a support, as a share of its
 # width.
 _EDGE = 1e-6
+
+
+def start_of(model: Model[Any], data: Any) -> Values:
+    """The model's own start, in float64.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+
+    Returns
+    -------
+    dict of str to array
+    """
+    return {name: np.asarray(value, np.float64) for name, value in model.start(data).items()}
 
 
 def scattered(

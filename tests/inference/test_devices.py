@@ -113,7 +113,7 @@ def test_rows_in_pieces_have_the_same_sums(votes, monkeypatch) -> None:
         (block, _) = sweep.blocks_of(Program(model, votes), votes, values)
         how = devices._How("curvature", 10, None)
         whole = devices._sums(model, data, values, block, None, None, how)
-        monkeypatch.setattr(devices, "_PIECE", 16)
+        monkeypatch.setattr(placing, "PIECE", 16)
         devices._sums.clear_cache()
         pieces = devices._sums(model, data, values, block, None, None, how)
         key = augmentation.key_of(np.random.default_rng(0))

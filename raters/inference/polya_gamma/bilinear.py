@@ -241,7 +241,7 @@ def _check(
     error = jnp.max(jnp.abs(found - actual) / (1 + jnp.abs(actual)), initial=0.0)
     if not error < 1e-4:
         raise NotConjugateError(
-            f"the logits of {type(model).__name__} have products of entries of three blocks, of"
+            f"the logits of {model.title} have products of entries of three blocks, of"
             f" which PGVI has no averages (they are off by {float(error):.2g}); use PGGibbs"
         )
 

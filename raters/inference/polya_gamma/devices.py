@@ -9,6 +9,7 @@ products are of the rows on the devices.
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -31,13 +32,12 @@ from raters.inference.polya_gamma.conditionals import (
 )
 from raters.inference.polya_gamma.rows import Block, Rows, record
 from raters.model import Model, Values
-from raters.program.placing import PIECE, everywhere, mesh_of
+from raters.program import placing
+from raters.program.placing import everywhere, mesh_of
 
 # Copies of a sum on an accelerator, between which neighbouring rows alternate: they mostly have an
 # entry in common, and would wait for each other. All copies have at most so many numbers.
 _COPIES, _NUMBERS = 256, 1 << 20
-# Rows of a piece, where rows are a multiple of it.
-_PIECE = PIECE
 
 
 class Sums(NamedTuple):
@@ -124,7 +124,7 @@ def conditional_on_devices(
 
 
 class _How(NamedTuple):
-    """How the rows of a block are weighed and added up.
+    """Settings of the sums of a block.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ def _sums(
     model: Model[Any], data: Any, values: Values, block: Block, classes: Any, given: Any, how: _How
 ) -> Sums:
     """Read, weigh and add up the rows of a block; `given` is a key to draw ω, or ω."""
-    pieces, rest = divmod(data.num_rows, _PIECE)
+    pieces, rest = divmod(data.num_rows, placing.PIECE)
     whole = rest or not pieces or not data.divisible
     if whole or how.mesh is not None or block.kind == "class":
         sums = _added(record(model, data, values, block, classes), given, how)
@@ -173,7 +173,10 @@ def _sums(
         added = jax.tree.map(jnp.add, total, same)._replace(prior=more.prior)
         return added, more.omega if keeps else None
 
-    parts = jax.tree.map(lambda one: one.reshape(pieces, _PIECE, *one.shape[1:]), columns), own
+    parts = (
+        jax.tree.map(lambda one: one.reshape(pieces, placing.PIECE, *one.shape[1:]), columns),
+        own,
+    )
     shapes = jax.eval_shape(lambda: at(jax.tree.map(lambda one: one[0], parts)))
     # Other blocks share what is drawn, and products of a large block need its weights.
     large = shapes.across is None and len(shapes.slots) > 1
@@ -252,12 +255,12 @@ class OnDevices(Sparse):
         self.reading = reading
 
     def product(self, entries: np.ndarray) -> np.ndarray:
-        return np.asarray(_product(*self.reading, self.prior.precision, entries))
+        return np.asarray(_product(self.reading, self.prior.precision, entries))
 
     def _solve(self, right: np.ndarray, start: np.ndarray, tolerance: float) -> np.ndarray:
         precision = self.prior.precision
         solution, residual = _solved(
-            *self.reading, precision, self.diagonal, right, start, tolerance
+            self.reading, precision, self.diagonal, right, start, tolerance
         )
         if not residual <= 10 * tolerance:
             self.warn(float(residual), tolerance)
@@ -265,12 +268,18 @@ class OnDevices(Sparse):
 
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
         noise = np.sqrt(self.prior.precision) * rng.standard_normal(self.size)
-        noise += np.asarray(_perturbed(*self.reading, augmentation.key_of(rng)))
+        noise += np.asarray(_perturbed(self.reading, current, augmentation.key_of(rng)))
         return self._solve(self.shift + noise, current, 1e-8)
 
 
-class _Reading(NamedTuple):
-    """What the rows of a block are read from, and their weights."""
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["data", "values", "classes", "omega"],
+    meta_fields=["model", "block", "mesh"],
+)
+@dataclass(frozen=True)
+class _Reading:
+    """Rows of a block as they are read, with their weights."""
 
     model: Model[Any]
     data: Any
@@ -298,31 +307,15 @@ def _times(
     return product
 
 
-@partial(jax.jit, static_argnums=(0, 3, 6))
-def _product(
-    model: Model[Any],
-    data: Any,
-    values: Values,
-    block: Block,
-    classes: Any,
-    omega: Array,
-    mesh: Mesh | None,
-    precision: Array,
-    entries: Array,
-) -> Array:
-    reading = _Reading(model, data, values, block, classes, omega, mesh)
-    return everywhere(_times(reading.pairs(), omega, precision, entries), mesh)
+@jax.jit
+def _product(reading: _Reading, precision: Array, entries: Array) -> Array:
+    product = _times(reading.pairs(), reading.omega, precision, entries)
+    return everywhere(product, reading.mesh)
 
 
-@partial(jax.jit, static_argnums=(0, 3, 6))
+@jax.jit
 def _solved(
-    model: Model[Any],
-    data: Any,
-    values: Values,
-    block: Block,
-    classes: Any,
-    omega: Array,
-    mesh: Mesh | None,
+    reading: _Reading,
     precision: Array,
     diagonal: Array,
     right: Array,
@@ -330,8 +323,7 @@ def _solved(
     tolerance: float,
 ) -> tuple[Array, Array]:
     """Solve the linear system; return the relative residual, too."""
-    pairs = _Reading(model, data, values, block, classes, omega, mesh).pairs()
-    product = partial(_times, pairs, omega, precision)
+    product = partial(_times, reading.pairs(), reading.omega, precision)
     solution, _ = jax.scipy.sparse.linalg.cg(
         product,
         right,
@@ -341,33 +333,23 @@ def _solved(
         M=lambda entries: entries / diagonal,
     )
     residual = jnp.linalg.norm(product(solution) - right) / jnp.linalg.norm(right)
-    return everywhere((solution, residual), mesh)
+    return everywhere((solution, residual), reading.mesh)
 
 
-@partial(jax.jit, static_argnums=(0, 3, 6))
-def _perturbed(
-    model: Model[Any],
-    data: Any,
-    values: Values,
-    block: Block,
-    classes: Any,
-    omega: Array,
-    mesh: Mesh | None,
-    key: Array,
-) -> Array:
-    """Return Aᵀ√Ω z of a standard normal z."""
-    pairs = _Reading(model, data, values, block, classes, omega, mesh).pairs()
-    size = sum(jnp.size(values[name]) for name in block.sites)
+@jax.jit
+def _perturbed(reading: _Reading, like: Array, key: Array) -> Array:
+    """Return Aᵀ√Ω z of a standard normal z, in the shape of the block's entries."""
+    omega, noise = reading.omega, jnp.zeros_like(like)
     jitter = jnp.sqrt(omega) * jax.random.normal(key, omega.shape, omega.dtype)
-    zero = jnp.zeros(size, omega.dtype)
-    noise = sum((_summed(size, entry, weight * jitter) for entry, weight in pairs), zero)
-    return everywhere(noise, mesh)
+    for entry, weight in reading.pairs():
+        noise += _summed(len(noise), entry, weight * jitter)
+    return everywhere(noise, reading.mesh)
 
 
 def is_single(
     model: Model[Any], data: Any, values: Values, blocks: tuple[Block, ...], classes: Any
 ) -> bool:
-    """Whether no row of any block stands for more than one vote.
+    """Return whether no row of any block stands for more than one vote.
 
     Parameters
     ----------

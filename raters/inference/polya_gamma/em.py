@@ -40,6 +40,7 @@ from raters.program import (
     placing,
     prior_of,
     scattered,
+    start_of,
 )
 
 # Where so many units have no class of a higher probability, EM may be at a saddle point.
@@ -196,9 +197,7 @@ class PGEM(Backend):
         """Run EM on a program as it is."""
         with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGEM", progress) as bar:
             model, data = program.model, program.data
-            first = {
-                name: np.asarray(value, np.float64) for name, value in model.start(data).items()
-            }
+            first = start_of(model, data)
             plan = sweep.plan(program, first)
             starts = self.starts or _usual_starts(plan)
             seeds = numpy_seeds(key, starts + 2)
@@ -393,7 +392,7 @@ def _why_not_one_by_one(program: Program[Any]) -> str | None:
     if not sets.chooses(program):
         return None
     return (
-        f"{type(program.model).__name__} chooses from sets, in which the entries of a block meet"
+        f"{program.model.title} chooses from sets, in which the entries of a block meet"
         " and are updated together; write PGEM() without update='coordinate'"
     )
 

@@ -39,7 +39,7 @@ from raters.inference.polya_gamma.conditionals import (
 )
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.model import CommonShift, Model, Permute, Transfer, Values
-from raters.program import Program, Supports, skeleton, trace
+from raters.program import Program, Supports, skeleton, start_of, trace
 from raters.program.remembered import Cache, key_of
 
 Names = tuple[tuple[str, ...], ...]
@@ -79,7 +79,7 @@ def why_none(program: Program[Any]) -> str | None:
     """Explain why a program has no blocks, or return None where it has some."""
     if names_of(program):
         return None
-    name = type(program.model).__name__
+    name = program.model.title
     if program.model.blocks is not None:
         return f"{name} declares no conjugate blocks for Pólya-Gamma to update; use NUTS or SVI"
     if refusal := found(program).refusal:
@@ -120,7 +120,7 @@ class _Site(NamedTuple):
 
 def _found(program: Program[Any]) -> Found:
     model, data = program.model, program.data.take(slice(0, _ROWS))
-    values = {name: np.asarray(value, np.float64) for name, value in model.start(data).items()}
+    values = start_of(model, data)
     if missing := set(program.sites) - set(values):
         raise NotImplementedError(f"its start has no value of {sorted(missing)}")
     priors = _priors(model, data, values)
@@ -273,7 +273,7 @@ def _prior(fn: dist.Distribution, shape: tuple[int, ...]) -> _Site:
 
 
 class _Read(NamedTuple):
-    """What a program says at a point.
+    """Logits, outcomes and priors of a program at a point.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ from raters.inference.polya_gamma.latent_classes import Counts
 from raters.inference.polya_gamma.rows import Block, rows_of
 from raters.inference.polya_gamma.spreads import stretch
 from raters.model import Values
-from raters.program import Program, placing, scattered
+from raters.program import Program, placing, scattered, start_of
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,7 @@ class PGGibbs(Backend):
         They start at random around the model's start, or each at the last draw of an earlier chain.
         """
         with jax.enable_x64(True):
-            begin = program.model.start(program.data)
-            cold = {name: np.asarray(value, np.float64) for name, value in begin.items()}
+            cold = start_of(program.model, program.data)
             plan = sweep.plan(program, cold)
             data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
             single = sweep.is_single(plan, data, cold)

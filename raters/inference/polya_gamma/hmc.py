@@ -149,7 +149,7 @@ class HMC(Backend):
         size = sum(int(np.prod(site.shape)) for site in program.sites.values())
         if size > DENSE_LIMIT:
             return (
-                f"{type(program.model).__name__} has {size:,} parameters here, too many for the"
+                f"{program.model.title} has {size:,} parameters here, too many for the"
                 f" dense mass matrix of HMC (at most {DENSE_LIMIT:,}); use PGGibbs"
             )
         return None

@@ -99,7 +99,7 @@ def check(program: Program[Any], values: Values) -> None:
     """
     model, data = program.model, program.data
     for site in model.local:
-        name = f"{site!r} of {type(model).__name__} is declared local"
+        name = f"{site!r} of {model.title} is declared local"
         found = indices(model, data, values, site)
         if len(found) != 1:
             raise NotConjugateError(f"{name}, and enters the logits by {len(found)} indices, not 1")

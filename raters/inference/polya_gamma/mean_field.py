@@ -59,7 +59,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """What the compiled parts of a sweep depend on.
+    """Static facts of a sweep.
 
     Attributes
     ----------

@@ -117,7 +117,7 @@ class Component:
         """Return the logarithm of the probability of the data and of the hyper-parameters, by
         Laplace's approximation at the means."""
         plan, total = self.setting.plan, 0.0
-        for piece in field.data.chunks(placing.CHUNK):
+        for piece in placing.pieces(field.data):
             total += float(likelihood_of(plan.model, piece, self.values))
         for name, value in state.hyper.items():
             transform = biject_to(plan.supports[name])

@@ -441,7 +441,7 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
     """
     rng = np.random.default_rng(seed)
     model, sample = program.model, program.data.take(slice(0, 1000))
-    name = f"block {block.sites} of {type(model).__name__}"
+    name = f"block {block.sites} of {model.title}"
     claim_of = "is declared conjugate" if model.blocks is not None else "was found on like data"
     advice = (
         "Take it out of `blocks`" if model.blocks is not None else "Declare `blocks` without it"

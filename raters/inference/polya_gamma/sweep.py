@@ -44,6 +44,7 @@ from raters.program import (
     log_prior,
     placing,
     pointwise_log_likelihood,
+    start_of,
 )
 from raters.program.remembered import remembered
 
@@ -154,11 +155,11 @@ def why_not(program: Program[Any]) -> str | None:
     """Explain why the Pólya-Gamma back-ends cannot run this program, or return None."""
     model, data = program.model, program.data
     sample = data.take(slice(0, 2))
-    start = {name: np.asarray(value, np.float64) for name, value in model.start(sample).items()}
+    start = start_of(model, sample)
     named = {name for block in model.blocks or () for name in block}
     if missing := named - set(start):
         names = f"{sorted(missing)}, which it does not start or sample; it has {sorted(start)}"
-        return f"blocks of {type(model).__name__} name {names}"
+        return f"blocks of {model.title} name {names}"
 
     def read(values: Values) -> None:
         classes = latent_classes.expected(model, sample, values)[0] if program.latent else None
@@ -181,9 +182,7 @@ def why_not(program: Program[Any]) -> str | None:
             if sets.chooses(program) and (reason := sets.why_not(program, start, blocks)):
                 raise NotImplementedError(reason)
     except NotImplementedError as error:
-        return (
-            f"{type(model).__name__} cannot be augmented by Pólya-Gamma: {error}; use NUTS or SVI"
-        )
+        return f"{model.title} cannot be augmented by Pólya-Gamma: {error}; use NUTS or SVI"
     return None
 
 
@@ -205,7 +204,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
     in_blocks = {name for block in found.names_of(program) for name in block}
     if missing := in_blocks - set(program.sites):
         raise NotConjugateError(
-            f"blocks of {type(model).__name__} name {sorted(missing)}, which it does not sample"
+            f"blocks of {model.title} name {sorted(missing)}, which it does not sample"
         )
     blocks = blocks_of(program, data.take(slice(0, 1)), values)
     blocks = tuple(coloured(program, values, block) for block in blocks)

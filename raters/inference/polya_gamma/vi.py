@@ -34,7 +34,7 @@ from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes, is_small
 from raters.inference.polya_gamma.mean_field import MeanField, State
 from raters.model import Permute, Values
-from raters.program import Program, log_likelihoods, placing, pointwise_log_likelihood
+from raters.program import Program, log_likelihoods, placing, pointwise_log_likelihood, start_of
 
 # Draws times rows up to which the density of the draws is computed, and so their weights.
 _MUCH_WORK = 2e9
@@ -153,7 +153,7 @@ class PGVI(Backend):
         likelihood, and blocks whose averages are not known."""
         if reason := super().why_not(program) or sweep.why_not(program):
             return reason
-        name = type(program.model).__name__
+        name = program.model.title
         if program.mesh is not None:
             return "PGVI does not divide the rows over a mesh; use PGEM or SVI, or leave mesh out"
         if sets.chooses(program):
@@ -161,10 +161,7 @@ class PGVI(Backend):
         if sweep.steep_sites(program):
             return f"PGVI has no averages of the sites of {name} outside of its blocks; use PGEM"
         sample = program.data.take(slice(0, 2))
-        start = {
-            site: np.asarray(value, np.float64)
-            for site, value in program.model.start(sample).items()
-        }
+        start = start_of(program.model, sample)
         with jax.enable_x64(True):
             return _why_not_averaged(program, sample, start)
 
@@ -180,17 +177,13 @@ class PGVI(Backend):
         `raters.inference.Backend.run`."""
         with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGVI", progress) as bar:
             model, data = program.model, program.data
-            first = {
-                name: np.asarray(value, np.float64) for name, value in model.start(data).items()
-            }
+            first = start_of(model, data)
             plan = sweep.plan(program, first)
             types = any(isinstance(symmetry, Permute) for symmetry in model.symmetries)
             starts = self.starts or (_STARTS if types else 1)
             seeds = numpy_seeds(key, starts + 1)
             first = first if start is None else centre(model, start)
-            field = MeanField(
-                plan, data if data.num_rows > placing.CHUNK else program.placed(), first
-            )
+            field = MeanField(plan, sweep.on_devices(program), first)
             best = self._ascent(field, first, bar)
             for seed in seeds[1:starts]:
                 rng = np.random.default_rng(seed)
@@ -314,7 +307,7 @@ def _log_likelihoods(field: MeanField, means: Values, draws: Values) -> Float[np
     number = len(next(iter(draws.values())))
     if data.num_rows * number < laplace.MUCH_WORK or len(plan.blocks) > 1:
         on_device = {name: jnp.asarray(value) for name, value in draws.items()}
-        pieces = data.chunks(placing.CHUNK)
+        pieces = placing.pieces(data)
         each = [np.asarray(log_likelihoods(plan.model, one, on_device)) for one in pieces]
         return np.asarray(np.sum(each, axis=0))
     normal = laplace.information(plan, data, means, draws=True)[1]
@@ -323,7 +316,7 @@ def _log_likelihoods(field: MeanField, means: Values, draws: Values) -> Float[np
 
 def _why_not_averaged(program: Program[Any], sample: Any, start: Values) -> str | None:
     """Explain which site has no average, or return None."""
-    model, name = program.model, type(program.model).__name__
+    model, name = program.model, program.model.title
     blocks = sweep.blocks_of(program, sample, start)
     for block in blocks:
         site = block.sites[0]

@@ -1,0 +1,101 @@
+"""Names under which functions are stored."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """Name under which a function is stored: its module, its name there, and a digest of its text
+    and of the values that it holds.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    str
+        Such as ``"my_models:logistic#5f0c2f6d1b7e"``.
+    """
+    plain = _plain(function)
+    name = getattr(plain, "__qualname__", type(plain).__qualname__)
+    digest = hashlib.blake2b("\n".join(_parts(function)).encode(), digest_size=6).hexdigest()
+    return f"{plain.__module__}:{name}#{digest}"
+
+
+def short_name(name: str) -> str:
+    """Name of a function as one writes it, of that under which it is stored.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    str
+    """
+    return name.rpartition(":")[2].partition("#")[0]
+
+
+def register_function(function: Callable[..., Any]) -> None:
+    """Let results that were fitted with a function find it by its name. Others are never taken from
+    a file: it might name any function that is imported.
+
+    Parameters
+    ----------
+    function : callable
+    """
+    _FUNCTIONS[function_name(function)] = function
+
+
+def registered_function(name: str) -> Callable[..., Any] | None:
+    """The function of a name, or None.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    callable or None
+    """
+    return _FUNCTIONS.get(name)
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function without the arguments that are bound to it."""
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
+def _parts(function: Any) -> list[str]:
+    """Text of a function, and the values that it holds, as text."""
+    if isinstance(function, partial):
+        bound = [*function.args, *sorted(function.keywords.items())]
+        return [*_parts(function.func), *map(_text, bound)]
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return [type(function).__qualname__]
+    try:
+        text = inspect.getsource(function)
+    except OSError:  # Typed in, or executed from a text.
+        text = f"{code.co_code!r} {code.co_names} {code.co_varnames}"
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    held += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return [text, *map(_text, held)]
+
+
+def _text(value: Any) -> str:
+    """A value as text that is the same in another session."""
+    if callable(value):
+        return getattr(value, "__qualname__", type(value).__qualname__)
+    text = repr(value)
+    return type(value).__qualname__ if " at 0x" in text else text
