@@ -87,6 +87,27 @@ def report(name: str, title: str, parts: Sequence[str], quick: bool) -> None:
         (RESULTS / f"{name}.md").write_text(text)
 
 
+def simulated_votes(
+    items: int, annotators: int, number: int, seed: int, *, scale: float = 1.0, adversaries: int = 0
+) -> Any:
+    """Votes of Extended-BTL on uniform pairs by uniform annotators, as `raters.Comparisons`: normal
+    rewards, competences uniform on [0.2, 1], those of adversaries negative."""
+    import raters as rt  # Not with this module: some scripts measure the import.
+
+    rng = np.random.default_rng(seed)
+    reward, competence = rng.normal(scale=scale, size=items), rng.uniform(0.2, 1.0, annotators)
+    competence[:adversaries] *= -1
+    first = rng.integers(items, size=number)
+    second = (first + rng.integers(1, items, size=number)) % items
+    who = rng.integers(annotators, size=number)
+    gap = competence[who] * (reward[first] - reward[second])
+    wins = (rng.random(number) < 1 / (1 + np.exp(-gap))).astype(np.float32)
+    columns = (column.astype(np.int32) for column in (first, second, who))
+    return rt.Comparisons(
+        *columns, wins, None, tuple(range(items)), tuple(range(annotators))
+    ).aggregate()
+
+
 class Timed(NamedTuple):
     """A call's value, and the least seconds that it took: by the clock and of all cores."""
 

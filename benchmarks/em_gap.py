@@ -18,8 +18,7 @@ import jax.numpy as jnp
 import matplotlib
 import numpy as np
 import scipy.optimize
-from _common import RESULTS, options, report, table, timed
-from scipy.special import expit
+from _common import RESULTS, options, report, simulated_votes, table, timed
 
 import raters as rt
 from raters.errors import ConvergenceWarning
@@ -38,20 +37,6 @@ class Path(NamedTuple):
 
     objective: np.ndarray
     seconds: float
-
-
-def simulate(items: int, annotators: int, number: int, seed: int) -> rt.Comparisons:
-    """Standard normal rewards, competences uniform on [0.2, 1]."""
-    rng = np.random.default_rng(seed)
-    reward, competence = rng.normal(size=items), rng.uniform(0.2, 1.0, annotators)
-    first = rng.integers(items, size=number)
-    second = (first + rng.integers(1, items, size=number)) % items
-    who = rng.integers(annotators, size=number)
-    wins = rng.random(number) < expit(competence[who] * (reward[first] - reward[second]))
-    columns = (column.astype(np.int32) for column in (first, second, who))
-    return rt.Comparisons(
-        *columns, wins.astype(np.float32), None, tuple(range(items)), tuple(range(annotators))
-    ).aggregate()
 
 
 def run_em(votes: rt.Comparisons, settings: dict[str, Any], tolerance: float, most: int) -> Path:
@@ -163,7 +148,7 @@ def main() -> None:
     """Measure, tabulate, draw."""
     arguments = options(__doc__ or "")
     sizes = (40, 8, 4_000) if arguments.quick else (500, 50, 100_000)
-    votes = simulate(*sizes, arguments.seed)
+    votes = simulated_votes(*sizes, arguments.seed)
     paths = {}
     for name, settings in VARIANTS.items():
         paths[name] = run_em(votes, settings, 1e-9, 3000)

@@ -20,9 +20,8 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import xarray as xr
-from _common import options, report, table
+from _common import options, report, simulated_votes, table
 from numpyro.infer import NUTS, init_to_value
-from scipy.special import expit
 
 import raters as rt
 from raters.errors import ConvergenceWarning
@@ -47,20 +46,6 @@ DESIGNS = {
 }
 QUICK = {"30 × 5 × 2,000": Design(30, 5, 2_000, 1.0, (100, 300), (200, 200))}
 CHAINS = 2
-
-
-def simulate(design: Design, seed: int) -> rt.Comparisons:
-    """Normal rewards, competences uniform on [0.2, 1], uniform pairs and annotators."""
-    rng = np.random.default_rng(seed)
-    reward = rng.normal(scale=design.scale, size=design.items)
-    competence = rng.uniform(0.2, 1.0, design.annotators)
-    first = rng.integers(design.items, size=design.votes)
-    second = (first + rng.integers(1, design.items, size=design.votes)) % design.items
-    who = rng.integers(design.annotators, size=design.votes)
-    wins = rng.random(design.votes) < expit(competence[who] * (reward[first] - reward[second]))
-    columns = (column.astype(np.int32) for column in (first, second, who))
-    names = tuple(range(design.items)), tuple(range(design.annotators))
-    return rt.Comparisons(*columns, wins.astype(np.float32), None, *names).aggregate()
 
 
 def hand_written(votes: rt.Comparisons, *, centred: bool) -> Any:
@@ -216,7 +201,7 @@ def disagreement(one: Run, other: Run) -> float:
 
 def measure(name: str, design: Design, seed: int) -> list[list[Any]]:
     """The samplers on one design."""
-    votes = simulate(design, seed)
+    votes = simulated_votes(design.items, design.annotators, design.votes, seed, scale=design.scale)
     runs = {
         "raters PGGibbs": run_gibbs(votes, design, seed),
         "raters HMC": run_hmc(votes, design, seed),

@@ -7,7 +7,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from _common import options, report, table
+from _common import options, report, simulated_votes, table
 from arviz_stats.base import array_stats
 from scipy.special import expit
 
@@ -26,21 +26,6 @@ class Case(NamedTuple):
     draws: int
 
 
-def votes(items: int, annotators: int, number: int, seed: int, adversaries: int) -> rt.Comparisons:
-    """Standard normal rewards, competences uniform on [0.2, 1], those of adversaries negative."""
-    rng = np.random.default_rng(seed)
-    reward, competence = rng.normal(size=items), rng.uniform(0.2, 1.0, annotators)
-    competence[:adversaries] *= -1
-    first = rng.integers(items, size=number)
-    second = (first + rng.integers(1, items, size=number)) % items
-    who = rng.integers(annotators, size=number)
-    wins = rng.random(number) < expit(competence[who] * (reward[first] - reward[second]))
-    columns = (column.astype(np.int32) for column in (first, second, who))
-    return rt.Comparisons(
-        *columns, wins.astype(np.float32), None, tuple(range(items)), tuple(range(annotators))
-    ).aggregate()
-
-
 def responses(persons: int, items: int, seed: int) -> rt.Responses:
     """Abilities of standard deviation 1.2, discriminations from 0.7 to 1.7."""
     rng = np.random.default_rng(seed)
@@ -56,7 +41,7 @@ def cases(quick: bool, seed: int) -> list[Case]:
     """Models and data."""
     size, draws = ((20, 5, 2000), 200) if quick else ((200, 10, 20_000), 1200)
     name = "{:,} × {:,} × {:,}".format(*size)
-    plain, mixed = votes(*size, seed, 0), votes(*size, seed, 2)
+    plain, mixed = (simulated_votes(*size, seed, adversaries=few) for few in (0, 2))
     tastes = rt.datasets.position_biased(num_items=6, num_annotators=4, num_votes=600, seed=1)
     labels = rt.datasets.label_crowd(*((30, 4) if quick else (300, 8)), 3, 3, seed=2).labels
     answers = responses(60 if quick else 300, 8, seed)
@@ -117,7 +102,7 @@ def measured(result: Any, exact: Any) -> list[float]:
 def million(quick: bool, seed: int) -> str:
     """Whole calls on many votes."""
     size = (100, 10, 20_000) if quick else (1000, 50, 1_000_000)
-    data, rows = votes(*size, seed, 2), []
+    data, rows = simulated_votes(*size, seed, adversaries=2), []
     for name in ("PGVI", "PGEM"):
         case = Case(name, rt.ExtendedBTL("signed"), data, 0)
         result, seconds = fitted(case, BACKENDS[name], seed)

@@ -26,9 +26,9 @@ from raters.distributions.choices import OfSets
 from raters.distributions.mixture import ClassCounts
 from raters.model import Model, Values
 from raters.program.class_table import classes_of_rows
-from raters.program.remembered import SAMPLE, remembered
+from raters.program.remembered import remembered
 from raters.program.traces import trace
-from raters.program.values import scattered
+from raters.program.values import SAMPLE, scattered
 
 # Of fewer rows a pass takes less time than compiling another one, and so does one of rows that are
 # equal to fewer others than this on average.

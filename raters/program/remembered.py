@@ -19,8 +19,6 @@ import numpy as np
 
 from raters.model import Model, Values
 
-# Rows on which a program is tried out.
-SAMPLE = 1000
 _MOST = 32
 
 

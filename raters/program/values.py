@@ -9,6 +9,8 @@ from numpyro.distributions import constraints
 
 from raters.model import Model, Values
 
+# Units of the data on which a program is tried out.
+SAMPLE = 1000
 # How far a start in unconstrained coordinates is kept from the edge of a support, as a share of its
 # width.
 _EDGE = 1e-6

@@ -54,7 +54,8 @@ def collapsed_of(
     normal = [
         block
         for block in blocks
-        if block.kind == "rows" and all(sets.is_unbounded(program, name) for name in block.sites)
+        if block.kind == "rows"
+        and all(sets.is_unbounded(program.supports, name) for name in block.sites)
     ]
     # The draw of ω is shared with the block, which reads the rows in one piece then.
     many = next(iter(program.data.chunks(placing.CHUNK))) is not program.data

@@ -39,14 +39,14 @@ from raters.inference.polya_gamma.conditionals import (
 )
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.model import CommonShift, Model, Permute, Transfer, Values
-from raters.program import Program, Supports, skeleton, start_of, trace
+from raters.program import SAMPLE, Program, Supports, skeleton, start_of, trace
 from raters.program.remembered import Cache, key_of
 
 Names = tuple[tuple[str, ...], ...]
 # Entries of a block of several sites: the factor of a dense precision takes milliseconds.
 _JOINT = 500
-# Rows on which a program is tried, and largest second difference of logits along a line.
-_ROWS, _TOLERANCE = 1000, 1e-6
+# Largest second difference of logits along a line.
+_TOLERANCE = 1e-6
 # Random points lie so far from the start in unconstrained coordinates.
 _APART = 0.4
 
@@ -119,7 +119,7 @@ class _Site(NamedTuple):
 
 
 def _found(program: Program[Any]) -> Found:
-    model, data = program.model, program.data.take(slice(0, _ROWS))
+    model, data = program.model, program.data.take(slice(0, SAMPLE))
     values = start_of(model, data)
     if missing := set(program.sites) - set(values):
         raise NotImplementedError(f"its start has no value of {sorted(missing)}")
@@ -163,7 +163,7 @@ def _join(
     apart = _apart(program.model)
 
     def alone(site: str) -> bool:
-        return not sets.is_unbounded(program, site) or tried.is_of_classes(site)
+        return not sets.is_unbounded(program.supports, site) or tried.is_of_classes(site)
 
     def size(sites: Iterable[str]) -> int:
         return sum(int(np.prod(program.sites[site].shape)) for site in sites)
@@ -210,10 +210,10 @@ def _limits(
     """Return why a block of these sites cannot be updated; an empty text where it can."""
     if priors[names[0]].kind == "counts":
         return ""
-    model, sample = program.model, program.data.take(slice(0, _ROWS))
+    model, sample = program.model, program.data.take(slice(0, SAMPLE))
     blocks = kinds_of(program, sample, values, (names,))
     size = sum(np.size(values[name]) for name in names)
-    bounded = not all(sets.is_unbounded(program, name) for name in names)
+    bounded = not all(sets.is_unbounded(program.supports, name) for name in names)
     correlated = any(priors[name].correlated for name in names)
     if correlated and size > DENSE_LIMIT:
         return f"it has {size:,} correlated entries (at most {DENSE_LIMIT:,})"

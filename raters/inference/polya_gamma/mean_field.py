@@ -24,7 +24,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float
 from numpyro.distributions.transforms import biject_to
 
-from raters.inference.polya_gamma import averages, bilinear, latent_classes, sweep
+from raters.inference.polya_gamma import averages, bilinear, latent_classes, sets, sweep
 from raters.inference.polya_gamma.averages import Normal
 from raters.inference.polya_gamma.bilinear import Covariances, Forms, Owners
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Gaussian
@@ -254,10 +254,8 @@ class MeanField:
                 tuple(normal.mean for normal in state.normals),
                 tuple(normal.spread for normal in state.normals),
             )
-        elif self.table is not None:
-            found = self.table.expected(values)
         else:
-            found = _at_means(model, self.data, values)
+            found = latent_classes.expected_by(self.table, model, self.data, values)[1:]
         return found[0], float(found[1])
 
     def _counts(self, values: Values, classes: Any, site: str) -> tuple[Array, ...]:
@@ -354,7 +352,9 @@ def _joined(
             alone = not any((other, number) in met for other in group)
             small = sizes + sum(np.size(values[name]) for name in sites) <= DENSE_LIMIT
             whole = all(
-                _is_unbounded(plan, name) for other in (*group, number) for name in blocks[other]
+                sets.is_unbounded(plan.supports, name)
+                for other in (*group, number)
+                for name in blocks[other]
             )
             if alone and small and whole:
                 group.append(number)
@@ -367,11 +367,6 @@ def _joined(
     return blocks, forms, owners
 
 
-def _is_unbounded(plan: sweep.Plan, name: str) -> bool:
-    support = plan.supports[name]
-    return not any(hasattr(support, end) for end in ("lower_bound", "upper_bound"))
-
-
 @partial(jax.jit, static_argnums=(0, 3))
 def _block_prior(model: Model[Any], row: Any, values: Values, sites: tuple[str, ...]) -> Gaussian:
     return block_prior(model, row, values, sites)
@@ -381,14 +376,6 @@ def _block_prior(model: Model[Any], row: Any, values: Values, sites: tuple[str, 
 def _outcomes(model: Model[Any], data: Any, values: Values, classes: Any) -> tuple[Array, Array]:
     """Return the votes and κ of the rows."""
     return bilinear.outcomes(model, data, values, classes)
-
-
-@partial(jax.jit, static_argnums=0)
-def _at_means(model: Model[Any], data: Any, values: Values) -> tuple[Array, Array]:
-    """Return the expected number of units of each class, and the bound of rows and classes, at the
-    means of logarithms."""
-    site = trace(model, data, values)[model.observed]
-    return site["fn"].expected_classes(site["value"]), site["fn"].log_prob(site["value"]).sum()
 
 
 @partial(jax.jit, static_argnums=0)

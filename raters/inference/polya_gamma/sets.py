@@ -36,7 +36,16 @@ from raters.inference.polya_gamma.proposals import Proposals, SeparateProposals
 from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record
 from raters.inference.polya_gamma.set_likelihood import Likelihood, Separate, likelihood_of_sets
 from raters.model import Model, Values
-from raters.program import ClassTable, PooledRows, Program, placing, scattered, trace
+from raters.program import (
+    SAMPLE,
+    ClassTable,
+    PooledRows,
+    Program,
+    Supports,
+    placing,
+    scattered,
+    trace,
+)
 
 # Under learned scales proposals are made at the mode under the nearest of some precisions, whose
 # logarithms are so far apart: 10 % of a scale hardly move a mode. The modes that are kept have at
@@ -59,9 +68,9 @@ def chooses(program: Program[Any]) -> bool:
     return issubclass(program.observed_type, choosing)
 
 
-def is_unbounded(program: Program[Any], site: str) -> bool:
+def is_unbounded(supports: Supports, site: str) -> bool:
     """Return whether a site is on the whole real line."""
-    return isinstance(program.supports[site], (type(constraints.real), ScaledReal))
+    return isinstance(supports[site], (type(constraints.real), ScaledReal))
 
 
 def why_not(program: Program[Any], values: Values, blocks: tuple[Block, ...]) -> str | None:
@@ -73,7 +82,7 @@ def why_not(program: Program[Any], values: Values, blocks: tuple[Block, ...]) ->
         if block.kind in ("counts", "class"):  # They have no utilities.
             continue
         size = len(block.current(values))
-        bounded = not all(is_unbounded(program, name) for name in block.sites)
+        bounded = not all(is_unbounded(program.supports, name) for name in block.sites)
         if not bounded and size <= DENSE_LIMIT:
             continue
         model, sample = program.model, program.data.take(slice(0, 20))
@@ -401,7 +410,7 @@ def steady_blocks(
     site."""
     if program.latent is not None:
         return frozenset()
-    sample = program.data.take(slice(0, 1000))
+    sample = program.data.take(slice(0, SAMPLE))
     rng = np.random.default_rng(0)
     points = [scattered(values, program.supports, rng, least=0.3) for _ in range(2)]
 

@@ -37,6 +37,7 @@ from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows
 from raters.inference.polya_gamma.spreads import column_of
 from raters.model import Affine, CommonShift, Model, Scale, Spread, Transfer, Values
 from raters.program import (
+    SAMPLE,
     ClassTable,
     Program,
     Supports,
@@ -165,7 +166,9 @@ def why_not(program: Program[Any]) -> str | None:
         classes = latent_classes.expected(model, sample, values)[0] if program.latent else None
         for block in (one for one in blocks if one.kind != "counts"):
             correlated = rows_of(model, sample, values, block, classes).prior.across is not None
-            bounded = [name for name in block.sites if not sets.is_unbounded(program, name)]
+            bounded = [
+                name for name in block.sites if not sets.is_unbounded(program.supports, name)
+            ]
             if correlated and bounded:
                 raise NotImplementedError(
                     f"{bounded[0]!r} has bounds, in a block with a multivariate normal"
@@ -214,7 +217,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
     steep = steep_sites(program)
     free = tuple(name for name in program.sites if name not in in_blocks and name not in steep)
     scales = tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Scale))
-    sample = data.take(slice(0, 1000))
+    sample = data.take(slice(0, SAMPLE))
     reaching = frozenset(
         name
         for name in free
