@@ -19,6 +19,7 @@ from raters.distributions import Repeated, Votes
 from raters.errors import SettingError
 from raters.inference.defaults import default_backend
 from raters.models.comparisons import _sites
+from raters.program import scattered
 from raters.testing import check_model
 from tests import hand
 
@@ -249,3 +250,13 @@ def test_repeats_multiply_the_density():
     log = Repeated(one, jnp.array([2.0, 1.0, 0.0])).log_prob(jnp.array([0, 1, 0]))
     np.testing.assert_allclose(log, [2 * np.log(0.25), np.log(0.5), 0.0], rtol=1e-5)
     assert Repeated(one, None).sample(jax.random.key(0), (4,)).shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    "support",
+    [constraints.interval(2.0, 3.0), constraints.greater_than(2.0), constraints.less_than(-2.0)],
+)
+def test_scattered_values_stay_in_their_supports(support) -> None:
+    value = np.full(200, -2.5 if isinstance(support, type(constraints.less_than(0.0))) else 2.5)
+    moved = scattered({"site": value}, {"site": support}, np.random.default_rng(0), least=0.3)
+    assert np.asarray(support(moved["site"])).all()

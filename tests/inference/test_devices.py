@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import socket
 import sys
@@ -108,7 +109,7 @@ def test_large_blocks_are_solved_where_the_rows_are(votes, mesh, monkeypatch) ->
 def test_rows_in_pieces_have_the_same_sums(votes, monkeypatch) -> None:
     model = rt.ExtendedBTL("signed")
     with jax.enable_x64(True):
-        data = jax.tree.map(jnp.asarray, votes.padded(64))
+        data = jax.device_put(votes.padded(64))
         values = {name: jnp.asarray(value, float) for name, value in model.start(votes).items()}
         (block, _) = sweep.blocks_of(Program(model, votes), votes, values)
         how = devices._How("curvature", 10, None)
@@ -148,7 +149,8 @@ def test_single_votes_are_seen(votes, mesh) -> None:
         loser="l",
         annotator="who",
     )
-    for data, single in ((votes, False), (each, True)):
+    twice = dataclasses.replace(each, count=np.array([1.0, 2.0, 1.0, 1.0], np.float32))
+    for data, single in ((votes, False), (each, True), (twice, False)):
         program = Program(rt.BTL(), data, mesh)
         with jax.enable_x64(True):
             values = {

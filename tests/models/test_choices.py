@@ -275,7 +275,7 @@ def test_nests_that_cannot_be_are_refused(choices) -> None:
     assert "leave it out" in rt.NestedLogit(nests=(("bus", "tram"),), constants=False).why_not(
         apart
     )
-    with pytest.raises(BackendError, match="no site that Pólya-Gamma updates"):
+    with pytest.raises(BackendError, match="no conjugate blocks"):
         rt.fit(rt.NestedLogit(nests=(("car", "bus"),)), choices, rt.PGGibbs(), seed=0)
 
 

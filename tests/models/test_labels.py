@@ -478,3 +478,20 @@ def test_dropping_strangers_is_refused(fitted) -> None:
     named = dataclasses.replace(other, annotators=("x", "y", "z"))
     with raises_about(SettingError, "data"):
         rt.drop(rt.DawidSkene(), named, found, rt.PGEM(), seed=0, progress=False)
+
+
+def test_even_votes_are_even_beyond_rounding(fit_quietly) -> None:
+    """So that the first class of them is not that of a rounding error, which differs by machine."""
+    rng = np.random.default_rng(0)
+    items, annotators = 300, 10
+    label = np.stack([rng.permutation(np.repeat([0, 1], annotators // 2)) for _ in range(items)])
+    item, annotator = (grid.ravel() for grid in np.indices(label.shape))
+    table = {"item": item, "annotator": annotator, "label": label.ravel()}
+    # Some items on which all agree, without which nobody would be better than chance.
+    sure = {"item": np.repeat(np.arange(items, 400), 3), "annotator": np.tile([0, 1, 2], 100)}
+    sure["label"] = sure["item"] % 2
+    table = {name: np.concatenate([table[name], sure[name]]) for name in table}
+    labels = rt.Labels.from_frame(table, **{name: name for name in table})
+    result = fit_quietly(rt.MajorityVote(), labels, rt.PGEM(draws=0), seed=0)
+    probs = result["classes"]["responsibility"].values[:items]
+    assert (probs[:, 0] == probs[:, 1]).all()

@@ -155,7 +155,8 @@ class Plan:
 def why_not(program: Program[Any]) -> str | None:
     """Explain why the Pólya-Gamma back-ends cannot run this program, or return None."""
     model, data = program.model, program.data
-    sample = data.take(slice(0, 2))
+    # Arrays of its own: JAX keeps the buffer, in float64, of an array that is read while tracing.
+    sample = jax.tree.map(np.array, data.take(slice(0, 2)))
     start = start_of(model, sample)
     named = {name for block in model.blocks or () for name in block}
     if missing := named - set(start):
@@ -176,7 +177,7 @@ def why_not(program: Program[Any]) -> str | None:
                 )
 
     try:
-        # In the precision of a run: JAX keeps the buffer that it made of an array, in whichever.
+        # In the precision of a run.
         with jax.enable_x64(True):
             if reason := found.why_none(program):
                 return reason
