@@ -150,6 +150,12 @@ def test_a_file_does_not_name_functions_that_are_no_models(fitted):
         rt.model_of(altered)
 
 
+def test_whole_numbers_may_be_objects():
+    group = np.array([0, 1], object)
+    data = MIXED.read({"x": [[0.5], [1.0]], "group": group, "num_groups": 2, "y": [0, 1]})
+    assert data.columns["group"].dtype == np.int32
+
+
 def test_tables_are_arguments_by_column(fit_quietly):
     table = pd.DataFrame({"at_bats": [45, 45, 40], "hits": [18, 17, 9]})
     model = rt.numpyro_model(counted, observed="hits")
@@ -310,6 +316,19 @@ def test_outcomes_in_another_shape_are_refused() -> None:
         DataError, match=r"has the shape \(3, 4\), and the observed site .* \(4, 3\)"
     ):
         model.read({"rows": 4, "columns": 3, "y": y.T})
+
+
+def test_codes_beyond_the_last_entry_are_warned_of() -> None:
+    def grouped(group, num_groups, y=None):
+        with numpyro.plate("group", num_groups):
+            effect = numpyro.sample("effect", dist.Normal(0, 1))
+        numpyro.sample("obs", dist.Bernoulli(logits=effect[group]), obs=y)
+
+    model = rt.numpyro_model(grouped, observed="y")
+    data = {"group": np.arange(12) % 4, "num_groups": 4, "y": np.arange(12) % 2}
+    model.read(data)
+    with pytest.warns(DataWarning, match="index 4 is out of bounds .* size 4; JAX reads another"):
+        model.read({**data, "group": data["group"] + 1})
 
 
 def test_blocks_are_found_anew_in_other_data() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,13 +14,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
+from jax.experimental import checkify
 from jaxtyping import Array, Float
 from numpyro import handlers
 from numpyro.distributions.transforms import biject_to
 from numpyro.primitives import CondIndepStackFrame, Messenger
 
 from raters._validation import instance
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, DataWarning, SettingError
 from raters.judgements.arguments import Arguments, Fixed
 from raters.model import Model, Values
 from raters.program import skeleton
@@ -193,7 +195,9 @@ class NumpyroModel(Model[Arguments]):
             value = jnp.reshape(data.outcomes, (*shape, *fn.event_shape))
             return _largest(fn), jnp.broadcast_to(fn.support(value), shape)
 
-        largest, inside = jax.tree.map(np.asarray, jax.jit(read)(raw))
+        checked = checkify.checkify(read, errors=checkify.index_checks)
+        beyond, facts = jax.jit(checked)(raw)
+        largest, inside = jax.tree.map(np.asarray, facts)
         name, fn, shape = found[-1]
         raw = dataclasses.replace(
             raw, site=raw.site or name, number=int(np.prod(shape)), largest=int(largest)
@@ -224,6 +228,13 @@ class NumpyroModel(Model[Arguments]):
                 value=wrong.item() if wrong.size == 1 else wrong.tolist(),
                 problem=f"is wrong in row {place[0]} (counted from 0; {len(place)} in all)",
                 expected=f"it must be an outcome of {_title(fn)}",
+            )
+        if message := beyond.get():
+            warnings.warn(
+                f"{self.title}: {message.split('. ')[0].strip('. ')}; JAX reads another entry"
+                " instead. Codes of groups count from 0, and each has an entry",
+                DataWarning,
+                stacklevel=2,
             )
         return raw
 
@@ -559,6 +570,8 @@ def _numbers(name: str, value: Any) -> np.ndarray:
     """An argument as an array of finite numbers."""
     try:
         array = np.asarray(value)
+        if array.dtype.kind == "O":  # as columns of tables with mixed rows have it
+            array = np.asarray(array.tolist())
     except (TypeError, ValueError):
         array = np.asarray(None)
     if array.dtype.kind == "f":

@@ -210,8 +210,8 @@ class PGEM(Backend):
             climbs, held = [], sets.Held(plan.steady)
             if plan.classes and plan.blocks and not placing.stays_on_devices(data):
                 held.table = ClassTable.of(model, data, first) or PooledRows.of(program, first)
-            hyper, found = self._hyper(plan, data, first, seeds[-1], warmup, held)
-            first = found if start is None else first
+            hyper, fitted = self._hyper(plan, data, first, seeds[-1], warmup, held)
+            first = fitted if start is None else first
             shared = None if plan.blocks else tables.Tables.of(program, first)
             for index, seed in enumerate(seeds[:starts]):
                 values = (
@@ -250,15 +250,15 @@ class PGEM(Backend):
             size = sum(np.size(value) for value in values.values())
             loose = replace(self, tolerance=max(self.tolerance, _LOOSE * size))
             quiet = progress_bar(1, "", False)
-            found = scales.fixed_point(
+            fitted = scales.fixed_point(
                 plan,
                 data,
                 values,
                 lambda values: loose._climb(plan, data, values, quiet, held).values,
                 np.random.default_rng(seed),
             )
-            if found is not None:
-                return {name: found[name] for name in plan.hyper}, found
+            if fitted is not None:
+                return {name: fitted[name] for name in plan.hyper}, fitted
         if not plan.hyper:
             return {}, {name: np.asarray(value) for name, value in values.items()}
         return self._empirical_bayes(plan, data, values, seed, warmup)
