@@ -165,7 +165,7 @@ def sampled_votes(seed: int, quick: bool) -> dict[str, Any]:
     return twice(lambda: _fitted(rt.ExtendedBTL("signed"), read))
 
 
-def audited_votes(seed: int, quick: bool) -> dict[str, Any]:
+def audited_votes(seed: int, quick: bool, *further: str) -> dict[str, Any]:
     """The command ``raters audit``, and the size of its result."""
     environment = os.environ | {"PYTHONPATH": os.environ.get("PYTHONPATH", str(ROOT))}
     raters, facts = [sys.executable, "-m", "raters.cli.app"], {}
@@ -174,6 +174,7 @@ def audited_votes(seed: int, quick: bool) -> dict[str, Any]:
         frame = votes(100, 50, 15_000 // (SMALLER if quick else 1), seed)
         frame.to_csv(f"{folder}/votes.csv", index=False)
         roles = ["--winner", "winner", "--loser", "loser", "--annotator", "annotator", "--quiet"]
+        roles += further
         for name in ("first", "second"):
             before = os.times()
             command = [*raters, "audit", f"{folder}/votes.csv", *roles, "--out", f"{folder}/{name}"]
@@ -208,6 +209,16 @@ LINES = {
         sampled_votes,
     ),
     "audit": Line("`raters audit`", "100 items, 50 annotators, 15,000 votes", audited_votes),
+    "audit-hmc": Line(
+        "`raters audit --backend hmc`",
+        "the same",
+        lambda *given: audited_votes(*given, "--backend", "hmc"),
+    ),
+    "audit-vi": Line(
+        "`raters audit --backend vi`",
+        "the same",
+        lambda *given: audited_votes(*given, "--backend", "vi"),
+    ),
 }
 
 
