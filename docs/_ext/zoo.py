@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ BACKENDS = (rt.PGGibbs(), rt.HMC(), rt.NUTS(), rt.PGEM(), rt.PGVI(), rt.SVI())
 _EXAMPLES = {"NestedLogit": rt.NestedLogit(nests=(("car", "bus"),))}
 
 
-@lru_cache
+@cache
 def tables() -> dict[type, Any]:
     """A tiny table of each kind, with features, an order of presentation, and a family."""
     votes = rt.datasets.position_biased(num_items=4, num_annotators=3, num_votes=30, seed=0).votes
@@ -105,13 +105,14 @@ class ModelGraph(SphinxDirective):
 # ---------------------------------------------------------------------- models against back-ends
 
 
-def reasons(model: rt.Model) -> list[str | None]:
-    """Reason of each back-end not to run a model, or None."""
+@cache
+def reasons(model: rt.Model) -> tuple[str | None, ...]:
+    """Reason of each back-end not to run a model, or None; once for all pages."""
     program = rt.Program(model, tables()[model.data_type])
-    return [backend.why_not(program) for backend in BACKENDS]
+    return tuple(backend.why_not(program) for backend in BACKENDS)
 
 
-def verdicts() -> list[tuple[str, list[str | None]]]:
+def verdicts() -> list[tuple[str, tuple[str | None, ...]]]:
     """The rows of the table: each model by its defaults, and models with settings that change what
     can run them."""
     rows = [
