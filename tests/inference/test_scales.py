@@ -170,3 +170,23 @@ def test_draws_have_the_densities_of_passes_over_the_rows(votes, monkeypatch, fi
     monkeypatch.setattr(Expansion, "at", lambda self, apart: apart.sum(1))
     again = fit_quietly(model, votes, backend)
     np.testing.assert_allclose(again.sample_stats["log_p"], exact.sample_stats["log_p"], rtol=1e-9)
+
+
+def test_rows_in_float32_have_the_sums_of_float64(monkeypatch) -> None:
+    """In several pieces; with latent classes they stay in float64."""
+    monkeypatch.setattr(laplace, "_NARROW_ROWS", 64)
+    votes = rt.datasets.position_biased(12, 5, 2_000, seed=0).votes
+    labels = rt.datasets.label_crowd(12, 4, 3, 2, seed=0).labels
+    for model, data, error in ((rt.ExtendedBTL(), votes, 2e-3), (rt.DawidSkene(), labels, 0.0)):
+        plan, start = planned(model, data)
+        rng = np.random.default_rng(0)
+        draws = {
+            name: np.asarray(value) * rng.uniform(0.5, 1, (9, *np.shape(value)))
+            for name, value in start.items()
+        }
+        with jax.enable_x64(True):
+            wide = laplace.pass_over_rows(plan, data, draws)
+            narrow = laplace.pass_over_rows(plan, data, draws, narrow=True)
+        assert narrow.dtype == np.float64
+        assert np.abs(narrow - wide).max() <= error
+        assert (error == 0) or np.any(narrow != wide)

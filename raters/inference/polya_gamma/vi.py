@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Float
@@ -34,7 +33,7 @@ from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes, is_small
 from raters.inference.polya_gamma.mean_field import MeanField, State
 from raters.model import Permute, Values
-from raters.program import Program, log_likelihoods, placing, pointwise_log_likelihood, start_of
+from raters.program import Program, pointwise_log_likelihood, start_of
 
 # Draws times rows up to which the density of the draws is computed, and so their weights.
 _MUCH_WORK = 2e9
@@ -305,11 +304,9 @@ def _log_likelihoods(field: MeanField, means: Values, draws: Values) -> Float[np
     """Return the log-likelihood of each draw, of much data by an expansion at the means."""
     plan, data = field.setting.plan, field.data
     number = len(next(iter(draws.values())))
-    if data.num_rows * number < laplace.MUCH_WORK or len(plan.blocks) > 1:
-        on_device = {name: jnp.asarray(value) for name, value in draws.items()}
-        pieces = placing.pieces(data)
-        each = [np.asarray(log_likelihoods(plan.model, one, on_device)) for one in pieces]
-        return np.asarray(np.sum(each, axis=0))
+    much = data.num_rows * number >= laplace.MUCH_WORK
+    if not much or len(plan.blocks) > 1:
+        return laplace.pass_over_rows(plan, data, draws, narrow=much)
     normal = laplace.information(plan, data, means, draws=True)[1]
     return laplace.log_likelihoods_of(plan, data, means, draws, normal)
 
