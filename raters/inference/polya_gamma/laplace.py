@@ -88,7 +88,9 @@ def pass_over_rows(
     narrow = narrow and not summed_out
     with jax.enable_x64(not narrow):
         on_device = {name: jnp.asarray(value) for name, value in draws.items()}
-        pieces = data.chunks(_NARROW_ROWS) if narrow else placing.pieces(data)
+        pieces = placing.pieces(data)
+        if narrow:  # float64 on the device would stay it
+            pieces = jax.tree.map(np.asarray, data).chunks(_NARROW_ROWS)
         each = [np.asarray(log_likelihoods(plan.model, one, on_device)) for one in pieces]
     return np.asarray(np.sum(each, axis=0, dtype=np.float64))
 
