@@ -259,7 +259,7 @@ R-hat above 1.01 says that the run was too short for it.
 **The limit.** Devroye's Pólya–Gamma sampler makes some 13 million draws a second on one core, so a
 sweep over 20,000 votes cannot take less than 1.5 ms. Where logits are large (r ~ N(0, 16)) a
 Pólya–Gamma weight holds its logit tightly and the chain moves in small steps: PGGibbs mixes slowly
-there, and its lead is smaller than the price of a sweep suggests. A draw of HMC takes six to eight
+there, and its lead is smaller than the price of a sweep suggests. A draw of HMC takes five to nine
 slopes of the log density of all rows, and two densities."""
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self
 
 # Texts of values longer than this are not repeated in a message, and longer messages are cut in
 # the middle, where names stand: at the end is what to do.
 _LONG, _LONGEST = 120, 600
+# Warnings that skip these prefixes name the first line outside of the package.
+PACKAGE = (str(Path(__file__).parent),)
 _PARTS = ("parameter", "value", "problem", "expected")
 
 

@@ -14,6 +14,7 @@ from arviz_stats.base import array_stats
 import raters as rt
 from raters.errors import BackendError, DataError, DataWarning, RatersError, SettingError
 from raters.inference.polya_gamma.found import names_of
+from raters.program.functions import function_name
 
 RNG = np.random.default_rng(3)
 GROUP = RNG.integers(0, 8, 240)
@@ -360,6 +361,22 @@ def test_functions_of_one_name_are_told_apart(fit_quietly) -> None:
     assert rt.model_of(result) == narrow
     with pytest.raises(SettingError, match="start"):
         rt.fit(wide, data, rt.PGEM(draws=10), seed=0, start=result, progress=False)
+
+
+def test_functions_are_told_apart_by_all_that_they_hold() -> None:
+    def made(*held):
+        def program(x):
+            return x, held
+
+        return function_name(program)
+
+    many, other = np.zeros(5_000), np.zeros(5_000)
+    other[2_500] = 1
+    for one, another in ((many, other), ([many], [other]), ({"a": 1}, {"b": 1}), (None, 0)):
+        assert made(one) == made(one)
+        assert made(one) != made(another)
+    assert made(many) == made(many.copy())
+    assert made(np.array(["a", None], object)) == made(np.array(["a", None], object))
 
 
 def test_axes_of_draws_are_no_plates() -> None:

@@ -6,7 +6,6 @@ import abc
 import warnings
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from jaxtyping import Float, Int
 
 from raters._validation import checked, share
 from raters.auditing.intervals import mean_and_interval
-from raters.errors import DataError, DataWarning, SettingError
+from raters.errors import PACKAGE, DataError, DataWarning, SettingError
 from raters.fitting.draws import check_several
 from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
@@ -26,8 +25,6 @@ from raters.program import Program
 
 # From this share of contradictions on, names that are exchanged are likelier than mistakes.
 _REVERSED = 0.8
-# Warnings name the first line outside of it.
-_PACKAGE = str(Path(__file__).parents[1])
 # In place of names of those who are right.
 CROWD = "crowd"
 # Known truths from which on they tell whether the crowd is right: were it right on each of so many,
@@ -440,7 +437,7 @@ def warn_of(doubt: str) -> tuple[str, ...]:
     """
     if not doubt:
         return ()
-    warnings.warn(doubt, DataWarning, skip_file_prefixes=(_PACKAGE,))
+    warnings.warn(doubt, DataWarning, skip_file_prefixes=PACKAGE)
     return (doubt,)
 
 

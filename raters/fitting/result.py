@@ -15,7 +15,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from raters._validation import instance
-from raters.errors import DataWarning, SettingError, public_name
+from raters.errors import PACKAGE, DataWarning, SettingError, public_name
 from raters.fitting.draws import check_probabilities, check_values
 from raters.fitting.storage import from_json, imported_class, qualified_name, shown, to_json
 from raters.inference.base import Draws
@@ -173,7 +173,7 @@ def add_deterministic(program: Program[Any], result: xr.DataTree) -> None:
             f"the deterministic sites {', '.join(shapes)} have {number:,} numbers in all draws, and"
             " are left out of the result; compute them from the other sites",
             DataWarning,
-            stacklevel=3,
+            skip_file_prefixes=PACKAGE,
         )
         return
     with jax.enable_x64(True):

@@ -21,7 +21,7 @@ from numpyro.distributions.transforms import biject_to
 from numpyro.primitives import CondIndepStackFrame, Messenger
 
 from raters._validation import instance
-from raters.errors import DataError, DataWarning, SettingError
+from raters.errors import PACKAGE, DataError, DataWarning, SettingError
 from raters.judgements.arguments import Arguments, Fixed
 from raters.model import Model, Values
 from raters.program import skeleton
@@ -234,7 +234,7 @@ class NumpyroModel(Model[Arguments]):
                 f"{self.title}: {message.split('. ')[0].strip('. ')}; JAX reads another entry"
                 " instead. Codes of groups count from 0, and each has an entry",
                 DataWarning,
-                stacklevel=2,
+                skip_file_prefixes=PACKAGE,
             )
         return raw
 

@@ -21,10 +21,9 @@ from raters.program.densities import (
 from raters.program.pooled_rows import PooledRows
 from raters.program.program import LatentClass, Program, Site, Supports
 from raters.program.traces import skeleton, trace
-from raters.program.values import SAMPLE, inside, scattered, start_of
+from raters.program.values import inside, scattered, start_of
 
 __all__ = [
-    "SAMPLE",
     "ClassTable",
     "LatentClass",
     "PooledRows",

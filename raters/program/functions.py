@@ -8,6 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import jax
+import numpy as np
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
@@ -94,8 +97,17 @@ def _parts(function: Any) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """A value as text that is the same in another session."""
+    """A value, or a container of values, as text that is the same in another session."""
+    leaves, structure = jax.tree.flatten(value)
+    return " ".join([str(structure), *map(_text_of_one, leaves)])
+
+
+def _text_of_one(value: Any) -> str:
     if callable(value):
         return getattr(value, "__qualname__", type(value).__qualname__)
+    if hasattr(value, "__array__"):  # Its own text leaves out the middle of many numbers.
+        array = np.asarray(value)
+        held = repr(array.tolist()).encode() if array.dtype.hasobject else array.tobytes()
+        return f"{array.dtype} {array.shape} {hashlib.blake2b(held, digest_size=16).hexdigest()}"
     text = repr(value)
     return type(value).__qualname__ if " at 0x" in text else text

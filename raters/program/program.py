@@ -23,6 +23,7 @@ from raters.model import Model
 from raters.program.placing import placed
 from raters.program.remembered import Cache, key_of
 from raters.program.traces import skeleton
+from raters.program.values import SAMPLE
 
 
 class Site(NamedTuple):
@@ -111,6 +112,28 @@ class Program[Data: Judgements]:
     def placed(self) -> Any:
         """The data on JAX's default device, or with its rows divided over the mesh."""
         return placed(self.data, self.mesh)
+
+    def sample(self, size: int = SAMPLE) -> Data:
+        """The first units of the data, to try the program out on.
+
+        Their arrays are objects of their own: JAX keeps the buffer of a NumPy array that is read
+        while a function is traced, so that a trial in float64 would leave the user's arrays in
+        float64 for all that read them in float32.
+
+        Parameters
+        ----------
+        size : int
+            Number of units.
+
+        Returns
+        -------
+        Judgements
+        """
+        sample: Data = jax.tree.map(
+            lambda array: array.view() if isinstance(array, np.ndarray) else array,
+            self.data.take(slice(0, size)),
+        )
+        return sample
 
     @cached_property
     def _read(self) -> _Reading:

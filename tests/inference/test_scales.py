@@ -173,11 +173,21 @@ def test_draws_have_the_densities_of_passes_over_the_rows(votes, monkeypatch, fi
 
 
 def test_rows_in_float32_have_the_sums_of_float64(monkeypatch) -> None:
-    """In several pieces; with latent classes they stay in float64."""
+    """In several pieces, from float64 on the device; with latent classes they stay in float64."""
     monkeypatch.setattr(laplace, "_NARROW_ROWS", 64)
     votes = rt.datasets.position_biased(12, 5, 2_000, seed=0).votes
     labels = rt.datasets.label_crowd(12, 4, 3, 2, seed=0).labels
-    for model, data, error in ((rt.ExtendedBTL(), votes, 2e-3), (rt.DawidSkene(), labels, 0.0)):
+    price = np.random.default_rng(0).normal(size=400)
+    rows = {"trip": np.arange(400) // 2, "mode": ["car", "bus"] * 200, "price": price}
+    rows["taken"] = [1, 0, 0, 1] * 100
+    choices = rt.Choices.from_frame(
+        rows, set="trip", alternative="mode", chosen="taken", features=["price"]
+    )
+    for model, data, error in (
+        (rt.ExtendedBTL(), votes, 2e-3),
+        (rt.MultinomialLogit(), choices, 2e-3),
+        (rt.DawidSkene(), labels, 0.0),
+    ):
         plan, start = planned(model, data)
         rng = np.random.default_rng(0)
         draws = {
@@ -185,8 +195,9 @@ def test_rows_in_float32_have_the_sums_of_float64(monkeypatch) -> None:
             for name, value in start.items()
         }
         with jax.enable_x64(True):
-            wide = laplace.pass_over_rows(plan, data, draws)
-            narrow = laplace.pass_over_rows(plan, data, draws, narrow=True)
+            placed = jax.device_put(data)
+            wide = laplace.pass_over_rows(plan, placed, draws)
+            narrow = laplace.pass_over_rows(plan, placed, draws, narrow=True)
         assert narrow.dtype == np.float64
         assert np.abs(narrow - wide).max() <= error
         assert (error == 0) or np.any(narrow != wide)

@@ -39,7 +39,7 @@ from raters.inference.polya_gamma.conditionals import (
 )
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.model import CommonShift, Model, Permute, Transfer, Values
-from raters.program import SAMPLE, Program, Supports, skeleton, start_of, trace
+from raters.program import Program, Supports, skeleton, start_of, trace
 from raters.program.remembered import Cache, key_of
 
 Names = tuple[tuple[str, ...], ...]
@@ -119,7 +119,7 @@ class _Site(NamedTuple):
 
 
 def _found(program: Program[Any]) -> Found:
-    model, data = program.model, program.data.take(slice(0, SAMPLE))
+    model, data = program.model, program.sample()
     values = start_of(model, data)
     if missing := set(program.sites) - set(values):
         raise NotImplementedError(f"its start has no value of {sorted(missing)}")
@@ -210,7 +210,7 @@ def _limits(
     """Return why a block of these sites cannot be updated; an empty text where it can."""
     if priors[names[0]].kind == "counts":
         return ""
-    model, sample = program.model, program.data.take(slice(0, SAMPLE))
+    model, sample = program.model, program.sample()
     blocks = kinds_of(program, sample, values, (names,))
     size = sum(np.size(values[name]) for name in names)
     bounded = not all(sets.is_unbounded(program.supports, name) for name in names)

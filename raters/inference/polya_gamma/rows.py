@@ -30,7 +30,7 @@ from raters.inference.polya_gamma.conditionals import (
     prior,
 )
 from raters.model import Model, Values
-from raters.program import SAMPLE, Program, log_prior, scattered, trace
+from raters.program import Program, log_prior, scattered, trace
 
 _log = logging.getLogger("raters")
 _TOLERANCE = 1e-3
@@ -440,7 +440,7 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
         When they differ; it names the block and the largest difference.
     """
     rng = np.random.default_rng(seed)
-    model, sample = program.model, program.data.take(slice(0, SAMPLE))
+    model, sample = program.model, program.sample()
     name = f"block {block.sites} of {model.title}"
     claim_of = "is declared conjugate" if model.blocks is not None else "was found on like data"
     advice = (

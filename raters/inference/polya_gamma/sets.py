@@ -36,16 +36,7 @@ from raters.inference.polya_gamma.proposals import Proposals, SeparateProposals
 from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record
 from raters.inference.polya_gamma.set_likelihood import Likelihood, Separate, likelihood_of_sets
 from raters.model import Model, Values
-from raters.program import (
-    SAMPLE,
-    ClassTable,
-    PooledRows,
-    Program,
-    Supports,
-    placing,
-    scattered,
-    trace,
-)
+from raters.program import ClassTable, PooledRows, Program, Supports, placing, scattered, trace
 
 # Under learned scales proposals are made at the mode under the nearest of some precisions, whose
 # logarithms are so far apart: 10 % of a scale hardly move a mode. The modes that are kept have at
@@ -85,7 +76,7 @@ def why_not(program: Program[Any], values: Values, blocks: tuple[Block, ...]) ->
         bounded = not all(is_unbounded(program.supports, name) for name in block.sites)
         if not bounded and size <= DENSE_LIMIT:
             continue
-        model, sample = program.model, program.data.take(slice(0, 20))
+        model, sample = program.model, program.sample(20)
         classes = latent_classes.expected(model, sample, values)[0] if program.latent else None
         rows, sets = jax.tree.map(np.asarray, _read(model, sample, values, block, classes))
         if isinstance(likelihood_of_sets(rows, sets), Separate):
@@ -410,7 +401,7 @@ def steady_blocks(
     site."""
     if program.latent is not None:
         return frozenset()
-    sample = program.data.take(slice(0, SAMPLE))
+    sample = program.sample()
     rng = np.random.default_rng(0)
     points = [scattered(values, program.supports, rng, least=0.3) for _ in range(2)]
 

@@ -37,7 +37,6 @@ from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows
 from raters.inference.polya_gamma.spreads import column_of
 from raters.model import Affine, CommonShift, Model, Scale, Spread, Transfer, Values
 from raters.program import (
-    SAMPLE,
     ClassTable,
     Program,
     Supports,
@@ -154,9 +153,7 @@ class Plan:
 
 def why_not(program: Program[Any]) -> str | None:
     """Explain why the Pólya-Gamma back-ends cannot run this program, or return None."""
-    model, data = program.model, program.data
-    # Arrays of its own: JAX keeps the buffer, in float64, of an array that is read while tracing.
-    sample = jax.tree.map(np.array, data.take(slice(0, 2)))
+    model, sample = program.model, program.sample(2)
     start = start_of(model, sample)
     named = {name for block in model.blocks or () for name in block}
     if missing := named - set(start):
@@ -218,7 +215,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
     steep = steep_sites(program)
     free = tuple(name for name in program.sites if name not in in_blocks and name not in steep)
     scales = tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Scale))
-    sample = data.take(slice(0, SAMPLE))
+    sample = program.sample()
     reaching = frozenset(
         name
         for name in free

@@ -159,7 +159,7 @@ class PGVI(Backend):
             return "PGVI has no averages of choices from sets; use PGEM or PGGibbs"
         if sweep.steep_sites(program):
             return f"PGVI has no averages of the sites of {name} outside of its blocks; use PGEM"
-        sample = program.data.take(slice(0, 2))
+        sample = program.sample(2)
         start = start_of(program.model, sample)
         with jax.enable_x64(True):
             return _why_not_averaged(program, sample, start)
