@@ -139,3 +139,12 @@ def test_the_oldest_facts_are_dropped() -> None:
         cache.of(key, lambda key=key: found.append(key))
     assert found == [*range(40), 0]
     assert len(cache._facts) == 32
+
+
+@pytest.mark.slow
+def test_backends_are_checked_whatever_was_found_before(votes, fit_quietly) -> None:
+    """What is known of data, whose compiled functions are gone, is compiled at the first run."""
+    model, backend = rt.MixtureBTL(), rt.PGEM(draws=40)
+    fit_quietly(model, votes, backend, seed=0)
+    jax.clear_caches()
+    rt.testing.check_backend(backend, model, votes)

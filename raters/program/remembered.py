@@ -20,6 +20,7 @@ import numpy as np
 from raters.model import Model, Values
 
 _MOST = 32
+_CACHES: list[Cache[Any]] = []
 
 
 class Cache[Fact]:
@@ -28,6 +29,12 @@ class Cache[Fact]:
     def __init__(self) -> None:
         self._facts: OrderedDict[Hashable, Fact] = OrderedDict()
         self._lock = Lock()
+        _CACHES.append(self)
+
+    def clear(self) -> None:
+        """Forget all facts."""
+        with self._lock:
+            self._facts.clear()
 
     def of(self, key: Hashable | None, find: Callable[[], Fact]) -> Fact:
         """The fact of a key; without a key, and the first time, it is found.
@@ -87,6 +94,12 @@ def key_of(model: Model[Any], *parts: Any) -> Hashable | None:
     except TypeError:
         return None
     return key
+
+
+def forget() -> None:
+    """Forget all facts, as `jax.clear_caches` does compiled functions."""
+    for cache in _CACHES:
+        cache.clear()
 
 
 def remembered[Fact](find: Callable[[Any, Values], Fact]) -> Callable[[Any, Values], Fact]:
