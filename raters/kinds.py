@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from raters._validation import check_fields
 from raters.errors import SettingError
+from raters.errors.validation import check_fields
 from raters.judgements.base import Judgements
 from raters.model import Model
 

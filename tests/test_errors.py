@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import raters as rt
-from raters import _validation as check
 from raters.errors import BackendError, DataError, RatersError, Reason, SettingError
+from raters.errors import validation as check
 from raters.model import Model
 
 

@@ -15,7 +15,7 @@ import raters
 PACKAGE = Path(raters.__file__).parent
 # From the lowest to the highest; a module imports from its own layer and from those below.
 LAYERS = (
-    ("errors", "_validation"),
+    ("errors",),
     ("judgements",),
     ("distributions", "model"),
     ("kinds", "program"),
@@ -75,13 +75,10 @@ def test_imports_go_down(path):
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_nothing_private_is_imported_across_packages(path):
     own = path.relative_to(PACKAGE).parts[:-1]
-    shared = {"_validation"}
     private = [
         name
         for name in imported(path)
-        if any(part.startswith("_") for part in name)
-        and name[0] not in shared
-        and name[: len(own)] != own
+        if any(part.startswith("_") for part in name) and name[: len(own)] != own
     ]
     assert not private, f"{path.name} imports what other packages keep to themselves: {private}"
 

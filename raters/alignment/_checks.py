@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from raters._validation import numbers
 from raters.errors import DataError
+from raters.errors.validation import numbers
 
 # Sums of single-precision probabilities are one within this.
 ROUNDING = 1e-5

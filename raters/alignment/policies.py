@@ -9,7 +9,6 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 from scipy.special import softmax
 
-from raters._validation import checked, numbers, positive
 from raters.alignment._checks import (
     ROUNDING,
     as_array,
@@ -20,6 +19,7 @@ from raters.alignment._checks import (
     with_prompts,
 )
 from raters.errors import DataError
+from raters.errors.validation import checked, numbers, positive
 
 # Probabilities in double precision that differ by less are tied.
 _TIE = 1e-12

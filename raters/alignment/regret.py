@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.special import softmax
 
-from raters._validation import checked, positive, whole
 from raters.alignment._checks import (
     as_array,
     as_policy,
@@ -22,6 +21,7 @@ from raters.alignment._checks import (
     with_prompts,
 )
 from raters.errors import ConvergenceWarning, DataError, SettingError
+from raters.errors.validation import checked, positive, whole
 
 # Gap, in units of the largest entry, from which `hedge` warns.
 _WIDE = 0.02

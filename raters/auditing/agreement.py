@@ -18,9 +18,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from raters._validation import boolean, checked, one_of, share
 from raters.auditing.disagreement import Answers, Ratio, nominal, of_class, ordinal, scored
 from raters.errors import DataError, DataWarning, SettingError
+from raters.errors.validation import boolean, checked, one_of, share
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
 from raters.judgements.ties import Ties

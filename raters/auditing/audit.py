@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Shaped
 
-from raters._validation import checked, finite, positive, share, whole
 from raters.auditing import precision
 from raters.auditing.calibration import Anchor, Calibration, calibrated, check_crowd
 from raters.auditing.influence import DECIDES
@@ -20,6 +19,7 @@ from raters.auditing.intervals import mean_and_interval
 from raters.auditing.settling import Settling, settling
 from raters.auditing.verdicts import DIFFERS, Costs, rule, verdicts
 from raters.errors import DataWarning, SettingError
+from raters.errors.validation import checked, finite, positive, share, whole
 from raters.fitting.draws import check_several
 from raters.fitting.identity import identity_of
 from raters.fitting.result import draws_of, program_of

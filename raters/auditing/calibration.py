@@ -12,9 +12,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from raters._validation import checked, share
 from raters.auditing.intervals import mean_and_interval
 from raters.errors import PACKAGE, DataError, DataWarning, SettingError
+from raters.errors.validation import checked, share
 from raters.fitting.draws import check_several
 from raters.fitting.result import program_of
 from raters.judgements.base import Judgements

@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from raters._validation import checked, share
 from raters.errors import DataError
+from raters.errors.validation import checked, share
 from raters.fitting.replicates import probs_of_draws, replicated
 from raters.fitting.result import draws_of, program_of
 from raters.judgements.choices import Choices

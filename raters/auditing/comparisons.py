@@ -11,12 +11,12 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int
 from scipy.special import expit
 
-from raters._validation import share
 from raters.auditing import tastes
 from raters.auditing.position import SITE, position_bias
 from raters.auditing.verdicts import gives_one_answer
 from raters.distributions.ties import OUTCOMES
 from raters.errors import SettingError
+from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import names_array

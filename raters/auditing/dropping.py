@@ -6,9 +6,9 @@ from typing import Any
 
 import xarray as xr
 
-from raters._validation import checked
 from raters.auditing.audit import Audit, check_audit
 from raters.errors import SettingError
+from raters.errors.validation import checked
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, check_model
 from raters.inference import Backend

@@ -11,9 +11,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from raters._validation import share
 from raters.auditing.intervals import mean_and_interval
 from raters.errors import SettingError
+from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.names import names_array
 from raters.judgements.ratings import Ratings

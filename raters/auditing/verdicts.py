@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from raters._validation import positive
+from raters.errors.validation import positive
 from raters.inference.mixing import FEWEST_DRAWS
 
 # In place of ``drop`` where little but the agreement of the crowd tells who is right.

@@ -17,9 +17,9 @@ import xarray as xr
 from jaxtyping import Float, Int
 from scipy.stats import binom
 
-from raters._validation import checked, share, whole
 from raters.checking.joint import geweke, with_any_outcomes
 from raters.errors import BackendError, ConvergenceWarning, DataWarning, SettingError
+from raters.errors.validation import checked, share, whole
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data
 from raters.fitting.simulate import simulate

@@ -12,11 +12,11 @@ import scipy.sparse
 import xarray as xr
 from jaxtyping import Float, Int
 
-from raters._validation import checked, share
 from raters.auditing.calibrated_labels import with_gold
 from raters.auditing.calibration import ENOUGH
 from raters.checking.discrepancies import Draw, Layout, sums
 from raters.errors import DataError, SettingError
+from raters.errors.validation import checked, share
 from raters.fitting.draws import check_several
 from raters.fitting.replicates import answer_counts, probs_of_draws, single
 from raters.fitting.result import draws_of, program_of

@@ -14,9 +14,9 @@ from jaxtyping import Array, Float, Int, Key
 from numpyro import handlers
 from numpyro.distributions.transforms import biject_to
 
-from raters._validation import checked, whole
 from raters.distributions import GroupedMixture
 from raters.errors import BackendError
+from raters.errors.validation import checked, whole
 from raters.inference import mirror
 from raters.inference.base import progress_bar
 from raters.inference.polya_gamma import sweep

@@ -11,10 +11,10 @@ import xarray as xr
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from raters._validation import checked, share, whole
 from raters.checking.discrepancies import GENERIC, Discrepancy, Draw, Layout, Measure, words_of
 from raters.checking.orders import order_draws
 from raters.errors import DataError, SettingError
+from raters.errors.validation import checked, share, whole
 from raters.fitting.draws import check_several
 from raters.fitting.replicates import answer_counts, probs_of_draws, replicated, single, source_rows
 from raters.fitting.result import draws_of, program_of

@@ -12,7 +12,7 @@ import xarray as xr
 from rich.markup import escape
 
 import raters as rt
-from raters import _validation, figures
+from raters import figures
 from raters.checking.dependence import NothingShared, known_classes
 from raters.cli import console, outputs, tables
 from raters.cli.fitting import (
@@ -25,7 +25,7 @@ from raters.cli.fitting import (
 )
 from raters.cli.options import ColumnOptions, FitOptions, Force, ModelOptions, option, settings
 from raters.cli.reading import read, source_for, source_of
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, SettingError, validation
 from raters.fitting.result import data_of
 from raters.fitting.result import model_of as fitted_model
 from raters.judgements.base import Judgements
@@ -74,7 +74,7 @@ class CheckCommand:
 def check(request: CheckCommand) -> None:
     """Fit unless the file is a result, check; write everything, then print it."""
     options = request.check
-    _validation.share("level", options.level)
+    validation.share("level", options.level)
     sure = ("result.nc", "summary.json", "checks.csv", "checks.png", *_SHARED)
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as cautions:
         read_gold = [tables.read_table(path) for path in options.gold or ()]

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from raters._validation import is_list
 from raters.cli.generated import NOTHING, dashed, is_column, keywords, shape_of
 from raters.cli.options import ColumnOptions
 from raters.errors import DataError, SettingError
+from raters.errors.validation import is_list
 from raters.judgements.base import Judgements
 from raters.kinds import Kind, Reader, kind_named, kind_of, register, registered_kinds
 

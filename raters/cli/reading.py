@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from raters._validation import is_list
 from raters.cli import tables
 from raters.cli.generated import converted, keywords, model_names, shape_of
 from raters.cli.kinds import (
@@ -26,6 +25,7 @@ from raters.cli.kinds import (
 )
 from raters.cli.options import ColumnOptions, ModelOptions
 from raters.errors import DataError
+from raters.errors.validation import is_list
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.judgements.reading import scan

@@ -15,13 +15,12 @@ import pandas as pd
 import xarray as xr
 
 import raters as rt
-from raters import _validation
 from raters.cli import console, outputs, tables
 from raters.cli.fitting import backend_of, built, collected_warnings
 from raters.cli.generated import dashed
 from raters.cli.options import ColumnOptions, FitOptions, Force, ModelOptions, option, settings
 from raters.cli.reading import Source, read, source_of
-from raters.errors import ConvergenceWarning, SettingError
+from raters.errors import ConvergenceWarning, SettingError, validation
 from raters.figures import types as type_figures
 from raters.inference import Backend
 from raters.judgements.base import Judgements
@@ -66,7 +65,7 @@ class TypesCommand:
 def types(request: TypesCommand) -> None:
     """Fit, compare numbers of types; write everything, then print it."""
     options = request.types
-    _validation.share("level", options.level)
+    validation.share("level", options.level)
     sure = ("result.nc", "summary.json")
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as cautions:
         source = _source(request)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-from raters._validation import checked, share, whole
 from raters.datasets._generators import Truth, check_amount
+from raters.errors.validation import checked, share, whole
 from raters.judgements.choices import Choices
 
 

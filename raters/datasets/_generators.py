@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from raters._validation import checked, finite, whole
 from raters.errors import SettingError
+from raters.errors.validation import checked, finite, whole
 from raters.judgements.comparisons import Comparisons
 
 # Values drawn at most, which take about a gigabyte.

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from raters._validation import at_most, checked, share, whole
 from raters.datasets._generators import Truth, check_amount, check_shares, draw_kinds
+from raters.errors.validation import at_most, checked, share, whole
 from raters.judgements.labels import Labels
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raters._validation import at_most, boolean, checked, positive, whole
 from raters.datasets._generators import Truth, check_amount, check_shares, draw_kinds
+from raters.errors.validation import at_most, boolean, checked, positive, whole
 from raters.judgements.rankings import Rankings
 
 

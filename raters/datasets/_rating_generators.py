@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raters._validation import at_most, checked, positive, whole
 from raters.datasets._generators import Truth, check_amount, check_shares, draw_kinds
+from raters.errors.validation import at_most, checked, positive, whole
 from raters.judgements.ratings import Ratings
 from raters.judgements.reading.ratings import MOST_LEVELS
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from raters._validation import checked, share, whole
 from raters.datasets._generators import Truth, check_amount, check_shares, draw_kinds
 from raters.errors import SettingError
+from raters.errors.validation import checked, share, whole
 from raters.judgements.responses import Responses
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from raters._validation import checked, numbers, positive, whole
 from raters.datasets._generators import Generated, check_amount
 from raters.errors import SettingError
+from raters.errors.validation import checked, numbers, positive, whole
 from raters.judgements.comparisons import Comparisons
 
 

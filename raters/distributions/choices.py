@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Num
 from numpyro.distributions import constraints
 
-from raters._validation import checked
+from raters.errors.validation import checked
 
 # The log of what is not there: −∞ has no second derivative in `jnp.logaddexp`.
 _NOTHING = -1e30

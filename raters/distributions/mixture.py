@@ -10,8 +10,8 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, Int
 from numpyro.distributions import constraints
 
-from raters._validation import checked
 from raters.distributions.choices import OfSets
+from raters.errors.validation import checked
 
 
 class ClassCounts(NamedTuple):

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from raters._validation import checked
 from raters.distributions.choices import Choice
+from raters.errors.validation import checked
 
 
 class NestedChoice(Choice):

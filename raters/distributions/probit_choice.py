@@ -8,8 +8,8 @@ import numpy as np
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Int
 
-from raters._validation import checked
 from raters.distributions.choices import Choice
+from raters.errors.validation import checked
 
 # Evenly spaced nodes of the error of the alternative chosen, and of the error in common. The sum of
 # an analytic function times a normal density converges exponentially in the inverse of the spacing.

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
-from raters._validation import checked
+from raters.errors.validation import checked
 
 
 class Repeated(dist.Distribution):

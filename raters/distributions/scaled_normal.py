@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool
 from numpyro.distributions import biject_to, constraints
 from numpyro.distributions.transforms import AffineTransform, Transform
 
-from raters._validation import checked
+from raters.errors.validation import checked
 
 
 class ScaledReal(constraints.Constraint):

@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Int
 from numpyro.distributions import constraints
 
-from raters._validation import checked
+from raters.errors.validation import checked
 
 
 class Tabulated(dist.Distribution):

@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float, Num
 from numpyro.distributions import constraints
 
-from raters._validation import checked
+from raters.errors.validation import checked
 
 #: Outcomes of a vote, in the order of the log-probabilities: the first side, a tie, the second.
 OUTCOMES = (1.0, 0.5, 0.0)

@@ -9,7 +9,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 
-from raters._validation import checked
+from raters.errors.validation import checked
 
 
 class TypeMixture(dist.MixtureSameFamily):

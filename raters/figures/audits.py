@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
-from raters._validation import checked, whole
 from raters.auditing.audit import Audit, check_audit
 from raters.auditing.verdicts import IN_QUESTION
 from raters.errors import SettingError
+from raters.errors.validation import checked, whole
 from raters.figures.base import (
     FAINT,
     GREY,

@@ -17,9 +17,9 @@ from jaxtyping import Float, Int, Shaped
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from raters._validation import whole
 from raters.auditing.verdicts import DIFFERS
 from raters.errors import DataWarning, SettingError
+from raters.errors.validation import whole
 from raters.fitting.draws import check_finite
 from raters.judgements.display import display_name
 

@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from raters._validation import checked
 from raters.errors import SettingError
+from raters.errors.validation import checked
 from raters.figures.base import COLOURS, FAINT, Plots, collected, ends, plain, short
 
 _COLUMNS = ("observed", "expected", "low", "high", "choices", "menu", "alternative")

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 from scipy.stats import beta
 
-from raters._validation import checked, numbers, share, whole
 from raters.errors import SettingError
+from raters.errors.validation import checked, numbers, share, whole
 from raters.figures.base import COLOURS, GREY, Plots, collected, collected_over, plain, short
 
 _STYLES = ("-", "--", ":", "-.")

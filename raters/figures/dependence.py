@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from raters._validation import whole
 from raters.errors import SettingError
+from raters.errors.validation import whole
 from raters.figures.base import FAINT, Plots, collected, short
 from raters.judgements.names import plural
 

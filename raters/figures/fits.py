@@ -10,8 +10,8 @@ from matplotlib.colors import Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from raters._validation import at_most, checked, share, whole
 from raters.errors import SettingError
+from raters.errors.validation import at_most, checked, share, whole
 from raters.figures.base import (
     FAINT,
     GREY,

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from raters._validation import checked, whole
 from raters.auditing.audit import Audit, check_audit
 from raters.errors import SettingError
+from raters.errors.validation import checked, whole
 from raters.figures.audits import legend
 from raters.figures.base import (
     FAINT,

@@ -8,9 +8,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from raters._validation import checked, share, whole
 from raters.auditing.audit import Audit, check_audit
 from raters.errors import SettingError
+from raters.errors.validation import checked, share, whole
 from raters.figures.base import (
     GREY,
     VERDICTS,

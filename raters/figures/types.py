@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
-from raters._validation import checked, numbers, share, whole
 from raters.errors import SettingError
+from raters.errors.validation import checked, numbers, share, whole
 from raters.figures.base import (
     COLOURS,
     GREY,

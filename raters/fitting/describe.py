@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from raters._validation import checked
+from raters.errors.validation import checked
 from raters.fitting.result import check_data
 from raters.inference.polya_gamma import found
 from raters.model import Model

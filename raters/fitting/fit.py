@@ -15,7 +15,6 @@ import numpy as np
 import xarray as xr
 from jax.sharding import Mesh
 
-from raters._validation import boolean, instance, seed_number
 from raters.errors import (
     BackendError,
     ConvergenceWarning,
@@ -24,6 +23,7 @@ from raters.errors import (
     SettingError,
     public_name,
 )
+from raters.errors.validation import boolean, instance, seed_number
 from raters.fitting.result import (
     add_deterministic,
     as_tree,

@@ -13,7 +13,7 @@ import xarray as xr
 from jaxtyping import Array, Float, Key
 from numpyro import handlers
 
-from raters._validation import checked, one_of, whole
+from raters.errors.validation import checked, one_of, whole
 from raters.fitting.replicates import answer_counts, probs_of_draws, replicated
 from raters.fitting.result import draws_of, pointwise, program_of
 from raters.judgements.base import Judgements

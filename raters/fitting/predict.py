@@ -12,8 +12,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from raters._validation import checked
 from raters.errors import DataError, SettingError
+from raters.errors.validation import checked
 from raters.fitting.result import check_data, draws_of, program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array, plural

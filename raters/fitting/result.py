@@ -14,8 +14,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from raters._validation import instance
 from raters.errors import PACKAGE, DataWarning, SettingError, public_name
+from raters.errors.validation import instance
 from raters.fitting.draws import check_probabilities, check_values
 from raters.fitting.storage import from_json, imported_class, qualified_name, shown, to_json
 from raters.inference.base import Draws

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse
 import xarray as xr
 
-from raters._validation import checked
 from raters.errors import SettingError
+from raters.errors.validation import checked
 from raters.fitting.result import pointwise, program_of
 from raters.judgements.names import names_array
 from raters.model import Model

@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Num
 from numpyro import handlers
 
-from raters._validation import checked
 from raters.errors import SettingError
+from raters.errors.validation import checked
 from raters.fitting.fit import check_types
 from raters.fitting.result import check_model
 from raters.inference import PGGibbs

@@ -14,7 +14,7 @@ from jaxtyping import Array, Int
 from numpyro.distributions.transforms import biject_to
 from numpyro.infer.util import unconstrain_fn
 
-from raters._validation import boolean, share, whole
+from raters.errors.validation import boolean, share, whole
 from raters.inference import mirror
 from raters.inference.base import NUMPYRO, Backend, Draws, last_draws, numpy_seeds, progress_bar
 from raters.model import Mirror, Model, Values

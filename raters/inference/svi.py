@@ -22,8 +22,8 @@ from numpyro.infer.initialization import init_to_value
 from numpyro.infer.util import log_density
 from numpyro.primitives import Messenger
 
-from raters._validation import one_of, positive, whole
 from raters.errors import ConvergenceWarning, Reason
+from raters.errors.validation import one_of, positive, whole
 from raters.inference.base import NUMPYRO, Backend, Draws, centre, progress_bar
 from raters.judgements.names import plural
 from raters.model import Model, Values

@@ -12,8 +12,8 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Int, Num
 
-from raters._validation import boolean, checked, one_of
 from raters.errors import DataError
+from raters.errors.validation import boolean, checked, one_of
 from raters.judgements.counts import Tallies, check_padding, exact, ranks
 from raters.judgements.names import check_names, matched_codes, plural, shorten
 from raters.judgements.parts import Parts

@@ -12,8 +12,8 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from raters._validation import boolean
 from raters.errors import DataWarning
+from raters.errors.validation import boolean
 from raters.judgements.names import encode_names, shorten
 from raters.judgements.offered import Offered
 from raters.judgements.reading import choice_features

@@ -12,8 +12,8 @@ import jax
 import numpy as np
 import pandas as pd
 
-from raters._validation import boolean
 from raters.errors import DataError, DataWarning
+from raters.errors.validation import boolean
 from raters.judgements.names import encode_names
 from raters.judgements.pairs import Pairs
 from raters.judgements.reading import comparisons as reading

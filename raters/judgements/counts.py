@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
-from raters._validation import whole
 from raters.errors import DataError, SettingError
+from raters.errors.validation import whole
 
 # Judge, subject or question, answer, and how often the judge gave it.
 Tallies = tuple[

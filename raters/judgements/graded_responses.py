@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import jax
 
-from raters._validation import boolean
+from raters.errors.validation import boolean
 from raters.judgements.names import encode_names, warn_of_each
 from raters.judgements.on_scale import OnScale
 from raters.judgements.reading import ratings as reading

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from raters._validation import checked, one_of, places
 from raters.errors import DataError
+from raters.errors.validation import checked, one_of, places
 from raters.judgements.base import Judgements
 from raters.judgements.counts import pad_to
 from raters.judgements.names import match_names, names_array, names_from_json

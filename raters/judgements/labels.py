@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from raters._validation import boolean
 from raters.errors import DataError, DataWarning
+from raters.errors.validation import boolean
 from raters.judgements.connection import judges_by_part
 from raters.judgements.names import encode_names, shorten, warn_of_each
 from raters.judgements.reading import labels as label_reading

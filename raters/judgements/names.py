@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
-from raters._validation import is_list
 from raters.errors import DataError, DataWarning
+from raters.errors.validation import is_list
 from raters.judgements.display import display_name
 
 if TYPE_CHECKING:

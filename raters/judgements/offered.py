@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from raters._validation import checked
 from raters.errors import DataError
+from raters.errors.validation import checked
 from raters.judgements.counts import exact, ranks
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import names_array, shorten, staying

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int, Num, Shaped
 
-from raters._validation import checked
 from raters.errors import DataError, DataWarning
+from raters.errors.validation import checked
 from raters.judgements.choices import Choices
 from raters.judgements.counts import Tallies, ordered_pairs
 from raters.judgements.names import names_array, shorten

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Int, Shaped
 
-from raters._validation import checked, finite
 from raters.errors import DataError, DataWarning
+from raters.errors.validation import checked, finite
 from raters.judgements.counts import Tallies
 from raters.judgements.names import (
     loosely,

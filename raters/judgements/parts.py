@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Int
 
-from raters._validation import checked, one_of, places, whole
 from raters.errors import DataError
+from raters.errors.validation import checked, one_of, places, whole
 from raters.judgements.names import plural, staying
 from raters.judgements.roles import Roles
 

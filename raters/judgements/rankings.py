@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from raters._validation import boolean
 from raters.errors import DataError
+from raters.errors.validation import boolean
 from raters.judgements.names import encode_names, names_array
 from raters.judgements.ordered import Ordered
 from raters.judgements.reading import best_worst

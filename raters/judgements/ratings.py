@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import jax
 
-from raters._validation import boolean
 from raters.errors import DataWarning
+from raters.errors.validation import boolean
 from raters.judgements.connection import judges_by_part
 from raters.judgements.names import encode_names, shorten, warn_of_each
 from raters.judgements.on_scale import OnScale

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from raters._validation import boolean
 from raters.errors import DataError
+from raters.errors.validation import boolean
 from raters.judgements.base import Judgements
 from raters.judgements.counts import exact
 from raters.judgements.names import encode_names, warn_of_each

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Num, Shaped
 
-from raters._validation import finite, one_of
 from raters.errors import DataError, SettingError
+from raters.errors.validation import finite, one_of
 from raters.judgements.names import loosely, name_text, names_array
 
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from raters._validation import checked, instance
 from raters.errors import DataError
+from raters.errors.validation import checked, instance
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import shorten
 from raters.judgements.reading import features as feature_reading

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from jaxtyping import Float
 
-from raters._validation import checked
 from raters.errors import DataError
+from raters.errors.validation import checked
 from raters.judgements.base import Judgements
 from raters.judgements.counts import exact
 

@@ -9,7 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters._validation import one_of, positive
+from raters.errors.validation import one_of, positive
 
 Competence = Literal["unit", "positive", "signed"]
 Spread = float | Literal["auto", "learned"]

@@ -20,8 +20,8 @@ from numpyro import handlers
 from numpyro.distributions.transforms import biject_to
 from numpyro.primitives import CondIndepStackFrame, Messenger
 
-from raters._validation import instance
 from raters.errors import PACKAGE, DataError, DataWarning, SettingError
+from raters.errors.validation import instance
 from raters.judgements.arguments import Arguments, Fixed
 from raters.model import Model, Values
 from raters.program import skeleton

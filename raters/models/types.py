@@ -13,9 +13,9 @@ from jaxtyping import Array, Float, Int
 from scipy.cluster.vq import kmeans2
 from scipy.special import entr
 
-from raters._validation import one_of, plain_positive, whole
 from raters.distributions import StickBreaking
 from raters.errors import Reason
+from raters.errors.validation import one_of, plain_positive, whole
 from raters.model import Permute
 
 TypePrior = Literal["dirichlet", "stick_breaking"]

@@ -14,9 +14,9 @@ import numpyro.distributions as dist
 from jax.sharding import Mesh
 from numpyro.distributions import constraints
 
-from raters._validation import instance
 from raters.distributions import GroupedMixture
 from raters.errors import RatersError, SettingError, public_name
+from raters.errors.validation import instance
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.model import Model

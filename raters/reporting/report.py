@@ -12,10 +12,10 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from raters._validation import checked
 from raters.auditing.audit import Audit, check_audit
 from raters.auditing.verdicts import VERDICTS
 from raters.errors import SettingError
+from raters.errors.validation import checked
 from raters.fitting.draws import check_several
 from raters.fitting.identity import identity_of
 from raters.fitting.result import program_of

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from raters._validation import checked
 from raters.errors import BackendError, ConvergenceWarning, DataWarning
+from raters.errors.validation import checked
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, draws_of
 from raters.inference import Backend

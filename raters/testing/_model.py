@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from raters._validation import checked
 from raters.errors import SettingError
+from raters.errors.validation import checked
 from raters.fitting.result import check_data
 from raters.fitting.simulate import simulate
 from raters.fitting.storage import from_json, to_json

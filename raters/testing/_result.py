@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from raters._validation import checked, instance
+from raters.errors.validation import checked, instance
 from raters.fitting.result import check_data, data_of
 from raters.fitting.storage import to_json
 from raters.judgements.base import Judgements

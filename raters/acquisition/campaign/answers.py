@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from raters._validation import is_list
 from raters.errors import DataError
+from raters.errors.validation import is_list
 from raters.judgements.base import Judgements
 from raters.judgements.names import shorten
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import xarray as xr
 
-from raters._validation import checked
 from raters.acquisition.campaign.exports import (
     Imported,
     Response,
@@ -24,6 +23,7 @@ from raters.acquisition.campaign.exports import (
     title_of,
 )
 from raters.errors import DataError
+from raters.errors.validation import checked
 from raters.judgements.names import name_text, shown
 
 # Of responses; a draft is none yet.

@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 
-from raters._validation import boolean, checked, whole
 from raters.acquisition.campaign.answers import as_ids, as_mapping, outcome_of
 from raters.acquisition.campaign.journal import Journal, Question, Snapshot, TellResult
 from raters.acquisition.campaign.ledger import Ledger
@@ -36,6 +35,7 @@ from raters.acquisition.policy.policy import Policy
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import DataError
+from raters.errors.validation import boolean, checked, whole
 from raters.fitting.fit import fit
 from raters.inference import Backend
 from raters.inference.defaults import default_backend

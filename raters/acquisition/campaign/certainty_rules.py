@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from raters._validation import share, whole
 from raters.acquisition.campaign.stopping import Stop
 from raters.acquisition.scoring.certainty import (
     expected_share_of_right_pairs,
@@ -23,6 +22,7 @@ from raters.acquisition.scoring.certainty import (
 from raters.acquisition.scoring.criteria import order_site
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import SettingError
+from raters.errors.validation import share, whole
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from raters._validation import positive, whole
 from raters.acquisition.campaign.stopping import Stop
 from raters.acquisition.policy.policy import Policy, check_names
 from raters.acquisition.questions.candidates import Candidates
 from raters.acquisition.scoring.criteria import Bald, Criterion
 from raters.acquisition.scoring.posterior import Posterior, sample_of
 from raters.errors import DataError, SettingError
+from raters.errors.validation import positive, whole
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
-from raters._validation import instance
 from raters.errors import DataError, DataWarning, SettingError
+from raters.errors.validation import instance
 from raters.judgements.names import check_once, name_list, name_text, shorten
 from raters.judgements.pairs import Side
 

@@ -9,7 +9,6 @@ from xml.sax.saxutils import quoteattr
 
 import xarray as xr
 
-from raters._validation import checked
 from raters.acquisition.campaign.exports import (
     SIDES,
     Imported,
@@ -27,6 +26,7 @@ from raters.acquisition.campaign.exports import (
     title_of,
 )
 from raters.errors import DataError
+from raters.errors.validation import checked
 from raters.judgements.names import shown
 from raters.judgements.pairs import Side
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from raters._validation import is_list
 from raters.acquisition.campaign.journal import Snapshot
 from raters.acquisition.policy.policy import Policy
 from raters.errors import DataError
+from raters.errors.validation import is_list
 from raters.judgements.base import Judgements
 from raters.judgements.names import match_names, name_list
 

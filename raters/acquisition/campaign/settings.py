@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
-from raters._validation import boolean, instance, positive, seed_number, whole
 from raters.acquisition.campaign.journal import Journal
 from raters.acquisition.campaign.refits import check_several_draws, most_draws, prior
 from raters.acquisition.campaign.stopping import Stop
@@ -22,6 +21,7 @@ from raters.acquisition.questions import pool as pools
 from raters.acquisition.scoring.criteria import Criterion, Random
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import BackendError, RatersError, SettingError
+from raters.errors.validation import boolean, instance, positive, seed_number, whole
 from raters.fitting.result import check_data, check_model
 from raters.fitting.storage import from_json, to_json
 from raters.inference import Backend

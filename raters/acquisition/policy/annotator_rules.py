@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from raters._validation import share
 from raters.acquisition.scoring.criteria import competence_site
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import SettingError
+from raters.errors.validation import share
 from raters.judgements.names import check_once, match_names, shorten
 from raters.models.comparisons.directions import directed, has_directions
 

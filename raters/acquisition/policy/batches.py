@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from raters._validation import boolean, positive, whole
 from raters.acquisition.policy.choosers import Chooser, FrankWolfe, InTurn, JointInformation, Tree
 from raters.acquisition.scoring.criteria import Criterion
 from raters.acquisition.scoring.posterior import Posterior
 from raters.acquisition.scoring.variance_criteria import OfVariance
 from raters.errors import SettingError
+from raters.errors.validation import boolean, positive, whole
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
-from raters._validation import checked, instance, numbers, one_of, whole
 from raters.acquisition.policy.annotator_rules import AnnotatorRule, Joint, by_annotator, plain
 from raters.acquisition.policy.batches import Batch, Sequential, Unique
 from raters.acquisition.policy.choosers import Chooser
@@ -23,6 +22,7 @@ from raters.acquisition.scoring.variance_criteria import (
     VarianceReduction,
 )
 from raters.errors import DataError, SettingError
+from raters.errors.validation import checked, instance, numbers, one_of, whole
 from raters.judgements.names import check_once, match_names
 
 Target = Literal["ranking", "reward", "top_k", "truth", "competence", "predictive", "everything"]

@@ -9,11 +9,11 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Shaped
 
-from raters._validation import checked, whole
 from raters.acquisition.policy.policy import Policy, Target, check_names
 from raters.acquisition.scoring import scores
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import DataWarning, SettingError
+from raters.errors.validation import checked, whole
 from raters.fitting.predict import recode
 from raters.fitting.result import check_data
 from raters.judgements.base import Judgements

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
-from raters._validation import is_list
 from raters.acquisition.questions.numbered import Abilities
 from raters.errors import DataError
+from raters.errors.validation import is_list
 from raters.judgements.names import (
     check_once,
     check_ordered,

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Bool, Int, Num
 
-from raters._validation import boolean, checked, one_of, seed_number, whole
 from raters.acquisition.questions.arguments import (
     Available,
     Mask,
@@ -26,6 +25,7 @@ from raters.acquisition.questions.arguments import (
 from raters.acquisition.questions.numbered import Listed, Pairs, sample
 from raters.acquisition.questions.sets import sets_of
 from raters.errors import DataError, SettingError
+from raters.errors.validation import boolean, checked, one_of, seed_number, whole
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from raters._validation import boolean, seed_number, whole
 from raters.acquisition.questions.arguments import codes_given, names_given
 from raters.errors import DataError, SettingError
+from raters.errors.validation import boolean, seed_number, whole
 from raters.judgements.rankings import Rankings
 
 # Random numbers that are drawn at a time.

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from raters._validation import at_most, checked, numbers, one_of, whole
 from raters.errors import SettingError
+from raters.errors.validation import at_most, checked, numbers, one_of, whole
 
 # With more pairs of items than this a random sample of so many stands for all.
 _MOST_PAIRS = 2_000_000

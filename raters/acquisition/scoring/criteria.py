@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Shaped
 
-from raters._validation import whole
 from raters.acquisition.scoring import scores
 from raters.acquisition.scoring.posterior import AnswerProbs, Posterior, sample_of
 from raters.errors import SettingError
+from raters.errors.validation import whole
 from raters.judgements.counts import pad_to
 from raters.model import Scale
 

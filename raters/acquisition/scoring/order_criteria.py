@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from raters._validation import whole
 from raters.acquisition.scoring import scores
 from raters.acquisition.scoring.criteria import Criterion, Scorer, against, flat_weight, rewards
 from raters.acquisition.scoring.posterior import Posterior
 from raters.acquisition.scoring.variance_criteria import OfVariance
 from raters.errors import SettingError
+from raters.errors.validation import whole
 
 # With more items, the order of a random sample of their pairs stands for that of all.
 _MOST_PAIRS = 500

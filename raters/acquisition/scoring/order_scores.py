@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from raters._validation import checked
 from raters.acquisition.scoring.averages import TINY, Weight, bits, mean
+from raters.errors.validation import checked
 
 
 @checked

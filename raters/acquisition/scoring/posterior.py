@@ -16,9 +16,9 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, Key
 from numpyro import handlers
 
-from raters._validation import checked, whole
 from raters.acquisition.scoring.averages import Weight
 from raters.errors import DataError, SettingError
+from raters.errors.validation import checked, whole
 from raters.fitting.draws import check_several
 from raters.fitting.result import check_data, draws_of, program_of
 from raters.judgements.base import Judgements

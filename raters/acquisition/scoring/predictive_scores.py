@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Shaped
 
-from raters._validation import checked
 from raters.acquisition.scoring.averages import TINY, Weight, bits, mean
+from raters.errors.validation import checked
 
 
 @checked

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jax.scipy.special import xlogy
 from jaxtyping import Array, Float
 
-from raters._validation import checked
 from raters.acquisition.scoring.averages import TINY, Weight, bits, mean
 from raters.acquisition.scoring.order_scores import (
     expected_improvement,
@@ -28,6 +27,7 @@ from raters.acquisition.scoring.predictive_scores import (
     event_information,
     joint,
 )
+from raters.errors.validation import checked
 
 __all__ = [
     "bald",

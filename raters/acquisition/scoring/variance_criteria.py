@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from raters._validation import one_of, whole
 from raters.acquisition.scoring import scores
 from raters.acquisition.scoring.criteria import Criterion, Scorer, competence_site, rewards
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import SettingError
+from raters.errors.validation import one_of, whole
 
 
 @dataclass(frozen=True)

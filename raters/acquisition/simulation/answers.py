@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from raters._validation import numbers
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import SettingError
+from raters.errors.validation import numbers
 from raters.judgements.base import Judgements
 from raters.model import Model, Values
 

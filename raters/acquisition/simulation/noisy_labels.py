@@ -19,7 +19,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 
-from raters._validation import checked, one_of, whole
 from raters.acquisition.simulation.truths import (
     BestLabeller,
     FrozenTruth,
@@ -30,6 +29,7 @@ from raters.acquisition.simulation.truths import (
 )
 from raters.datasets import GeneratedLabels
 from raters.errors import DataError, SettingError
+from raters.errors.validation import checked, one_of, whole
 from raters.judgements.base import Judgements
 from raters.judgements.counts import pad_to
 from raters.judgements.labels import Labels

@@ -12,7 +12,6 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.stats import kendalltau
 
-from raters._validation import checked, numbers, whole
 from raters.acquisition.campaign.refits import Refits, check_several_draws
 from raters.acquisition.policy.policy import Policy, check_names
 from raters.acquisition.questions import pool as pools
@@ -21,6 +20,7 @@ from raters.acquisition.scoring.posterior import Posterior
 from raters.acquisition.scoring.scores import mean
 from raters.acquisition.simulation.answers import Answers, Recorded, Simulated, probs_under
 from raters.errors import DataError, SettingError
+from raters.errors.validation import checked, numbers, whole
 from raters.fitting.result import check_data, check_model
 from raters.inference import Backend, PGGibbs
 from raters.inference.base import progress_bar

@@ -13,9 +13,9 @@ from numpyro.distributions.transforms import biject_to
 from scipy.special import expit, logit, softmax
 from tqdm.auto import tqdm
 
-from raters._validation import boolean, one_of, positive, whole
 from raters.distributions.mixture import ClassCounts
 from raters.errors import ConvergenceWarning
+from raters.errors.validation import boolean, one_of, positive, whole
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import (
     augmentation,

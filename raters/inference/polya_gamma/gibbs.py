@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from tqdm.auto import tqdm
 
-from raters._validation import whole
+from raters.errors.validation import whole
 from raters.inference import mirror
 from raters.inference.base import (
     Backend,

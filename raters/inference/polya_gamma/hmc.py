@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from tqdm.auto import tqdm
 
-from raters._validation import share, whole
+from raters.errors.validation import share, whole
 from raters.inference import mirror
 from raters.inference.base import (
     Backend,

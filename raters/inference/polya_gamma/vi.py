@@ -13,9 +13,9 @@ from jaxtyping import Float
 from numpyro.distributions.transforms import biject_to
 from tqdm.auto import tqdm
 
-from raters._validation import positive, whole
 from raters.distributions import StickBreaking
 from raters.errors import ConvergenceWarning
+from raters.errors.validation import positive, whole
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import (
     augmentation,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from raters._validation import is_list
 from raters.errors import DataError
+from raters.errors.validation import is_list
 from raters.judgements.names import Names, encode_names
 from raters.judgements.reading.columns import column_name, read_cells, read_numbers
 from raters.judgements.reading.incomplete import incomplete

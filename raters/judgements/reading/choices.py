@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
-from raters._validation import is_list
 from raters.errors import DataError
+from raters.errors.validation import is_list
 from raters.judgements.names import (
     Names,
     alike,

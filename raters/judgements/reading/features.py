@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int, Num, Shaped
 
-from raters._validation import is_list
 from raters.errors import DataError
+from raters.errors.validation import is_list
 from raters.judgements.names import Names, encode_names, name_list, name_text, shorten, shown
 from raters.judgements.reading.columns import Column, _array, _opened, read_columns, read_numbers
 from raters.judgements.reading.labels import place

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from raters._validation import is_list
 from raters.errors import DataError
+from raters.errors.validation import is_list
 from raters.judgements.names import Names, encode_names, shorten, shown
 from raters.judgements.reading.columns import (
     Column,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from raters._validation import is_list
 from raters.errors import Reason, SettingError
+from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text, shorten
 

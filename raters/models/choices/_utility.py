@@ -13,9 +13,9 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
 
-from raters._validation import boolean, plain_positive
 from raters.distributions import ScaledNormal
 from raters.errors import Reason, SettingError
+from raters.errors.validation import boolean, plain_positive
 from raters.judgements.choices import Choices
 from raters.judgements.names import shorten
 from raters.model import Model, Shift, Symmetry, Values

@@ -11,9 +11,9 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters._validation import is_list, one_of, plain_positive, whole
 from raters.distributions import Choice, GroupedMixture
 from raters.errors import Reason, SettingError
+from raters.errors.validation import is_list, one_of, plain_positive, whole
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text, shorten
 from raters.model import Permute, Symmetry, Values

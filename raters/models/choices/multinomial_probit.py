@@ -10,9 +10,9 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters._validation import plain_positive
 from raters.distributions import ProbitChoice
 from raters.errors import SettingError
+from raters.errors.validation import plain_positive
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Symmetry, Values

@@ -11,9 +11,9 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Int
 
-from raters._validation import is_list
 from raters.distributions import NestedChoice
 from raters.errors import Reason, SettingError
+from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Symmetry, Values

@@ -11,8 +11,8 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters._validation import boolean, plain_positive
 from raters.errors import Reason, SettingError
+from raters.errors.validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Shift, Spread, Symmetry, Transfer, Values
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
-from raters._validation import boolean, plain_positive
+from raters.errors.validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Shift, Spread, Symmetry, Values
 from raters.models.comparisons import _covariates, _sites, _strata, tied

@@ -11,8 +11,8 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Float
 
-from raters._validation import plain_positive
 from raters.errors import Reason
+from raters.errors.validation import plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Symmetry, Values
 from raters.models import types

@@ -9,7 +9,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters._validation import boolean, one_of, plain_positive
+from raters.errors.validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Values
 from raters.models import competences

@@ -10,7 +10,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters._validation import boolean, plain_positive
+from raters.errors.validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
 from raters.models import competences

@@ -11,8 +11,8 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters._validation import boolean, one_of, plain_positive
 from raters.errors import SettingError
+from raters.errors.validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Transfer, Values
 from raters.models import competences

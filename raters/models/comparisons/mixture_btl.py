@@ -10,7 +10,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters._validation import one_of, plain_positive
+from raters.errors.validation import one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Symmetry, Values
 from raters.models import competences, types

@@ -10,9 +10,9 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters._validation import one_of
 from raters.distributions import Davidson, RaoKupper, TiedVotes
 from raters.errors import Reason, SettingError
+from raters.errors.validation import one_of
 from raters.judgements.comparisons import Comparisons
 from raters.model import Values
 from raters.models.comparisons import _sites

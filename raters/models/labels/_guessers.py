@@ -9,7 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters._validation import plain_positive
+from raters.errors.validation import plain_positive
 from raters.model import Values
 
 TYPES = ("competent", "guesser", "adversary")

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment, minimize
 from scipy.special import logsumexp
 
-from raters._validation import plain_positive
 from raters.distributions import GroupedMixture
 from raters.errors import Reason
+from raters.errors.validation import plain_positive
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
 from raters.model import Spread, Values, probability_of_mirror

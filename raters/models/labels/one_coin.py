@@ -10,8 +10,8 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters._validation import plain_positive
 from raters.distributions import RightOrWrongLabel
+from raters.errors.validation import plain_positive
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Model, Symmetry, Values
 from raters.models.labels import _sites

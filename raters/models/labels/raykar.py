@@ -11,8 +11,8 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters._validation import plain_positive, whole
 from raters.distributions import ConfusedLabel
+from raters.errors.validation import plain_positive, whole
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Model, Spread, Symmetry, Values
 from raters.models.labels import _sites

@@ -11,9 +11,9 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float
 
-from raters._validation import boolean, plain_positive
 from raters.distributions import RightOrWrongLabel
 from raters.errors import Reason
+from raters.errors.validation import boolean, plain_positive
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Model, Spread, Symmetry, Values
 from raters.models.labels import _sites

@@ -8,7 +8,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from raters._validation import one_of, plain_positive
+from raters.errors.validation import one_of, plain_positive
 from raters.judgements.rankings import Rankings
 from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
 from raters.models import competences

@@ -12,8 +12,8 @@ import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Float
 
-from raters._validation import plain_positive
 from raters.distributions import GroupedMixture
+from raters.errors.validation import plain_positive
 from raters.judgements.counts import mean_ranks
 from raters.judgements.rankings import Rankings
 from raters.model import Model, Shift, Symmetry, Values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raters._validation import plain_positive
+from raters.errors.validation import plain_positive
 from raters.judgements.rankings import Rankings
 from raters.model import Model, Shift, Symmetry, Values
 from raters.models.rankings import _sites

@@ -11,8 +11,8 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters._validation import one_of, plain_positive
 from raters.distributions import Repeated
+from raters.errors.validation import one_of, plain_positive
 from raters.judgements.ratings import Ratings
 from raters.model import Sign, Symmetry, Values
 from raters.models import competences

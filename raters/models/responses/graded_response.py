@@ -13,8 +13,8 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from scipy.special import logit
 
-from raters._validation import plain_positive
 from raters.distributions import OrderedNormal, Repeated
+from raters.errors.validation import plain_positive
 from raters.judgements.graded_responses import GradedResponses
 from raters.model import Values
 from raters.models.on_nodes import Integrable

@@ -12,8 +12,8 @@ import scipy.sparse
 from jaxtyping import Float
 from scipy.sparse.linalg import svds
 
-from raters._validation import plain_positive, whole
 from raters.distributions import Votes
+from raters.errors.validation import plain_positive, whole
 from raters.judgements.responses import Responses
 from raters.model import Affine, Model, Rotation, Symmetry, Values
 

@@ -10,7 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
 
-from raters._validation import plain_positive
+from raters.errors.validation import plain_positive
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
 from raters.model import CommonShift, Spread, Symmetry, Values

@@ -12,7 +12,7 @@ from typing import Any, Self
 # the middle, where names stand: at the end is what to do.
 _LONG, _LONGEST = 120, 600
 # Warnings that skip these prefixes name the first line outside of the package.
-PACKAGE = (str(Path(__file__).parent),)
+PACKAGE = (str(Path(__file__).parent.parent),)
 _PARTS = ("parameter", "value", "problem", "expected")
 
 
