@@ -18,6 +18,7 @@ import raters as rt
 from raters.errors import SettingError
 from raters.inference.polya_gamma import augmentation, devices, latent_classes, sets, sweep
 from raters.inference.polya_gamma.conditionals import Conditional
+from raters.inference.polya_gamma.rows import record
 from raters.program import Program, placing, scattered
 from tests.inference.scripts import printed, script
 
@@ -129,6 +130,57 @@ def test_rows_in_pieces_have_the_same_sums(votes, monkeypatch) -> None:
         for name in ("shift", "diagonal", "across"):
             np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-12)
     assert len(pieces.slots) == 2
+
+
+@pytest.mark.parametrize("entries", [1 << 20, 8], ids=["cells", "entries"])
+@pytest.mark.parametrize(
+    "model",
+    [rt.ExtendedBTL("signed"), rt.BTL(ties="rao-kupper"), rt.MixtureBTL(num_types=2)],
+    ids=["two blocks", "two terms", "types"],
+)
+def test_sums_of_an_accelerator_are_the_same(model, entries, votes, tied, monkeypatch) -> None:
+    """Sums by vectors of entries, or of pairs of entries where they are few; rows in pieces are
+    computed in float32."""
+    monkeypatch.setattr(devices, "_ENTRIES", entries)
+    data = (tied if model == rt.BTL(ties="rao-kupper") else votes).padded(64)
+    with jax.enable_x64(True):
+        program = Program(model, data)
+        start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
+        values = scattered(start, program.supports, np.random.default_rng(0), least=0.5)
+        classes = latent_classes.expected(model, data, values)[0] if program.latent else None
+        for block in sweep.blocks_of(program, data, values):
+            if block.kind == "counts":
+                continue
+            how = devices._How("mean", 10, None)
+            plain = devices._sums(model, data, values, block, classes, None, how)
+            how = how._replace(accelerated=True)
+            whole = devices._sums(model, data, values, block, classes, None, how)
+            with monkeypatch.context() as patch:
+                patch.setattr(placing, "PIECE", 16)
+                devices._sums.clear_cache()
+                pieces = devices._sums(model, data, values, block, classes, None, how)
+            devices._sums.clear_cache()
+            for other, bound in ((whole, 1e-12), (pieces, 1e-5)):
+                for name in ("shift", "diagonal", "across", "log_likelihood"):
+                    one, also = getattr(plain, name), getattr(other, name)
+                    assert (one is None) == (also is None)
+                    if one is not None:
+                        np.testing.assert_allclose(also, one, rtol=bound, atol=bound)
+                        assert also.dtype == np.float64
+                jax.tree.map(np.testing.assert_array_equal, other.prior, plain.prior)
+
+
+def test_rows_of_float32_stay_it(votes) -> None:
+    """Without a float64 of its own the program computes the rows in the type of the values."""
+    model = rt.ExtendedBTL("signed")
+    with jax.enable_x64(True):
+        values = model.start(votes)
+        (block, _) = sweep.blocks_of(Program(model, votes), votes, values)
+        rows = record(model, votes, values, block, number=jnp.float32)
+    assert {part.dtype for part in (*rows.weight, rows.logits, rows.offset)} == {
+        np.dtype("float32")
+    }
+    assert rows.kappa.dtype == rows.votes.dtype == np.float32
 
 
 def test_gibbs_on_a_mesh_agrees(votes, mesh, fit_quietly) -> None:

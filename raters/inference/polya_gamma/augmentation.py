@@ -130,7 +130,8 @@ def log_likelihood(
 ) -> Float[Array, ""]:
     """Return Σ κ x − n log(2 cosh(x/2)), the log-likelihood of wins = κ + n/2 out of n."""
     half = jnp.abs(logits) / 2
-    return (kappa * logits - count * (half + jnp.log1p(jnp.exp(-2 * half)))).sum()
+    each = kappa * logits - count * (half + jnp.log1p(jnp.exp(-2 * half)))
+    return each.sum(dtype=float)
 
 
 # --------------------------------------------------------------- weights of all blocks of a sweep

@@ -85,15 +85,15 @@ def observation(fn: dist.Distribution, value: Any, classes: Any = None) -> Obser
 
 @observation.register
 def _(fn: dist.BernoulliLogits, value: Any, classes: Any = None) -> Observation:
-    logits = jnp.asarray(fn.logits, float)
-    return Observation(logits, jnp.ones_like(logits), value - 0.5)
+    logits = jnp.asarray(fn.logits)  # float64, or in a pass in float32 that
+    return Observation(logits, jnp.ones_like(logits), jnp.asarray(value, logits.dtype) - 0.5)
 
 
 @observation.register
 def _(fn: dist.BinomialLogits, value: Any, classes: Any = None) -> Observation:
-    logits = jnp.asarray(fn.logits, float)
-    count = jnp.broadcast_to(jnp.asarray(fn.total_count, float), logits.shape)
-    return Observation(logits, count, value - count / 2)
+    logits = jnp.asarray(fn.logits)
+    count = jnp.broadcast_to(jnp.asarray(fn.total_count, logits.dtype), logits.shape)
+    return Observation(logits, count, jnp.asarray(value, logits.dtype) - count / 2)
 
 
 @observation.register(Choice)

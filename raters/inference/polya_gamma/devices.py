@@ -36,8 +36,8 @@ from raters.program import placing
 from raters.program.placing import everywhere, mesh_of
 
 # Copies of a sum on an accelerator, between which neighbouring rows alternate: they mostly have an
-# entry in common, and would wait for each other. All copies have at most so many numbers.
-_COPIES, _NUMBERS = 256, 1 << 20
+# entry in common, and would wait for each other. All copies have at most so many entries.
+_COPIES, _ENTRIES = 256, 1 << 20
 
 
 class Sums(NamedTuple):
@@ -91,7 +91,7 @@ def conditional_on_devices(
     Conditional
     """
     which, given = (block.kind, block.column), None
-    how = _How("mean", DENSE_LIMIT, mesh_of(data))
+    how = _How("mean", DENSE_LIMIT, mesh_of(data), accelerated=accelerated())
     if isinstance(weights, augmentation.Drawn):
         known = weights.omega.get(which)
         given = augmentation.key_of(weights.rng) if known is None else known
@@ -116,7 +116,7 @@ def conditional_on_devices(
     else:
         assert sums.omega is not None
         weight = sums.omega if sums.omega.ndim == 1 else sums.omega.sum(0)
-        reading = _Reading(model, data, values, block, classes, weight, how.mesh)
+        reading = _Reading(model, data, values, block, classes, weight, how)
         found = OnDevices(prior, reading)
     found.shift += np.asarray(sums.shift)
     found.diagonal += np.asarray(sums.diagonal)
@@ -135,12 +135,22 @@ class _How(NamedTuple):
     mesh : jax.sharding.Mesh or None
     single : bool
         Whether no row has more than one vote.
+    accelerated : bool
+        Whether sums are atomic operations. Those of a row then are one operation each time where
+        that is possible, and rows that are read in pieces are computed in float32: a piece has few
+        rows for each sum, and pieces are added up in float64.
     """
 
     weights: Literal["mean", "curvature", "draw", "given"]
     limit: int
     mesh: Mesh | None
     single: bool = False
+    accelerated: bool = False
+
+
+def accelerated() -> bool:
+    """Return whether JAX computes on an accelerator."""
+    return jax.default_backend() != "cpu"
 
 
 @partial(jax.jit, static_argnums=(0, 3, 6))
@@ -163,14 +173,19 @@ def _sums(
     else:
         own = None
 
+    number = jnp.float32 if how.accelerated else float
+    one = dataclasses.replace(data, **{name: column[:1] for name, column in columns.items()})
+    prior = record(model, one, values, block, classes).prior
+
     def at(part: tuple[dict[str, Array], Any]) -> Sums:
         piece = dataclasses.replace(data, **part[0])
-        return _added(record(model, piece, values, block, classes), part[1], how)
+        rows = record(model, piece, values, block, classes, number)
+        return _added(rows._replace(prior=prior), part[1], how)
 
     def add(total: Sums, part: tuple[dict[str, Array], Any]) -> tuple[Sums, Array | None]:
         more = at(part)
         same = more._replace(omega=None)
-        added = jax.tree.map(jnp.add, total, same)._replace(prior=more.prior)
+        added = jax.tree.map(jnp.add, total, same)._replace(prior=prior)
         return added, more.omega if keeps else None
 
     parts = (
@@ -181,7 +196,7 @@ def _sums(
     # Other blocks share what is drawn, and products of a large block need its weights.
     large = shapes.across is None and len(shapes.slots) > 1
     keeps = how.weights == "draw" or (large and how.weights != "given")
-    zero = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), shapes)
+    zero = jax.tree.map(lambda one: jnp.zeros(one.shape), shapes)
     sums, kept = jax.lax.scan(add, zero._replace(omega=None), parts)
     if kept is not None:
         kept = jnp.moveaxis(kept, 0, -2).reshape(*kept.shape[1:-1], -1)
@@ -204,13 +219,13 @@ def _added(rows: Rows, given: Any, how: _How) -> Sums:
     omega = each
     if rows.shift is not None:
         omega, kappa = each.sum(0), (kappa - each * rows.shift).sum(0)
-    shift, diagonal, across = _summed_up(rows, omega, kappa, how.limit)
+    shift, diagonal, across = _summed_up(rows, omega, kappa, how)
     slots = jnp.zeros((0 if rows.entry is None else len(rows.entry), 0))
     return Sums(rows.prior, shift, diagonal, across, total, slots, each)
 
 
 def _summed_up(
-    rows: Rows, omega: Float[Array, " row"], kappa: Float[Array, " row"], limit: int
+    rows: Rows, omega: Float[Array, " row"], kappa: Float[Array, " row"], how: _How
 ) -> tuple[Array, Array, Array | None]:
     """Add up the shift and the precision of rows; without the part off the diagonal of a large
     block."""
@@ -218,33 +233,64 @@ def _summed_up(
     if rows.entry is None:
         across = (rows.weight.T * omega) @ rows.weight
         return rows.weight.T @ target, jnp.zeros(size, across.dtype), across
-    add = partial(_summed, size)
     pairs = list(zip(rows.entry, rows.weight, strict=True))
-    zero = jnp.zeros(size, target.dtype)
-    shift = sum((add(entry, weight * target) for entry, weight in pairs), zero)
-    diagonal = sum((add(entry, weight**2 * omega) for entry, weight in pairs), zero)
-    dense = rows.prior.across is not None or (len(pairs) > 1 and size <= limit)
+    dense = rows.prior.across is not None or (len(pairs) > 1 and size <= how.limit)
+    if how.accelerated and dense and len(pairs) == 2 and size**2 <= _ENTRIES:
+        return _summed_cells(size, *pairs, omega, target)
+    shift = diagonal = jnp.zeros(size)
+    for entry, weight in pairs:
+        both = _summed(size, entry, (weight * target, weight**2 * omega), how)
+        shift, diagonal = shift + both[0], diagonal + both[1]
     if not dense:
         return shift, diagonal, None
-    half = jnp.zeros((size, size), omega.dtype)
+    half = jnp.zeros((size, size))
     for place, (entry, weight) in enumerate(pairs):
         for other, also in pairs[:place]:
-            cell = _summed(size**2, entry * size + other, weight * also * omega)
+            (cell,) = _summed(size**2, entry * size + other, (weight * also * omega,), how)
             half += cell.reshape(size, size)
     return shift, diagonal, half + half.T
 
 
+def _summed_cells(
+    size: int,
+    first: tuple[Int[Array, " row"], Float[Array, " row"]],
+    second: tuple[Int[Array, " row"], Float[Array, " row"]],
+    omega: Float[Array, " row"],
+    target: Float[Array, " row"],
+) -> tuple[Array, Array, Array]:
+    """Add up rows of two entries by their pair of entries, in one operation for each row."""
+    (entry, weight), (other, also) = first, second
+    values = weight * target, also * target, weight**2 * omega, also**2 * omega
+    cells = _vectors(size**2, entry * size + other, (*values, weight * also * omega))
+    left, right, own, its, half = (cell.reshape(size, size) for cell in cells)
+    return left.sum(1) + right.sum(0), own.sum(1) + its.sum(0), half + half.T
+
+
 def _summed(
-    size: int, entry: Int[Array, " row"], value: Float[Array, " row"]
-) -> Float[Array, " entry"]:
-    """Add up the rows of each entry."""
-    copies = 1
-    if jax.default_backend() != "cpu":
-        copies = max(min(_COPIES, _NUMBERS // size), 1)
+    size: int, entry: Int[Array, " row"], values: tuple[Float[Array, " row"], ...], how: _How
+) -> tuple[Float[Array, " entry"], ...]:
+    """Add up the values of the rows of each entry."""
+    if how.accelerated:
+        return _vectors(size, entry, values)
+    return tuple(jnp.zeros(size, value.dtype).at[entry].add(value) for value in values)
+
+
+def _vectors(
+    size: int, entry: Int[Array, " row"], values: tuple[Float[Array, " row"], ...]
+) -> tuple[Float[Array, " entry"], ...]:
+    """Add up the values of the rows of each entry as vectors.
+
+    Their length is a power of two, of which up to 16 bytes are one atomic operation.
+    """
+    copies = max(min(_COPIES, _ENTRIES // size), 1)
     if copies > 1:
         entry = entry * copies + jnp.arange(len(entry), dtype=entry.dtype) % copies
-    total = jnp.zeros(size * copies, value.dtype).at[entry].add(value)
-    return total if copies == 1 else total.reshape(size, copies).sum(1)
+    width = 1 << (len(values) - 1).bit_length()
+    zero = jnp.zeros_like(values[0])
+    vectors = jnp.stack([*values, *[zero] * (width - len(values))], axis=-1)
+    total = jnp.zeros((size * copies, width), vectors.dtype).at[entry].add(vectors)
+    total = total.reshape(size, copies, width).sum(1, dtype=float)
+    return tuple(total[:, place] for place in range(len(values)))
 
 
 class OnDevices(Sparse):
@@ -275,7 +321,7 @@ class OnDevices(Sparse):
 @partial(
     jax.tree_util.register_dataclass,
     data_fields=["data", "values", "classes", "omega"],
-    meta_fields=["model", "block", "mesh"],
+    meta_fields=["model", "block", "how"],
 )
 @dataclass(frozen=True)
 class _Reading:
@@ -287,7 +333,7 @@ class _Reading:
     block: Block
     classes: Any
     omega: Float[Array, " row"]
-    mesh: Mesh | None
+    how: _How
 
     def pairs(self) -> list[tuple[Int[Array, " row"], Float[Array, " row"]]]:
         """Entries and weights of each slot."""
@@ -297,20 +343,20 @@ class _Reading:
 
 
 def _times(
-    pairs: list[tuple[Array, Array]], omega: Array, precision: Array, entries: Array
+    pairs: list[tuple[Array, Array]], omega: Array, how: _How, precision: Array, entries: Array
 ) -> Array:
     """Return the precision of rows and prior times a vector."""
     along = omega * sum(weight * entries[entry] for entry, weight in pairs)
     product: Array = precision * entries
     for entry, weight in pairs:
-        product += _summed(len(entries), entry, weight * along)
+        product += _summed(len(entries), entry, (weight * along,), how)[0]
     return product
 
 
 @jax.jit
 def _product(reading: _Reading, precision: Array, entries: Array) -> Array:
-    product = _times(reading.pairs(), reading.omega, precision, entries)
-    return everywhere(product, reading.mesh)
+    product = _times(reading.pairs(), reading.omega, reading.how, precision, entries)
+    return everywhere(product, reading.how.mesh)
 
 
 @jax.jit
@@ -323,7 +369,7 @@ def _solved(
     tolerance: float,
 ) -> tuple[Array, Array]:
     """Solve the linear system; return the relative residual, too."""
-    product = partial(_times, reading.pairs(), reading.omega, precision)
+    product = partial(_times, reading.pairs(), reading.omega, reading.how, precision)
     solution, _ = jax.scipy.sparse.linalg.cg(
         product,
         right,
@@ -333,7 +379,7 @@ def _solved(
         M=lambda entries: entries / diagonal,
     )
     residual = jnp.linalg.norm(product(solution) - right) / jnp.linalg.norm(right)
-    return everywhere((solution, residual), reading.mesh)
+    return everywhere((solution, residual), reading.how.mesh)
 
 
 @jax.jit
@@ -342,8 +388,8 @@ def _perturbed(reading: _Reading, like: Array, key: Array) -> Array:
     omega, noise = reading.omega, jnp.zeros_like(like)
     jitter = jnp.sqrt(omega) * jax.random.normal(key, omega.shape, omega.dtype)
     for entry, weight in reading.pairs():
-        noise += _summed(len(noise), entry, weight * jitter)
-    return everywhere(noise, reading.mesh)
+        noise += _summed(len(noise), entry, (weight * jitter,), reading.how)[0]
+    return everywhere(noise, reading.how.mesh)
 
 
 def is_single(

@@ -7,8 +7,10 @@ of the logits with respect to the slots then gives every weight.
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -140,12 +142,20 @@ def _logits(model: Model[Any], data: Any, values: Values, classes: Any = None) -
     return observation(site["fn"], site["value"], classes)
 
 
-def record(model: Model[Any], data: Any, values: Values, block: Block, classes: Any = None) -> Rows:
+def record(
+    model: Model[Any],
+    data: Any,
+    values: Values,
+    block: Block,
+    classes: Any = None,
+    number: Any = float,
+) -> Rows:
     """Record the rows of `block`, with a dense design unless the model only indexes its sites.
 
     Slots are tuples of arrays: on a device an array of all of them would be written and read again.
+    The values are read as `number`, the type that rows then have if it is that of the data.
     """
-    values = {name: jnp.asarray(value, float) for name, value in values.items()}
+    values = {name: jnp.asarray(value, number) for name, value in values.items()}
     if block.kind == "class":
         return _class_rows(model, data, values, block, classes)
     if block.kind == "type":
@@ -219,8 +229,7 @@ def _along(
 ) -> Float[Array, " row"]:
     """Return what the entries of a block add to the logits."""
     slots = zip(columns, weights, strict=True)
-    total: Array = sum((weight * current[entry] for entry, weight in slots), jnp.zeros(()))
-    return total
+    return functools.reduce(operator.add, [weight * current[entry] for entry, weight in slots])
 
 
 def _one_by_one(logits: Array) -> list[Array]:

@@ -36,6 +36,7 @@ def draw(
     count : array, shape (row,)
         PG(0, x) is 0.
     logits : array, shape (row,)
+        In float32 the terms are, too; the moments of the rest cancel, and are in JAX's default.
     single : bool
         Whether no count is above 1, which saves the proposals of Gamma variables.
 
@@ -43,7 +44,7 @@ def draw(
     -------
     array, shape (row,)
     """
-    size = jnp.abs(logits)
+    size = jnp.abs(logits).astype(float)
     key, tail_key = jax.random.split(key)
     term = _exponential if single else _gamma
 
@@ -51,17 +52,20 @@ def draw(
         head, mean, variance = sums
         rate = 2 * jnp.pi**2 * ((index + 0.5) ** 2 + (size / (2 * jnp.pi)) ** 2)
         drawn = term(jax.random.fold_in(key, index), count)
-        return head + drawn / rate, mean + 1 / rate, variance + 1 / rate**2
+        return head + drawn / rate.astype(drawn.dtype), mean + 1 / rate, variance + 1 / rate**2
 
     zero = jnp.zeros_like(size)
-    head, mean, variance = jax.lax.fori_loop(0, _TERMS, add, (zero, zero, zero))
+    start = (zero.astype(logits.dtype), zero, zero)
+    head, mean, variance = jax.lax.fori_loop(0, _TERMS, add, start)
     positive = jnp.maximum(count, 1.0)
     mean = positive * (mean_of_one(size, jnp) - mean)
     variance = positive * (variance_of_one(size, jnp) - variance)
     # Wilson and Hilferty (1931): the cube root of a Gamma variable is nearly normal.
     ninth = variance / (9 * mean**2)
-    root = 1 - ninth + jnp.sqrt(ninth) * jax.random.normal(tail_key, size.shape, size.dtype)
-    return jnp.where(count > 0, head + mean * jnp.maximum(root, 0.0) ** 3, 0.0)
+    normal = jax.random.normal(tail_key, size.shape, logits.dtype)
+    root = 1 - ninth + jnp.sqrt(ninth) * normal
+    rest = (mean * jnp.maximum(root, 0.0) ** 3).astype(logits.dtype)
+    return jnp.where(count > 0, head + rest, 0.0)
 
 
 def _exponential(key: Array, count: Float[Array, " row"]) -> Float[Array, " row"]:
