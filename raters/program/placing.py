@@ -14,8 +14,9 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 # Rows read at a time: bounds the memory of a sweep, whatever the number of votes.
 CHUNK = 1 << 18
-# Rows of a piece on an accelerator, of which the data are a multiple there.
-PIECE = 1 << 22
+# Rows of a piece on an accelerator, of which the data are a multiple there; larger pieces, which
+# take less time in all, where the rows that fill up the last of them are few beside the others.
+PIECE, LARGE_PIECE = 1 << 22, 1 << 24
 # Attribute of divided data that holds the first unit on the host.
 _FIRST = "_first_unit"
 
@@ -38,7 +39,7 @@ def placed(data: Any, mesh: Mesh | None = None) -> Any:
     """
     if mesh is None:
         if jax.default_backend() != "cpu" and data.num_rows > PIECE and data.divisible:
-            data = _padded(data, PIECE)
+            data = _padded(data, piece_of(data.num_rows))
         return jax.tree.map(jnp.asarray, data)
     # What each compiled function divides is left to the compiler; axes of `jax.make_mesh` are
     # explicit unless it is told otherwise.
@@ -61,6 +62,21 @@ def _padded(data: Any, parts: int) -> Any:
     """Return data with a multiple of so many rows."""
     rest = -data.num_rows % parts
     return data.padded(data.num_rows + rest) if rest else data
+
+
+def piece_of(rows: int) -> int:
+    """The number of rows of a piece on an accelerator; the same for rows and what they are filled
+    up to.
+
+    Parameters
+    ----------
+    rows : int
+
+    Returns
+    -------
+    int
+    """
+    return LARGE_PIECE if rows > 8 * LARGE_PIECE else PIECE
 
 
 def first_unit(data: Any) -> Any:

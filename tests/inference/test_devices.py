@@ -170,6 +170,29 @@ def test_sums_of_an_accelerator_are_the_same(model, entries, votes, tied, monkey
                 jax.tree.map(np.testing.assert_array_equal, other.prior, plain.prior)
 
 
+def test_dense_systems_of_an_accelerator_are_solved_there(votes, mesh, monkeypatch) -> None:
+    ((host, _, current),) = conditionals(rt.BTL(), votes, None, draws=True).values()
+    monkeypatch.setattr(devices, "accelerated", lambda: True)
+    monkeypatch.setattr(devices, "_FEW", 2)
+    ((there, _, _),) = conditionals(rt.BTL(), votes, mesh, draws=True).values()
+    assert isinstance(there, devices.DenseOnDevices)
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(there.mode(current), host.mode(current), rtol=1e-10)
+        one, other = (each.draw(np.random.default_rng(0), current) for each in (there, host))
+        np.testing.assert_allclose(one, other, rtol=1e-10)
+    np.testing.assert_allclose(there.product(current), host.product(current), rtol=1e-10)
+    np.testing.assert_allclose(there.covariance(), host.covariance(), rtol=1e-10)
+
+
+def test_pieces_of_much_data_are_large() -> None:
+    for rows in (placing.PIECE + 1, 8 * placing.LARGE_PIECE - 1, 8 * placing.LARGE_PIECE + 1):
+        piece = placing.piece_of(rows)
+        filled = rows + -rows % piece
+        assert filled % placing.piece_of(filled) == 0
+        assert filled / rows < 2 if piece == placing.PIECE else filled / rows < 1.13
+    assert placing.piece_of(10**9) > placing.piece_of(10**7)
+
+
 def test_rows_of_float32_stay_it(votes) -> None:
     """Without a float64 of its own the program computes the rows in the type of the values."""
     model = rt.ExtendedBTL("signed")

@@ -9,6 +9,8 @@ products are of the rows on the devices.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -38,6 +40,10 @@ from raters.program.placing import everywhere, mesh_of
 # Copies of a sum on an accelerator, between which neighbouring rows alternate: they mostly have an
 # entry in common, and would wait for each other. All copies have at most so many entries.
 _COPIES, _ENTRIES = 256, 1 << 20
+# Longest vector of float32 that is one atomic operation.
+_LONGEST = 4
+# Fewer entries are solved for on the host.
+_FEW = 200
 
 
 class Sums(NamedTuple):
@@ -108,7 +114,9 @@ def conditional_on_devices(
     if slots != 1 and bounded and not joint:
         raise NotImplementedError(BOUNDED)
     found: Conditional
-    if sums.across is not None:
+    if sums.across is not None and how.accelerated and len(prior.mean) >= _FEW:
+        found = DenseOnDevices(prior, sums.across)
+    elif sums.across is not None:
         found = Dense(prior)
         found.across += np.asarray(sums.across)
     elif slots == 1:
@@ -136,9 +144,9 @@ class _How(NamedTuple):
     single : bool
         Whether no row has more than one vote.
     accelerated : bool
-        Whether sums are atomic operations. Those of a row then are one operation each time where
-        that is possible, and rows that are read in pieces are computed in float32: a piece has few
-        rows for each sum, and pieces are added up in float64.
+        Whether sums are atomic operations. Those of a row are then as few as possible, and rows
+        that are read in pieces are computed in float32: a piece has few rows for each sum, and
+        pieces are added up in float64.
     """
 
     weights: Literal["mean", "curvature", "draw", "given"]
@@ -158,7 +166,7 @@ def _sums(
     model: Model[Any], data: Any, values: Values, block: Block, classes: Any, given: Any, how: _How
 ) -> Sums:
     """Read, weigh and add up the rows of a block; `given` is a key to draw ω, or ω."""
-    pieces, rest = divmod(data.num_rows, placing.PIECE)
+    pieces, rest = divmod(data.num_rows, size := placing.piece_of(data.num_rows))
     whole = rest or not pieces or not data.divisible
     if whole or how.mesh is not None or block.kind == "class":
         sums = _added(record(model, data, values, block, classes), given, how)
@@ -188,10 +196,7 @@ def _sums(
         added = jax.tree.map(jnp.add, total, same)._replace(prior=prior)
         return added, more.omega if keeps else None
 
-    parts = (
-        jax.tree.map(lambda one: one.reshape(pieces, placing.PIECE, *one.shape[1:]), columns),
-        own,
-    )
+    parts = (jax.tree.map(lambda one: one.reshape(pieces, size, *one.shape[1:]), columns), own)
     shapes = jax.eval_shape(lambda: at(jax.tree.map(lambda one: one[0], parts)))
     # Other blocks share what is drawn, and products of a large block need its weights.
     large = shapes.across is None and len(shapes.slots) > 1
@@ -236,7 +241,7 @@ def _summed_up(
     pairs = list(zip(rows.entry, rows.weight, strict=True))
     dense = rows.prior.across is not None or (len(pairs) > 1 and size <= how.limit)
     if how.accelerated and dense and len(pairs) == 2 and size**2 <= _ENTRIES:
-        return _summed_cells(size, *pairs, omega, target)
+        return _summed_cells(size, pairs, omega, target)
     shift = diagonal = jnp.zeros(size)
     for entry, weight in pairs:
         both = _summed(size, entry, (weight * target, weight**2 * omega), how)
@@ -253,13 +258,12 @@ def _summed_up(
 
 def _summed_cells(
     size: int,
-    first: tuple[Int[Array, " row"], Float[Array, " row"]],
-    second: tuple[Int[Array, " row"], Float[Array, " row"]],
+    pairs: list[tuple[Int[Array, " row"], Float[Array, " row"]]],
     omega: Float[Array, " row"],
     target: Float[Array, " row"],
 ) -> tuple[Array, Array, Array]:
-    """Add up rows of two entries by their pair of entries, in one operation for each row."""
-    (entry, weight), (other, also) = first, second
+    """Add up rows of two entries by their pair of entries, in few operations for each row."""
+    (entry, weight), (other, also) = pairs
     values = weight * target, also * target, weight**2 * omega, also**2 * omega
     cells = _vectors(size**2, entry * size + other, (*values, weight * also * omega))
     left, right, own, its, half = (cell.reshape(size, size) for cell in cells)
@@ -278,19 +282,56 @@ def _summed(
 def _vectors(
     size: int, entry: Int[Array, " row"], values: tuple[Float[Array, " row"], ...]
 ) -> tuple[Float[Array, " entry"], ...]:
-    """Add up the values of the rows of each entry as vectors.
-
-    Their length is a power of two, of which up to 16 bytes are one atomic operation.
-    """
+    """Add up the values of the rows of each entry as vectors, whose length is a power of two."""
     copies = max(min(_COPIES, _ENTRIES // size), 1)
     if copies > 1:
         entry = entry * copies + jnp.arange(len(entry), dtype=entry.dtype) % copies
-    width = 1 << (len(values) - 1).bit_length()
-    zero = jnp.zeros_like(values[0])
-    vectors = jnp.stack([*values, *[zero] * (width - len(values))], axis=-1)
-    total = jnp.zeros((size * copies, width), vectors.dtype).at[entry].add(vectors)
-    total = total.reshape(size, copies, width).sum(1, dtype=float)
-    return tuple(total[:, place] for place in range(len(values)))
+    found: list[Array] = []
+    for part in itertools.batched(values, _LONGEST):
+        width = 1 << (len(part) - 1).bit_length()
+        rest = [jnp.zeros_like(part[0])] * (width - len(part))
+        vectors = jnp.stack([*part, *rest], axis=-1)
+        total = jnp.zeros((size * copies, width), vectors.dtype).at[entry].add(vectors)
+        total = total.reshape(size, copies, width).sum(1, dtype=float)
+        found += [total[:, place] for place in range(len(part))]
+    return tuple(found)
+
+
+class DenseOnDevices(Dense):
+    """Conditional of a coupled block whose precision stays on a device, and is factored there.
+
+    Parameters
+    ----------
+    prior : Gaussian
+    rows : array, shape (entry, entry)
+        Precision of the rows off its diagonal.
+    """
+
+    def __init__(self, prior: Gaussian, rows: Float[Array, "entry entry"]) -> None:
+        Conditional.__init__(self, prior)
+        self._across = rows if prior.across is None else rows + prior.across
+
+    @functools.cached_property
+    def across(self) -> Float[np.ndarray, "entry entry"]:  # type: ignore[override]
+        return np.asarray(self._across)
+
+    def mode(self, current: np.ndarray) -> np.ndarray:
+        return self._solved(np.zeros(self.size))
+
+    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+        return self._solved(rng.standard_normal(self.size))
+
+    def _solved(self, noise: np.ndarray) -> np.ndarray:
+        return np.asarray(_solved_dense(self._across, self.diagonal, self.shift, noise))
+
+
+@jax.jit
+def _solved_dense(across: Array, diagonal: Array, shift: Array, noise: Array) -> Array:
+    """Return the mode plus noise whose covariance is the inverse of the precision."""
+    factor = jnp.linalg.cholesky(across + jnp.diag(diagonal))
+    half = jax.scipy.linalg.solve_triangular(factor, shift, lower=True) + noise
+    solved: Array = jax.scipy.linalg.solve_triangular(factor, half, lower=True, trans="T")
+    return solved
 
 
 class OnDevices(Sparse):
