@@ -181,7 +181,22 @@ def test_dense_systems_of_an_accelerator_are_solved_there(votes, mesh, monkeypat
         one, other = (each.draw(np.random.default_rng(0), current) for each in (there, host))
         np.testing.assert_allclose(one, other, rtol=1e-10)
     np.testing.assert_allclose(there.product(current), host.product(current), rtol=1e-10)
+    there.across += np.eye(there.size)
+    host.across += np.eye(host.size)
     np.testing.assert_allclose(there.covariance(), host.covariance(), rtol=1e-10)
+    np.testing.assert_allclose(there.mode(current), host.mode(current), rtol=1e-10)
+
+
+@pytest.mark.slow
+def test_fits_of_an_accelerator_are_the_same(votes, mesh, monkeypatch, fit_quietly) -> None:
+    model, found = rt.ExtendedBTL("signed"), []
+    for there in (False, True):
+        monkeypatch.setattr(devices, "accelerated", lambda there=there: there)
+        monkeypatch.setattr(devices, "_FEW", 2)
+        devices._sums.clear_cache()
+        found.append(fit_quietly(model, votes, rt.PGEM(draws=50, starts=1), seed=0, mesh=mesh))
+    for name, draws in found[0].posterior.data_vars.items():
+        np.testing.assert_allclose(found[1].posterior[name], draws, rtol=1e-6, atol=1e-6)
 
 
 def test_pieces_of_much_data_are_large() -> None:

@@ -9,7 +9,6 @@ products are of the rows on the devices.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 from dataclasses import dataclass
 from functools import partial
@@ -298,7 +297,8 @@ def _vectors(
 
 
 class DenseOnDevices(Dense):
-    """Conditional of a coupled block whose precision stays on a device, and is factored there.
+    """Conditional of a coupled block whose precision stays on a device, and is factored there until
+    it is asked for on the host.
 
     Parameters
     ----------
@@ -309,20 +309,31 @@ class DenseOnDevices(Dense):
 
     def __init__(self, prior: Gaussian, rows: Float[Array, "entry entry"]) -> None:
         Conditional.__init__(self, prior)
-        self._across = rows if prior.across is None else rows + prior.across
+        self._there: Array | None = rows if prior.across is None else rows + prior.across
 
-    @functools.cached_property
-    def across(self) -> Float[np.ndarray, "entry entry"]:  # type: ignore[override]
-        return np.asarray(self._across)
+    @property
+    def across(self) -> Float[np.ndarray, "entry entry"]:
+        """Precision off its diagonal, on the host, where it may be changed in place."""
+        if self._there is not None:
+            self.across = np.array(self._there)
+        return self._here
+
+    @across.setter
+    def across(self, value: Float[np.ndarray, "entry entry"]) -> None:
+        self._here, self._there = value, None
 
     def mode(self, current: np.ndarray) -> np.ndarray:
-        return self._solved(np.zeros(self.size))
+        if self._there is None:
+            return super().mode(current)
+        return np.asarray(
+            _solved_dense(self._there, self.diagonal, self.shift, np.zeros(self.size))
+        )
 
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
-        return self._solved(rng.standard_normal(self.size))
-
-    def _solved(self, noise: np.ndarray) -> np.ndarray:
-        return np.asarray(_solved_dense(self._across, self.diagonal, self.shift, noise))
+        if self._there is None:
+            return super().draw(rng, current)
+        noise = rng.standard_normal(self.size)
+        return np.asarray(_solved_dense(self._there, self.diagonal, self.shift, noise))
 
 
 @jax.jit
