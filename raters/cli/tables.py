@@ -297,6 +297,11 @@ def _check_quotes(path: Path, mark: str, skipped: int) -> None:
     A row of several lines, each of which would be a row by its number of marks, is what a lost
     quotation mark leaves; a text of several lines rarely has that number in each of them.
     """
+    with _opened(path) as file:
+        # A tenth of the time that reading a million lines one by one takes.
+        parts = iter(partial(file.read, 1 << 20), b"")
+        if not any(b'"' in part or b"\0" in part for part in parts):
+            return
     quotes = _Quotes(mark)
     for number, line in enumerate(_lines(path, ""), 1):
         if number > skipped:
