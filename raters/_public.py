@@ -19,6 +19,7 @@ from raters.fitting.scoring import log_likelihood
 from raters.fitting.simulate import simulate
 from raters.inference import HMC, NUTS, PGEM, PGVI, SVI, PGGibbs
 from raters.judgements import (
+    MDP,
     Choices,
     Comparisons,
     GradedResponses,
@@ -69,6 +70,7 @@ from raters.reporting.report import Report, report
 __all__ = [
     "BTL",
     "HMC",
+    "MDP",
     "NUTS",
     "PGEM",
     "PGVI",

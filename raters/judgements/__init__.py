@@ -7,12 +7,14 @@ from raters.judgements.comparisons import Comparisons
 from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.grouped import Grouped
 from raters.judgements.labels import Labels
+from raters.judgements.mdp import MDP
 from raters.judgements.rankings import Rankings
 from raters.judgements.ratings import Ratings
 from raters.judgements.responses import Responses
 from raters.judgements.roles import of_axes, static
 
 __all__ = [
+    "MDP",
     "Choices",
     "Comparisons",
     "GradedResponses",

@@ -1,0 +1,366 @@
+"""Markov decision processes with finitely many states and actions: what demonstrations are of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import jax
+from numpy.typing import ArrayLike
+
+from raters.errors.validation import checked
+from raters.judgements import mdp_sources as sources
+from raters.judgements.mdp_checks import check_discount, scaled_rows
+from raters.judgements.mdp_facts import Process
+from raters.judgements.names import name_list, name_text
+from raters.judgements.roles import static
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
+class MDP(Process):
+    r"""Markov decision process with tables of transitions and features.
+
+    In state :math:`s` an action :math:`a` leads to :math:`s'` with probability
+    :math:`P(s' \mid s, a)`, and its reward is linear in features,
+    :math:`r(s, a) = \theta^\top \phi(s, a)`; which weights :math:`\theta` people have is what their
+    demonstrations tell. Build it with `from_arrays`, `from_frame`, `from_gymnasium` or `grid`; the
+    constructor takes arrays that are already right.
+
+    Parameters
+    ----------
+    transition : float array, shape (state, action, next_state)
+        Probabilities of the next states. They add up to 1, and are 0 for actions that are not
+        allowed.
+    features : float array, shape (state, action, feature)
+    start : float array, shape (state,)
+        Probability of each state to be the first.
+    allowed : bool array, shape (state, action)
+        Which actions there are in each state, at least one.
+    discount : float
+        Weight :math:`\gamma` of the reward of the next step beside that of this one, above 0 and
+        at most 1.
+    states, actions, feature_names : tuple
+        The names, in code order.
+
+    Attributes
+    ----------
+    num_states, num_actions, num_features : int
+    ends : bool array, shape (state,)
+        States that every allowed action keeps.
+
+    Notes
+    -----
+    With a discount of 1 the return is a sum without weights, which is finite only where a process
+    ends. Then from each state an end must be reached with probability 1 under some policy, and an
+    end has features of 0 and one allowed action, so that neither a reward nor an entropy is added
+    up there for ever. That is all there can be asked for without a reward. Where an end is reached
+    under *every* policy, all values are finite and soft value iteration converges for each reward.
+    Where some policy walks in a circle for ever, as into a wall of a grid, it converges if each
+    round of each circle costs enough: rewards below :math:`-\lambda \log A` with :math:`A` actions
+    always do, with :math:`\lambda` the price of entropy.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> rt.MDP.grid(3, 3, walls=[(1, 1)], ends=[(2, 2)])
+    MDP(9 states, 4 actions, 8 features, discount=0.95)
+    """
+
+    transition: Any
+    features: Any
+    start: Any
+    allowed: Any
+    discount: float = static(0.95)
+    states: tuple[Any, ...] = static(())
+    actions: tuple[Any, ...] = static(())
+    feature_names: tuple[Any, ...] = static(())
+
+    # ---------------------------------------------------------------- building
+
+    @classmethod
+    @checked
+    def from_arrays(
+        cls,
+        transition: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        discount: float = 0.95,
+        start: ArrayLike | None = None,
+        allowed: ArrayLike | None = None,
+        states: Iterable[Any] | None = None,
+        actions: Iterable[Any] | None = None,
+        feature_names: Iterable[Any] | None = None,
+    ) -> Self:
+        """Make a process of arrays.
+
+        Parameters
+        ----------
+        transition : array, shape (state, action, next_state)
+            Probabilities of the next states. Sums that differ from 1 by rounding, up to 1e-6, are
+            made 1.
+        features : array, shape (state, action, feature) or (state, feature), optional
+            Those of states are the same for all actions. By default an indicator of each state;
+            with a discount of 1 those of ends are 0.
+        discount : float
+            Above 0 and at most 1.
+        start : array, shape (state,), optional
+            Probability of each state to be the first; by default all that are no ends alike.
+        allowed : bool array, shape (state, action), optional
+            Which actions there are in each state; by default all. With a discount of 1 an end has
+            one by default.
+        states, actions, feature_names : iterable, optional
+            Names in code order; by default numbers from 0, and the names of the states for the
+            default features.
+
+        Returns
+        -------
+        MDP
+
+        Raises
+        ------
+        DataError, SettingError
+            When probabilities are negative or do not add up to 1, shapes disagree, names come
+            twice, an action is allowed nowhere or a state has none, or the discount is 1 and some
+            state leads to no end; see the notes of `MDP`.
+
+        Warns
+        -----
+        DataWarning
+            When states are never reached from the start.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> stay_or_go = [[[1, 0], [0.1, 0.9]], [[0, 1], [0, 1]]]
+        >>> room = rt.MDP.from_arrays(stay_or_go, states=["in", "out"], actions=["stay", "go"])
+        >>> room.ends.tolist(), room.start.tolist()
+        ([False, True], [1.0, 0.0])
+        """
+        mdp = cls._of(
+            sources.Tables(transition, features, start, allowed),
+            sources.Names(states, actions, feature_names),
+            discount,
+        )
+        mdp.warn()
+        return mdp
+
+    @classmethod
+    @checked
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        state: str,
+        action: str,
+        next_state: str,
+        probability: str | None = None,
+        features: Sequence[str] = (),
+        discount: float = 0.95,
+        start: Any = None,
+        states: Iterable[Any] | None = None,
+        actions: Iterable[Any] | None = None,
+    ) -> Self:
+        """Read a process from a table with one row for each transition.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+        state, action, next_state : str
+            Columns with names. An action without a row in a state is not allowed there, and a state
+            without rows is an end.
+        probability : str, optional
+            Column with the probability of the transition. Without it each has probability 1.
+        features : sequence of str, optional
+            Columns with features of the transitions, such as a reward, of which the expectation
+            over the next states is taken. By default an indicator of each state, as in
+            `from_arrays`.
+        discount : float
+            Above 0 and at most 1.
+        start : name of a state, or mapping from names to probabilities, optional
+            By default all states that are no ends alike.
+        states, actions : iterable, optional
+            All names in the order wanted.
+
+        Returns
+        -------
+        MDP
+
+        Raises
+        ------
+        DataError, SettingError
+            When a column is missing or no number, a transition comes twice, or for what
+            `from_arrays` refuses.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> table = {"at": ["home", "home", "road", "road"], "do": ["go", "rest", "go", "go"],
+        ...          "then": ["road", "home", "work", "home"], "p": [1, 1, 0.9, 0.1]}
+        >>> trip = rt.MDP.from_frame(table, state="at", action="do", next_state="then",
+        ...                          probability="p", start="home")
+        >>> trip.states, trip.allowed[trip.states.index("road")].tolist()
+        (('home', 'road', 'work'), [True, False])
+        """
+        columns = {"state": state, "action": action, "next_state": next_state}
+        known = sources.Names(states, actions, None)
+        tables, names = sources.of_frame(frame, columns, probability, tuple(features), start, known)
+        mdp = cls._of(tables, names, discount)
+        mdp.warn()
+        return mdp
+
+    @classmethod
+    @checked
+    def from_gymnasium(
+        cls,
+        env: Any,
+        *,
+        discount: float = 0.95,
+        features: ArrayLike | None = None,
+        indicators: bool = False,
+    ) -> Self:
+        """Read the tables of an environment of Gymnasium, such as FrozenLake, Taxi or CliffWalking.
+
+        An episode that terminates leads to an end: to the state itself where that is one for the
+        environment, and otherwise to an additional state ``"end"``, as in Taxi and CliffWalking,
+        where the last state goes on if it is asked to. States have the numbers of the environment;
+        some may never be reached, such as the cliff.
+
+        Parameters
+        ----------
+        env : environment, or str
+            One with tables, ``env.unwrapped.P[state][action]`` a list of (probability, next state,
+            reward, terminated); or the id of one, such as ``"FrozenLake-v1"``.
+        discount : float
+            Above 0 and at most 1. Time limits of environments are not part of it.
+        features : array, shape (state, feature) or (state, action, feature), optional
+            Of the environment's states. By default one, the expected reward, named ``"reward"``.
+            Features of ends are 0.
+        indicators : bool
+            Whether to add an indicator of each state that is no end.
+
+        Returns
+        -------
+        MDP
+
+        Raises
+        ------
+        DataError, SettingError
+            When the environment has no tables, Gymnasium is not installed and `env` is a name, or
+            for what `from_arrays` refuses.
+
+        Examples
+        --------
+        >>> from types import SimpleNamespace
+        >>> import raters as rt
+        >>> tables = {0: {0: [(0.5, 0, 0.0, False), (0.5, 1, 1.0, True)]},
+        ...           1: {0: [(1.0, 1, 0.0, True)]}}
+        >>> coin = SimpleNamespace(P=tables, initial_state_distrib=[1.0, 0.0])
+        >>> mdp = rt.MDP.from_gymnasium(SimpleNamespace(unwrapped=coin), discount=1.0)
+        >>> mdp.features[:, 0].tolist(), mdp.ends.tolist()
+        ([[0.5], [0.0]], [False, True])
+        """
+        tables, names = sources.of_gymnasium(env, features, indicators)
+        return cls._of(tables, names, discount)
+
+    @classmethod
+    @checked
+    def grid(
+        cls,
+        rows: int,
+        columns: int,
+        *,
+        slip: float = 0.1,
+        walls: Sequence[tuple[int, int]] = (),
+        features: Mapping[str, ArrayLike] | ArrayLike | None = None,
+        ends: Sequence[tuple[int, int]] = (),
+        discount: float = 0.95,
+        start: tuple[int, int] | Sequence[tuple[int, int]] | None = None,
+    ) -> Self:
+        """Make a grid of cells, with a move to each of the four sides.
+
+        A move that would leave the grid or enter a wall stays where it is. From an end every action
+        leads to the additional state ``"end"``, in which there is nothing to choose and no
+        reward: what an end is worth is had once.
+
+        Parameters
+        ----------
+        rows, columns : int
+        slip : float
+            Probability that a move goes to one of its two sides instead, half each.
+        walls : sequence of (row, column)
+            Cells that are no states.
+        features : mapping, or array, optional
+            From the name of each feature to an array (row, column) of its values; or an array
+            (row, column, feature) or (cell, feature), with the cells row by row without walls. By
+            default an indicator of each cell.
+        ends : sequence of (row, column)
+            Cells in which an episode ends.
+        discount : float
+            Above 0 and at most 1.
+        start : (row, column), or a sequence of these, optional
+            Cells in which episodes begin, all alike; by default all that are no ends.
+
+        Returns
+        -------
+        MDP
+            States have names such as ``"(0, 1)"`` for row 0 and column 1; actions are "up",
+            "right", "down" and "left".
+
+        Raises
+        ------
+        DataError, SettingError
+            When a cell is not in the grid, or for what `from_arrays` refuses.
+
+        Warns
+        -----
+        DataWarning
+            When cells are never reached from the start.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> mdp = rt.MDP.grid(2, 3, slip=0.2, ends=[(1, 2)], start=(0, 0))
+        >>> mdp.states
+        ('(0, 0)', '(0, 1)', '(0, 2)', '(1, 0)', '(1, 1)', '(1, 2)', 'end')
+        >>> mdp.transition[0, mdp.actions.index("right")].tolist()
+        [0.1, 0.8, 0.0, 0.1, 0.0, 0.0, 0.0]
+        """
+        shape = sources.Grid(rows, columns, slip, walls, ends, start)
+        tables, names = sources.of_grid(shape, features)
+        mdp = cls._of(tables, names, discount)
+        mdp.warn()
+        return mdp
+
+    @classmethod
+    def _of(cls, tables: sources.Tables, names: sources.Names, discount: float) -> Self:
+        """A process of tables that are checked, with what is left out filled in."""
+        check_discount(discount)
+        arrays = sources.completed(tables, undiscounted=discount == 1)
+        size = arrays.transition.shape[:2]
+        own_features = tables.features is None
+        states = _names("states", names.states, size[0])
+        mdp = cls(
+            scaled_rows("transition", arrays.transition),
+            arrays.features,
+            scaled_rows("start", arrays.start),
+            arrays.allowed,
+            float(discount),
+            states,
+            _names("actions", names.actions, size[1]),
+            states
+            if own_features and names.features is None
+            else _names("feature_names", names.features, arrays.features.shape[-1]),
+        )
+        mdp.check()
+        return mdp
+
+
+def _names(parameter: str, given: Iterable[Any] | None, size: int) -> tuple[Any, ...]:
+    """Names that are given, as whole numbers or text, or numbers from 0."""
+    if given is None:
+        return tuple(range(size))
+    return tuple(
+        name if isinstance(name, int) else name_text(name) for name in name_list(given, parameter)
+    )

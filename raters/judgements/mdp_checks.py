@@ -1,0 +1,248 @@
+"""Checks of the tables of a Markov decision process, and where it goes."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy.typing import ArrayLike
+
+from raters.errors import PACKAGE, DataError, DataWarning, SettingError
+from raters.errors.validation import is_number, numbers
+from raters.judgements.names import check_names, shorten
+
+if TYPE_CHECKING:
+    from raters.judgements.mdp_facts import Process
+
+# Sums of single-precision probabilities are 1 within this.
+_ROUNDING = 1e-6
+# What is left of it after the division by the sum.
+_EXACT = 1e-12
+
+
+def scaled_rows(name: str, table: Float[np.ndarray, "*batch state"]) -> np.ndarray:
+    """Probabilities whose sums over the last axis are 1, or 0, but for rounding, made exactly so.
+
+    Sums that are neither stay, for `check_process` to name.
+    """
+    total = table.sum(-1, keepdims=True)
+    near = (np.abs(total - 1) <= _ROUNDING) & (total > 0)
+    return np.asarray(np.where(near, table / np.where(near, total, 1.0), table))
+
+
+def keeping(
+    transition: Float[np.ndarray, "state action next_state"],
+    allowed: Bool[np.ndarray, "state action"],
+) -> Bool[np.ndarray, " state"]:
+    """Mask of the states that every allowed action keeps, shape (state,)."""
+    stays = np.einsum("sas->sa", transition) >= 1 - _EXACT
+    return np.asarray((stays | ~allowed).all(-1))
+
+
+def reached(
+    edges: Bool[np.ndarray, "state next_state"], first: Bool[np.ndarray, " state"]
+) -> Bool[np.ndarray, " state"]:
+    """Mask of the states that edges lead to from the first ones, themselves included."""
+    found = first.copy()
+    frontier = first
+    while frontier.any():
+        frontier = edges[frontier].any(0) & ~found
+        found |= frontier
+    return found
+
+
+def edges_of(process: Process) -> Bool[np.ndarray, "state next_state"]:
+    """Which state may follow which, under some allowed action."""
+    return np.asarray((process.transition > 0).any(1))
+
+
+def warn_of_unreached(process: Process) -> None:
+    """Warn of states that are never reached from the start."""
+    found = reached(edges_of(process), np.asarray(process.start) > 0)
+    if not found.all():
+        names = [process.states[code] for code in np.flatnonzero(~found)]
+        warnings.warn(
+            f"{len(names)} state(s) are never reached from the start, so that no demonstration"
+            f" passes through them: {shorten(names)}",
+            DataWarning,
+            skip_file_prefixes=PACKAGE,
+            stacklevel=2,
+        )
+
+
+def check_discount(discount: float) -> None:
+    """A number above 0 and at most 1."""
+    if not is_number(discount) or not 0 < discount <= 1:
+        raise SettingError(
+            parameter="discount",
+            value=discount,
+            expected="it must be above 0 and at most 1",
+            instead="discount=0.95",
+        )
+
+
+def check_weights(weights: ArrayLike, process: Process) -> Float[np.ndarray, " feature"]:
+    """Finite weights, one for each feature."""
+    array = numbers("weights", weights)
+    _check_shape("weights", array, (process.num_features,), "(feature,)")
+    _check_finite("weights", array)
+    return array
+
+
+def check_process(process: Process) -> None:
+    """Raise unless the tables of a process fit together; see `MDP.from_arrays`."""
+    check_discount(process.discount)
+    transition, allowed = np.asarray(process.transition), np.asarray(process.allowed)
+    if transition.ndim != 3 or transition.shape[0] != transition.shape[2] or not transition.size:
+        raise DataError(
+            parameter="transition",
+            problem=f"has shape {transition.shape}",
+            expected="it must be (state, action, next_state), as many states first as last",
+            instead="np.stack([of_action_0, of_action_1], axis=1) of tables (state, next_state)",
+        )
+    size = transition.shape[:2]
+    _check_shape("allowed", allowed, size, "(state, action)")
+    if allowed.dtype != bool:
+        raise DataError(
+            parameter="allowed",
+            problem=f"has entries of type {allowed.dtype}",
+            expected="it must hold flags",
+            instead="allowed=allowed.astype(bool)",
+        )
+    _check_shape("start", process.start, size[:1], "(state,)")
+    features = np.asarray(process.features)
+    if features.ndim != 3 or features.shape[:2] != size or not features.size:
+        raise DataError(
+            parameter="features",
+            problem=f"has shape {features.shape}",
+            expected=f"it must be (state, action, feature) or (state, feature), with {size[0]}"
+            f" states and {size[1]} actions",
+        )
+    lengths = {"states": size[0], "actions": size[1], "feature_names": features.shape[-1]}
+    for parameter, length in lengths.items():
+        _check_names(parameter, getattr(process, parameter), length)
+    for name in ("transition", "features", "start"):
+        _check_finite(name, np.asarray(getattr(process, name)))
+    _check_allowed(process, allowed)
+    _check_probabilities(process, transition, allowed)
+    if process.discount == 1:
+        _check_ends(process)
+
+
+def _check_shape(name: str, array: Any, shape: tuple[int, ...], axes: str) -> None:
+    if np.shape(array) != shape:
+        raise DataError(
+            parameter=name,
+            problem=f"has shape {np.shape(array)}",
+            expected=f"it must be {axes}, which is {shape}",
+        )
+
+
+def _check_names(parameter: str, names: Any, length: int) -> None:
+    check_names(names, parameter, parameter.removesuffix("_names").removesuffix("s"))
+    if len(names) != length:
+        raise DataError(
+            parameter=parameter,
+            problem=f"has {len(names)} names, and the arrays have {length}",
+            expected="give one name for each, in code order",
+        )
+
+
+def _check_finite(name: str, array: np.ndarray) -> None:
+    if not np.isfinite(array).all():
+        raise DataError(
+            parameter=name,
+            problem="has NaN or infinite entries",
+            expected="all must be finite numbers",
+            instead=f"np.argwhere(~np.isfinite({name})) to see where",
+        )
+
+
+def _check_allowed(process: Process, allowed: Bool[np.ndarray, "state action"]) -> None:
+    """Something is to be done in each state, and each action somewhere."""
+    if (nothing := ~allowed.any(1)).any():
+        raise DataError(
+            parameter="allowed",
+            problem=f"has no action in state(s) {_some(process.states, nothing)}",
+            expected="allow one action at least in each state; an end has one that keeps it",
+        )
+    if (nowhere := ~allowed.any(0)).any():
+        raise DataError(
+            parameter="allowed",
+            problem=f"allows the action(s) {_some(process.actions, nowhere)} in no state",
+            expected="leave out actions that there are not",
+        )
+
+
+def _check_probabilities(
+    process: Process,
+    transition: Float[np.ndarray, "state action next_state"],
+    allowed: Bool[np.ndarray, "state action"],
+) -> None:
+    """No probability is below 0, and they add up to 1."""
+    states, actions = process.states, process.actions
+    if (low := transition < 0).any():
+        state, action, after = np.argwhere(low)[0]
+        raise DataError(
+            parameter="transition",
+            problem=f"has the probability {transition[state, action, after]:g} of {states[after]!r}"
+            f" after action {actions[action]!r} in state {states[state]!r}",
+            expected="probabilities must be at least 0",
+        )
+    total = transition.sum(-1)
+    if (wrong := allowed & (np.abs(total - 1) > _EXACT * 100)).any():
+        state, action = np.argwhere(wrong)[0]
+        raise DataError(
+            parameter="transition",
+            problem=f"adds up to {total[state, action]:.6g} after action {actions[action]!r} in"
+            f" state {states[state]!r} ({int(wrong.sum())} such in all)",
+            expected="the probabilities of the next states must add up to 1; an action that there"
+            " is not is left out by `allowed`",
+            instead="transition / transition.sum(-1, keepdims=True) of counts",
+        )
+    start = np.asarray(process.start)
+    if start.min() < 0 or abs(start.sum() - 1) > _EXACT * 100:
+        wrong_start = f"has the entry {start.min():g}" if start.min() < 0 else ""
+        raise DataError(
+            parameter="start",
+            problem=wrong_start or f"adds up to {start.sum():.6g}",
+            expected="it must hold probabilities of the states, which add up to 1",
+            instead="start / start.sum()",
+        )
+
+
+def _check_ends(process: Process) -> None:
+    """What a sum without weights needs to be finite."""
+    ends = process.ends
+    # Backwards from the ends: where some policy gets to one with probability 1, the policy that
+    # does everything at random does, since an end stays within reach.
+    astray = ~reached(edges_of(process).T, ends)
+    if astray.any():
+        raise DataError(
+            parameter="discount",
+            value=1.0,
+            problem="needs ends, and none is reached from state(s)"
+            f" {_some(process.states, astray)}",
+            expected="give a discount below 1, or actions that lead to a state that all actions"
+            " keep",
+            instead="discount=0.95",
+        )
+    busy = ends & (process.allowed.sum(1) > 1)
+    paid = ends & (np.where(process.allowed[..., None], process.features, 0) != 0).any((1, 2))
+    for parameter, which, problem, expected in (
+        ("allowed", busy, "has several actions in", "with a discount of 1 an end has one"),
+        ("features", paid, "are not 0 in", "with a discount of 1 they are in ends"),
+    ):
+        if which.any():
+            raise DataError(
+                parameter=parameter,
+                problem=f"{problem} end(s) {_some(process.states, which)}",
+                expected=f"{expected}, so that nothing is added up there for ever",
+                instead="discount=0.95" if parameter == "allowed" else "features[mdp.ends] = 0",
+            )
+
+
+def _some(names: tuple[Any, ...], which: Bool[np.ndarray, " name"]) -> str:
+    return shorten([names[code] for code in np.flatnonzero(which)])

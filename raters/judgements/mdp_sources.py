@@ -1,0 +1,390 @@
+"""Tables of Markov decision processes: filled in, of a long table, of Gymnasium and of a grid."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy.typing import ArrayLike
+
+from raters.errors import DataError, SettingError
+from raters.errors.validation import boolean, is_number, numbers, whole
+from raters.judgements.mdp_checks import keeping
+from raters.judgements.names import encode_names, name_text
+from raters.judgements.reading.columns import column_name, read_columns, read_numbers
+
+# Name of the state that is added where episodes end.
+END = "end"
+_MOVES = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
+
+
+class Tables(NamedTuple):
+    """Arrays of a process, of which all but the first may be left out."""
+
+    transition: Any
+    features: Any = None
+    start: Any = None
+    allowed: Any = None
+
+
+class Names(NamedTuple):
+    """Names of a process, or None for numbers from 0."""
+
+    states: Iterable[Any] | None = None
+    actions: Iterable[Any] | None = None
+    features: Iterable[Any] | None = None
+
+
+def completed(tables: Tables, *, undiscounted: bool) -> Tables:
+    """Arrays in double precision, with what is left out filled in.
+
+    Parameters
+    ----------
+    tables : Tables
+    undiscounted : bool
+        Whether ends have one action and no features by default.
+
+    Returns
+    -------
+    Tables
+        With probabilities of 0 for actions that are not allowed.
+    """
+    transition = numbers("transition", tables.transition)
+    if transition.ndim != 3 or not transition.size or transition.shape[0] != transition.shape[2]:
+        nothing = np.zeros(0)
+        return Tables(transition, nothing, nothing, nothing)  # for `check_process` to refuse
+    size = transition.shape[:2]
+    allowed = np.ones(size, bool) if tables.allowed is None else np.asarray(tables.allowed)
+    if allowed.shape != size or allowed.dtype != bool:
+        nothing = np.zeros(0)
+        return Tables(transition, nothing, nothing, allowed)
+    ends = keeping(transition, allowed)
+    if undiscounted and tables.allowed is None:
+        allowed = allowed.copy()
+        allowed[ends, 1:] = False
+    return Tables(
+        np.where(allowed[..., None], transition, 0.0),
+        _features(tables.features, size, ends & undiscounted),
+        _start(tables.start, ends),
+        allowed,
+    )
+
+
+def _features(
+    given: ArrayLike | None, size: tuple[int, int], without: Bool[np.ndarray, " state"]
+) -> Float[np.ndarray, "state action feature"]:
+    """Features of states and actions; by default an indicator of each state, but of those without
+    one."""
+    if given is None:
+        given = np.eye(size[0]) * ~without
+    features = numbers("features", given)
+    if features.ndim == 2:
+        features = np.repeat(features[:, None], size[1], 1)
+    return features
+
+
+def _start(given: ArrayLike | None, ends: Bool[np.ndarray, " state"]) -> np.ndarray:
+    """Probabilities of the first state; by default all that are no ends alike, or all."""
+    if given is not None:
+        return numbers("start", given)
+    first = ~ends if not ends.all() else np.ones_like(ends)
+    return np.asarray(first / first.sum())
+
+
+# ---------------------------------------------------------------- a long table
+
+
+def of_frame(
+    frame: Any,
+    columns: Mapping[str, str],
+    probability: str | None,
+    features: tuple[str, ...],
+    start: Any,
+    names: Names,
+) -> tuple[Tables, Names]:
+    """Tables and names of a table with one row for each transition; see `MDP.from_frame`."""
+    roles = {role: column_name(role, name) for role, name in columns.items()}
+    read = read_columns(frame, **roles)
+    (first, after), states = encode_names(
+        [read["state"], read["next_state"]], names.states, "state"
+    )
+    (action,), actions = encode_names([read["action"]], names.actions, "action")
+    _check_once(first, action, after, states, actions)
+    size = (len(states), len(actions))
+    weight = np.ones(len(first))
+    if probability is not None:
+        weight = _numbers(frame, probability, "probability")
+    transition, allowed = np.zeros((*size, size[0])), np.zeros(size, bool)
+    transition[first, action, after] = weight
+    allowed[first, action] = True
+    final = np.flatnonzero(~allowed.any(1))
+    transition[final, 0, final] = 1.0
+    allowed[final, 0] = True
+    table = None
+    if features:
+        table = np.zeros((*size, len(features)))
+        for place, name in enumerate(features):
+            value = _numbers(frame, name, "features")
+            np.add.at(table[..., place], (first, action), weight * value)
+    own = Names(states, actions, features or None)
+    return Tables(transition, table, _start_named(start, states), allowed), own
+
+
+def _numbers(frame: Any, name: str, role: str) -> Float[np.ndarray, " row"]:
+    """A column of numbers."""
+    return read_numbers(read_columns(frame, **{role: column_name(role, name)})[role])
+
+
+def _check_once(
+    first: Int[np.ndarray, " row"],
+    action: Int[np.ndarray, " row"],
+    after: Int[np.ndarray, " row"],
+    states: Sequence[Any],
+    actions: Sequence[Any],
+) -> None:
+    """Raise when a transition has two rows."""
+    rows = np.stack([first, action, after], 1)
+    _, place, number = np.unique(rows, axis=0, return_index=True, return_counts=True)
+    if (number > 1).any():
+        one = rows[place[number > 1][0]]
+        raise DataError(
+            parameter="next_state",
+            problem=f"has {states[one[2]]!r} twice after action {actions[one[1]]!r} in state"
+            f" {states[one[0]]!r}",
+            expected="give each transition one row, with its probability",
+            instead="frame.groupby([state, action, next_state], as_index=False)[probability].sum()",
+        )
+
+
+def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state"] | None:
+    """Probabilities of the first state from a name, or from a mapping by name."""
+    if start is None:
+        return None
+    code = {name_text(name): place for place, name in enumerate(states)}
+    weights = start if isinstance(start, Mapping) else {start: 1.0}
+    table = np.zeros(len(states))
+    for name, weight in weights.items():
+        if name_text(name) not in code or not is_number(weight):
+            raise DataError(
+                parameter="start",
+                value=start,
+                problem=f"has {name!r}, which is no state"
+                if name_text(name) not in code
+                else f"has {weight!r} as a probability",
+                expected="name a state, or give probabilities by name",
+                instead=f"start={states[0]!r}",
+            )
+        table[code[name_text(name)]] = weight
+    return table
+
+
+# ---------------------------------------------------------------- Gymnasium
+
+
+def of_gymnasium(env: Any, features: ArrayLike | None, indicators: bool) -> tuple[Tables, Names]:
+    """Tables and names of an environment; see `MDP.from_gymnasium`."""
+    boolean("indicators", indicators)
+    rows, start = _tables_of(env)
+    size = (len(rows), max(map(len, rows)))
+    final = np.array([_ends_itself(code, of_state) for code, of_state in enumerate(rows)])
+    # The last column and row are those of the additional end.
+    transition = np.zeros((size[0] + 1, size[1], size[0] + 1))
+    reward, allowed = np.zeros((size[0] + 1, size[1])), np.zeros((size[0] + 1, size[1]), bool)
+    for state, of_state in enumerate(rows):
+        for action, outcomes in of_state.items():
+            allowed[state, action] = not final[state] or action == min(of_state)
+            for probability, after, gain, terminated in outcomes:
+                place = size[0] if terminated and not final[after] else after
+                transition[state, action, place] += probability
+                reward[state, action] += probability * gain
+    transition[-1, 0, -1] = allowed[-1, 0] = 1
+    kept = np.append(np.ones(size[0], bool), transition[:-1, :, -1].any())
+    ends = np.append(final, True)
+    table, names = _environment_features(features, reward, ends)
+    if indicators:
+        own = np.flatnonzero(~ends)
+        each = np.repeat(np.eye(size[0] + 1)[:, None, own], size[1], 1)
+        table, names = np.concatenate([table, each], 2), [*names, *map(int, own)]
+    tables = Tables(
+        transition[kept][..., kept], table[kept], np.append(start, 0.0)[kept], allowed[kept]
+    )
+    return tables, Names([*range(size[0]), *[END] * bool(kept[-1])], range(size[1]), names)
+
+
+def _tables_of(env: Any) -> tuple[list[Mapping[int, Any]], Float[np.ndarray, " state"]]:
+    """Outcomes by action of each state, and the probabilities of the first state."""
+    if isinstance(env, str):
+        try:
+            gymnasium = importlib.import_module("gymnasium")
+        except ModuleNotFoundError as error:
+            raise SettingError(
+                parameter="env",
+                value=env,
+                problem="is the name of an environment, and Gymnasium is not installed",
+                expected="install it, or pass an environment",
+                instead="pip install 'raters[imitation]'",
+            ) from error
+        env = gymnasium.make(env)
+    own = getattr(env, "unwrapped", env)
+    outcomes = getattr(own, "P", None)
+    start = getattr(own, "initial_state_distrib", None)
+    if not isinstance(outcomes, Mapping) or not outcomes or start is None:
+        raise DataError(
+            parameter="env",
+            value=type(own).__name__,
+            problem="has no tables P and initial_state_distrib",
+            expected="pass one of Gymnasium's tabular environments",
+            instead="rt.MDP.from_gymnasium(gymnasium.make('FrozenLake-v1'))",
+        )
+    rows: list[Mapping[int, Any]] = [dict(outcomes[state]) for state in range(len(outcomes))]
+    return rows, numbers("initial_state_distrib", start)
+
+
+def _ends_itself(state: int, of_state: Mapping[int, Any]) -> bool:
+    """True for a state that every action keeps without a reward."""
+    each = [outcome for outcomes in of_state.values() for outcome in outcomes]
+    return all(after == state and gain == 0 for share, after, gain, _ in each if share > 0)
+
+
+def _environment_features(
+    given: ArrayLike | None, reward: np.ndarray, ends: Bool[np.ndarray, " state"]
+) -> tuple[Float[np.ndarray, "state action feature"], list[Any]]:
+    """Features with a row for the additional end, 0 in ends; by default the expected reward."""
+    if given is None:
+        return np.where(ends[:, None], 0.0, reward)[..., None], ["reward"]
+    features = numbers("features", given)
+    if features.ndim == 2:
+        features = np.repeat(features[:, None], reward.shape[1], 1)
+    if features.ndim != 3 or features.shape[:2] != (len(ends) - 1, reward.shape[1]):
+        raise DataError(
+            parameter="features",
+            problem=f"has shape {np.shape(given)}",
+            expected=f"it must be (state, feature) or (state, action, feature), of the"
+            f" {len(ends) - 1} states and {reward.shape[1]} actions of the environment",
+        )
+    padded = np.concatenate([features, np.zeros((1, *features.shape[1:]))])
+    return np.where(ends[:, None, None], 0.0, padded), list(range(features.shape[-1]))
+
+
+# ---------------------------------------------------------------- a grid
+
+
+class Grid(NamedTuple):
+    """A grid of cells; see `MDP.grid`."""
+
+    rows: int
+    columns: int
+    slip: float
+    walls: Any
+    ends: Any
+    start: Any
+
+
+def of_grid(grid: Grid, features: Any) -> tuple[Tables, Names]:
+    """Tables and names of a grid; see `MDP.grid`."""
+    whole("rows", grid.rows)
+    whole("columns", grid.columns)
+    if not is_number(grid.slip) or not 0 <= grid.slip <= 1:
+        raise SettingError(
+            parameter="slip", value=grid.slip, expected="it must be a probability, from 0 to 1"
+        )
+    free = np.ones((grid.rows, grid.columns), bool)
+    for row, column in _cells("walls", grid.walls, free):
+        free[row, column] = False
+    if not free.any():
+        raise DataError(
+            parameter="walls", problem="fill the grid", expected="leave one cell free at least"
+        )
+    code = np.full(free.shape, -1)
+    code[free] = np.arange(free.sum())
+    ends = [code[cell] for cell in _cells("ends", grid.ends, free)]
+    size = int(free.sum()) + bool(ends)
+    transition = np.zeros((size, len(_MOVES), size))
+    for cell in map(tuple, np.argwhere(free)):
+        transition[code[cell], :, : free.sum()] = _moves(cell, code, grid.slip)
+    allowed = np.ones((size, len(_MOVES)), bool)
+    if ends:
+        transition[ends] = 0.0
+        transition[ends, :, -1] = 1.0
+        transition[-1, 0, -1], allowed[-1, 1:] = 1.0, False
+    names = [f"({row}, {column})" for row, column in np.argwhere(free)]
+    table, feature_names = _cell_features(features, free, names)
+    table = np.concatenate([table, np.zeros((size - len(table), table.shape[1]))])
+    start = np.zeros(size)
+    inner = [place for place in range(int(free.sum())) if place not in ends]
+    first = [code[cell] for cell in _cells("start", grid.start, free)] or inner or [0]
+    start[first] = 1 / len(set(first))
+    tables = Tables(transition, table, start, allowed)
+    return tables, Names([*names, *[END] * bool(ends)], list(_MOVES), feature_names)
+
+
+def _moves(
+    cell: tuple[int, int], code: Int[np.ndarray, "row column"], slip: float
+) -> Float[np.ndarray, "action cell"]:
+    """Probabilities of the next cells after each move."""
+    after = []
+    for step in _MOVES.values():
+        row, column = cell[0] + step[0], cell[1] + step[1]
+        inside = 0 <= row < code.shape[0] and 0 <= column < code.shape[1]
+        after.append(code[row, column] if inside and code[row, column] >= 0 else code[cell])
+    table = np.zeros((len(after), code.max() + 1))
+    for move in range(len(after)):  # The sides of a move are its neighbours among the moves.
+        for turn, share in ((0, 1 - slip), (1, slip / 2), (-1, slip / 2)):
+            table[move, after[(move + turn) % len(after)]] += share
+    return table
+
+
+def _cells(parameter: str, cells: Any, free: Bool[np.ndarray, "row column"]) -> list[Any]:
+    """Cells that are given as pairs, or as one pair."""
+    if cells is None or len(cells) == 0:
+        return []
+    pairs = [cells] if all(isinstance(one, (int, np.integer)) for one in cells) else list(cells)
+    for pair in pairs:
+        numbered = np.ndim(pair) == 1 and len(pair) == 2 and np.asarray(pair).dtype.kind in "iu"
+        if not numbered or not all(
+            0 <= at < size for at, size in zip(pair, free.shape, strict=True)
+        ):
+            raise DataError(
+                parameter=parameter,
+                value=pair,
+                problem="is no cell of the grid",
+                expected=f"name cells by row and column, counted from 0, of {free.shape[0]} rows"
+                f" and {free.shape[1]} columns",
+                instead=f"{parameter}=[(0, 1)]",
+            )
+        if not free[tuple(pair)]:
+            raise DataError(
+                parameter=parameter,
+                value=pair,
+                problem="is a wall",
+                expected="name cells that are none",
+            )
+    return [tuple(map(int, pair)) for pair in pairs]
+
+
+def _cell_features(
+    given: Any, free: Bool[np.ndarray, "row column"], names: list[str]
+) -> tuple[Float[np.ndarray, "cell feature"], list[Any]]:
+    """Features of the free cells and their names; by default an indicator of each."""
+    if given is None:
+        return np.eye(len(names)), list(names)
+    labels = list(given) if isinstance(given, Mapping) else None
+    if isinstance(given, Mapping):
+        layers = [numbers("features", layer) for layer in given.values()]
+        same = bool(layers) and all(layer.shape == free.shape for layer in layers)
+        given = np.stack(layers, -1) if same else np.zeros(0)
+    table = numbers("features", given)
+    if table.ndim == 3 and table.shape[:2] == free.shape:
+        table = table[free]
+    if table.ndim != 2 or len(table) != len(names):
+        raise DataError(
+            parameter="features",
+            problem="does not have a value for each cell",
+            expected=f"give arrays of {free.shape[0]} rows and {free.shape[1]} columns by name, or"
+            " one of (row, column, feature)",
+            instead=f"features={{'mud': np.zeros({free.shape})}}",
+        )
+    return table, labels if labels is not None else list(range(table.shape[1]))

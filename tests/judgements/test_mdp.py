@@ -1,0 +1,284 @@
+"""Tables of Markov decision processes: read, filled in, refused, and stored."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import sys
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+
+import raters as rt
+from raters.errors import DataError, DataWarning, RatersError, SettingError
+from tests.refusals import raises_about
+
+# Two states: to go from the first leads to the second, an end, nine times in ten.
+TWO = np.array([[[1, 0], [0.1, 0.9]], [[0, 1], [0, 1]]])
+
+# Two states that lead to each other for ever.
+AROUND = np.array([[[0, 1]], [[1, 0]]])
+
+
+def changed(place, value, table=TWO):
+    """The table with one entry changed."""
+    other = np.array(table, float)
+    other[place] = value
+    return other
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def test_what_is_left_out_is_filled_in():
+    mdp = rt.MDP.from_arrays(TWO)
+    assert (mdp.states, mdp.actions, mdp.feature_names) == ((0, 1), (0, 1), (0, 1))
+    assert (mdp.num_states, mdp.num_actions, mdp.num_features) == (2, 2, 2)
+    np.testing.assert_array_equal(mdp.features, np.eye(2)[:, None].repeat(2, 1))
+    np.testing.assert_array_equal(mdp.start, [1, 0])
+    np.testing.assert_array_equal(mdp.reward([3, -1]), [[3, 3], [-1, -1]])
+    assert mdp.allowed.all()
+    assert mdp.transition.dtype == mdp.features.dtype == mdp.start.dtype == np.float64
+
+
+def test_without_discount_an_end_has_no_feature_and_one_action():
+    mdp = rt.MDP.from_arrays(TWO, discount=1.0)
+    assert mdp.features[1].tolist() == [[0, 0], [0, 0]]
+    assert mdp.allowed.tolist() == [[True, True], [True, False]]
+    assert mdp.transition[1, 1].tolist() == [0, 0]
+    features = np.array([[1.0], [0.0]])
+    assert rt.MDP.from_arrays(TWO, discount=1.0, features=features).num_features == 1
+
+
+def test_sums_that_round_are_made_exact():
+    single = np.full((3, 1, 3), 1 / 3, np.float32)
+    mdp = rt.MDP.from_arrays(single, start=np.full(3, 1 / 3, np.float32))
+    np.testing.assert_allclose(mdp.transition.sum(-1), 1, rtol=0, atol=1e-15)
+    assert mdp.start.sum() == pytest.approx(1, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "options", "words"),
+    [
+        ("transition", {"transition": changed((0, 1, 0), 0.2)}, "1.1 after action 1 in state 0"),
+        ("transition", {"transition": changed((0, 1), [1.5, -0.5])}, "-0.5 of 1 after"),
+        ("transition", {"transition": changed((0, 0, 0), np.nan)}, "NaN"),
+        ("transition", {"transition": TWO[:, :, :1]}, "shape (2, 2, 1)"),
+        ("transition", {"transition": np.zeros((0, 2, 0))}, "shape"),
+        ("transition", {"transition": "often"}, "array of numbers"),
+        ("features", {"features": np.eye(3)}, "shape (3, 2, 3)"),
+        ("features", {"features": [1.0, 2.0]}, "shape (2,)"),
+        ("features", {"features": [[np.inf], [0]]}, "infinite"),
+        ("start", {"start": [0.5, 0.4]}, "adds up to 0.9"),
+        ("start", {"start": [1.5, -0.5]}, "-0.5"),
+        ("start", {"start": [1.0]}, "shape"),
+        ("allowed", {"allowed": [[True, True], [False, False]]}, "in state(s) 1"),
+        ("allowed", {"allowed": [[True, False], [True, False]]}, "action(s) 1"),
+        ("allowed", {"allowed": [[1, 1], [1, 1]]}, "must hold flags"),
+        ("allowed", {"allowed": [[True, True]]}, "shape"),
+        ("states", {"states": ["in"]}, "has 1 names"),
+        ("states", {"states": ["in", "in"]}, "twice"),
+        ("actions", {"actions": "go"}, "list"),
+        ("feature_names", {"feature_names": ["warm"]}, "has 1 names"),
+        ("discount", {"discount": 1.0, "transition": AROUND}, "reached from state(s) 0, 1"),
+    ],
+)
+def test_tables_that_disagree_are_refused(parameter, options, words):
+    options = {"transition": TWO} | options
+    with raises_about(RatersError, parameter) as caught:
+        rt.MDP.from_arrays(options.pop("transition"), **options)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("discount", [0, -0.5, 1.01, np.nan])
+def test_discounts_are_shares(discount):
+    with raises_about(SettingError, "discount"):
+        rt.MDP.from_arrays(TWO, discount=discount)
+
+
+def test_ends_without_discount_add_nothing_up():
+    with raises_about(DataError, "features") as caught:
+        rt.MDP.from_arrays(TWO, discount=1.0, features=np.eye(2), states=["in", "out"])
+    assert "end(s) out" in str(caught.value)
+    with raises_about(DataError, "allowed"):
+        rt.MDP.from_arrays(TWO, discount=1.0, allowed=np.ones((2, 2), bool))
+
+
+def test_states_never_reached_are_named():
+    with pytest.warns(DataWarning, match=r"1 state\(s\) are never reached.*: attic") as caught:
+        rt.MDP.from_arrays(np.eye(2)[:, None], states=["cellar", "attic"], start=[1, 0])
+    assert caught[0].filename == __file__
+
+
+# ---------------------------------------------------------------- trees and files
+
+
+def test_it_is_a_tree_of_its_arrays():
+    mdp = rt.MDP.grid(2, 2, ends=[(1, 1)])
+    assert len(jax.tree.leaves(mdp)) == 4
+    with jax.enable_x64(True):
+        doubled = jax.jit(lambda process: process.features * 2 * process.discount)(mdp)
+        np.testing.assert_array_equal(doubled, mdp.features * 2 * 0.95)
+        moved = jax.tree.map(jnp.asarray, mdp)
+    assert isinstance(moved, rt.MDP)
+    assert moved == mdp
+    assert hash(moved) == hash(mdp)
+    assert mdp != rt.MDP.grid(2, 2, ends=[(1, 0)])
+    assert mdp != dataclasses.replace(mdp, discount=0.5)
+    assert "transition" in repr(jax.tree.map(lambda _: None, mdp))
+
+
+@pytest.mark.parametrize("states", [["in", "out"], [3, 7]])
+def test_stored_and_read_back(states):
+    mdp = rt.MDP.from_arrays(
+        TWO, states=states, discount=0.25, allowed=[[True, True], [True, False]]
+    )
+    assert rt.MDP.unpack(mdp.packed() | {"other": np.zeros(1)}, mdp.flags()) == mdp
+    altered = mdp.packed() | {"start": np.array([0.5, 0.4])}
+    with raises_about(DataError, "start"):
+        rt.MDP.unpack(altered, mdp.flags())
+
+
+# ---------------------------------------------------------------- long tables
+
+
+def test_a_long_table_says_what_an_array_says():
+    rows = [
+        (state, action, after, TWO[state, action, after], 10.0 * after)
+        for state in (0,)
+        for action in range(2)
+        for after in range(2)
+        if TWO[state, action, after]
+    ]
+    frame = pd.DataFrame(rows, columns=["s", "a", "t", "p", "gain"])
+    roles = {"state": "s", "action": "a", "next_state": "t", "probability": "p"}
+    mdp = rt.MDP.from_frame(frame.sample(frac=1, random_state=0), **roles, features=["gain"])
+    np.testing.assert_array_equal(mdp.transition[0], TWO[0])
+    assert mdp.transition[1].tolist() == [[0, 1], [0, 0]]  # an end has one action
+    assert mdp.allowed[1].tolist() == [True, False]
+    np.testing.assert_allclose(mdp.features[..., 0], [[0, 9], [0, 0]])  # expected gain
+    assert mdp.feature_names == ("gain",)
+    with raises_about(DataError, "next_state"):
+        rt.MDP.from_frame(pd.concat([frame, frame[:1]]), **roles)
+    with raises_about(DataError, "transition"):
+        rt.MDP.from_frame(frame[:2], **roles)
+    for start in ("home", {0: "likely"}):
+        with raises_about(DataError, "start"):
+            rt.MDP.from_frame(frame, **roles, start=start)
+    assert rt.MDP.from_frame(frame, **roles, start={0: 0.25, 1: 0.75}).start.tolist() == [
+        0.25,
+        0.75,
+    ]
+
+
+# ---------------------------------------------------------------- grids
+
+
+def test_moves_slip_to_their_sides():
+    mdp = rt.MDP.grid(3, 3, slip=0.2, walls=[(0, 1)])
+    place = {name: code for code, name in enumerate(mdp.states)}
+    up = mdp.transition[place["(1, 1)"], mdp.actions.index("up")]
+    # A wall above: it stays. The sides of up are left and right.
+    expected = {"(1, 1)": 0.8, "(1, 0)": 0.1, "(1, 2)": 0.1}
+    assert {mdp.states[code]: up[code] for code in np.flatnonzero(up)} == pytest.approx(expected)
+    corner = mdp.transition[place["(2, 2)"], mdp.actions.index("down")]
+    assert corner[place["(2, 2)"]] == pytest.approx(0.9)
+    assert corner[place["(2, 1)"]] == pytest.approx(0.1)
+    assert not mdp.ends.any()
+
+
+def test_what_an_end_is_worth_is_had_once():
+    mdp = rt.MDP.grid(1, 3, slip=0, ends=[(0, 2)], discount=1.0, start=(0, 0))
+    assert mdp.ends.tolist() == [False, False, False, True]
+    assert mdp.transition[2, :, 3].tolist() == [1, 1, 1, 1]
+    assert mdp.features[3].sum() == 0
+    assert mdp.start.tolist() == [1, 0, 0, 0]
+
+
+def test_features_of_cells():
+    mud = np.arange(6.0).reshape(2, 3)
+    by_name = rt.MDP.grid(2, 3, features={"mud": mud, "one": np.ones((2, 3))}, walls=[(0, 1)])
+    assert by_name.feature_names == ("mud", "one")
+    assert by_name.features[:, 0, 0].tolist() == [0, 2, 3, 4, 5]
+    stacked = rt.MDP.grid(2, 3, features=mud[..., None], walls=[(0, 1)])
+    of_cells = rt.MDP.grid(2, 3, features=mud[mud != 1][:, None], walls=[(0, 1)])
+    assert stacked == of_cells
+    for wrong in (mud, {"mud": mud[0]}, {}, np.zeros((6, 1))):
+        with raises_about(DataError, "features"):
+            rt.MDP.grid(2, 3, features=wrong, walls=[(0, 1)])
+
+
+@pytest.mark.parametrize(
+    ("parameter", "kind", "options"),
+    [
+        ("walls", DataError, {"walls": [(2, 0)]}),
+        ("walls", DataError, {"walls": [(0, 0), (0, 1), (1, 0), (1, 1)]}),
+        ("ends", DataError, {"ends": [(0, 0)], "walls": [(0, 0)]}),
+        ("ends", DataError, {"ends": [(-1, 0)]}),
+        ("start", DataError, {"start": [(0.5, 0)]}),
+        ("slip", SettingError, {"slip": 1.5}),
+        ("rows", SettingError, {"rows": 0}),
+        ("discount", DataError, {"discount": 1.0}),
+    ],
+)
+def test_grids_that_are_none(parameter, kind, options):
+    with raises_about(kind, parameter):
+        rt.MDP.grid(**{"rows": 2, "columns": 2} | options)
+
+
+def test_cells_behind_walls_are_warned_of():
+    with pytest.warns(DataWarning, match=r"\(0, 2\)"):
+        rt.MDP.grid(1, 3, walls=[(0, 1)], start=(0, 0))
+
+
+# ---------------------------------------------------------------- Gymnasium
+
+
+def environment(tables, start):
+    return SimpleNamespace(unwrapped=SimpleNamespace(P=tables, initial_state_distrib=start))
+
+
+def test_a_last_state_with_a_life_of_its_own_leads_to_an_end():
+    tables = {
+        0: {0: [(1.0, 1, -1.0, False)], 1: [(0.5, 1, 20.0, True), (0.5, 0, -1.0, False)]},
+        1: {0: [(1.0, 0, -1.0, False)], 1: [(1.0, 1, -1.0, False)]},
+    }
+    mdp = rt.MDP.from_gymnasium(environment(tables, [1, 0]), discount=1.0, indicators=True)
+    assert mdp.states == (0, 1, "end")
+    assert mdp.transition[0].tolist() == [[0, 1, 0], [0.5, 0, 0.5]]
+    assert mdp.features[..., 0].tolist() == [[-1, 9.5], [-1, -1], [0, 0]]
+    assert mdp.feature_names == ("reward", 0, 1)
+    assert mdp.allowed.tolist() == [[True, True], [True, True], [True, False]]
+    own = rt.MDP.from_gymnasium(environment(tables, [1, 0]), features=[[1.0], [2.0]])
+    assert own.features[:, 0, 0].tolist() == [1, 2, 0]
+    with raises_about(DataError, "features"):
+        rt.MDP.from_gymnasium(environment(tables, [1, 0]), features=[[1.0]])
+
+
+def test_an_environment_without_tables_is_refused(monkeypatch):
+    with raises_about(DataError, "env"):
+        rt.MDP.from_gymnasium(SimpleNamespace(unwrapped=SimpleNamespace()))
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with raises_about(SettingError, "env") as caught:
+        rt.MDP.from_gymnasium("Taxi-v3")
+    assert "pip install 'raters[imitation]'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "added"),
+    [("FrozenLakeEnv", 16, False), ("TaxiEnv", 500, True), ("CliffWalkingEnv", 48, True)],
+)
+def test_environments_of_gymnasium(name, size, added):
+    pytest.importorskip("gymnasium")
+    env = getattr(importlib.import_module("gymnasium.envs.toy_text"), name)()
+    mdp = rt.MDP.from_gymnasium(env, discount=1.0)
+    assert mdp.num_states == size + added
+    assert ("end" in mdp.states) == added
+    assert mdp.features[mdp.ends].max() == 0
+    if name == "FrozenLakeEnv":
+        assert mdp == rt.MDP.from_gymnasium("FrozenLake-v1", discount=1.0)
+        assert [mdp.states[code] for code in np.flatnonzero(mdp.ends)] == [5, 7, 11, 12, 15]
