@@ -17,13 +17,17 @@ from numpyro.infer.util import unconstrain_fn
 from raters.errors.validation import boolean, share, whole
 from raters.inference import mirror
 from raters.inference.base import NUMPYRO, Backend, Draws, last_draws, numpy_seeds, progress_bar
-from raters.model import Mirror, Model, Values
+from raters.inference.polya_gamma.line import slice_step
+from raters.inference.polya_gamma.sweep import orbit, orbit_density
+from raters.model import Mirror, Model, Scale, Values
 from raters.program import Program, inside
+from raters.program.placing import first_unit
 
 # Steps between two updates of the progress bar.
 _BLOCK = 100
 
-_MIRROR = 0x6D6972726F72 % 2**31
+# Far from the numbers by which NUTS splits its key, whose stream stays as it is.
+_MIRROR, _ORBIT = 0x6D6972726F72 % 2**31, 0x6F72626974 % 2**31
 
 
 @dataclass(frozen=True)
@@ -183,6 +187,8 @@ def _advance(
         The states, and the draws and statistics of each step, shape (chain, `_BLOCK`, ...).
     """
 
+    scales = _scales(model)
+
     def chain(entry: tuple[Any, Any]) -> tuple[Any, tuple[Values, Values]]:
         state, orders = entry
         kernel = _kernel(settings, model)
@@ -205,13 +211,16 @@ def _advance(
             for place, (kind, own_parts, (order, part)) in enumerate(
                 zip(kinds, parts, orders, strict=True)
             ):
-                # Far from the numbers by which NUTS splits its key, whose stream stays as it is.
                 own = jax.random.fold_in(state.rng_key, _MIRROR + place)
                 values = constrained(state.z)
                 within = {name: entries[part[index]] for name, entries in own_parts.items()}
                 state = _mirrored(
                     kernel, model, kind, data, state, values, order[index], within, own
                 )
+            if scales:
+                own = jax.random.fold_in(state.rng_key, _ORBIT)
+                values = constrained(state.z)
+                state = _rescaled(kernel, model, scales, data, state, values, own)
             return state, jax.tree.map(
                 lambda field, value: field.at[index].set(value), fields, collect(state)
             )
@@ -254,6 +263,33 @@ def _mirrored(
         (state.z, state.z_grad, state.potential_energy),
     )
     return state._replace(z=z, z_grad=z_grad, potential_energy=energy)
+
+
+def _scales(model: Model[Any]) -> tuple[Scale, ...]:
+    """Scale symmetries."""
+    return tuple(one for one in model.symmetries if isinstance(one, Scale))
+
+
+def _rescaled(
+    kernel: numpyro.infer.NUTS,
+    model: Model[Any],
+    scales: tuple[Scale, ...],
+    data: Any,
+    state: Any,
+    values: Values,
+    key: jax.Array,
+) -> Any:
+    """Draw a point of the orbit of each scale symmetry, where the prior alone says how probable
+    each is, through the values, which are those of the state: trajectories walk along an orbit
+    slowly, since it is narrow."""
+    values, row = {name: values[name] for name in state.z}, first_unit(data)
+    for scale in scales:
+        key, use = jax.random.split(key)
+        along = orbit_density(model, row, values, scale, draws=True)
+        values = orbit(values, scale, slice_step(along, use))
+    z = unconstrain_fn(model.generate, (data,), {}, values)
+    energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(z)
+    return state._replace(z=z, z_grad=slope, potential_energy=energy)
 
 
 def _unconstrained(program: Program[Any], start: Values | None, chains: int) -> Values:
