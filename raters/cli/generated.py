@@ -9,8 +9,10 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+import pandas as pd
 import typer
 
 from raters import inference
@@ -180,6 +182,8 @@ class Shape(typing.NamedTuple):
 _UNKNOWN = Shape(None)
 _COLUMN, _COLUMNS = Shape(str, metavar="COLUMN"), Shape(str, metavar="COLUMN", several=True)
 _NAMES = Shape(str, metavar="A,B,...")
+# A table of its own.
+_FILE = Shape(str, metavar="FILE")
 # Names that a model knows, and several groups of them.
 _GROUP, _GROUPS = Shape(str, metavar="A,B"), Shape(str, metavar="A,B", several=True)
 
@@ -212,6 +216,8 @@ def _collection(part: Any) -> Shape:
     origin, arguments = typing.get_origin(part), typing.get_args(part)
     if part is str:
         return _COLUMN
+    if part is pd.DataFrame:
+        return _FILE
     if origin is Sequence and arguments == (str,):
         return _COLUMNS
     if origin is tuple and arguments[-1:] == (...,):
@@ -240,9 +246,11 @@ def is_column(annotation: Any) -> bool:
 
 def converted(given: Any, annotation: Any, name: str) -> Any:
     """Typed text, as the parameter of this name takes it from one owner."""
-    from raters.cli.tables import names_in
+    from raters.cli.tables import names_in, read_table
 
     shape = shape_of(annotation)
+    if shape is _FILE:
+        return read_table(Path(given))
     if shape in (_GROUP, _GROUPS):
         groups = [given] if shape is _GROUP else given
         named = tuple(tuple(map(name_text, names_in(text))) for text in groups)

@@ -8,6 +8,10 @@ from raters.datasets._anesthesia import (
     anesthesia_votes,
 )
 from raters.datasets._choice_generators import GeneratedChoices, choice_crowd
+from raters.datasets._demonstration_generators import (
+    GeneratedDemonstrations,
+    demonstration_crowd,
+)
 from raters.datasets._generators import crowd, paper, position_biased, separated
 from raters.datasets._label_generators import GeneratedLabels, label_crowd
 from raters.datasets._ranking_generators import GeneratedRankings, ranking_crowd
@@ -17,6 +21,7 @@ from raters.datasets._type_generators import preference_bandit, preference_types
 
 __all__ = [
     "GeneratedChoices",
+    "GeneratedDemonstrations",
     "GeneratedLabels",
     "GeneratedRankings",
     "GeneratedRatings",
@@ -28,6 +33,7 @@ __all__ = [
     "anesthesia_votes",
     "choice_crowd",
     "crowd",
+    "demonstration_crowd",
     "label_crowd",
     "paper",
     "position_biased",

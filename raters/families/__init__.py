@@ -2,6 +2,7 @@
 
 from raters.families.choices import CHOICES
 from raters.families.comparisons import COMPARISONS
+from raters.families.demonstrations import DEMONSTRATIONS
 from raters.families.labels import LABELS
 from raters.families.rankings import RANKINGS
 from raters.families.ratings import RATINGS
@@ -10,6 +11,7 @@ from raters.families.responses import GRADED_RESPONSES, RESPONSES
 __all__ = [
     "CHOICES",
     "COMPARISONS",
+    "DEMONSTRATIONS",
     "GRADED_RESPONSES",
     "LABELS",
     "RANKINGS",

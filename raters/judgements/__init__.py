@@ -4,6 +4,7 @@ columns."""
 from raters.judgements.base import Judgements
 from raters.judgements.choices import Choices
 from raters.judgements.comparisons import Comparisons
+from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.grouped import Grouped
 from raters.judgements.labels import Labels
@@ -17,6 +18,7 @@ __all__ = [
     "MDP",
     "Choices",
     "Comparisons",
+    "Demonstrations",
     "GradedResponses",
     "Grouped",
     "Judgements",

@@ -9,6 +9,7 @@ from raters.models.comparisons import (
     HierarchicalBTL,
     MixtureBTL,
 )
+from raters.models.demonstrations import BehaviouralCloning, MaxEntIRL
 from raters.models.labels import (
     DawidSkene,
     GuesserDawidSkene,
@@ -28,6 +29,7 @@ from raters.models.responses import GradedResponse, IdealPoint, Rasch, TwoPL
 
 __all__ = [
     "BTL",
+    "BehaviouralCloning",
     "ContextualBTL",
     "DawidSkene",
     "ExtendedBTL",
@@ -43,6 +45,7 @@ __all__ = [
     "LatentClassLogit",
     "MajorityVote",
     "ManyFacet",
+    "MaxEntIRL",
     "MixtureBTL",
     "MixturePlackettLuce",
     "MultinomialLogit",

@@ -40,8 +40,10 @@ def renamed(data: Any, new: NewCodes) -> Any:
             codes = np.asarray(column)
             moved_codes = np.where(codes >= 0, new[data.axes[name]][codes], codes)
             changes[name] = moved_codes.astype(codes.dtype)
-        elif axes[0] in new:
-            changes[name] = np.take(column, np.argsort(new[axes[0]]), axis=0)
+        elif own := {place: axis for place, axis in enumerate(map(_names_of, axes)) if axis in new}:
+            for place, axis in own.items():
+                column = np.take(column, np.argsort(new[axis]), axis=place)
+            changes[name] = column
     if data.unit != data.row:  # units stay in the order of their codes
         order = np.argsort(changes["unit_code"])
         moved = data.take(order)
@@ -57,6 +59,11 @@ def renamed(data: Any, new: NewCodes) -> Any:
         }
         return dataclasses.replace(moved, **changes | rows | of_rows)
     return dataclasses.replace(data, **changes)
+
+
+def _names_of(axis: str) -> str:
+    """Axis that has the names of an axis: next states are states."""
+    return axis.removeprefix("next_")
 
 
 def with_names_moved(data: Any, new: NewCodes) -> Any:

@@ -1,0 +1,185 @@
+"""Audit of demonstrations: rationality or competence of each demonstrator, the reward, and the
+policy."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float
+
+from raters.auditing.intervals import mean_and_interval
+from raters.errors import SettingError
+from raters.errors.validation import share
+from raters.fitting.result import draws_of
+from raters.judgements.demonstrations import Demonstrations
+from raters.judgements.names import names_array
+from raters.kinds import AuditLimits, Quantities
+from raters.model import Values
+from raters.models.demonstrations import BehaviouralCloning, MaxEntIRL
+from raters.models.demonstrations.shaping import unidentified, without_unidentified
+from raters.program import Program
+
+# Draws of which policies are computed.
+_DRAWS = 400
+# Within so many margins of 0 of the crowd's mean a demonstrator acts at random.
+_MARGINS = 2
+
+
+def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
+    r"""Rationality, or competence, of each demonstrator.
+
+    With `MaxEntIRL` the rationality :math:`\beta_k` is judged. ``relative`` is
+    :math:`\beta_k / \operatorname{mean}_j |\beta_j|`, which no choice of scale changes;
+    ``p_guessing`` the probability that it is within twice the margin of 0, and ``p_adversarial``
+    the probability that the rationality is below 0. With `BehaviouralCloning` the competence is
+    judged, ``p_guessing`` is the probability that it is below twice the margin, and there is no
+    adversary. ``agreement`` is the share of the demonstrator's steps, among those with a choice,
+    with the most probable action under the `policies`.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+    limits : AuditLimits
+
+    Returns
+    -------
+    Quantities
+        With the tables ``"reward"`` of `rewards`, where there is one, and ``"policy"`` of
+        `policies`.
+
+    Raises
+    ------
+    SettingError
+        When the model has neither, or the margin is not a share.
+    """
+    share("margin", limits.margin)
+    draws, policy = draws_of(program, result)[0], policies(program, result)
+    agreement = {"agreement": _agreement(program.data, policy["probability"].values)}
+    near = _MARGINS * limits.margin
+    if "rationality" in program.sites:
+        rationality = np.asarray(draws["rationality"], np.float64)
+        scale = np.abs(rationality).mean(1, keepdims=True)
+        relative = rationality / np.where(scale > 0, scale, 1.0)
+        chances = {
+            "relative": relative.mean(0),
+            "p_guessing": (np.abs(relative) < near).mean(0),
+            "p_adversarial": (rationality < 0).mean(0),
+        }
+        tables = {"reward": rewards(program, result, limits.level), "policy": policy}
+        return Quantities(
+            {"rationality": rationality}, "rationality", chances | agreement, tables
+        )
+    if "competence" in program.sites:
+        competence = np.asarray(draws["competence"])
+        chances = {"p_guessing": (competence < near).mean(0)}
+        return Quantities(
+            {"competence": competence}, "competence", chances | agreement, {"policy": policy}
+        )
+    raise SettingError(
+        parameter="model",
+        value=program.model,
+        problem="has neither rationalities nor competences to audit",
+        expected="fit MaxEntIRL or BehaviouralCloning, and pass that model and its result",
+        instead="rt.MaxEntIRL()",
+    )
+
+
+def rewards(program: Program[Any], result: xr.DataTree, level: float) -> xr.Dataset:
+    """Coefficients of the reward, as far as demonstrations can tell them.
+
+    Parameters
+    ----------
+    program : Program
+        Of a model with coefficients.
+    result : xarray.DataTree
+    level : float
+        Posterior probability of the intervals.
+
+    Returns
+    -------
+    xarray.Dataset
+        Axis feature: ``coefficient`` with ``_low`` and ``_high``, without the directions that
+        change no policy; ``p_positive``; and ``identified``, the share of the feature that lies in
+        no such direction.
+    """
+    mdp = program.data.mdp
+    draws = np.asarray(draws_of(program, result)[0]["coefficient"], np.float64)
+    told = without_unidentified(draws, mdp)
+    columns = mean_and_interval("coefficient", told, level)
+    columns["p_positive"] = (told > 0).mean(0)
+    columns["identified"] = 1 - (unidentified(mdp) ** 2).sum(0)
+    return xr.Dataset(
+        {name: ("feature", value) for name, value in columns.items()},
+        coords={"feature": names_array(program.data.feature_names)},
+    )
+
+
+def policies(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
+    """Posterior mean of the policy: of `MaxEntIRL` that of a demonstrator of rationality 1, of
+    `BehaviouralCloning` the one that all share.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+
+    Returns
+    -------
+    xarray.Dataset
+        ``probability`` (state, action), 0 for actions that are not allowed, and ``steps`` (state),
+        how many were demonstrated.
+    """
+    data, few = program.data, draws_of(program, result, _DRAWS)[0]
+    if isinstance(program.model, MaxEntIRL):
+        with jax.enable_x64(True):
+            draws = {"coefficient": jnp.asarray(few["coefficient"], float)}
+            mean = _mean_policy(program.model, jax.tree.map(jnp.asarray, data), draws)
+        probs = np.asarray(mean)
+    elif isinstance(program.model, BehaviouralCloning):
+        probs = np.asarray(few["policy"], np.float64).mean(0) * np.asarray(data.allowed)
+        probs = probs / probs.sum(1, keepdims=True)
+    else:
+        raise SettingError(
+            parameter="model",
+            value=program.model,
+            problem="has no policy",
+            expected="fit MaxEntIRL or BehaviouralCloning",
+            instead="rt.MaxEntIRL()",
+        )
+    return xr.Dataset(
+        {
+            "probability": (("state", "action"), probs),
+            "steps": ("state", data.judgements_by("state")),
+        },
+        coords={"state": names_array(data.states), "action": names_array(data.actions)},
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def _mean_policy(model: MaxEntIRL, data: Any, draws: Values) -> Float[Array, "state action"]:
+    """Mean over draws of the policy of rationality 1."""
+
+    def add(total: Array, coefficient: Array) -> tuple[Array, None]:
+        return total + jnp.exp(model.log_policies(data, coefficient, jnp.ones(1))[0]), None
+
+    shape = (data.num_states, data.num_actions)
+    total = jax.lax.scan(add, jnp.zeros(shape), draws["coefficient"])[0]
+    return total / len(draws["coefficient"])
+
+
+def _agreement(
+    data: Demonstrations, policy: Float[np.ndarray, "state action"]
+) -> Float[np.ndarray, " annotator"]:
+    """Share of each demonstrator's steps with a choice that take the most probable action; NaN
+    without any."""
+    best = policy.argmax(1)[np.asarray(data.state)] == np.asarray(data.action)
+    free = (data.num_choices() > 1)[np.asarray(data.state)] * np.asarray(data.weight, float)
+    who, size = np.asarray(data.annotator), data.num_annotators
+    with np.errstate(invalid="ignore"):
+        return np.bincount(who, best * free, size) / np.bincount(who, free, size)

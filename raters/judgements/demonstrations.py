@@ -1,0 +1,444 @@
+"""Demonstrations: ``Demonstrations`` holds which action was taken in which state, as integer codes
+with the names beside them, and the decision process that they are of."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int, Num
+from numpy.typing import ArrayLike
+
+from raters.errors import DataError
+from raters.errors.validation import checked, instance, whole
+from raters.judgements.base import Judgements
+from raters.judgements.mdp import MDP
+from raters.judgements.names import name_text, names_array, warn_of_each
+from raters.judgements.reading import demonstrations as reading
+from raters.judgements.reading.columns import column_name, read_columns, read_counts
+from raters.judgements.roles import of_axes, static
+
+# Fields of the process.
+_PROCESS = tuple(one.name for one in dataclasses.fields(MDP))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Demonstrations(Judgements):
+    """Actions that demonstrators took in the states of a decision process.
+
+    One row for each step: the action that was taken in a state. Given the state an action does not
+    depend on how the state was reached, so that the likelihood is a product over steps. Build it
+    with `from_frame` or `rollouts`; the constructor takes codes that are already right.
+
+    Parameters
+    ----------
+    state, action, annotator : int array, shape (step,)
+        Codes of the state, of the action taken in it, and of the demonstrator. `action` is None
+        when it is not known yet, as for `raters.simulate`.
+    count : float array, shape (step,), or None
+        Number of times that the action was taken. None means once each.
+    trajectory : int array, shape (step,), or None
+        Code of the trajectory that each step belongs to, −1 for none.
+    time : int array, shape (step,), or None
+        Number of the step in its trajectory.
+    transition : float array, shape (state, action, next_state)
+    features : float array, shape (state, action, feature)
+    start : float array, shape (state,)
+    allowed : bool array, shape (state, action)
+        Tables of the process, as of `MDP`.
+    discount : float
+    states, actions, feature_names, annotators, trajectories : tuple
+        The names, in code order.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> mdp = rt.MDP.grid(1, 3, ends=[(0, 2)])
+    >>> table = {"walk": [1, 1, 2], "t": [0, 1, 0], "at": ["(0, 0)", "(0, 1)", "(0, 1)"],
+    ...          "move": ["right", "right", "left"], "who": ["ann", "ann", "bob"]}
+    >>> demonstrations = rt.Demonstrations.from_frame(
+    ...     table, mdp=mdp, trajectory="walk", step="t", state="at", action="move",
+    ...     annotator="who")
+    >>> demonstrations.num_steps, demonstrations.annotators
+    (3, ('ann', 'bob'))
+    """
+
+    state: Any
+    action: Any
+    annotator: Any
+    count: Any
+    trajectory: Any
+    time: Any
+    transition: Any = of_axes("state", "action", "next_state")
+    features: Any = of_axes("state", "action", "feature")
+    start: Any = of_axes("state")
+    allowed: Any = of_axes("state", "action")
+    discount: float = static()
+    states: tuple[Any, ...] = static()
+    actions: tuple[Any, ...] = static()
+    feature_names: tuple[Any, ...] = static()
+    annotators: tuple[Any, ...] = static()
+    trajectories: tuple[Any, ...] = static(())
+
+    axes: ClassVar[Mapping[str, str]] = {
+        "state": "state",
+        "annotator": "annotator",
+        "action": "action",
+    }
+    names: ClassVar[Mapping[str, str]] = {
+        "state": "states",
+        "action": "actions",
+        "annotator": "annotators",
+        "feature": "feature_names",
+        "trajectory": "trajectories",
+    }
+    answer: ClassVar[str] = "action"
+    row: ClassVar[str] = "step"
+    again: ClassVar[bool] = True
+
+    # ---------------------------------------------------------------- building
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        mdp: MDP,
+        state: str,
+        action: str,
+        trajectory: str | None = None,
+        step: str | None = None,
+        annotator: str | None = None,
+        count: str | None = None,
+        annotators: Iterable[Any] | None = None,
+    ) -> Demonstrations:
+        """Read demonstrations from a table with one row for each step.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+        mdp : MDP
+            The process that was demonstrated in. States and actions have its names.
+        state, action : str
+            Columns with the state, and with the action that was taken in it.
+        trajectory : str, optional
+            Column that names the trajectory that a step belongs to; each is by one demonstrator.
+            Without it every row is a step by itself, and what follows what is not read.
+        step : str, optional
+            Column with the number of the step in its trajectory, in any order of the rows.
+            Without it the steps of a trajectory are in the order of the rows.
+        annotator : str, optional
+            Column that names the demonstrator. Without it all steps are by one, called ``all``.
+        count : str, optional
+            Column with the number of equal steps that a row stands for.
+        annotators : iterable, optional
+            All names of demonstrators in the order wanted, also of those without a step.
+
+        Returns
+        -------
+        Demonstrations
+            With the steps of each trajectory in order, one trajectory after the other.
+
+        Raises
+        ------
+        DataError
+            When a column is missing, empty or has missing values; the process has no state or
+            action of a name; an action is not allowed in its state; the steps of a trajectory are
+            not consecutive, or one comes twice; a trajectory is of several demonstrators; or a
+            step cannot lead to the state of the next: then the process is not the one that was
+            demonstrated in, or the steps are in another order. Leave `trajectory` out where the
+            transitions of the process are not exact.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> mdp = rt.MDP.grid(1, 3, ends=[(0, 2)])
+        >>> counted = {"at": ["(0, 0)", "(0, 1)"], "move": ["right", "right"], "times": [12, 9]}
+        >>> rt.Demonstrations.from_frame(counted, mdp=mdp, state="at", action="move",
+        ...                              count="times").num_steps
+        21
+        """
+        instance("mdp", mdp, MDP, "a decision process", "rt.MDP.from_arrays(transition)")
+        reading.check_roles(trajectory, step)
+        named = {"state": column_name("state", state), "action": column_name("action", action)}
+        columns = read_columns(
+            frame, **named, trajectory=trajectory, step=step, annotator=annotator, count=count
+        )
+        at, taken = reading.codes_in(mdp, columns)
+        who, people = reading.annotator_codes(columns, annotators, len(at))
+        way = reading.trajectories_of(columns)
+        table = reading.Steps(at, taken, who, way.code, way.time)
+        reading.check_allowed(table, mdp)
+        order = np.lexsort((table.time, table.trajectory))
+        reading.check_trajectories(table.taken_at(order), mdp, way.names)
+        number = None if count is None else read_counts(columns["count"])
+        table, number = table.taken_at(order), None if number is None else number[order]
+        return cls._of(table, number, mdp, people, way.names)._slim()
+
+    @classmethod
+    @checked
+    def rollouts(
+        cls,
+        mdp: MDP,
+        policy: ArrayLike,
+        *,
+        trajectories: int,
+        steps: int,
+        seed: int,
+        annotators: Iterable[Any] | None = None,
+    ) -> Self:
+        """Draw demonstrations of policies.
+
+        Parameters
+        ----------
+        mdp : MDP
+        policy : array, shape (state, action) or (annotator, state, action)
+            Probabilities of the actions in each state, of one demonstrator or of each.
+        trajectories : int
+            Number of trajectories of each demonstrator.
+        steps : int
+            Number of steps of each trajectory, fewer where it comes to an end.
+        seed : int
+            Seed of ``numpy.random.default_rng``.
+        annotators : iterable, optional
+            Names of the demonstrators; by default numbers from 0, and ``all`` of one.
+
+        Returns
+        -------
+        Demonstrations
+
+        Raises
+        ------
+        DataError
+            When the policy is no probability over the allowed actions of each state.
+
+        Examples
+        --------
+        >>> import numpy as np, raters as rt
+        >>> mdp = rt.MDP.grid(2, 2)
+        >>> rt.Demonstrations.rollouts(mdp, np.full((4, 4), 0.25), trajectories=3, steps=5,
+        ...                            seed=0).num_steps
+        15
+        """
+        instance("mdp", mdp, MDP, "a decision process", "rt.MDP.from_arrays(transition)")
+        whole("trajectories", trajectories)
+        whole("steps", steps)
+        probs, people = reading.policies(policy, mdp, annotators)
+        table = reading.rolled_out(mdp, probs, trajectories, steps, np.random.default_rng(seed))
+        names = tuple(range(int(table.trajectory.max(initial=-1)) + 1))
+        return cls._of(table, None, mdp, people, names)
+
+    @classmethod
+    def _of(
+        cls,
+        table: reading.Steps,
+        count: Float[np.ndarray, " step"] | None,
+        mdp: MDP,
+        annotators: tuple[Any, ...],
+        trajectories: tuple[Any, ...],
+    ) -> Self:
+        """Demonstrations of steps that are in order."""
+        ways = {"trajectory": table.trajectory, "time": table.time}
+        return cls(
+            state=table.state.astype(np.int32),
+            action=table.action.astype(np.int32),
+            annotator=table.annotator.astype(np.int32),
+            count=count,
+            annotators=annotators,
+            trajectories=trajectories,
+            **{name: way.astype(np.int32) if trajectories else None for name, way in ways.items()},
+            **{name: getattr(mdp, name) for name in _PROCESS},
+        )
+
+    # ---------------------------------------------------------------- facts
+
+    @property
+    def mdp(self) -> MDP:
+        """The process that was demonstrated in."""
+        return MDP(**{name: getattr(self, name) for name in _PROCESS})
+
+    @property
+    def num_states(self) -> int:
+        """Number of states of the process."""
+        return len(self.states)
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions of the process."""
+        return len(self.actions)
+
+    @property
+    def num_features(self) -> int:
+        """Number of features of the process."""
+        return len(self.feature_names)
+
+    @property
+    def num_annotators(self) -> int:
+        """Number of demonstrators, with steps or without."""
+        return len(self.annotators)
+
+    @property
+    def num_steps(self) -> int:
+        """Number of steps, counts included."""
+        return self.num_judgements
+
+    def actions_by(self, axis: str) -> Float[np.ndarray, "axis action"]:
+        """How often each action was taken, by demonstrator or by state.
+
+        Parameters
+        ----------
+        axis : str
+            ``"annotator"`` or ``"state"``.
+
+        Returns
+        -------
+        float array, shape (axis, action)
+            Zeros where the actions are not known.
+        """
+        shape = (len(self.coords[axis]), self.num_actions)
+        if self.action is None:
+            return np.zeros(shape)
+        cell = np.asarray(self.codes(axis), np.int64) * shape[1] + np.asarray(self.action)
+        return np.bincount(cell, np.asarray(self.weight, float), shape[0] * shape[1]).reshape(shape)
+
+    def num_choices(self) -> Int[np.ndarray, " state"]:
+        """Number of actions that are allowed in each state, shape (state,)."""
+        return np.asarray(self.allowed).sum(1)
+
+    def check(self) -> None:
+        """Raise unless the columns fit together; see `Judgements.check`.
+
+        Raises
+        ------
+        DataError
+            When they do not, the process is none, or an action is not allowed in its state.
+        """
+        super().check()
+        self.mdp.check()
+        if self.action is not None:
+            possible = np.asarray(self.allowed, bool)[np.asarray(self.state)]
+            taken = np.take_along_axis(possible, np.asarray(self.action)[:, None], axis=1)[:, 0]
+            self._refuse("action", ~taken, "it must be allowed in its state")
+
+    def warn(self) -> None:
+        """Warn about what these demonstrations cannot tell: demonstrators without a step, with one,
+        or who never had a choice.
+
+        Warns
+        -----
+        DataWarning
+        """
+        steps = self.judgements_by("annotator")
+        free = np.asarray(self.num_choices() > 1)[np.asarray(self.state)]
+        chosen = np.bincount(
+            np.asarray(self.annotator), free * np.asarray(self.weight, float), len(steps)
+        )
+        sentences = {
+            "annotator(s) demonstrated nothing, and keep their prior": steps == 0,
+            "annotator(s) demonstrated one step, which tells next to nothing of them": steps == 1,
+            "annotator(s) never had a choice, and keep their prior": (steps > 1) & (chosen == 0),
+        }
+        warn_of_each({text: (self.annotators, which) for text, which in sentences.items()})
+
+    # ---------------------------------------------------------------- questions
+
+    def answers(self) -> Int[np.ndarray, " answer"]:
+        """Codes of the actions."""
+        return np.arange(self.num_actions)
+
+    def answer_words(self, row: int) -> dict[str, float]:
+        """Names of the actions that are allowed in the state of a question.
+
+        Parameters
+        ----------
+        row : int
+            Row of the question.
+
+        Returns
+        -------
+        dict of str to float
+        """
+        allowed = np.flatnonzero(np.asarray(self.allowed)[int(self.state[self._place(row)])])
+        return {name_text(self.actions[code]): float(code) for code in allowed.tolist()}
+
+    def plain_columns(self) -> tuple[str, ...]:
+        """None: the trajectory of a step, and its number, are no part of what is asked."""
+        return ()
+
+    def _question(self, without: tuple[str, ...] = ()) -> list[Num[np.ndarray, "step ..."]]:
+        return super()._question((*without, "trajectory", "time"))
+
+    def _alone(self) -> Self:
+        """Each step by itself."""
+        return dataclasses.replace(self, trajectory=None, time=None, trajectories=())
+
+    def unanswered(self) -> Self:
+        """The states without the actions, each by itself: other actions would have led
+        elsewhere."""
+        return super().unanswered()._alone()
+
+    def aggregate(self) -> Self:
+        """Equal steps of a demonstrator as one row with a count, without trajectories, in sorted
+        order; the likelihood does not change."""
+        return super(Demonstrations, self._alone()).aggregate()
+
+    @checked
+    def joined(self, more: Self) -> Self:
+        """These demonstrations and further ones, in this order; see `Judgements.joined`.
+
+        Where one of the two has no trajectories, its steps are each by themselves.
+        """
+        if (self.trajectory is None) == (more.trajectory is None):
+            return super().joined(more)
+        names = self.trajectories or more.trajectories
+        both = [
+            part
+            if part.trajectory is not None
+            else dataclasses.replace(
+                part,
+                trajectory=np.full(part.num_rows, -1, np.int32),
+                time=np.zeros(part.num_rows, np.int32),
+            )
+            for part in (self, more)
+        ]
+        own, other = (dataclasses.replace(part, trajectories=names) for part in both)
+        return super(Demonstrations, own).joined(other)
+
+    @checked
+    def recoded(self, like: Self, axes: Iterable[str]) -> Self:
+        """In the codes of `like` along the given axes; see `Judgements.recoded`.
+
+        With the states, the tables of the process are those of `like`.
+        """
+        axes = tuple(axes)
+        moved = super().recoded(like, axes)
+        if "state" not in axes:
+            return moved
+        return dataclasses.replace(moved, **{name: getattr(like, name) for name in _PROCESS})
+
+    def to_frame(self) -> pd.DataFrame:
+        """The steps as a table by name: ``trajectory`` and ``step``, where they are known,
+        ``state``, ``annotator``, ``action`` and ``count``; rows of count 0 are left out.
+
+        `from_frame` reads it back with the same process.
+        """
+        real = np.flatnonzero(np.asarray(self.weight) > 0)
+        columns: dict[str, Any] = {}
+        if self.trajectory is not None:
+            code = np.asarray(self.trajectory)[real]
+            # Steps in none are each a trajectory by themselves.
+            alone = (f"step {place}" for place in range(int((code < 0).sum())))
+            code = np.where(code < 0, len(self.trajectories) + np.cumsum(code < 0) - 1, code)
+            names = names_array((*self.trajectories, *alone))
+            columns = {"trajectory": names[code], "step": np.asarray(self.time)[real]}
+        for axis in self.axes.values():
+            if (codes := getattr(self, axis)) is not None:
+                columns[axis] = names_array(self.coords[axis])[np.asarray(codes)[real]]
+        columns["count"] = np.asarray(self.weight)[real].astype(np.int64)
+        return pd.DataFrame(columns)

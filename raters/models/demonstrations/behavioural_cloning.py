@@ -1,0 +1,125 @@
+"""Behavioural cloning: a policy that all demonstrators share, and how reliably each follows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from raters.distributions import GroupedMixture
+from raters.errors.validation import plain_positive
+from raters.judgements.demonstrations import Demonstrations
+from raters.model import Model, Values
+
+# Log-probability of an action that is not allowed.
+_NEVER = -1e9
+# Acts at random, or by the policy.
+CLASSES = ("at random", "by the policy")
+
+
+@dataclass(frozen=True)
+class BehaviouralCloning(Model[Demonstrations]):
+    r"""Behavioural cloning with a competence of each demonstrator.
+
+    .. math::
+
+        P(a \mid s, k) = \kappa_k \, \pi(a \mid s) + (1 - \kappa_k) \frac{1}{|A(s)|}, \qquad
+        \pi(\cdot \mid s) \sim \mathrm{Dirichlet}(c, \dots, c), \qquad
+        \kappa_k \sim \mathrm{Beta}(a, b)
+
+    A demonstrator acts by the policy with probability κ, their competence, and otherwise at random
+    among the actions that are allowed. It takes nothing from the transitions and knows no goal: the
+    policy of a state that nobody demonstrated is that of the prior, where `MaxEntIRL` draws
+    conclusions from other states. Take it where the process is not known well, or demonstrations
+    cover it.
+
+    A competence is a statement about one policy for all: whoever knows a better way looks
+    incompetent, and so does an adversary, whose competence is not below 0.
+
+    Where a state has some but not all of the actions, the policy is that among them, which is not
+    counted: the Pólya-Gamma back-ends then refuse, and NUTS and SVI run.
+
+    Parameters
+    ----------
+    concentration : float
+        Concentration c of the policy in each state: number of times that each action was seen
+        before.
+    by_policy, at_random : float
+        Concentrations a and b: numbers of steps by the policy and at random that the prior of a
+        competence is worth.
+
+    References
+    ----------
+    Pomerleau, D. A. (1991). Efficient training of artificial neural networks for autonomous
+    navigation. Neural Computation 3, 88–97.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> demonstrations, truth = rt.datasets.demonstration_crowd(3, 3, num_annotators=4, seed=0)
+    >>> result = rt.fit(rt.BehaviouralCloning(), demonstrations, rt.PGEM(draws=0), seed=0,
+    ...                 progress=False)
+    >>> result["mode"]["policy"].dims
+    ('state', 'action')
+    """
+
+    concentration: float = 1.0
+    by_policy: float = 2.0
+    at_random: float = 1.0
+
+    reference: ClassVar[str] = r"""
+    @article{pomerleau1991efficient,
+      author  = {Pomerleau, Dean A.},
+      title   = {Efficient Training of Artificial Neural Networks for Autonomous Navigation},
+      journal = {Neural Computation},
+      year    = {1991},
+      volume  = {3},
+      number  = {1},
+      pages   = {88--97},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        plain_positive(self, "concentration", "by_policy", "at_random")
+
+    def generate(self, data: Demonstrations) -> None:
+        """Define the NumPyro program."""
+        with numpyro.plate("annotator", data.num_annotators):
+            competence = numpyro.sample("competence", dist.Beta(self.by_policy, self.at_random))
+        prior = dist.Dirichlet(jnp.full(data.num_actions, self.concentration))
+        with numpyro.plate("state", data.num_states):
+            policy = numpyro.sample("policy", prior, infer={"event_dims": ["action"]})
+        allowed = jnp.asarray(data.allowed, bool)
+        # In floats, of which a chance of 0 in all of a state's actions has no logarithm.
+        uniform = jnp.where(allowed, -jnp.log(allowed.sum(1, keepdims=True)), _NEVER)
+        log_policy = jnp.log(policy)
+        few = ~allowed.all(1, keepdims=True)
+        among = jnp.where(allowed, log_policy, _NEVER)
+        among = among - jnp.log(jnp.where(allowed, policy, 0.0).sum(1, keepdims=True))
+        log_policy = jnp.where(few, among, log_policy)
+        both = jnp.stack([uniform.astype(log_policy.dtype), log_policy], 1)[data.state]
+        chance = jnp.stack([1 - competence, competence], -1)[data.annotator]
+        # Each step has a class of its own, and so have those that a row stands for.
+        steps = GroupedMixture(
+            dist.Categorical(probs=chance),
+            dist.Categorical(logits=both),
+            jnp.arange(data.num_rows),
+            data.num_rows,
+            repeats=data.count,
+        )
+        facts = {"unit": "step", "latent_class": "manner", "class_names": CLASSES}
+        with numpyro.plate("step", data.num_rows):
+            numpyro.sample("action", steps, obs=data.action, infer=facts)
+
+    def start(self, data: Demonstrations) -> Values:
+        """Start from how often each action was taken, and the mean of the prior."""
+        taken = data.actions_by("state") + self.concentration
+        mean = self.by_policy / (self.by_policy + self.at_random)
+        return {
+            "competence": np.full(data.num_annotators, mean),
+            "policy": taken / taken.sum(1, keepdims=True),
+        }

@@ -1,0 +1,223 @@
+"""Inverse reinforcement learning by maximum causal entropy, with a rationality of each
+demonstrator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters.distributions import Repeated
+from raters.errors import Reason
+from raters.errors.validation import one_of, plain_positive
+from raters.judgements.demonstrations import Demonstrations
+from raters.judgements.names import shorten
+from raters.model import OPEN_MIRROR, Model, Scale, Sign, Symmetry, Values, probability_of_mirror
+from raters.models.demonstrations.shaping import unidentified
+from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy, soft_values
+
+# A feature of which so much lies in directions that no demonstration tells is said to be open.
+_OPEN = 0.5
+
+
+@dataclass(frozen=True)
+class MaxEntIRL(Model[Demonstrations]):
+    r"""Maximum causal entropy inverse reinforcement learning with a rationality of each
+    demonstrator.
+
+    .. math::
+
+        \pi_k(a \mid s) = \exp(Q_k(s, a) - V_k(s)), \qquad
+        Q_k(s, a) = \beta_k \theta^\top \phi(s, a) + \gamma \sum_{s'} P(s' \mid s, a) V_k(s'), \\
+        V_k(s) = \log \frac{1}{|A(s)|} \sum_{a \in A(s)} \exp Q_k(s, a), \qquad
+        \theta_f \sim \mathrm{Normal}(0, c), \qquad \beta_k \sim \mathrm{Normal}(1, \tau)
+
+    Demonstrator k acts by the soft-optimal policy of the reward :math:`\beta_k \theta^\top \phi`.
+    A rationality of 0 acts at random, a large one optimally, and one below 0 against the goal, as
+    an adversary does; 1 is where the prior has the crowd. A demonstration is a choice of actions as
+    a vote is a choice of items, and :math:`\beta` is the competence of `ExtendedBTL`
+    (reward-rational choice, Jeon, Milli and Dragan 2020).
+
+    The policy has the largest entropy among those with its expected features, of the actions given
+    the states (causal entropy; the printed :math:`\pi \propto \exp Q` holds for these soft values
+    alone, and not for the values of the policy without its entropy). Entropy is measured against
+    acting at random, so that a rationality of 0 does so also where states differ in their number of
+    actions or a process has ends. ``entropy="total"`` leaves :math:`1 / |A(s)|` out, as in Ziebart
+    et al. (2010): the same policy where all states have equally many actions, nothing ends and the
+    discount is below 1, and otherwise one that seeks states with many choices ahead.
+
+    Identification: the likelihood is invariant to
+
+    - the scale, (θ, β) → (c·θ, β/c), and the sign: the prior, with the crowd about β = 1,
+      determines them, so report ratios of rationalities, and :math:`\beta_k \theta`, where the unit
+      matters;
+    - shaping: a reward :math:`h(s) - \gamma \sum_{s'} P(s' \mid s, a) h(s')` for any h, such as a
+      constant, changes no policy (Ng, Harada and Russell 1999). Where combinations of features are
+      of this form, as is the sum of an indicator of each state, the prior alone says how large they
+      are; `raters.fit` warns, and the report gives the coefficients without them.
+
+    The transitions are taken as known. A demonstrator with other transitions in mind looks less
+    rational than they are.
+
+    Parameters
+    ----------
+    coefficient_scale : float
+        Standard deviation c of the coefficients, in logits for one unit of a feature.
+    rationality_spread : float
+        Standard deviation τ of the rationalities about 1.
+    entropy : {"relative", "total"}
+        Whether entropy is measured against acting at random.
+
+    References
+    ----------
+    Ziebart, B. D., Bagnell, J. A. and Dey, A. K. (2010). Modeling interaction via the principle of
+    maximum causal entropy. ICML. Jeon, H. J., Milli, S. and Dragan, A. (2020). Reward-rational
+    (implicit) choice: a unifying formalism for reward learning. NeurIPS. Ng, A. Y., Harada, D. and
+    Russell, S. (1999). Policy invariance under reward transformations. ICML.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> demonstrations, truth = rt.datasets.demonstration_crowd(3, 3, num_annotators=4, seed=0)
+    >>> result = rt.fit(rt.MaxEntIRL(), demonstrations, rt.SVI(steps=500, draws=100), seed=0,
+    ...                 progress=False)
+    >>> result.posterior["rationality"].dims
+    ('chain', 'draw', 'annotator')
+    """
+
+    coefficient_scale: float = 1.0
+    rationality_spread: float = 1.0
+    entropy: Literal["relative", "total"] = "relative"
+
+    reference: ClassVar[str] = r"""
+    @inproceedings{ziebart2010modeling,
+      author    = {Ziebart, Brian D. and Bagnell, J. Andrew and Dey, Anind K.},
+      title     = {Modeling Interaction via the Principle of Maximum Causal Entropy},
+      booktitle = {Proceedings of the 27th International Conference on Machine Learning},
+      year      = {2010},
+      pages     = {1255--1262},
+    }
+    @inproceedings{jeon2020reward,
+      author    = {Jeon, Hong Jun and Milli, Smitha and Dragan, Anca},
+      title     = {Reward-rational (implicit) choice: A unifying formalism for reward learning},
+      booktitle = {Advances in Neural Information Processing Systems},
+      volume    = {33},
+      year      = {2020},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        plain_positive(self, "coefficient_scale", "rationality_spread")
+        one_of("entropy", self.entropy, ("relative", "total"))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Scale of the coefficients against the rationalities, and their common sign."""
+        both = ("coefficient", "rationality")
+        return (Scale(("coefficient",), ("rationality",)), Sign(both))
+
+    def generate(self, data: Demonstrations) -> None:
+        """Define the NumPyro program."""
+        with numpyro.plate("feature", data.num_features):
+            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, self.coefficient_scale))
+        with numpyro.plate("annotator", data.num_annotators):
+            rationality = numpyro.sample("rationality", dist.Normal(1.0, self.rationality_spread))
+        log_policy = self.log_policies(data, coefficient, rationality)
+        chosen = dist.Categorical(logits=log_policy[data.annotator, data.state])
+        # As it is without counts, so that back-ends can say why there is nothing to augment.
+        each = chosen if data.count is None else Repeated(chosen, data.count)
+        with numpyro.plate("step", data.num_rows):
+            numpyro.sample("action", each, obs=data.action)
+
+    def log_policies(
+        self,
+        data: Demonstrations,
+        coefficient: Float[Array, " feature"],
+        rationality: Float[Array, " annotator"],
+    ) -> Float[Array, "annotator state action"]:
+        """Log-probabilities of the actions of each demonstrator in each state.
+
+        Parameters
+        ----------
+        data : Demonstrations
+            Whose process is acted in.
+        coefficient : array, shape (feature,)
+        rationality : array, shape (annotator,)
+
+        Returns
+        -------
+        array, shape (annotator, state, action)
+            Very low for actions that are not allowed.
+        """
+        reward = jnp.asarray(data.features, float) @ coefficient
+        return log_soft_policy(rationality[:, None, None] * reward, self._dynamics(data))
+
+    def _dynamics(self, data: Demonstrations) -> Dynamics:
+        return Dynamics.of(data, relative=self.entropy == "relative")
+
+    def start(self, data: Demonstrations) -> Values:
+        """Start from no reward, with everybody at the rationality of the crowd, which chooses the
+        sign under which the crowd acts for the goal."""
+        return {
+            "coefficient": np.zeros(data.num_features),
+            "rationality": np.ones(data.num_annotators),
+        }
+
+    def why_not(self, data: Demonstrations) -> str | None:
+        """Refuse a total entropy that grows without bound."""
+        if self.entropy == "relative" or data.discount < 1:
+            return None
+        with jax.enable_x64(True):
+            shape = (data.num_states, data.num_actions)
+            values = soft_values(jnp.zeros(shape), self._dynamics(data))
+        if np.isfinite(np.asarray(values)).all():
+            return None
+        return Reason(
+            "with a discount of 1 the total entropy of the actions grows without bound, as walking"
+            " on is always a choice; measure it against acting at random: entropy='relative'",
+            parameter="entropy",
+            value=self.entropy,
+            problem="grows without bound with a discount of 1, as walking on is always a choice",
+            expected="measure it against acting at random: relative",
+        )
+
+    def data_warnings(self, data: Demonstrations) -> tuple[str, ...]:
+        """Warn of a single demonstrator, whose rationality is confounded with the scale of the
+        reward, and of features that no policy depends on."""
+        sentences = []
+        if len(set(np.asarray(data.annotator).tolist())) < 2:
+            sentences.append(
+                "all demonstrations are by one annotator, whose rationality cannot be told from the"
+                " scale of the reward; read rationality × coefficient"
+            )
+        directions = unidentified(data.mdp)
+        if len(directions):
+            share = (directions**2).sum(0)
+            names = [data.feature_names[code] for code in np.flatnonzero(share > _OPEN)]
+            of = f" (most of {shorten(names)})" if names else ""
+            sentences.append(
+                f"{len(directions)} combination(s) of the {data.num_features} features{of} change no"
+                " policy, as a constant does; the prior alone says how large they are"
+            )
+        return tuple(sentences)
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Demonstrations
+    ) -> tuple[str, ...]:
+        """Warn of demonstrations that leave open who acts for the goal, and who against it."""
+        less = probability_of_mirror(draws["rationality"])
+        if data.num_annotators < 2 or less < OPEN_MIRROR:
+            return ()
+        return (
+            (
+                "the demonstrations leave open which way round the reward is: with probability"
+                f" {less:.2f} it is the opposite, and those who seem to act for the goal act against"
+                " it; one annotator who is known to be good would decide it"
+            ),
+        )

@@ -1,0 +1,77 @@
+"""The part of a reward that no policy depends on."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from raters.judgements.mdp import MDP
+
+# Singular values below this share of the largest one are 0 but for rounding.
+_ROUNDING = 1e-8
+
+
+def unidentified(mdp: MDP) -> Float[np.ndarray, "direction feature"]:
+    r"""Directions of the coefficients of a reward that change no soft-optimal policy.
+
+    A policy stays as it is under a change of the reward if, and only if, that is
+
+    .. math:: \theta^\top \phi(s, a) = h(s) - \gamma \sum_{s'} P(s' \mid s, a) h(s')
+
+    in all allowed actions for some function h of the states (Ng, Harada and Russell 1999): values
+    then move by h. The directions do not depend on the reward, since this is linear.
+
+    Parameters
+    ----------
+    mdp : MDP
+
+    Returns
+    -------
+    array, shape (direction, feature)
+        Orthonormal; none where all coefficients are identified.
+
+    References
+    ----------
+    Ng, A. Y., Harada, D. and Russell, S. (1999). Policy invariance under reward transformations:
+    theory and application to reward shaping. ICML, 278–287.
+
+    Examples
+    --------
+    Of an indicator of each state, their sum is a constant:
+
+    >>> import raters as rt
+    >>> from raters.models.demonstrations.shaping import unidentified
+    >>> abs(unidentified(rt.MDP.grid(2, 2))).round(2).tolist()
+    [[0.5, 0.5, 0.5, 0.5]]
+    """
+    allowed = np.asarray(mdp.allowed, bool)
+    features = np.asarray(mdp.features, float)[allowed]
+    here = np.repeat(np.arange(len(allowed)), allowed.sum(1))
+    stay = np.eye(len(allowed))[here]
+    potential = stay - mdp.discount * np.asarray(mdp.transition, float)[allowed]
+    if mdp.discount == 1:  # The value of an end is 0.
+        potential = potential[:, ~np.asarray(mdp.ends)]
+    left = features - potential @ np.linalg.lstsq(potential, features, rcond=None)[0]
+    _, size, directions = np.linalg.svd(left, full_matrices=True)
+    scale = max(np.linalg.norm(features, ord=2), 1e-300)
+    rank = int((size > _ROUNDING * scale).sum())
+    return np.asarray(directions[rank:])
+
+
+def without_unidentified(
+    coefficient: Float[np.ndarray, "*draw feature"], mdp: MDP
+) -> Float[np.ndarray, "*draw feature"]:
+    """Coefficients without the directions that no policy depends on.
+
+    Parameters
+    ----------
+    coefficient : array, shape (..., feature)
+    mdp : MDP
+
+    Returns
+    -------
+    array, shape (..., feature)
+        The shortest coefficients with the same policies.
+    """
+    directions = unidentified(mdp)
+    return np.asarray(coefficient - (coefficient @ directions.T) @ directions)

@@ -1,0 +1,192 @@
+"""Soft values and soft policies of finite Markov decision processes, differentiated implicitly."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+# Policies are improved at most so often. Each improvement squares the error.
+_MOST = 60
+# Log-probability of an action that is not allowed: finite, so that no gradient is NaN.
+_NEVER = -1e9
+
+Values = Float[Array, " state"]
+Rewards = Float[Array, "state action"]
+
+
+class Dynamics(NamedTuple):
+    """The part of a Markov decision process that a policy depends on beside its reward.
+
+    Attributes
+    ----------
+    transition : float array, shape (state, action, next_state)
+        Probabilities of the next states, times the discount; 0 in states whose value is 0, the
+        ends of a process with a discount of 1.
+    bonus : float array, shape (state, action)
+        What each action adds to the reward: minus the log of the number of allowed actions where
+        entropy is measured against acting at random, 0 otherwise, and in ends with value 0 minus
+        the log of that number. Very low for an action that is not allowed.
+    """
+
+    transition: Float[Array, "state action next_state"]
+    bonus: Rewards
+
+    @classmethod
+    def of(cls, mdp: Any, *, relative: bool = True) -> Dynamics:
+        """Read the dynamics of a process.
+
+        Parameters
+        ----------
+        mdp : raters.MDP
+            Also with arrays that are traced.
+        relative : bool
+            Whether entropy is measured against acting at random.
+
+        Returns
+        -------
+        Dynamics
+        """
+        allowed = jnp.asarray(mdp.allowed, bool)
+        transition = jnp.asarray(mdp.transition, float) * allowed[..., None]
+        # Of single precision, sums are 1 but for rounding.
+        total = transition.sum(-1, keepdims=True)
+        transition = transition / jnp.where(total > 0, total, 1.0)
+        number = allowed.sum(-1, keepdims=True)
+        still = jnp.zeros_like(number, bool)
+        if mdp.discount == 1:
+            still = _ends(transition, allowed)[:, None]
+        bonus = jnp.where(relative | still, -jnp.log(jnp.maximum(number, 1).astype(float)), 0.0)
+        return cls(
+            jnp.where(still[..., None], 0.0, mdp.discount * transition),
+            jnp.where(allowed, bonus, _NEVER),
+        )
+
+
+def _ends(
+    transition: Float[Array, "state action next_state"], allowed: Bool[Array, "state action"]
+) -> Bool[Array, " state"]:
+    """States that every allowed action keeps."""
+    place = jnp.arange(len(transition))
+    stays = transition[place, :, place] >= 1 - 1e-6
+    return (stays | ~allowed).all(-1)
+
+
+@jax.custom_jvp
+def soft_values(reward: Rewards, dynamics: Dynamics) -> Values:
+    r"""Values of the soft-optimal policy.
+
+    .. math::
+
+        V(s) = \log \sum_a \exp Q(s, a), \qquad
+        Q(s, a) = r(s, a) + b(s, a) + \gamma \sum_{s'} P(s' \mid s, a) V(s')
+
+    (Ziebart, Bagnell and Dey 2010), with the bonus b of `Dynamics`. They are found by soft policy
+    iteration, which is Newton's method for this equation: the values of a policy are solved for,
+    and the policy is made soft-optimal for them. Each step raises the values, and from near the
+    solution on squares their error, whatever the discount. Differentiated implicitly: with
+    :math:`\pi` for the policy,
+
+    .. math:: dV = (I - \gamma P_\pi)^{-1} \sum_a \pi(a \mid s) \, d(r + b + \gamma P V)(s, a)
+
+    Parameters
+    ----------
+    reward : array, shape (state, action)
+    dynamics : Dynamics
+
+    Returns
+    -------
+    array, shape (state,)
+        With a discount of 1, where no finite values solve the equation, they are not a number: the
+        reward of walking for ever outweighs that of an end.
+    """
+    tolerance = jnp.sqrt(jnp.finfo(reward.dtype).eps)
+
+    def improved(state: tuple[Values, Array, Array]) -> tuple[Values, Array, Array]:
+        values, _, step = state
+        # The change of values that the present policy would make for ever.
+        change = _solved(_policy(reward, dynamics, values), dynamics, _lack(reward, dynamics, values))
+        return values + change, jnp.abs(change).max(), step + 1
+
+    def unsettled(state: tuple[Values, Array, Array]) -> Array:
+        values, change, step = state
+        # The error left is the square of the last change.
+        return (change > tolerance * (1 + jnp.abs(values).max())) & (step < _MOST)
+
+    begin = jnp.zeros(reward.shape[0], reward.dtype)
+    large = jnp.asarray(jnp.inf, reward.dtype)
+    values, change, _ = jax.lax.while_loop(unsettled, improved, (begin, large, jnp.asarray(0)))
+    settled = change <= tolerance * (1 + jnp.abs(values).max())
+    return jnp.where(settled, values, jnp.nan)
+
+
+@soft_values.defjvp
+def _(
+    primals: tuple[Rewards, Dynamics], tangents: tuple[Rewards, Dynamics]
+) -> tuple[Values, Values]:
+    reward, dynamics = primals
+    change, moved = tangents
+    # Differentiable again, by this rule.
+    values = soft_values(reward, dynamics)
+    policy = _policy(reward, dynamics, values)
+    each = change + moved.bonus + moved.transition @ values
+    return values, _solved(policy, dynamics, (policy * each).sum(-1))
+
+
+def _action_values(reward: Rewards, dynamics: Dynamics, values: Values) -> Rewards:
+    """Values of the actions."""
+    return reward + dynamics.bonus + dynamics.transition @ values
+
+
+def _lack(reward: Rewards, dynamics: Dynamics, values: Values) -> Values:
+    """Difference that is left between both sides of the equation."""
+    return jax.nn.logsumexp(_action_values(reward, dynamics, values), axis=-1) - values
+
+
+def _policy(reward: Rewards, dynamics: Dynamics, values: Values) -> Rewards:
+    """Policy that is soft-optimal for these values."""
+    return jax.nn.softmax(_action_values(reward, dynamics, values), axis=-1)
+
+
+def _solved(policy: Rewards, dynamics: Dynamics, right: Values) -> Values:
+    """Sum of what is had in each state, of all steps under a policy."""
+    moves = jnp.einsum("sa,sat->st", policy, dynamics.transition)
+    return jnp.linalg.solve(jnp.eye(len(moves), dtype=moves.dtype) - moves, right)
+
+
+def log_soft_policy(reward: Float[Array, "*batch state action"], dynamics: Dynamics) -> Array:
+    r"""Log-probabilities of the actions under the soft-optimal policy.
+
+    .. math:: \log \pi(a \mid s) = Q(s, a) - V(s)
+
+    Parameters
+    ----------
+    reward : array, shape (..., state, action)
+        Of one policy, or of several in one process.
+    dynamics : Dynamics
+
+    Returns
+    -------
+    array, shape (..., state, action)
+        Very low for actions that are not allowed.
+
+    Examples
+    --------
+    Without a reward, everything that is allowed is as probable:
+
+    >>> import jax.numpy as jnp, raters as rt
+    >>> from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy
+    >>> mdp = rt.MDP.grid(2, 2)
+    >>> log_policy = log_soft_policy(jnp.zeros((4, 4)), Dynamics.of(mdp))
+    >>> jnp.exp(log_policy).round(2)[0].tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+
+    def one(reward: Rewards) -> Rewards:
+        values = soft_values(reward, dynamics)
+        return _action_values(reward, dynamics, values) - values[:, None]
+
+    flat = reward.reshape(-1, *reward.shape[-2:])
+    return jax.vmap(one)(flat).reshape(reward.shape)
