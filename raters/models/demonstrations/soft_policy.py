@@ -75,6 +75,7 @@ def _ends(
 
 
 @jax.custom_jvp
+@jax.jit  # A program is also run outside of compiled functions, where a loop would compile anew.
 def soft_values(reward: Rewards, dynamics: Dynamics) -> Values:
     r"""Values of the soft-optimal policy.
 
