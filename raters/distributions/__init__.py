@@ -7,6 +7,7 @@ from raters.distributions.nested_choice import NestedChoice
 from raters.distributions.ordered_normal import OrderedNormal
 from raters.distributions.probit_choice import ProbitChoice
 from raters.distributions.repeated import Repeated
+from raters.distributions.row_mixture import RowMixture
 from raters.distributions.scaled_normal import ScaledNormal
 from raters.distributions.stick_breaking import StickBreaking
 from raters.distributions.tabulated import Tabulated
@@ -26,6 +27,7 @@ __all__ = [
     "RaoKupper",
     "Repeated",
     "RightOrWrongLabel",
+    "RowMixture",
     "ScaledNormal",
     "StickBreaking",
     "Tabulated",

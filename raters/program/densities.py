@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
-from raters.distributions import Choice, GroupedMixture
+from raters.distributions import Choice, GroupedMixture, RowMixture
 from raters.errors import SettingError
 from raters.model import Model, Values
 from raters.program.traces import trace
@@ -246,7 +246,8 @@ def left_out_log_probs(model: Model[Any], data: Any, values: Values) -> jax.Arra
     """
     site = trace(model, data, values)[model.observed]
     rows = row_log_probs(site["fn"], site["value"])
-    if rows.shape[1] == 1 and not isinstance(site["fn"], GroupedMixture):
+    of_units = isinstance(site["fn"], GroupedMixture) and not isinstance(site["fn"], RowMixture)
+    if rows.shape[1] == 1 and not of_units:
         return rows[:, 0]
     share = left_out_responsibility(model, data, values)
     log_probs: jax.Array = jax.nn.logsumexp(rows, axis=-1, b=share)
@@ -318,6 +319,11 @@ def _(fn: GroupedMixture, value: jax.Array) -> jax.Array:
         return _chosen_log_probs(component, value[:, None])
     log_probs: jax.Array = component.log_prob(value[:, None])
     return log_probs
+
+
+@row_log_probs.register
+def _(fn: RowMixture, value: jax.Array) -> jax.Array:
+    return fn.log_prob(value)[:, None]
 
 
 @row_log_probs.register

@@ -14,7 +14,7 @@ import numpyro.distributions as dist
 from jax.sharding import Mesh
 from numpyro.distributions import constraints
 
-from raters.distributions import GroupedMixture
+from raters.distributions import GroupedMixture, RowMixture
 from raters.errors import RatersError, SettingError, public_name
 from raters.errors.validation import instance
 from raters.judgements.base import Judgements
@@ -220,6 +220,12 @@ class Program[Data: Judgements]:
         return LatentClass(self.unit, name, number, names or tuple(range(number)))
 
     @property
+    def counts_classes(self) -> bool:
+        """True if the likelihood sums classes out: of units, which have `latent`, or of single
+        rows, of which nobody but a back-end knows."""
+        return self._read.of_rows or self._read.latent_class is not None
+
+    @property
     def observed_type(self) -> type[dist.Distribution]:
         """Class of the observed distribution, of a mixture that of its components."""
         return self._read.distribution
@@ -260,6 +266,8 @@ class _Reading(NamedTuple):
         Names that the program gives them.
     deterministic : dict
         Axes of the deterministic sites.
+    of_rows : bool
+        Whether each row has a class of its own.
     """
 
     sites: dict[str, Site]
@@ -270,6 +278,7 @@ class _Reading(NamedTuple):
     distribution: type[dist.Distribution]
     class_names: tuple[str, ...]
     deterministic: dict[str, tuple[str, ...]]
+    of_rows: bool
 
 
 _READINGS: Cache[_Reading] = Cache()
@@ -334,7 +343,8 @@ def _reading(model: Model[Any], data: Any) -> tuple[_Reading, dict[str, Any]]:
     plates = sorted(site["cond_indep_stack"], key=lambda frame: frame.dim)
     unit = site["infer"].get("unit") or (plates[-1].name if plates else None)
     named, fn, num_classes = site["infer"].get("latent_class"), site["fn"], None
-    if named is not None or isinstance(fn, GroupedMixture):
+    of_rows = isinstance(fn, RowMixture)
+    if not of_rows and (named is not None or isinstance(fn, GroupedMixture)):
         num_classes = int(fn.component_distribution.batch_shape[-1])
     one = fn.component_distribution if isinstance(fn, GroupedMixture) else fn
     reading = _Reading(
@@ -346,6 +356,7 @@ def _reading(model: Model[Any], data: Any) -> tuple[_Reading, dict[str, Any]]:
         type(one),
         tuple(site["infer"].get("class_names", ())),
         deterministic,
+        of_rows,
     )
     return reading, site
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
@@ -25,8 +25,10 @@ from raters.errors import DataError, SettingError
 from raters.errors.validation import checked, instance, numbers, one_of, whole
 from raters.judgements.names import check_once, match_names
 
-Target = Literal["ranking", "reward", "top_k", "truth", "competence", "predictive", "everything"]
-_TARGETS = ("ranking", "reward", "top_k", "truth", "competence", "predictive", "everything")
+Target = Literal[
+    "ranking", "reward", "top_k", "truth", "competence", "coefficient", "predictive", "everything"
+]
+_TARGETS = get_args(Target)
 
 
 class Chosen(NamedTuple):
@@ -60,6 +62,7 @@ class Policy:
         ``"ranking"`` (the order of the items; the default for comparisons and rankings),
         ``"reward"`` (their rewards or worths), ``"top_k"`` (which are the `k` best), ``"truth"``
         (the classes of the items; the default for labels), ``"competence"`` (of the annotators),
+        ``"coefficient"`` (of the features, such as those of a reward that is demonstrated),
         ``"predictive"`` (the answers to the other questions), or ``"everything"`` (all parameters:
         BALD). Of a set to be ranked, scores are by the information of its first place.
     score : Criterion, optional

@@ -62,7 +62,7 @@ def suggest(
         outcomes.
     target : str, optional
         Short for ``policy=rt.Policy(target=...)``: ``"ranking"``, ``"reward"``, ``"top_k"``,
-        ``"truth"``, ``"competence"``, ``"predictive"`` or ``"everything"``.
+        ``"truth"``, ``"competence"``, ``"coefficient"``, ``"predictive"`` or ``"everything"``.
     policy : Policy, optional
     batch_size : int
         Number of questions.

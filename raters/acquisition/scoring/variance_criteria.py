@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +15,7 @@ from raters.acquisition.scoring.criteria import Criterion, Scorer, competence_si
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import SettingError
 from raters.errors.validation import one_of, whole
+from raters.model import Scale
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class OfVariance(Criterion):
         """
 
 
-Quantity = Literal["rank", "reward", "competence", "top_k"]
+Quantity = Literal["rank", "reward", "competence", "coefficient", "top_k"]
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,9 @@ class VarianceReduction(OfVariance):
 
     Parameters
     ----------
-    of : {"rank", "reward", "competence", "top_k"}
+    of : {"rank", "reward", "competence", "coefficient", "top_k"}
         The rank of each item, its reward, the competence (or confusion matrix) of each annotator,
-        or membership of each item in the `k` best.
+        the coefficient of each feature, on a scale that does not depend on the priors, or membership of each item in the `k` best.
     k : int
         Number of best items, with ``of="top_k"``.
     """
@@ -60,7 +61,7 @@ class VarianceReduction(OfVariance):
     k: int = 1
 
     def __post_init__(self) -> None:
-        one_of("of", self.of, ("rank", "reward", "competence", "top_k"))
+        one_of("of", self.of, get_args(Quantity))
         whole("k", self.k)
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
@@ -104,6 +105,8 @@ class VarianceReduction(OfVariance):
                 competence_site(posterior), "so nothing is to be learned of annotators"
             )
             return of.reshape(*of.shape[:2], -1)
+        if self.of == "coefficient":
+            return _coefficients(posterior)
         reward = rewards(posterior)
         if self.of == "reward":
             return (reward - reward.mean(2, keepdims=True)).reshape(*reward.shape[:2], -1)
@@ -116,6 +119,18 @@ class VarianceReduction(OfVariance):
             )
         rank = reward.argsort(2).argsort(2).reshape(*reward.shape[:2], -1)
         return (rank if self.of == "rank" else rank >= reward.shape[2] - self.k).astype(jnp.float32)
+
+
+def _coefficients(posterior: Posterior) -> Float[Array, "chain draw quantity"]:
+    """Coefficients, times the mean size of what a scale symmetry divides them by."""
+    own = posterior.site("coefficient", "so nothing is to be learned of features")
+    flat = own.reshape(*own.shape[:2], -1)
+    for symmetry in posterior.model.symmetries:
+        if isinstance(symmetry, Scale) and "coefficient" in symmetry.up:
+            for name in symmetry.down:
+                other = jnp.asarray(posterior.draws[name])
+                flat = flat * jnp.abs(other.reshape(*other.shape[:2], -1)).mean(-1, keepdims=True)
+    return flat
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def collapsed_of(
     ]
     # The draw of ω is shared with the block, which reads the rows in one piece then.
     many = next(iter(program.data.chunks(placing.CHUNK))) is not program.data
-    if declared or many or program.latent is not None or sets.chooses(program) or not normal:
+    if declared or many or program.counts_classes or sets.chooses(program) or not normal:
         return None, ()
     block = max(normal, key=lambda one: len(one.current(values)))
     bounded = tuple(one.sites[0] for one in blocks if one not in normal)

@@ -46,7 +46,7 @@ def coloured(program: Program[Any], values: Values, block: Block) -> Block:
 
     def recorded(values: Values) -> None:
         values = {name: jnp.asarray(value, float) for name, value in values.items()}
-        classes = latent_classes.expected(model, sample, values)[0] if program.latent else None
+        classes = latent_classes.expected(model, sample, values)[0] if program.counts_classes else None
         indexed_rows(model, sample, values, block.sites, classes)
 
     try:
@@ -56,7 +56,7 @@ def coloured(program: Program[Any], values: Values, block: Block) -> Block:
         raise
     except Exception as error:  # A program may do anything with a stand-in.
         reason = error
-    classes = latent_classes.expected(model, data, values)[0] if program.latent else None
+    classes = latent_classes.expected(model, data, values)[0] if program.counts_classes else None
     colours = _colours(model, data, values, block, classes)
     number = max(colours) + 1
     how = (

@@ -134,7 +134,7 @@ def _found(program: Program[Any]) -> Found:
         elif dependents:
             reasons[name] = f"the prior of {', '.join(dependents)} depends on it"
         elif site.kind == "counts":
-            if program.latent is None or not _is_conjugate(program, values, (name,)):
+            if not program.counts_classes or not _is_conjugate(program, values, (name,)):
                 reasons[name] = "its probabilities are not those of latent classes"
             else:
                 blocks.append([name])
@@ -217,7 +217,7 @@ def _limits(
     correlated = any(priors[name].correlated for name in names)
     if correlated and size > DENSE_LIMIT:
         return f"it has {size:,} correlated entries (at most {DENSE_LIMIT:,})"
-    classes = latent_classes.expected(model, sample, values)[0] if program.latent else None
+    classes = latent_classes.expected(model, sample, values)[0] if program.counts_classes else None
     try:
         blocks = tuple(coloured(program, values, block) for block in blocks)
         if blocks[0].kind == "rows" and bounded:
@@ -417,7 +417,7 @@ def kinds_of(program: Program[Any], data: Any, values: Values, names: Names) -> 
     The coefficients of a classifier are one block for each class, and the sites of the types of a
     mixture one for each type.
     """
-    model, classes = program.model, program.latent is not None
+    model, classes = program.model, program.counts_classes
     by_type = {
         site
         for symmetry in model.symmetries

@@ -142,7 +142,7 @@ class HMC(Backend):
         coordinates."""
         if reason := PGGibbs().why_not(program):
             return reason
-        if program.latent is not None:
+        if program.counts_classes:
             return "HMC has no metric for latent classes; use PGGibbs or NUTS"
         if sets.chooses(program):
             return "HMC has no metric for choices from sets; use PGGibbs or NUTS"

@@ -18,7 +18,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from scipy.special import softmax
 
-from raters.distributions import StickBreaking, TypeMixture
+from raters.distributions import RowMixture, StickBreaking, TypeMixture
 from raters.distributions.mixture import weighted_sum
 from raters.distributions.type_mixture import log_beta
 from raters.model import Model, Values
@@ -62,13 +62,29 @@ def drawn(
 ) -> Float[Array, "unit class"]:
     """Draw the classes given the labels, as one-hot rows."""
     site = trace(model, data, values)[model.observed]
+    joint = site["fn"].log_joint(site["value"])
+    if isinstance(site["fn"], RowMixture) and site["fn"].repeats is not None:
+        return _number_of_each(key, site["fn"].repeats, jax.nn.softmax(joint))
     if site["fn"].repeats is not None:
         raise NotImplementedError(
             "GroupedMixture(repeats=...) has groups that stand for several, each with a class of"
             " its own; write them out to draw classes"
         )
-    joint = site["fn"].log_joint(site["value"])
     return jax.nn.one_hot(jax.random.categorical(key, joint), joint.shape[-1], dtype=joint.dtype)
+
+
+def _number_of_each(
+    key: jax.Array, total: Float[Array, " row"], probs: Float[Array, "row class"]
+) -> Float[Array, "row class"]:
+    """Draw how many of the judgements of each row are of each class."""
+    left, rest, counts = total.astype(probs.dtype), jnp.ones_like(total, probs.dtype), []
+    for place, own in enumerate(jax.random.split(key, probs.shape[-1] - 1)):
+        share = jnp.clip(probs[:, place] / jnp.maximum(rest, 1e-300), 0.0, 1.0)
+        # Of none, none; the sampler needs one at least.
+        drawn = jax.random.binomial(own, jnp.maximum(left, 1.0), share, dtype=probs.dtype)
+        counts.append(jnp.where(left > 0, drawn, 0.0))
+        left, rest = left - counts[-1], rest - probs[:, place]
+    return jnp.stack([*counts, left], -1)
 
 
 def _complete_log_likelihood(

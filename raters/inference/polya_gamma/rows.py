@@ -461,7 +461,7 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
         raise NotConjugateError(
             f"{name} {claim_of}, but the prior of another site depends on it. {advice}"
         )
-    classes = latent_classes.expected(model, sample, point)[0] if program.latent else None
+    classes = latent_classes.expected(model, sample, point)[0] if program.counts_classes else None
     if block.kind == "counts":
         first, second = (
             np.concatenate(

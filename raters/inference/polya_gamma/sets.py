@@ -77,7 +77,7 @@ def why_not(program: Program[Any], values: Values, blocks: tuple[Block, ...]) ->
         if not bounded and size <= DENSE_LIMIT:
             continue
         model, sample = program.model, program.sample(20)
-        classes = latent_classes.expected(model, sample, values)[0] if program.latent else None
+        classes = latent_classes.expected(model, sample, values)[0] if program.counts_classes else None
         rows, sets = jax.tree.map(np.asarray, _read(model, sample, values, block, classes))
         if isinstance(likelihood_of_sets(rows, sets), Separate):
             continue
@@ -399,7 +399,7 @@ def steady_blocks(
 ) -> frozenset[Block]:
     """Return the blocks whose rows are the same at two random points, so that they depend on no
     site."""
-    if program.latent is not None:
+    if program.counts_classes:
         return frozenset()
     sample = program.sample()
     rng = np.random.default_rng(0)

@@ -322,6 +322,12 @@ def rolled_out(
         walked.append(Steps(state[lead], action, who[lead], lead, np.full(len(lead), time)))
         state[lead] = _drawn(rng, transition[state[lead], action])
     table = Steps(*(np.concatenate(columns) for columns in zip(*walked, strict=True)))
+    if not len(table.state):
+        raise DataError(
+            parameter="mdp",
+            problem="starts in ends alone, where there is nothing to demonstrate",
+            expected="let it start where actions lead elsewhere",
+        )
     return table.taken_at(np.lexsort((table.time, table.trajectory)))
 
 

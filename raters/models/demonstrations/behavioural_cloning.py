@@ -10,15 +10,13 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters.distributions import GroupedMixture
+from raters.distributions import RowMixture
 from raters.errors.validation import plain_positive
 from raters.judgements.demonstrations import Demonstrations
 from raters.model import Model, Values
 
 # Log-probability of an action that is not allowed.
 _NEVER = -1e9
-# Acts at random, or by the policy.
-CLASSES = ("at random", "by the policy")
 
 
 @dataclass(frozen=True)
@@ -103,17 +101,10 @@ class BehaviouralCloning(Model[Demonstrations]):
         log_policy = jnp.where(few, among, log_policy)
         both = jnp.stack([uniform.astype(log_policy.dtype), log_policy], 1)[data.state]
         chance = jnp.stack([1 - competence, competence], -1)[data.annotator]
-        # Each step has a class of its own, and so have those that a row stands for.
-        steps = GroupedMixture(
-            dist.Categorical(probs=chance),
-            dist.Categorical(logits=both),
-            jnp.arange(data.num_rows),
-            data.num_rows,
-            repeats=data.count,
-        )
-        facts = {"unit": "step", "latent_class": "manner", "class_names": CLASSES}
+        by_manner = dist.Categorical(logits=both)
+        steps = RowMixture(dist.Categorical(probs=chance), by_manner, data.num_rows, data.count)
         with numpyro.plate("step", data.num_rows):
-            numpyro.sample("action", steps, obs=data.action, infer=facts)
+            numpyro.sample("action", steps, obs=data.action)
 
     def start(self, data: Demonstrations) -> Values:
         """Start from how often each action was taken, and the mean of the prior."""

@@ -1,0 +1,237 @@
+"""Demonstrations read from tables and drawn from policies, what is refused, and their parts."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+import raters as rt
+from raters.errors import DataError, DataWarning, SettingError
+from tests.refusals import raises_about
+
+# Two walks of ann's and one of bob's through a corridor of four cells.
+TABLE: dict[str, Any] = {
+    "walk": ["x", "x", "x", "y", "y", "z"],
+    "t": [3, 4, 5, 0, 1, 7],
+    "at": ["(0, 0)", "(0, 1)", "(0, 2)", "(0, 1)", "(0, 0)", "(0, 2)"],
+    "move": ["right", "right", "up", "left", "up", "left"],
+    "who": ["ann", "ann", "ann", "ann", "ann", "bob"],
+}
+ROLES = {"state": "at", "action": "move", "trajectory": "walk", "step": "t", "annotator": "who"}
+
+
+def corridor(**options: Any) -> rt.MDP:
+    return rt.MDP.grid(1, 4, **{"slip": 0.0, "discount": 0.9} | options)
+
+
+def read(changes: dict | None = None, **options: Any) -> rt.Demonstrations:
+    roles = {name: role for name, role in (ROLES | options).items() if role is not None}
+    return rt.Demonstrations.from_frame(
+        TABLE | (changes or {}), mdp=roles.pop("mdp", corridor()), **roles
+    )
+
+
+@pytest.fixture(scope="module")
+def walked() -> rt.Demonstrations:
+    policy = np.full((3, 4, 4), 0.25)
+    return rt.Demonstrations.rollouts(
+        corridor(), policy, trajectories=2, steps=3, seed=0, annotators=["a", "b", "c"]
+    )
+
+
+# ---------------------------------------------------------------- reading
+
+
+def test_rows_in_any_order() -> None:
+    order = np.random.default_rng(0).permutation(6)
+    shuffled = {name: [column[row] for row in order] for name, column in TABLE.items()}
+    one, other = read(), read(shuffled)
+    one.check()
+    assert [one.states[code] for code in one.state] == TABLE["at"]
+    assert [one.actions[code] for code in one.action] == TABLE["move"]
+    assert one.time.tolist() == TABLE["t"]
+    for name in ("state", "action", "annotator", "trajectory", "time"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert one.mdp == corridor()
+
+
+def test_steps_without_numbers_follow_each_other_as_rows() -> None:
+    assert read(step=None).time.tolist() == [0, 1, 2, 0, 1, 0]
+
+
+def test_steps_by_themselves() -> None:
+    counted = TABLE | {"times": [3, 1, 1, 1, 1, 2]}
+    alone = read(counted, trajectory=None, step=None, annotator=None, count="times")
+    assert alone.trajectory is None
+    assert alone.annotators == ("all",)
+    assert alone.num_steps == 9
+    cells = alone.aggregate()
+    assert cells.num_rows == 6
+    assert cells.num_steps == 9
+
+
+@pytest.mark.parametrize("roles", [{}, {"trajectory": None, "step": None}])
+def test_a_table_comes_back(roles) -> None:
+    one = read(**roles)
+    frame = one.to_frame()
+    again = rt.Demonstrations.from_frame(
+        frame, mdp=one.mdp, count="count", **{name: name for name in ROLES if name in frame}
+    )
+    for name in ("state", "action", "annotator", "trajectory", "time", "count"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(again, name))
+
+
+@pytest.mark.parametrize(
+    ("changes", "parameter", "words"),
+    [
+        ({"at": ["(0, 9)", *TABLE["at"][1:]]}, "state", "did you mean"),
+        ({"move": ["jump", *TABLE["move"][1:]]}, "action", "not among the 4 actions"),
+        ({"t": [3, 4, 4, 0, 1, 7]}, "step", "twice"),
+        ({"t": [3, 4, 6, 0, 1, 7]}, "step", "consecutive"),
+        ({"t": [3, 4.5, 6, 0, 1, 7]}, "step", "whole numbers"),
+        ({"t": [4, 3, 5, 0, 1, 7]}, "mdp", "never leads"),
+        ({"who": ["ann", "bob", *TABLE["who"][2:]]}, "trajectory", "several demonstrators"),
+        ({"move": [None, *TABLE["move"][1:]]}, "action", "missing"),
+        ({name: [] for name in TABLE}, None, "empty|no rows"),
+    ],
+)
+def test_what_is_refused(changes, parameter, words) -> None:
+    with pytest.raises(DataError, match=words) as caught:
+        read(changes)
+    if parameter is not None:
+        assert caught.value.parameter == parameter
+
+
+def test_an_action_that_is_not_allowed() -> None:
+    moves = {"at": ["a", "b"], "do": ["go", "stop"], "next": ["b", "b"]}
+    mdp = rt.MDP.from_frame(moves, state="at", action="do", next_state="next")
+    table = {"at": ["a", "b"], "do": ["go", "go"]}
+    with pytest.raises(DataError, match="allowed there are 'stop'"):
+        rt.Demonstrations.from_frame(table, mdp=mdp, state="at", action="do")
+    data = rt.Demonstrations.from_frame({"at": ["b"], "do": ["stop"]}, mdp=mdp, state="at", action="do")
+    with raises_about(DataError, "action"):
+        dataclasses.replace(data, action=np.array([0], np.int32)).check()
+
+
+def test_numbers_of_steps_without_trajectories() -> None:
+    with raises_about(DataError, "step"):
+        read(trajectory=None)
+
+
+def test_no_process() -> None:
+    with raises_about(SettingError, "mdp"):
+        read(mdp="grid")
+
+
+def test_demonstrators_with_little_to_tell_are_warned_of() -> None:
+    with pytest.warns(DataWarning, match="one step"):
+        read().warn()
+    with pytest.warns(DataWarning, match="nothing"):
+        read(annotators=["ann", "bob", "eve"]).warn()
+
+
+# ---------------------------------------------------------------- rollouts
+
+
+def test_rollouts_are_demonstrations(walked) -> None:
+    walked.check()
+    frame = walked.to_frame().drop(columns="count")
+    again = rt.Demonstrations.from_frame(frame, mdp=walked.mdp, **{name: name for name in ROLES})
+    np.testing.assert_array_equal(walked.action, again.action)
+    assert walked.num_steps == 18
+
+
+def test_rollouts_stop_at_an_end() -> None:
+    mdp = corridor(ends=[(0, 3)], start=(0, 0))
+    right = np.zeros((5, 4))
+    right[:, mdp.actions.index("right")] = 1
+    right[-1] = mdp.allowed[-1]
+    walk = rt.Demonstrations.rollouts(mdp, right, trajectories=1, steps=9, seed=0)
+    assert [walk.states[code] for code in walk.state] == [f"(0, {place})" for place in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [(np.ones((4, 4)), "add up to 1"), (np.ones((4, 3)), "shape"), ([[1, 2], [3]], "policy")],
+)
+def test_policies_that_are_none(policy, words) -> None:
+    with pytest.raises((DataError, SettingError), match=words):
+        rt.Demonstrations.rollouts(corridor(), policy, trajectories=1, steps=1, seed=0)
+
+
+# ---------------------------------------------------------------- parts
+
+
+def test_parts_keep_the_process(walked) -> None:
+    part = walked.take(slice(2, 5))
+    part.check()
+    assert part.num_rows == 3
+    assert part.mdp == walked.mdp
+    padded = walked.padded(32)
+    padded.check()
+    assert padded.num_steps == walked.num_steps
+    assert padded.unpadded().num_rows == walked.num_rows
+    fewer = walked.without_judges(["b"])
+    fewer.check()
+    assert fewer.annotators == ("a", "c")
+    assert fewer.num_steps == 12
+
+
+def test_it_is_stored_and_read(walked) -> None:
+    again = rt.Demonstrations.unpack(walked.packed(), walked.flags())
+    again.check()
+    assert again.mdp == walked.mdp
+    pd.testing.assert_frame_equal(again.to_frame(), walked.to_frame())
+
+
+def test_it_goes_through_jit(walked) -> None:
+    discounted = jax.jit(lambda data: data.transition.sum() * data.discount)(walked)
+    np.testing.assert_allclose(discounted, 16 * 0.9, rtol=1e-6)
+
+
+def test_other_codes_of_states_take_their_process_along(walked) -> None:
+    order = [2, 0, 3, 1]
+    mdp = walked.mdp
+    other = rt.MDP.from_arrays(
+        mdp.transition[order][:, :, order],
+        features=mdp.features[order],
+        states=[mdp.states[code] for code in order],
+        actions=mdp.actions,
+        discount=mdp.discount,
+    )
+    like = rt.Demonstrations.rollouts(
+        other, np.full((3, 4, 4), 0.25), trajectories=1, steps=1, seed=0, annotators=list("cab")
+    )
+    asked = walked.asked_of(like)
+    assert asked.mdp == like.mdp
+    assert [asked.states[code] for code in asked.state] == [
+        walked.states[code] for code in walked.state
+    ]
+    assert [asked.annotators[code] for code in asked.annotator] == [
+        walked.annotators[code] for code in walked.annotator
+    ]
+
+
+def test_answers_to_questions_join_trajectories(walked) -> None:
+    questions = rt.Candidates.of(walked)
+    assert questions.num_rows == 12
+    assert questions.answer_words(0) == {"up": 0.0, "right": 1.0, "down": 2.0, "left": 3.0}
+    both = walked.joined(questions.answered(np.zeros(12)))
+    both.check()
+    assert both.num_steps == 30
+    frame = both.to_frame()
+    assert frame["trajectory"].nunique() == 6 + 12
+    again = rt.Demonstrations.from_frame(
+        frame, mdp=walked.mdp, count="count", **{name: name for name in ROLES}
+    )
+    assert again.num_steps == 30
+
+
+def test_questions_are_about_states(walked) -> None:
+    assert len(np.unique(walked.about())) == len(np.unique(walked.state))
+    assert set(walked.question_names()) == {"state", "by"}
