@@ -212,6 +212,17 @@ def tables(tmp_path) -> Path:
     )
     trips["mode"] = trips["mode"].str.removesuffix("_price")
     trips.assign(taken=trips["mode"] == trips["took"]).to_csv(tmp_path / "trips.csv", index=False)
+    walks = rt.datasets.demonstration_crowd(2, 2, 4, 4, 6, seed=0, num_features=2).demonstrations
+    columns = {"trajectory": "t", "step": "s", "state": "st", "action": "a", "annotator": "who"}
+    steps = walks.to_frame().drop(columns="count").rename(columns=columns)
+    steps.to_csv(tmp_path / "demos.csv", index=False)
+    mdp, (state, action, after) = walks.mdp, np.nonzero(walks.mdp.transition)
+    moves = {"state": np.array(mdp.states)[state], "action": np.array(mdp.actions)[action]}
+    moves |= {"next_state": np.array(mdp.states)[after]}
+    moves |= {"probability": mdp.transition[state, action, after]}
+    pd.DataFrame(moves).to_csv(tmp_path / "transitions.csv", index=False)
+    cells = pd.DataFrame(mdp.features[:, 0], columns=["warm", "high"]).assign(state=mdp.states)
+    cells.to_csv(tmp_path / "features.csv", index=False)
     return tmp_path
 
 
@@ -236,6 +247,7 @@ def test_command_lines_are_understood(page: Path, tables, monkeypatch) -> None:
 
 # Audits and fits use the quickest back-end here, and types fewer numbers of types: the lines are
 # tested, not the samplers.
+_WITHOUT_BLOCKS = ["--backend", "svi", "--steps", "300", "--draws", "50"]
 _QUICK = {name: ["--backend", "em"] for name in ("audit", "check", "fit", "types")}
 # Commands that wait for answers, or for the export of another program, or take NUTS.
 _NOT_RUN = (
@@ -260,7 +272,8 @@ def test_command_lines_run(page: Path, tables, monkeypatch, capsys) -> None:
             Path(words[words.index("--out") + 1]).unlink(missing_ok=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            code = main([*words, *_QUICK.get(words[0], [])])
+            quick = _WITHOUT_BLOCKS if "demonstrations" in words else _QUICK.get(words[0], [])
+            code = main([*words, *quick])
         assert code == 0, f"{line}\n{capsys.readouterr().err}"
 
 

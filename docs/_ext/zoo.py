@@ -66,6 +66,9 @@ def tables() -> dict[type, Any]:
     return {
         rt.Choices: choices,
         rt.Comparisons: described,
+        rt.Demonstrations: rt.datasets.demonstration_crowd(
+            2, 2, 3, 2, 3, num_features=2, seed=0
+        ).demonstrations,
         rt.GradedResponses: rt.GradedResponses.from_wide(marks, person="who"),
         rt.Labels: dataclasses.replace(labels, family=family, families=("A",)),
         rt.Rankings: rankings,

@@ -83,6 +83,11 @@ CHOICE_MODELS = (
     rt.NestedLogit(nests=(("1", "3"),)),
     rt.MultinomialProbit(),
 )
+DEMONSTRATION_MODELS = (
+    rt.MaxEntIRL(),
+    rt.MaxEntIRL(entropy="total"),
+    rt.BehaviouralCloning(),
+)
 # The data that each is tried on, by fixture.
 MODELS_ON = {
     "tiny": MODELS,
@@ -96,6 +101,7 @@ MODELS_ON = {
     "answered": RESPONSE_MODELS,
     "graded": GRADED_MODELS,
     "chosen": CHOICE_MODELS,
+    "demonstrated": DEMONSTRATION_MODELS,
 }
 ALL_MODELS = tuple(model for zoo in MODELS_ON.values() for model in zoo)
 BACKENDS = (
@@ -166,6 +172,12 @@ def chosen() -> rt.Choices:
         features=["price", "time"],
         choosers=["age"],
     )
+
+
+@pytest.fixture(scope="session")
+def demonstrated() -> rt.Demonstrations:
+    """Walks of 3 demonstrators through a grid of 4 cells, with 2 features."""
+    return rt.datasets.demonstration_crowd(2, 2, 3, 3, 4, seed=0, num_features=2).demonstrations
 
 
 @pytest.fixture(scope="session")
