@@ -1,0 +1,225 @@
+"""Demonstrations in every verb: audits, reports, checks, questions, campaigns and the command
+line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import pytest
+
+import raters as rt
+from raters.cli import app
+from raters.errors import DataError
+from raters.families.demonstrations import read_demonstrations
+from tests.refusals import raises_about
+
+_SVI = rt.SVI(steps=1500, draws=200)
+
+
+@pytest.fixture(scope="module")
+def crowd() -> tuple[rt.Demonstrations, dict[str, Any]]:
+    return rt.datasets.demonstration_crowd(
+        3, 3, 6, 6, 10, seed=3, num_features=2, careless=0.17, adversaries=0.17
+    )
+
+
+@pytest.fixture(scope="module")
+def model() -> rt.MaxEntIRL:
+    return rt.MaxEntIRL()
+
+
+@pytest.fixture(scope="module")
+def result(crowd, model, fit_quietly):
+    return fit_quietly(model, crowd[0], _SVI)
+
+
+# ---------------------------------------------------------------- audits
+
+
+def test_the_audit_tells_adversaries_and_the_careless(crowd, model, result) -> None:
+    audit = rt.audit(model, result)
+    table, kind = audit.table.to_dataframe(), crowd[1]["kind"]
+    assert audit.judged == "rationality"
+    assert set(table.loc[kind != "competent", "verdict"]) <= {"drop", "review"}
+    assert set(table.loc[kind == "competent", "verdict"]) == {"keep"}
+    assert (table.loc[kind == "adversary", "p_adversarial"] > 0.99).all()
+    relative = table["rationality"] / table["rationality"].abs().mean()
+    np.testing.assert_allclose(table["relative"], relative, atol=0.1)
+    # One in four actions by chance.
+    assert (table.loc[kind == "competent", "agreement"] > 0.25).all()
+    reward, policy = audit.tables["reward"], audit.tables["policy"]
+    assert reward["identified"].values.tolist() == [1, 1]
+    np.testing.assert_allclose(policy["probability"].sum("action"), 1, atol=1e-6)
+    assert int(policy["steps"].sum()) == crowd[0].num_steps
+
+
+def test_the_report_has_the_reward_and_the_policy(model, result) -> None:
+    report = rt.report(model, result, rt.audit(model, result))
+    facts = json.loads(report.json())
+    assert facts["kind"] == "demonstrations"
+    assert {"reward", "policy"} <= set(facts["sections"])
+    for text in (report.markdown(), report.html()):
+        assert "Coefficients of the reward" in text
+        assert "acts against the goal" in text
+        assert " votes" not in text
+
+
+@pytest.mark.slow
+def test_a_result_is_stored_with_its_process(crowd, model, result, tmp_path) -> None:
+    result.to_netcdf(tmp_path / "result.nc")
+    stored = az.from_netcdf(tmp_path / "result.nc")
+    data = rt.Demonstrations.from_result(stored)
+    assert data.mdp == crowd[0].mdp
+    pd.testing.assert_frame_equal(data.to_frame(), crowd[0].to_frame())
+    assert rt.audit(model, stored).table.equals(rt.audit(model, result).table)
+
+
+@pytest.mark.slow
+def test_cloning_is_audited_predicted_and_checked(crowd, fit_quietly) -> None:
+    model, data = rt.BehaviouralCloning(), crowd[0]
+    result = fit_quietly(model, data, rt.PGEM(draws=100))
+    audit = rt.audit(model, result)
+    assert audit.judged == "competence"
+    assert {"p_guessing", "agreement"} <= set(audit.table)
+    assert "Most probable actions" in rt.report(model, result, audit).markdown()
+    probability = rt.predict(model, result)
+    assert probability.dims == ("chain", "draw", "answer", "step")
+    np.testing.assert_allclose(probability.sum("answer"), 1, atol=1e-5)
+    assert rt.check(model, result, replicates=400).table["observed"].notnull().all()
+    drawn = rt.simulate(model, data, seed=0)
+    assert drawn.data.num_steps == data.num_steps
+    assert drawn.data.trajectory is None
+
+
+@pytest.mark.slow
+def test_steps_counted_are_as_steps_written_out(crowd, fit_quietly) -> None:
+    """The mode of counted steps is that of single ones, and Gibbs draws how many lapsed."""
+    model, data = rt.BehaviouralCloning(), crowd[0]
+    one, other = (
+        fit_quietly(model, part, rt.PGEM(draws=0))["mode"] for part in (data, data.aggregate())
+    )
+    for name in ("policy", "competence"):
+        np.testing.assert_allclose(one[name], other[name], atol=1e-3)
+    gibbs = rt.PGGibbs(draws=400, warmup=50, chains=2)
+    one, other = (
+        fit_quietly(model, part, gibbs).posterior["competence"] for part in (data, data.aggregate())
+    )
+    error = np.hypot(*(part.std(("chain", "draw")) for part in (one, other))) / np.sqrt(100)
+    apart = np.abs(one.mean(("chain", "draw")) - other.mean(("chain", "draw"))) / error
+    assert float(apart.max()) < 5
+
+
+# ---------------------------------------------------------------- questions
+
+
+def test_questions_about_the_reward_go_to_the_rational(crowd, model, result) -> None:
+    pool = rt.Candidates.of(crowd[0])
+    assert pool.num_rows == 9 * 6
+    asked = rt.suggest(model, result, pool, target="coefficient", batch_size=5)
+    careless = int(np.argmax(crowd[1]["kind"] == "careless"))
+    assert careless not in asked["by"].values
+    only = rt.Candidates.of(crowd[0], states=["(0, 0)"], annotators=[careless])
+    assert only.num_rows == 1
+
+
+@pytest.mark.slow
+def test_targets_and_campaigns(crowd, model, result, tmp_path) -> None:
+    pool = rt.Candidates.of(crowd[0])
+    for target in (None, "competence", "predictive", "everything"):
+        table = rt.suggest(model, result, pool, target=target, batch_size=4)
+        assert (table["score"] > 0).all()
+    quick = rt.SVI(steps=500, draws=50)
+    campaign = rt.Campaign(
+        tmp_path / "a.db", model, pool, data=crowd[0], backend=quick, again=True,
+        policy=rt.Policy(target="coefficient"),
+    )
+    asked = campaign.ask(3)
+    campaign.tell(dict.fromkeys(asked["id"].values, "up"))
+    reopened = rt.Campaign.open(tmp_path / "a.db")
+    assert reopened.data.num_steps == crowd[0].num_steps + 3
+    assert reopened.data.mdp == crowd[0].mdp
+
+
+# ---------------------------------------------------------------- command line
+
+
+@pytest.fixture
+def files(crowd, tmp_path) -> Path:
+    """The steps, the transitions, and the features of the states."""
+    data = crowd[0]
+    columns = {"trajectory": "t", "step": "s", "state": "st", "action": "a", "annotator": "who"}
+    steps = data.to_frame().drop(columns="count").rename(columns=columns)
+    steps.to_csv(tmp_path / "demos.csv", index=False)
+    state, action, after = np.nonzero(data.transition)
+    moves = {"state": np.array(data.states)[state], "action": np.array(data.actions)[action]}
+    moves |= {"next_state": np.array(data.states)[after]}
+    moves |= {"probability": data.transition[state, action, after]}
+    pd.DataFrame(moves).to_csv(tmp_path / "transitions.csv", index=False)
+    cells = pd.DataFrame(data.features[:, 0], columns=["warm", "high"]).assign(state=data.states)
+    cells.to_csv(tmp_path / "features.csv", index=False)
+    return tmp_path
+
+
+def run(capsys, files: Path, *more: str) -> tuple[int, str, str]:
+    columns = "--kind demonstrations --trajectory t --step s --state st --action a --annotator who"
+    tables = ["--state-features", str(files / "features.csv"), "--discount", "0.9"]
+    arguments = ["audit", str(files / "demos.csv"), *columns.split(), *tables, *more]
+    code = app.main(arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.slow
+def test_the_command_line(crowd, files, capsys) -> None:
+    fit = ["--transitions", str(files / "transitions.csv"), "--backend", "svi", "--steps", "500"]
+    code, printed, err = run(capsys, files, *fit, "--draws", "100", "--out", str(files / "out"))
+    assert code == 0, err
+    assert "least rational first" in printed
+    assert "Coefficients of the reward" in printed
+    assert {"reward.csv", "policy.csv", "result.nc"} <= {path.name for path in files.glob("out/*")}
+    stored = az.from_netcdf(files / "out" / "result.nc")
+    np.testing.assert_allclose(rt.Demonstrations.from_result(stored).features, crowd[0].features)
+    code, _, err = run(capsys, files)
+    assert (code, "need --transitions as well" in err) == (2, True)
+    code, _, err = run(capsys, files, "--transitions", str(files / "demos.csv"))
+    assert (code, "next_state" in err or "'state'" in err) == (2, True)
+
+
+def test_features_beside_transitions(crowd, files) -> None:
+    data = crowd[0]
+    steps, moves, cells = (
+        pd.read_csv(files / name) for name in ("demos.csv", "transitions.csv", "features.csv")
+    )
+    roles = {"state": "st", "action": "a", "annotator": "who", "discount": 0.9}
+    read = read_demonstrations(steps, transitions=moves, state_features=cells, **roles)
+    assert read.feature_names == ("warm", "high")
+    np.testing.assert_allclose(read.transition, data.transition, atol=1e-12)
+    np.testing.assert_allclose(read.features, data.features, atol=1e-12)
+    paid = read_demonstrations(
+        steps, transitions=moves.assign(pay=2.0), state_features=cells, **roles
+    )
+    assert paid.feature_names == ("pay", "warm", "high")
+    np.testing.assert_allclose(paid.features[..., 0], 2.0)
+    assert read_demonstrations(steps, transitions=moves, **roles).num_features == 9
+    for wrong in (cells.drop(index=0), cells.assign(warm="x"), cells.rename(columns={"state": "z"})):
+        with raises_about(DataError, "state_features"):
+            read_demonstrations(steps, transitions=moves, state_features=wrong, **roles)
+    with raises_about(DataError, "transitions"):
+        read_demonstrations(steps, transitions=cells, **roles)
+
+
+def test_nothing_to_ask_where_nothing_can_be_chosen() -> None:
+    moves = {"at": ["a", "b"], "do": ["go", "go"], "next": ["b", "a"]}
+    mdp = rt.MDP.from_frame(moves, state="at", action="do", next_state="next")
+    table = {"at": ["a", "b"], "do": ["go", "go"]}
+    data = rt.Demonstrations.from_frame(table, mdp=mdp, state="at", action="do")
+    with pytest.raises(DataError, match="nothing to ask"):
+        rt.Candidates.of(data)
+    with pytest.warns(rt.errors.DataWarning, match="never had a choice"):
+        dataclasses.replace(data).warn()

@@ -1,0 +1,79 @@
+"""Calibration of models of demonstrations: ranks of whole fits by NUTS, whose moves along the scale
+orbit and to the mirror image are part of them, and Geweke's test of the Gibbs kernel of lapses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import raters as rt
+from raters.checking import geweke, sbc
+from raters.checking.calibration import uniformity
+from raters.inference import nuts
+from raters.inference.polya_gamma import latent_classes
+
+_LEVEL = 1e-4
+_BOUND = 4.2
+
+
+@pytest.fixture(scope="module")
+def to_show() -> rt.Demonstrations:
+    """Ten steps of two demonstrators in a grid of 4 cells, some of them counted."""
+    data = rt.datasets.demonstration_crowd(2, 2, 2, 1, 5, seed=0, num_features=2).demonstrations
+    return data.unanswered()
+
+
+def smallest(ranks) -> float:
+    """The smallest p-value, times the number of tests (Bonferroni)."""
+    p_values = np.concatenate([np.ravel(values) for values in uniformity(ranks).data_vars.values()])
+    return float(p_values.min() * len(p_values))
+
+
+def ranks_of(data: rt.Demonstrations):
+    backend = rt.NUTS(draws=120, warmup=120, chains=1, max_tree_depth=5)
+    return sbc(rt.MaxEntIRL(), data, backend, seed=0, replicates=60, draws=19, progress=False)
+
+
+def test_ranks_of_rewards_and_rationalities_are_uniform(to_show) -> None:
+    """60 replicates; false-alarm rate 1e-4, all quantities together."""
+    ranks = ranks_of(to_show)
+    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
+
+
+@pytest.mark.exhaustive
+def test_an_orbit_without_its_volume_is_caught(to_show, monkeypatch) -> None:
+    right = nuts.orbit_density
+
+    def flat(model, data, values, scale, draws):
+        return right(model, data, values, scale, draws=False)
+
+    monkeypatch.setattr(nuts, "orbit_density", flat)
+    nuts._advance.clear_cache()
+    many = rt.datasets.demonstration_crowd(2, 2, 12, 1, 5, seed=0, num_features=2).demonstrations
+    try:
+        assert smallest(ranks_of(many.unanswered())) < _LEVEL
+    finally:
+        nuts._advance.clear_cache()
+
+
+def test_the_kernel_of_lapses_leaves_the_joint_distribution_invariant(to_show) -> None:
+    """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of
+    freedom)."""
+    result = geweke(
+        rt.BehaviouralCloning(), to_show, seed=1, chains=80, sweeps=15, prior_draws=30_000
+    )
+    assert float(np.abs(result["z"]).max()) < _BOUND, str(result["z"].to_series())
+
+
+@pytest.mark.exhaustive
+def test_lapses_of_the_wrong_share_are_caught(to_show, monkeypatch) -> None:
+    right = latent_classes.drawn
+
+    def wrong(model, data, values, key):
+        return right(model, data, values | {"competence": values["competence"] ** 2}, key)
+
+    monkeypatch.setattr(latent_classes, "drawn", wrong)
+    result = geweke(
+        rt.BehaviouralCloning(), to_show, seed=1, chains=80, sweeps=15, prior_draws=30_000
+    )
+    assert float(np.abs(result["z"]).max()) > _BOUND
