@@ -1,6 +1,6 @@
 """Everything that `import raters` gives."""
 
-from raters import acquisition, alignment, checking, datasets, errors, families, testing
+from raters import acquisition, alignment, checking, datasets, errors, families, imitation, testing
 from raters.acquisition import Campaign, Candidates, Policy, suggest
 from raters.auditing.agreement import agreement
 from raters.auditing.audit import Audit, audit
@@ -152,6 +152,7 @@ __all__ = [
     "errors",
     "families",
     "fit",
+    "imitation",
     "log_likelihood",
     "model_of",
     "numpyro_model",

@@ -22,6 +22,7 @@ LAYERS = (
     ("models", "inference"),
     ("fitting",),
     ("datasets", "alignment"),
+    ("imitation",),
     ("auditing",),
     ("figures",),
     ("checking",),

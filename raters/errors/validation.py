@@ -27,6 +27,7 @@ _OBJECTS = {
     "Comparisons": ("comparisons", "rt.Comparisons.from_frame(table, ...)"),
     "DataFrame": ("a table of pandas", "pandas.DataFrame(...)"),
     "Dataset": ("a dataset of xarray", "xarray.Dataset(...)"),
+    "MDP": ("a Markov decision process", "rt.MDP.from_arrays(transition)"),
     "Labels": ("labels", "rt.Labels.from_frame(table, ...)"),
     "Model": ("a model", "rt.BTL()"),
     "Policy": ("a policy", "rt.Policy(target='ranking')"),
