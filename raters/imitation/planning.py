@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
-from scipy.special import entr, logsumexp
+from scipy.special import entr, logsumexp, softmax
 
 from raters.errors import DataError
 from raters.errors.validation import checked, positive
@@ -190,7 +190,7 @@ def _softened(
     """Policy, values and values of actions from values of the next states."""
     gain = np.where(mdp.allowed, backed_up(mdp, reward, values), -np.inf)
     after = temperature * logsumexp(gain / temperature, axis=1)
-    return np.exp((gain - after[:, None]) / temperature), after, gain
+    return softmax(gain / temperature, axis=1), after, gain
 
 
 def _valued(
