@@ -69,7 +69,7 @@ class JournalOptions:
         note(text, quiet=self.quiet)
 
 
-def _on_journal(command: Callable[..., None]) -> Callable[..., None]:
+def on_journal(command: Callable[..., None]) -> Callable[..., None]:
     """A command that writes into the journal, and says of an interruption where to look."""
 
     @wraps(command)
@@ -84,7 +84,7 @@ def _on_journal(command: Callable[..., None]) -> Callable[..., None]:
 # ---------------------------------------------------------------- asking and answering
 
 
-@_on_journal
+@on_journal
 def ask(
     options: JournalOptions,
     number: int | None,
@@ -115,7 +115,7 @@ def ask(
     options.note(f"{count} question(s){where}; answers: {options.command('tell')}{back}")
 
 
-@_on_journal
+@on_journal
 def tell(
     options: JournalOptions,
     file: Path | None,
@@ -138,7 +138,7 @@ def tell(
         _one_by_one(options, campaign, judges)
 
 
-@_on_journal
+@on_journal
 def withdraw(options: JournalOptions, ids: list[str] | None, judges: list[str] | None) -> None:
     """Take open questions back."""
     campaign = options.open()
@@ -339,7 +339,7 @@ def export(options: JournalOptions, request: ExportCommand) -> None:
         options.note(f"wrote {count} question(s) to {out}, and the interface to {beside}")
 
 
-@_on_journal
+@on_journal
 def import_(
     options: JournalOptions, file: Path, source: str, people: list[str] | None, correct: bool
 ) -> None:
@@ -421,6 +421,11 @@ def _state_rows(campaign: Campaign, state: Status) -> dict[str, str]:
         rows["short fits"] = (
             "" if math.isnan(state.max_rhat) else f"largest R-hat {state.max_rhat:.3f}, "
         ) + f"smallest effective sample size {state.min_ess:.0f}"
+    stream = campaign.considered
+    if count := stream.sizes["seen"]:
+        rows["stream"] = (
+            f"{count} arrived, {int(stream['ask'].sum())} asked; rate {float(stream['rate'][-1]):g}"
+        )
     return rows | {"done": state.why_done or "no"}
 
 

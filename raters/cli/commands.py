@@ -16,6 +16,7 @@ from raters.cli import agreement as agreeing
 from raters.cli import audit as auditing
 from raters.cli import campaign as campaigns
 from raters.cli import campaign_start as starting
+from raters.cli import campaign_stream as streaming
 from raters.cli import check as checking
 from raters.cli import simulate as simulating
 from raters.cli import types as typing_of
@@ -297,6 +298,29 @@ def campaign_ask(
     campaigns.ask(options, number, annotator, budget, out, force)
 
 
+ARRIVING = (
+    "Questions that arrive, in order: a table with the columns of `ask`, such as first, second, by."
+)
+RATE = "Share of the questions that are asked. (default: 0.1 at first, then as before)"
+
+
+def campaign_consider(
+    options: campaigns.JournalOptions,
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help=ARRIVING)] = None,
+    question: Annotated[
+        list[str] | None,
+        typer.Option(help="One question, column by column.", metavar="COLUMN=NAME"),
+    ] = None,
+    rate: Annotated[float | None, typer.Option(help=RATE)] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A table of those that are asked.", metavar="FILE")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Decide on questions that arrive."""
+    streaming.consider(options, streaming.ConsiderCommand(file, question, rate, out, force))
+
+
 def campaign_tell(
     options: campaigns.JournalOptions,
     file: Annotated[
@@ -387,6 +411,11 @@ _OF_CAMPAIGN: dict[str, tuple[Callable[..., None], str]] = {
     "ask": (
         campaign_ask,
         "Hand out the next questions; with --out as a table to fill in, which `tell` reads.",
+    ),
+    "consider": (
+        campaign_consider,
+        "Decide on questions that arrive one after another: ask each, or let it go, by its score"
+        " among the last ones.",
     ),
     "tell": (
         campaign_tell,

@@ -16,7 +16,7 @@ from typing import Any
 
 import xarray as xr
 
-from raters.errors import SettingError
+from raters.errors import DataError, SettingError
 
 if sys.platform != "win32":
     import fcntl
@@ -197,7 +197,7 @@ def already(text: str) -> Iterator[None]:
         sys.stdout.flush()
     except BrokenPipeError:
         raise
-    except (OSError, SettingError) as error:
+    except (OSError, DataError, SettingError) as error:
         raise SettingError(f"{_reason(error)}; {text}") from error
     except KeyboardInterrupt as stop:
         parts = [part for part in (str(stop), text) if part not in ("", NOTHING)]

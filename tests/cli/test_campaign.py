@@ -117,6 +117,28 @@ def test_questions_are_printed_without_a_file(journal, capsys):
     assert "2 question(s); answers: raters campaign tell" in err
 
 
+def test_questions_that_arrive(journal, capsys):
+    arriving, out = journal.with_name("arriving.csv"), journal.with_name("taken.csv")
+    arriving.write_text("first,second,by,note\ntea,milk,ann,x\nmilk,tea,ann,y\nbeer,tea,bob,\n")
+    code, said, err = run(
+        capsys, "campaign", "consider", journal, arriving, "--rate", 0.999, "--out", out
+    )
+    assert code == 0
+    first, second, third = said.splitlines()
+    assert first.startswith("ask ")
+    assert "first tea, second milk, by ann: the lot asks it" in first
+    assert second == "let go: first milk, second tea, by ann: it waits for an answer already"
+    assert third.startswith("ask ")
+    assert err.startswith("raters: 2 of 3 question(s) to be asked, in ")
+    fill(out, ["first", "tie"])
+    assert run(capsys, "campaign", "tell", journal, out)[2] == "raters: 2 new answer(s)\n"
+    one = [
+        part for name in ("first=milk", "second=beer", "by=bob") for part in ("--question", name)
+    ]
+    assert run(capsys, "campaign", "consider", journal, *one, "--quiet")[0] == 0
+    assert "4 arrived, " in run(capsys, "campaign", "status", journal, "--quick")[1]
+
+
 def test_nothing_is_left_to_ask(journal, capsys):
     for _ in range(2):
         run(capsys, "campaign", "ask", journal, "--number", 3)
@@ -628,6 +650,11 @@ def test_mistakes_cost_one_line(tmp_path, capsys, monkeypatch, arguments, says):
         (("tell", "{journal}", "none.csv"), "there is no file"),
         (("tell", "{journal}", "none.csv", "--id", "a", "--answer", "b"), "give one of them"),
         (("withdraw", "{journal}"), "say which"),
+        (("consider", "{journal}"), "give the questions that arrive in a table FILE, or one"),
+        (("consider", "{journal}", "none.csv"), "there is no file"),
+        (("consider", "{journal}", "none.csv", "--question", "by=ann"), "give the questions"),
+        (("consider", "{journal}", "--question", "ann"), "write --question COLUMN=NAME"),
+        (("consider", "{journal}", "--question", "by=ann"), "for each of first, second, by"),
         (("withdraw", "{journal}", "x-1"), "was handed out"),
         (("export", "{journal}", "--to", "csv", "--out", "a.csv"), "no question is open"),
         (("export", "{journal}", "--to", "csv", "--out", "a.csv", "--ties"), "--ties belongs to"),

@@ -72,6 +72,9 @@ COMMANDS = {
     ),
     "ask": Command("campaign ask c.db --number 2 --out ask.csv", ("ask.csv",), "c.db"),
     "ask on screen": Command("campaign ask c.db --number 2 --budget 9", (), "c.db"),
+    "consider": Command(
+        "campaign consider c.db arriving.csv --rate 0.999 --out taken.csv", ("taken.csv",), "c.db"
+    ),
     "tell": Command("campaign tell c.db filled.csv", (), "c.db"),
     "withdraw": Command("campaign withdraw c.db --annotator ann --annotator bob", (), "c.db"),
     "import": Command("campaign import c.db done.json --from label-studio", (), "c.db"),
@@ -101,6 +104,9 @@ def make_template(folder: Path) -> None:
     ids = campaign.ask(4)["id"].values.tolist()
     campaign.tell(ids[0], "first")
     pd.DataFrame({"id": ids[1:3], "answer": "first"}).to_csv(folder / "filled.csv", index=False)
+    # What is answered may be asked again.
+    arriving = campaign.asked.to_dataframe().iloc[[0]][["first", "second", "by"]]
+    arriving.to_csv(folder / "arriving.csv", index=False)
     left = {"type": "pairwise", "value": {"selected": "left"}}
     tasks = [
         {"data": {"question_id": one}, "annotations": [{"completed_by": 1, "result": [left]}]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from threading import RLock
@@ -12,10 +13,12 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 
+from raters.acquisition.campaign import stream as streams
 from raters.acquisition.campaign.answers import as_ids, as_mapping, outcome_of
 from raters.acquisition.campaign.journal import Journal, Question, Snapshot, TellResult
 from raters.acquisition.campaign.ledger import Ledger
 from raters.acquisition.campaign.refits import Refits
+from raters.acquisition.campaign.seen import Seen, read_seen, write_seen
 from raters.acquisition.campaign.settings import (
     DEFAULT_SETTINGS,
     Rule,
@@ -30,16 +33,18 @@ from raters.acquisition.campaign.settings import (
 )
 from raters.acquisition.campaign.status import Status, status_of
 from raters.acquisition.campaign.stopping import Stop
+from raters.acquisition.campaign.stream import Decision
 from raters.acquisition.campaign.tables import history_table, question_table
 from raters.acquisition.policy.policy import Policy
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import DataError
-from raters.errors.validation import boolean, checked, whole
+from raters.errors.validation import boolean, checked, share, whole
 from raters.fitting.fit import fit
 from raters.inference import Backend
 from raters.inference.defaults import default_backend
 from raters.judgements.base import Judgements
+from raters.judgements.display import display_name
 from raters.model import Model
 
 
@@ -292,6 +297,92 @@ class Campaign:
                 questions.append(Question(row, *ledger.sides(row), code, score, cost))
         return questions
 
+    @checked
+    def consider(
+        self, question: Judgements | Mapping[str, Any], *, rate: float | None = None
+    ) -> Decision:
+        """Decide whether to ask a question that arrives, or to let it go (stream-based sampling).
+
+        The question is scored by the policy and compared with the 300 that arrived last, scored
+        by the same draws. It is asked if its score is in the upper part of them, whose size follows
+        the rate: in whatever order questions come, at most 11 + rate · n of
+        n are asked (more where the policy has a `least_share`, and an annotator is short of it),
+        and never more than the budget pays. Decisions are in the journal when this returns, with
+        the question if it is asked: it then waits for `tell` as one of `ask` does.
+
+        Parameters
+        ----------
+        question : Judgements or mapping
+            One question of the pool: one row, or the names in the columns that `ask` gives, such as
+            ``{"first": "tea", "second": "milk", "by": "ann"}``. The policy's rule for the choice of
+            an annotator has no part in the decision.
+        rate : float, optional
+            Share of the questions that are asked; 0.1 at first, and kept where it is not given.
+
+        Returns
+        -------
+        Decision
+            With ``ask``, ``id``, ``score``, ``threshold`` and ``reason``.
+
+        Raises
+        ------
+        DataError
+            When the question is not one of the pool.
+        SettingError
+            When `rate` is not between 0 and 1.
+
+        Notes
+        -----
+        The first questions are asked by lot, with probability `rate`. A question that cannot be
+        asked (it waits already, was answered, its annotator has no quota left) counts as one of the
+        stream that is let go. When the campaign is `done`, the level stays as it is.
+
+        Examples
+        --------
+        >>> import raters as rt, tempfile
+        >>> pool = rt.Candidates.pairs(items=["tea", "milk", "beer"], annotators=["ann"])
+        >>> campaign = rt.Campaign(tempfile.mkdtemp() + "/tea.db", rt.BTL(), pool)
+        >>> decision = campaign.consider({"first": "tea", "second": "milk", "by": "ann"}, rate=0.99)
+        >>> decision.ask, campaign.outstanding().sizes["id"]
+        (True, 1)
+        """
+        if rate is not None:
+            share("rate", rate)
+        row = streams.row_of(self.pool, question)
+        with self._lock:
+            while True:
+                snapshot, stream = self._journal.read(), streams.Stream.of(self._journal, rate)
+                seen, asked = self._decided(snapshot, stream, row)
+                known = {"known": len(snapshot), "known_seen": stream.place}
+                place = write_seen(self._journal, seen, asked, **known)
+                # None when another process has written since: the decision may be another now.
+                if place is not None:
+                    score = math.nan if seen.score is None else seen.score
+                    name = place or None
+                    return Decision(bool(name), name, score, seen.threshold, seen.reason)
+
+    def _decided(
+        self, snapshot: Snapshot, stream: streams.Stream, row: int
+    ) -> tuple[Seen, Question | None]:
+        """Decide on the question in a row, and give it where it is asked."""
+        ledger, free = self._ledger, self._ledger.free(snapshot)
+        if reason := self._why_done(snapshot, free):
+            return stream.let_go(row, f"there is nothing more to ask: {reason}", moves=False), None
+        if reason := ledger.why_not(snapshot, free, row, self.budget):
+            return stream.let_go(row, reason), None
+        pending, judge = np.sort(snapshot.row[snapshot.open]), int(ledger.judge[row])
+        score = stream.scores(
+            self.policy, self._posterior(snapshot), self.pool, row, pending, self.seed
+        )
+        asked = ledger.asked(snapshot)
+        is_short = asked[judge] < self.policy.least_share * (asked.sum() + 1)
+        short = display_name(self.pool.judges[judge]) if is_short else None
+        seen, ask = stream.decide(row, score, self.seed, short)
+        cost = float(ledger.cost[judge])
+        return seen, Question(
+            row, *ledger.sides(row), judge, float(score[-1]), cost
+        ) if ask else None
+
     def tell(
         self, answers: Mapping[str, Any] | str, answer: Any = None, *, correct: bool = False
     ) -> TellResult:
@@ -383,6 +474,16 @@ class Campaign:
         snapshot = self._journal.read()
         ids = [self._journal.id_of(place + 1) for place in range(len(snapshot))]
         return history_table(self.pool, ids, snapshot)
+
+    @property
+    def considered(self) -> xr.Dataset:
+        """All questions that `consider` decided on, with axis ``seen``: names, ``score``
+        (NaN where the question could not be asked), ``threshold``, ``ask``, ``id`` (empty where it
+        was let go), ``rate`` and ``reason``.
+        """
+        seen, _ = read_seen(self._journal)
+        ids = ["" if one.question is None else self._journal.id_of(one.question) for one in seen]
+        return streams.stream_table(self.pool, seen, ids)
 
     # ---------------------------------------------------------------- data and fits
 

@@ -45,6 +45,7 @@ _KEYS = {
     "part": ("name",),
     "question": ("number",),
     "answer": ("question", "revision"),
+    "seen": ("number",),
 }
 _UNUSABLE = ("SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PERM")
 

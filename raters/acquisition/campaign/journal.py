@@ -126,6 +126,8 @@ class Journal:
     path : pathlib.Path
     tag : str
         Beginning of the ids of this campaign.
+    database : Database
+        The file's transactions.
 
     Raises
     ------
@@ -140,7 +142,7 @@ class Journal:
 
     def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
         self.path = journal_path(path)
-        self._database = Database(self.path, patience)
+        self.database = Database(self.path, patience)
         self._last: tuple[tuple[int, ...], Snapshot] | None = None
         if self.path.is_dir():
             raise DataError(f"{str(path)!r} is a folder; name a file in it")
@@ -158,11 +160,11 @@ class Journal:
             raise DataError(
                 f"{str(path)!r} is empty, and no journal; delete it, or name another file"
             )
-        self._database.check()
+        self.database.check()
         # Read now: a fault on the way to it after a write would look as if nothing was written.
         facts = self._facts("")
         if "tag" not in facts:
-            raise self._database.damaged("the beginning of the ids is missing from it")
+            raise self.database.damaged("the beginning of the ids is missing from it")
         self.tag = facts["tag"]
 
     @classmethod
@@ -231,8 +233,8 @@ class Journal:
         return self._facts("setting/")
 
     def _facts(self, prefix: str) -> Facts:
-        with self._database.transaction() as db:
-            rows = self._database.rows(db, "SELECT name, value, checksum FROM fact")
+        with self.database.transaction() as db:
+            rows = self.database.rows(db, "SELECT name, value, checksum FROM fact")
         facts = Facts(self.damaged)
         facts.update(
             (name.removeprefix(prefix), value) for name, value in rows if name.startswith(prefix)
@@ -250,13 +252,13 @@ class Journal:
         -------
         DataError
         """
-        return self._database.damaged(why)
+        return self.database.damaged(why)
 
     @cached_property
     def parts(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Arrays that the campaign was started with, by name."""
-        with self._database.transaction() as db:
-            rows = self._database.rows(db, "SELECT name, value, checksum FROM part")
+        with self.database.transaction() as db:
+            rows = self.database.rows(db, "SELECT name, value, checksum FROM part")
         try:
             return {name: unpacked(value) for name, value in rows}
         except (ValueError, TypeError, OSError, EOFError, zlib.error) as error:
@@ -264,7 +266,7 @@ class Journal:
 
     def read(self) -> Snapshot:
         """All questions and answers until now."""
-        with self._database.transaction() as db:
+        with self.database.transaction() as db:
             # None of the three ever gets smaller, so together they say whether anything was written
             # since.
             (stamp,) = db.execute(
@@ -272,10 +274,10 @@ class Journal:
             ).fetchall()
             if self._last is not None and self._last[0] == stamp:
                 return self._last[1]
-            questions = self._database.rows(db, "SELECT * FROM question ORDER BY number")
-            answers = self._database.rows(db, "SELECT * FROM answer ORDER BY question, revision")
+            questions = self.database.rows(db, "SELECT * FROM question ORDER BY number")
+            answers = self.database.rows(db, "SELECT * FROM answer ORDER BY question, revision")
         if [row[0] for row in questions] != list(range(1, len(questions) + 1)):
-            raise self._database.damaged("questions are missing from it")
+            raise self.database.damaged("questions are missing from it")
         try:
             snapshot = _snapshot(questions, answers)
         except (ValueError, TypeError, OverflowError, IndexError) as error:
@@ -318,7 +320,7 @@ class Journal:
         stored = self.settings
         changed = {name: value for name, value in settings.items() if stored.get(name) != value}
         if changed:
-            with self._database.transaction(write=True) as db:
+            with self.database.transaction(write=True) as db:
                 for name, value in changed.items():
                     db.execute("DELETE FROM fact WHERE name = ?", (f"setting/{name}",))
                     insert(db, "fact", f"setting/{name}", value)
@@ -337,19 +339,10 @@ class Journal:
         list of str, or None
             Their ids. None when others were handed out since, which may be the same: choose again.
         """
-        with self._database.transaction(write=True) as db:
-            last, batch = db.execute(
-                "SELECT coalesce(max(number), 0), coalesce(max(batch), -1) FROM question"
-            ).fetchone()
-            if last != known:
+        with self.database.transaction(write=True) as db:
+            if _num_questions(db) != known:
                 return None
-            now = _now()
-            for place, question in enumerate(questions, last + 1):
-                score = None if np.isnan(question.score) else float(question.score)
-                codes = (question.row, question.first, question.second, question.annotator)
-                row = (place, *codes, batch + 1, score, float(question.cost), now, None)
-                insert(db, "question", *row)
-        return [self.id_of(last + place) for place in range(1, len(questions) + 1)]
+            return [self.id_of(place) for place in insert_questions(db, questions)]
 
     def tell(
         self,
@@ -380,11 +373,11 @@ class Journal:
             `correct`.
         """
         ids: dict[str, list[str]] = {name: [] for name in TellResult._fields}
-        with self._database.transaction(write=True) as db:
+        with self.database.transaction(write=True) as db:
             known, now = _num_questions(db), _now()
             for question, value in answers.items():
                 place, value = self.place_of(question, known), float(value)
-                revisions = self._database.rows(
+                revisions = self.database.rows(
                     db, "SELECT * FROM answer WHERE question = ? ORDER BY revision", (place,)
                 )
                 _, revision, stored, moment = (
@@ -425,11 +418,11 @@ class Journal:
             Ids of those that were open.
         """
         withdrawn = []
-        with self._database.transaction(write=True) as db:
+        with self.database.transaction(write=True) as db:
             known = _num_questions(db)
             for question in questions:
                 place = self.place_of(question, known)
-                (columns,) = self._database.rows(
+                (columns,) = self.database.rows(
                     db, "SELECT * FROM question WHERE number = ?", (place,)
                 )
                 (answered,) = db.execute(
@@ -440,6 +433,20 @@ class Journal:
                     insert(db, "question", *columns[:-1], _now())
                     withdrawn.append(self.id_of(place))
         return tuple(withdrawn)
+
+
+def insert_questions(db: sqlite3.Connection, questions: Sequence[Question]) -> list[int]:
+    """Write questions as open, as one batch, and return their places, counted from 1."""
+    last, batch = db.execute(
+        "SELECT coalesce(max(number), 0), coalesce(max(batch), -1) FROM question"
+    ).fetchone()
+    now, places = _now(), list(range(last + 1, last + 1 + len(questions)))
+    for place, question in zip(places, questions, strict=True):
+        score = None if np.isnan(question.score) else float(question.score)
+        codes = (question.row, question.first, question.second, question.annotator)
+        row = (place, *codes, batch + 1, score, float(question.cost), now, None)
+        insert(db, "question", *row)
+    return places
 
 
 def _num_questions(db: sqlite3.Connection) -> int:

@@ -14,6 +14,7 @@ from raters.acquisition.policy.policy import Policy
 from raters.errors import DataError
 from raters.errors.validation import is_list
 from raters.judgements.base import Judgements
+from raters.judgements.display import display_name
 from raters.judgements.names import match_names, name_list
 
 
@@ -77,6 +78,23 @@ class Ledger:
         if not len(self.payable(snapshot, free, budget)):
             paid = _committed(snapshot)
             return f"the budget is used up: {paid:g} of {budget:g}, open questions included"
+        return None
+
+    def why_not(
+        self, snapshot: Snapshot, free: Int[np.ndarray, " free"], row: int, budget: float | None
+    ) -> str | None:
+        """Reason why this row cannot be asked now, as a sentence, or None."""
+        code = int(self.judge[row])
+        if row not in free:
+            same = self._keys[snapshot.row] == self._keys[row]
+            if (same & snapshot.open).any():
+                return "it waits for an answer already"
+            if self.asked(snapshot)[code] >= self._quota[code]:
+                return f"the quota of {display_name(self.pool.judges[code])} is used up"
+            return "it has been answered already"
+        left = self.left(snapshot, budget)
+        if self.cost[code] > left:
+            return f"its answer costs {self.cost[code]:g}, and {left:.6g} of the budget is left"
         return None
 
     def asked(self, snapshot: Snapshot) -> Int[np.ndarray, " annotator"]:

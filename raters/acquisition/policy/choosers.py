@@ -58,6 +58,11 @@ class Chooser:
         usable = allowed & self.open
         return int(np.where(usable, self.score, -np.inf).argmax()) if usable.any() else -1
 
+    def values(self) -> Float[np.ndarray, " question"]:
+        """Score of each question given those taken, per cost; −∞ for those that are not
+        considered."""
+        return self.score
+
     def take(self, row: int) -> None:
         """Close this row, and with it all questions about the same."""
         self.open[row] = False
@@ -115,6 +120,11 @@ class Shortlist(Chooser, ABC):
         if not usable.any():
             return -1
         return int(self.rows[np.where(usable, self.worth(), -np.inf).argmax()])
+
+    def values(self) -> Float[np.ndarray, " question"]:
+        value = np.full(len(self.score), -np.inf)
+        value[self.rows] = self.worth()
+        return value
 
     def worth(self) -> Float[np.ndarray, " short"]:
         """Gain per cost of each of the shortlist, shape (short,)."""

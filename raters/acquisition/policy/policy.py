@@ -252,8 +252,48 @@ class Policy:
             )
         asked = np.array(asked, float)
         num_pending = 0 if pending is None else pending.num_rows
-        if num_pending:
-            candidates = pending.unanswered().joined(candidates.unanswered())
+        candidates = _joined(pending, candidates)
+        chooser, score = self._chooser(posterior, candidates, rng, seed)
+        for row in range(num_pending):
+            chooser.take(row)
+        if not chooser.open[num_pending:].any():
+            # Every pair is among those that wait: a new batch of them begins.
+            chooser.open[num_pending:] = True
+        chooser.open[:num_pending] = False
+        judge = np.asarray(candidates.codes(candidates.judge))
+        rows = self._take(number, chooser, posterior, judge, candidates.about(), asked, rng)
+        return Chosen(rows - num_pending, score[rows], float(score[num_pending:].max()))
+
+    def values(
+        self, posterior: Posterior, candidates: Any, *, seed: int, pending: Any = None
+    ) -> Float[np.ndarray, " question"]:
+        """Score each question by itself, per cost, given that the pending ones are asked.
+
+        Parameters
+        ----------
+        posterior, candidates, seed, pending
+            As for `choose`.
+
+        Returns
+        -------
+        array, shape (question,)
+
+        Raises
+        ------
+        SettingError
+            When the policy has no meaning for the model or the questions.
+        """
+        num_pending = 0 if pending is None else pending.num_rows
+        questions = _joined(pending, candidates)
+        chooser, _ = self._chooser(posterior, questions, np.random.default_rng(seed), seed)
+        for row in range(num_pending):
+            chooser.take(row)
+        return chooser.values()[num_pending:]
+
+    def _chooser(
+        self, posterior: Posterior, candidates: Any, rng: np.random.Generator, seed: int
+    ) -> tuple[Chooser, Float[np.ndarray, " question"]]:
+        """Chooser among the questions, and their scores by the criterion."""
         judge = np.asarray(candidates.codes(candidates.judge))
         criterion = self.criterion(posterior)
         score = criterion(posterior, candidates, seed=seed)
@@ -264,19 +304,12 @@ class Policy:
                 problem=f"gives {np.isnan(score).sum()} of {len(score)} questions no number",
                 expected="all draws must be finite",
             )
-        price = None if self.costs is None else self.cost_of(data.judges)[judge]
+        price = None if self.costs is None else self.cost_of(posterior.data.judges)[judge]
         value = score if price is None else self._per_cost(score, price)
         batch = self.batch or self._batch(criterion, posterior)
         chooser = batch.chooser(criterion, value, posterior, candidates, rng)
         chooser.price = price
-        for row in range(num_pending):
-            chooser.take(row)
-        if not chooser.open[num_pending:].any():
-            # Every pair is among those that wait: a new batch of them begins.
-            chooser.open[num_pending:] = True
-        chooser.open[:num_pending] = False
-        rows = self._take(number, chooser, posterior, judge, candidates.about(), asked, rng)
-        return Chosen(rows - num_pending, score[rows], float(score[num_pending:].max()))
+        return chooser, score
 
     def _take(
         self,
@@ -398,6 +431,13 @@ class Policy:
             if short.any():
                 free = short & (asked == asked[short].min())
         return np.asarray(free[judge])
+
+
+def _joined(pending: Any, candidates: Any) -> Any:
+    """The questions that wait for an answer, if there are any, and then the candidates."""
+    if pending is None or not pending.num_rows:
+        return candidates
+    return pending.unanswered().joined(candidates.unanswered())
 
 
 def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ...] | None:

@@ -1,0 +1,145 @@
+"""Questions that arrive one after another, against a pool: Kendall's τ after as many answers.
+
+10 items with rewards Normal(0, 1.5²), 5 annotators with competences uniform on [0, 1], Extended-BTL.
+Questions arrive at random from all triples of two items and an annotator; `Campaign.consider` asks
+a share of them (the rate) until the answers are used up. *Pool*: `Campaign.ask(1)` chooses from all
+triples, by the same policy. *Random*: the questions that arrive are asked, whatever they are. All
+get the same answers: the n-th to a question by an annotator is the same for each. τ is that of the
+posterior means with the true rewards, every 10 answers.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from _common import options, report, table
+from scipy.special import expit
+from scipy.stats import bootstrap, kendalltau
+
+import raters as rt
+from raters.acquisition import Random, Top
+
+ITEMS, ANNOTATORS, EACH = 10, 5, 10
+BACKEND = rt.PGGibbs(draws=200, warmup=40, chains=1)
+BY_CHANCE = rt.Policy(score=Random(), batch=Top())
+NOTE = """\
+*Area*: mean of τ over the answers. *Regret*: area of the pool's curve less that of the row, paired
+by replicate. *Kept*: part of the pool's gain over random that is left, by means. Brackets: 95 %
+intervals (bootstrap over replicates). *Asked*: share of the questions that arrived."""
+
+
+class Curve(NamedTuple):
+    """τ every few answers, and the share of the stream that was asked."""
+
+    tau: list[float]
+    asked: float
+
+
+class Crowd:
+    """Rewards, competences, and answers that are the same for every policy."""
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.seed, self.reward = seed, rng.normal(scale=1.5, size=ITEMS)
+        self.competence = rng.uniform(size=ANNOTATORS)
+        self.asked: Counter[tuple[int, int, int]] = Counter()
+
+    def answer(self, first: int, second: int, by: int) -> str:
+        """The next answer to this question."""
+        low, high = sorted((first, second))
+        key = (low, high, by)
+        chance = np.random.default_rng([self.seed, *key, self.asked[key]]).random()
+        self.asked[key] += 1
+        gap = self.competence[by] * (self.reward[low] - self.reward[high])
+        return "first" if (chance < expit(gap)) == (first == low) else "second"
+
+
+def campaign(policy: str, rate: float, answers: int, seed: int, folder: Path) -> Curve:
+    """One campaign until the answers are used up."""
+    crowd, rng = Crowd(seed), np.random.default_rng([seed, 1])
+    pool = rt.Candidates.pairs(items=list(range(ITEMS)), annotators=list(range(ANNOTATORS)))
+    own = rt.Campaign(
+        folder / f"{policy}-{rate}-{seed}.db",
+        rt.ExtendedBTL(competence="positive"),
+        pool,
+        backend=BACKEND,
+        policy=BY_CHANCE if policy == "random" else rt.Policy(),
+        batch_size=EACH,
+        budget=answers,
+        seed=seed,
+    )
+    tau: list[float] = []
+    arrived = 0
+    while not own.done:
+        if policy == "stream":
+            arrived += 1
+            own.consider(pool.rows([rng.integers(pool.num_rows)]), rate=rate)
+            asked = own.outstanding()
+        else:
+            asked = own.ask(1)
+        for question in asked.to_dataframe().itertuples():
+            own.tell(question.Index, crowd.answer(question.first, question.second, question.by))
+            count = own.data.num_votes
+            if count % EACH == 0:
+                draws = own.posterior
+                mean = np.tensordot(draws.weight, draws.draws["reward"], 2)
+                tau.append(float(kendalltau(mean, crowd.reward).statistic))
+    return Curve(tau, answers / arrived if arrived else float("nan"))
+
+
+def replicate(job: tuple[int, int, tuple[float, ...]]) -> dict[str, Curve]:
+    """All policies with one crowd."""
+    seed, answers, rates = job
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as name:
+        warnings.simplefilter("ignore")
+        curves = {
+            policy: campaign(policy, 0.0, answers, seed, Path(name)) for policy in ("pool", "random")
+        }
+        for rate in rates:
+            curves[f"stream, rate {rate:g}"] = campaign("stream", rate, answers, seed, Path(name))
+    return curves
+
+
+def interval(values: np.ndarray) -> str:
+    """Mean, and its 95 % interval by the bootstrap."""
+    found: Any = bootstrap((values,), np.mean, n_resamples=2000, rng=0)
+    low, high = found.confidence_interval
+    return f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"
+
+
+def main() -> None:
+    given = options(__doc__ or "", replicates=(16, "crowds"), answers=(100, "answers of each"))
+    replicates, answers = (3, 30) if given.quick else (given.replicates, given.answers)
+    rates = (0.05, 0.2, 0.5)
+    begin = time.perf_counter()
+    jobs = [(given.seed + number, answers, rates) for number in range(replicates)]
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        curves = list(pool.map(replicate, jobs))
+    area = {name: np.array([np.mean(one[name].tau) for one in curves]) for name in curves[0]}
+    last = {name: np.array([one[name].tau[-1] for one in curves]) for name in curves[0]}
+    gain = area["pool"].mean() - area["random"].mean()
+    rows = []
+    for name in ("pool", *(f"stream, rate {rate:g}" for rate in rates), "random"):
+        regret = area["pool"] - area[name]
+        share = np.mean([one[name].asked for one in curves])
+        kept = (area[name].mean() - area["random"].mean()) / gain
+        rows.append(
+            [name, interval(area[name]), last[name].mean()]
+            + [interval(regret) if name != "pool" else "–", kept, share]
+        )
+    heading = ["", "area of τ", "last τ", "regret", "kept", "asked"]
+    seconds = f"{replicates} crowds, {answers} answers each; {time.perf_counter() - begin:.0f} s."
+    title = "Questions that arrive against a pool"
+    report("stream", title, [table(heading, rows), NOTE, seconds], given.quick)
+
+
+if __name__ == "__main__":
+    main()

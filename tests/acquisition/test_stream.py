@@ -1,0 +1,300 @@
+"""Questions that arrive one after another: the rule that asks or lets go, what it keeps in the
+journal, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+import raters as rt
+from raters.acquisition import Bald, Policy, Random, Sequential, Top
+from raters.acquisition.campaign import seen as seen_of
+from raters.acquisition.campaign import stream
+from raters.acquisition.campaign.campaign import Campaign
+from raters.acquisition.campaign.journal import Journal
+from raters.errors import DataError, SettingError
+from tests.acquisition import crowd
+from tests.refusals import raises_about
+
+BY_CHANCE = Policy(score=Random(), batch=Top())
+NAMES = {"items": ["tea", "milk", "beer"], "annotators": ["ann", "bob"]}
+TEA = {"first": "tea", "second": "milk", "by": "ann"}
+
+
+@pytest.fixture
+def start(tmp_path):
+    """A campaign that chooses at random, of six questions about three drinks."""
+
+    def made(path="campaign.db", **given) -> Campaign:
+        settings = {"policy": BY_CHANCE} | given
+        return Campaign(tmp_path / path, rt.BTL(), rt.Candidates.pairs(**NAMES), **settings)
+
+    return made
+
+
+@pytest.fixture
+def crowded(tmp_path, monkeypatch):
+    """A campaign on the crowd whose draws are known: nothing is fitted."""
+    monkeypatch.setattr(Campaign, "_posterior", lambda *_, **__: crowd.POSTERIOR)
+    policy = Policy(score=Bald(), batch=Top())
+    return Campaign(tmp_path / "crowd.db", crowd.MODEL, crowd.PAIRS, policy=policy)
+
+
+def arrivals(pool: rt.Comparisons, number: int, seed: int = 0) -> list[rt.Comparisons]:
+    rows = np.random.default_rng(seed).integers(pool.num_rows, size=number)
+    return [pool.rows([row]) for row in rows.tolist()]
+
+
+# ---------------------------------------------------------------- the rule
+
+
+@pytest.mark.parametrize("levels", [2, 10**9])
+@pytest.mark.parametrize("others", [0, 1, 7, 60])
+@pytest.mark.parametrize("level", [0.05, 0.3, 0.9])
+def test_of_exchangeable_questions_the_level_is_asked(level, others, levels):
+    """Ties or none, from the first question on: 5,000 of them, within 4.5 standard deviations
+    (a false alarm once in 10⁵ for each of 24)."""
+    rng = np.random.default_rng([others, levels])
+    size = (5000, others + 1)
+    scores, lots = rng.integers(levels, size=size).astype(float), rng.random(size)
+    asked = [stream.rank(*row, rng.random(), level).ask for row in zip(scores, lots, strict=True)]
+    assert abs(np.mean(asked) - level) < 4.5 * math.sqrt(level * (1 - level) / 5000)
+
+
+def test_the_rank_is_that_of_the_p_value():
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        score, lot = rng.integers(4, size=9).astype(float), rng.random(9)
+        chance, level = rng.random(), rng.uniform(-0.2, 1.2)
+        above = sum(other > (score[-1], lot[-1]) for other in zip(score, lot, strict=True))
+        ranked = stream.rank(score, lot, chance, level)
+        assert ranked.ask == ((above + chance) / 9 <= level)
+        if score[-1] != ranked.threshold:  # where they tie the lots decide
+            assert ranked.ask == (score[-1] > ranked.threshold)
+
+
+@pytest.mark.parametrize("rate", [0.04, 0.3, 0.8])
+@pytest.mark.parametrize("order", ["rising", "falling", "even", "random"])
+def test_the_rate_is_kept_in_whatever_order_questions_come(order, rate):
+    number, rng = 1500, np.random.default_rng(0)
+    score = {
+        "rising": np.arange(number),
+        "falling": -np.arange(number),
+        "even": np.zeros(number),
+        "random": rng.normal(size=number),
+    }[order].astype(float)
+    level, asked, lot = rate, 0, rng.random(number)
+    for place in range(number):
+        lately = slice(max(0, place - stream.RECENT), place + 1)
+        ask = stream.rank(score[lately], lot[lately], rng.random(), level).ask
+        level, asked = stream.next_level(level, rate, ask), asked + ask
+        assert asked <= rate * (place + 1) + 1 / stream.STEP + 1
+        assert asked >= rate * (place + 1) - (1 - rate) / (stream.STEP * rate) - 1
+    if order in ("even", "random"):
+        assert abs(asked / number - rate) < 0.03
+
+
+def test_questions_of_high_scores_are_asked(crowded):
+    score = Bald()(crowd.POSTERIOR, crowd.PAIRS)
+    asked, left = [], []
+    for question in arrivals(crowd.PAIRS, 80):
+        decision = crowded.consider(question, rate=0.2)
+        row = stream.row_of(crowd.PAIRS, question)
+        if decision.ask:
+            crowded.withdraw(decision.id)
+        if not math.isnan(decision.score):
+            (asked if decision.ask else left).append(score[row])
+            assert decision.score == pytest.approx(score[row], abs=1e-6)
+    assert 8 < len(asked) < 27
+    assert np.quantile(asked[3:], 0.2) > np.quantile(left, 0.8)
+
+
+def test_open_questions_are_taken_into_account():
+    """A second answer to a question that waits tells less; of one by itself the score is that of
+    the criterion."""
+    policy = Policy(target="reward", batch=Sequential(once=False))
+    pairs = crowd.PAIRS.rows(np.arange(12))
+    alone = policy.values(crowd.POSTERIOR, pairs, seed=0)
+    score = policy.criterion(crowd.POSTERIOR)(crowd.POSTERIOR, pairs)
+    np.testing.assert_allclose(alone, score, rtol=1e-3, atol=1e-6)
+    best = int(alone.argmax())
+    given = policy.values(crowd.POSTERIOR, pairs, seed=0, pending=pairs.rows([best]))
+    assert given[best] < 0.7 * alone[best]
+
+
+# ---------------------------------------------------------------- the journal
+
+
+def test_what_is_decided_is_kept(start):
+    """A campaign that is opened anew before each question decides as one that is not."""
+    one, other = start("one.db"), start("other.db")
+    questions = arrivals(rt.Candidates.pairs(**NAMES), 60)
+    for question in questions:
+        first = one.consider(question, rate=0.3)
+        again = Campaign.open(other.path).consider(question, rate=0.3)
+        assert first._replace(id=None) == again._replace(id=None)
+        for campaign, decision in ((one, first), (other, again)):
+            if decision.ask:
+                campaign.tell(decision.id, "first")
+    kept = Campaign.open(one.path).considered
+    assert kept.sizes["seen"] == 60
+    assert kept["ask"].sum() == one.asked.sizes["id"] == one.data.num_votes > 5
+    assert set(kept["id"].values) == {"", *one.asked["id"].values}
+    assert set(kept["by"].values) == {"ann", "bob"}
+
+
+def test_the_rate_stays_until_another_is_given(start):
+    campaign = start()
+    campaign.consider(TEA, rate=0.4)
+    Campaign.open(campaign.path).consider(TEA)
+    campaign.consider(TEA, rate=0.2)
+    np.testing.assert_array_equal(campaign.considered["rate"], [0.4, 0.4, 0.2])
+    recent, number = seen_of.read_seen(Journal(campaign.path), 2)
+    assert (number, len(recent)) == (3, 2)
+    state = stream.Stream.of(Journal(campaign.path), 0.7)
+    assert (state.level, state.rate) == (0.7, 0.7)
+
+
+def test_a_budget_is_never_passed(start):
+    campaign = start(budget=5, policy=Policy(score=Random(), costs={"bob": 2.0}))
+    for question in arrivals(rt.Candidates.pairs(**NAMES), 40):
+        decision = campaign.consider(question, rate=0.9)
+        if decision.ask:
+            campaign.tell(decision.id, "second")
+        assert campaign.spent <= 5
+    assert campaign.spent == 5
+    level = stream.Stream.of(Journal(campaign.path), None).level
+    decision = campaign.consider(TEA)
+    assert not decision.ask
+    assert decision.reason.startswith("there is nothing more to ask: the budget is used up")
+    assert math.isnan(decision.score)
+    assert stream.Stream.of(Journal(campaign.path), None).level == level
+
+
+def test_questions_that_cannot_be_asked(start):
+    campaign = start(again=False, policy=Policy(score=Random(), quota={"bob": 0}))
+    level = stream.Stream.of(Journal(campaign.path), 0.999).level
+    decision = campaign.consider(TEA, rate=0.999)
+    assert decision.ask
+    assert campaign.consider(TEA).reason == "it waits for an answer already"
+    campaign.tell(decision.id, "tea")
+    turned = {"first": "milk", "second": "tea", "by": "ann"}
+    assert campaign.consider(turned).reason == "it has been answered already"
+    assert campaign.consider(TEA | {"by": "bob"}).reason == "the quota of bob is used up"
+    # Each was one of the stream.
+    assert stream.Stream.of(Journal(campaign.path), None).level > level
+    dear = start("dear.db", budget=3, policy=Policy(score=Random(), costs={"bob": 4.0}))
+    assert "costs 4, and 3" in dear.consider(TEA | {"by": "bob"}).reason
+
+
+def test_an_annotator_gets_the_least_share(start):
+    campaign = start(policy=Policy(score=Random(), least_share=0.4))
+    for by in ("ann", "bob", "ann", "bob"):
+        decision = campaign.consider(TEA | {"by": by}, rate=0.01)
+        assert decision.ask
+        assert decision.reason == f"{by} is short of the least share of the questions"
+        campaign.tell(decision.id, "tea")
+    # Two of five would be the least share.
+    assert not campaign.consider(TEA).ask
+
+
+def test_a_decision_is_written_with_its_question_or_not_at_all(start, monkeypatch):
+    campaign, insert = start(), seen_of.insert
+
+    def full(db, table, *values):
+        raise sqlite3.OperationalError("disk is full")
+
+    monkeypatch.setattr(seen_of, "insert", full)
+    with pytest.raises(DataError):
+        campaign.consider(TEA, rate=0.999)
+    monkeypatch.setattr(seen_of, "insert", insert)
+    again = Campaign.open(campaign.path)
+    assert again.asked.sizes["id"] == again.considered.sizes["seen"] == 0
+    assert again.consider(TEA, rate=0.999).ask
+
+
+def test_another_process_in_between(start):
+    """What was decided without knowing of its questions is decided anew."""
+    campaign = start()
+    campaign.consider(TEA, rate=0.999)
+    journal = Journal(campaign.path)
+    ((last,), number) = seen_of.read_seen(journal, 1)
+    assert seen_of.write_seen(journal, last, None, known=0, known_seen=number) is None
+    assert seen_of.write_seen(journal, last, None, known=1, known_seen=number - 1) is None
+    assert seen_of.write_seen(journal, last, None, known=1, known_seen=number) == ""
+
+
+def test_a_damaged_stream_is_refused(start):
+    campaign = start()
+    for _ in range(3):
+        campaign.consider(TEA, rate=0.3)
+    for change, says in (
+        ("UPDATE seen SET level = 0.9 WHERE number = 2", "checksum"),
+        ("DELETE FROM seen WHERE number = 2", "missing from it"),
+    ):
+        with closing(sqlite3.connect(campaign.path)) as db, db:
+            db.execute(change)
+        with pytest.raises(DataError, match=says):
+            campaign.consider(TEA)
+
+
+def test_a_journal_without_a_stream_is_opened(start):
+    campaign = start()
+    campaign.ask(2)
+    assert campaign.considered.sizes["seen"] == 0
+    with closing(sqlite3.connect(campaign.path)) as db:
+        assert not db.execute("SELECT * FROM sqlite_master WHERE name = 'seen'").fetchall()
+
+
+# ---------------------------------------------------------------- the question
+
+
+def test_a_question_is_found_however_it_is_written(start):
+    pool = start().pool
+    rows = {
+        stream.row_of(pool, question)
+        for question in (
+            TEA,
+            {"first": "milk", "second": "tea", "by": "ann"},
+            rt.Candidates.pairs(items=["milk", "tea"], annotators=["ann"]),
+        )
+    }
+    (row,) = rows
+    names = {name: column[row] for name, column in pool.question_names().items()}
+    assert ({names["first"], names["second"]}, names["by"]) == ({"tea", "milk"}, "ann")
+
+
+def test_labels_arrive_too(tmp_path):
+    pool = rt.Candidates.labels(items=[1, 2], annotators=["ann", "bob"], classes=["ham", "spam"])
+    campaign = Campaign(tmp_path / "a.db", rt.DawidSkene(), pool, policy=BY_CHANCE)
+    decision = campaign.consider({"item": 2, "by": "bob"}, rate=0.999)
+    campaign.tell(decision.id, "spam")
+    assert campaign.data.num_labels == 1
+    assert campaign.consider({"item": 2, "by": "bob"}).reason == "it has been answered already"
+
+
+def test_questions_that_are_none(start):
+    campaign, pool = start(), rt.Candidates.pairs(**NAMES)
+    for wrong in (
+        {"first": "tea"},
+        TEA | {"by": "eve"},
+        TEA | {"second": "wine"},
+        TEA | {"score": 1.0},
+        pool,
+        pool.rows(np.zeros(0, int)),
+        rt.Candidates.pairs(items=["tea", "wine"], annotators=["ann"]),
+    ):
+        with pytest.raises(DataError):
+            campaign.consider(wrong)
+    label = rt.Candidates.labels(items=[1], annotators=["a"], classes=["x", "y"])
+    for wrong in ("tea", None, label):
+        with pytest.raises(SettingError):
+            campaign.consider(wrong)
+    for rate in (0, 1, -0.1, math.nan, "1", True):
+        with raises_about(SettingError, "rate"):
+            campaign.consider(TEA, rate=rate)
+    assert campaign.considered.sizes["seen"] == 0
