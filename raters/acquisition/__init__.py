@@ -11,6 +11,7 @@ from raters.acquisition.campaign.certainty_rules import (
 from raters.acquisition.campaign.cost_rules import Budget, GainBelow
 from raters.acquisition.campaign.status import Status
 from raters.acquisition.campaign.stopping import AllOf, AnyOf, Stop
+from raters.acquisition.campaign.stream import Decision
 from raters.acquisition.policy.annotator_rules import (
     AnnotatorRule,
     BestMean,
@@ -81,6 +82,7 @@ __all__ = [
     "Candidates",
     "CommitteeDivergence",
     "Criterion",
+    "Decision",
     "Entropy",
     "Epig",
     "ErrorReduction",

@@ -123,6 +123,7 @@ def test_open_questions_are_taken_into_account():
     np.testing.assert_allclose(alone, score, rtol=1e-3, atol=1e-6)
     best = int(alone.argmax())
     given = policy.values(crowd.POSTERIOR, pairs, seed=0, pending=pairs.rows([best]))
+    assert given.shape == alone.shape
     assert given[best] < 0.7 * alone[best]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ DEFAULT_RATE = 0.1
 STEP = 0.1
 # Number of questions of the pool for criteria that read the other questions, as EPIG does.
 _OTHERS = 256
+_BLOCK = 1024
 
 
 class Decision(NamedTuple):
@@ -123,8 +125,15 @@ def next_level(level: float, rate: float, asked: bool) -> float:
 
 def lots(seed: int, place: int) -> tuple[float, float]:
     """Lot and chance of the question in this place of the stream, both uniform on [0, 1]."""
-    lot, chance = np.random.default_rng([seed, 2, place]).random(2)
+    lot, chance = _block(seed, place // _BLOCK)[place % _BLOCK]
     return float(lot), float(chance)
+
+
+@lru_cache(maxsize=8)
+def _block(seed: int, number: int) -> Float[np.ndarray, "place 2"]:
+    """Random numbers of so many places together, since a generator takes longer to make than to
+    use."""
+    return np.random.default_rng([seed, 2, number]).random((_BLOCK, 2))
 
 
 class Stream(NamedTuple):
