@@ -154,6 +154,8 @@ def tables(tmp_path) -> Path:
     )
     table.to_csv(tmp_path / "votes.csv", index=False)
     table.to_parquet(tmp_path / "votes.parquet")
+    asked = {"winner": "first", "loser": "second", "worker": "by"}
+    table.rename(columns=asked).head(3).to_csv(tmp_path / "arrived.csv", index=False)
     battles = pd.DataFrame(
         {"model_a": winner, "model_b": loser, "winner": "model_a", "judge": table["worker"]}
     )
