@@ -108,14 +108,19 @@ def mean_over_prompts(
     values: Float[np.ndarray, "*batch prompt"], prompt_weights: ArrayLike | None
 ) -> Float[np.ndarray, "*batch"]:
     """Return the weighted mean over the last axis."""
+    return np.asarray(np.average(values, -1, prompt_probs(prompt_weights, values.shape[-1])))
+
+
+def prompt_probs(prompt_weights: ArrayLike | None, number: int) -> Float[np.ndarray, " prompt"]:
+    """Return the frequencies of the prompts, which add up to one."""
     if prompt_weights is None:
-        return np.mean(values, -1)
-    prompt_probs = as_array("prompt_weights", prompt_weights)
-    check_shape("prompt_weights", prompt_probs, values.shape[-1:])
-    if prompt_probs.min() < 0 or prompt_probs.sum() == 0:
+        return np.full(number, 1 / number)
+    weights = as_array("prompt_weights", prompt_weights)
+    check_shape("prompt_weights", weights, (number,))
+    if weights.min() < 0 or weights.sum() == 0:
         raise DataError(
             parameter="prompt_weights",
             problem="has negative entries, or is all 0",
             expected="give weights of at least 0, or leave it out to weigh all prompts alike",
         )
-    return np.asarray(np.average(values, -1, prompt_probs))
+    return np.asarray(weights / weights.sum())

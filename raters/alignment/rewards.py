@@ -1,0 +1,116 @@
+"""Posterior draws of the rewards of types, from the results of mixture models."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from raters.alignment._checks import as_array
+from raters.errors import DataError
+from raters.errors.validation import checked, whole
+from raters.fitting.draws import check_finite
+
+_OF_ITEMS = ("reward", "worth")
+
+
+@checked
+def type_rewards(
+    result: xr.DataTree, features: ArrayLike | None = None, *, draws: int = 200, seed: int = 0
+) -> Float[np.ndarray, "draw type *prompt response"]:
+    """Return posterior draws of the rewards of each type, in the shape that policies need.
+
+    Parameters
+    ----------
+    result : xarray.DataTree
+        Fit of a model with rewards or worths of items, such as `MixtureBTL` or
+        `MixturePlackettLuce`: items are then the responses to one prompt. Or of one with
+        coefficients of features, such as `ContextualBTL`. A model without types has one.
+    features : array (prompt, response, feature), optional
+        With coefficients: features of each response to each prompt, in the order of the model's.
+    draws : int
+        Number of draws to keep, at random; all of them where there are fewer.
+    seed : int
+
+    Returns
+    -------
+    numpy.ndarray (draw, type, item) or (draw, type, prompt, response)
+        In logits, each prompt's centred. Types have the numbers that each draw gives them.
+
+    Raises
+    ------
+    DataError
+        When the result has neither rewards nor coefficients, its draws are not finite, or
+        `features` are missing, superfluous, or of another number.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.preference_types(num_items=4, num_annotators=20, seed=0)
+    >>> result = rt.fit(rt.MixtureBTL(), votes, rt.PGEM(draws=100), seed=0, progress=False)
+    >>> rt.alignment.type_rewards(result).shape
+    (100, 2, 4)
+    """
+    whole("draws", draws)
+    posterior = result["posterior"] if "posterior" in result.children else None
+    names = () if posterior is None else tuple(map(str, posterior.data_vars))
+    site = next((name for name in (*_OF_ITEMS, "coefficient") if name in names), None)
+    if posterior is None or site is None:
+        raise DataError(
+            parameter="result",
+            problem=f"has {list(names)}",
+            expected="it must have the rewards or worths of items, or coefficients of features",
+            instead="rt.fit(rt.MixtureBTL(num_types=2), votes)",
+        )
+    check_finite(result)
+    every = _with_types(posterior.to_dataset()[site])
+    keep = np.arange(len(every))
+    if len(every) > draws:
+        keep = np.sort(np.random.default_rng(seed).choice(len(every), draws, replace=False))
+    if site in _OF_ITEMS:
+        if features is not None:
+            raise DataError(
+                parameter="features",
+                problem=f"have no meaning for {site!r} of items",
+                expected="leave them out, or fit a model with coefficients",
+                instead="rt.ContextualBTL(num_types=2)",
+            )
+        reward = every[keep]
+    else:
+        reward = np.einsum("xyf,skf->skxy", _features(features, every.shape[-1]), every[keep])
+    return reward - reward.mean(-1, keepdims=True)
+
+
+def _with_types(site: xr.DataArray) -> Float[np.ndarray, "draw type entry"]:
+    """All draws of a site, with an axis of types."""
+    site = site if "type" in site.dims else site.expand_dims("type")
+    rest = [name for name in site.dims if name not in ("chain", "draw", "type")]
+    if len(rest) != 1:
+        raise DataError(
+            parameter="result",
+            problem=f"has {site.name!r} along {list(map(str, site.dims))}",
+            expected="rewards of items or coefficients of features, of each type, are needed",
+        )
+    values = site.transpose("chain", "draw", "type", *rest).values
+    return np.asarray(values.reshape(-1, *values.shape[2:]), float)
+
+
+def _features(
+    features: ArrayLike | None, number: int
+) -> Float[np.ndarray, "prompt response feature"]:
+    """Features of the responses, checked."""
+    if features is None:
+        raise DataError(
+            parameter="features",
+            problem="are missing",
+            expected="give those of each response to each prompt, as (prompt, response, feature)",
+        )
+    table = as_array("features", features)
+    if table.ndim != 3 or table.shape[-1] != number:
+        raise DataError(
+            parameter="features",
+            problem=f"have shape {table.shape}",
+            expected=f"it must be (prompt, response, {number})",
+        )
+    return table
