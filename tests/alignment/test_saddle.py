@@ -14,6 +14,7 @@ from scipy.special import softmax
 from raters.alignment import (
     bayes_policy,
     ensemble,
+    hedge,
     linear_programme,
     minmax_policy,
     policy,
@@ -98,6 +99,15 @@ def test_the_gradient_nears_the_linear_programme_as_one_over_steps(steps):
         assert found.value == pytest.approx(worst(found.policy, reward, often), rel=1e-9)
         np.testing.assert_allclose(found.history[-1], [found.value, found.gap], atol=1e-9 * scale)
         assert steps < 3000 or distance < 2e-3
+
+
+@pytest.mark.filterwarnings("ignore:the worst regret:raters.errors.ConvergenceWarning")
+def test_for_one_prompt_it_is_optimistic_hedge():
+    for reward in 100 * RNG.normal(size=(5, 3, 4)):
+        found = policy_gradient(reward, steps=40)
+        path = hedge(reward.max(1, keepdims=True) - reward, steps=40)
+        np.testing.assert_allclose(found.policy, path.weights, rtol=1e-9)
+        np.testing.assert_allclose(found.history[-1], [path.value, path.gap], rtol=1e-9)
 
 
 def test_a_gap_is_warned_of():
