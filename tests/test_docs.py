@@ -383,7 +383,15 @@ def test_no_page_installs_raters_from_the_package_index() -> None:
 def test_every_public_name_is_in_the_reference() -> None:
     text = (ROOT / "docs/reference/index.md").read_text()
     listed = set(re.findall(r"^   (?:\w+\.)*(\w+)$", text, re.MULTILINE))
-    for module in (rt, rt.acquisition, rt.datasets, rt.checking, rt.testing, rt.inference):
+    for module in (
+        rt,
+        rt.acquisition,
+        rt.datasets,
+        rt.checking,
+        rt.testing,
+        rt.inference,
+        rt.imitation,
+    ):
         names = {
             name
             for name in module.__all__

@@ -168,7 +168,7 @@ def syed_schapire(
     demonstrator: ArrayLike,
     *,
     signed: bool = False,
-    tolerance: float = 1e-3,
+    tolerance: float = 1e-2,
     rounds: int = 200,
     steps: int = 4000,
 ) -> Apprentice:

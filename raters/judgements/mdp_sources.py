@@ -57,13 +57,12 @@ def completed(tables: Tables, *, undiscounted: bool) -> Tables:
         nothing = np.zeros(0)
         return Tables(transition, nothing, nothing, nothing)  # for `check_process` to refuse
     size = transition.shape[:2]
-    allowed = np.ones(size, bool) if tables.allowed is None else np.asarray(tables.allowed)
+    allowed = np.ones(size, bool) if tables.allowed is None else np.array(tables.allowed)
     if allowed.shape != size or allowed.dtype != bool:
         nothing = np.zeros(0)
         return Tables(transition, nothing, nothing, allowed)
     ends = keeping(transition, allowed)
     if undiscounted and tables.allowed is None:
-        allowed = allowed.copy()
         allowed[ends, 1:] = False
     return Tables(
         np.where(allowed[..., None], transition, 0.0),
@@ -225,7 +224,7 @@ def _tables_of(env: Any) -> tuple[list[Mapping[int, Any]], Float[np.ndarray, " s
                 value=env,
                 problem="is the name of an environment, and Gymnasium is not installed",
                 expected="install it, or pass an environment",
-                instead="pip install 'raters[imitation]'",
+                instead="pip install gymnasium",
             ) from error
         env = gymnasium.make(env)
     own = getattr(env, "unwrapped", env)

@@ -105,7 +105,7 @@ def test_the_game_has_the_value_of_its_matrix(seed, signed):
     learned = imitation.syed_schapire(mdp, target, signed=signed)
     assert learned.value <= exact.value + 1e-9
     assert exact.value <= learned.value + learned.gap + 1e-9
-    assert learned.gap <= 1e-3 * max(np.abs(corners - target).max(), np.abs(target).max())
+    assert learned.gap <= 1e-2 * max(np.abs(corners - target).max(), np.abs(target).max())
 
 
 def test_the_game_on_a_grid():

@@ -89,6 +89,10 @@ def test_with_the_stationary_distribution_the_lemma_is_false():
     stationary = np.linalg.matrix_power(after, 10_000)[0]
     np.testing.assert_allclose(stationary @ after, stationary, atol=1e-9)
     advantages = np.where(mdp.allowed, imitation.advantage(mdp, reward, policy), 0)
+    # The objective of equation 11 is of the reward of a step alone, whatever the discount.
+    values = imitation.state_values(mdp, reward, other)
+    of_a_step = stationary @ (other * reward).sum(1)
+    assert stationary @ values == pytest.approx(of_a_step / (1 - mdp.discount), rel=1e-6)
     printed = stationary @ (other * advantages).sum(1) / (1 - mdp.discount)
     assert np.ptp(imitation.performance_difference(mdp, reward, policy, other)) > 0.1
     gain = imitation.performance_difference(mdp, reward, policy, other)
