@@ -111,7 +111,7 @@ def feature_matching(
     Returns
     -------
     Apprentice
-        With weights of norm 1.
+        With weights of norm 1, which mean nothing where the value is near 0.
 
     Raises
     ------
@@ -139,27 +139,22 @@ def feature_matching(
     near = tolerance * max(float(np.linalg.norm(target)), 1e-300)
     visits = [occupancy_of(mdp, uniform_policy(mdp), np.asarray(mdp.start))]
     corners = [_features(mdp, visits[0])]
-    mixed, apart, excess = np.ones(1), target - corners[0], np.inf
+    mixed, apart, least = np.ones(1), target - corners[0], 0.0
     for _ in range(rounds):
         distance = float(np.linalg.norm(apart))
-        if distance <= near:
-            excess = min(excess, distance)
+        if distance - least <= near:
             break
         direction = apart / distance
         visits.append(_best(mdp, direction))
         corners.append(_features(mdp, visits[-1]))
         # No mixture of all policies is nearer than this margin.
-        excess = min(excess, distance - float(direction @ (target - corners[-1])))
-        if excess <= near:
-            visits.pop()
-            corners.pop()
-            break
+        least = max(least, float(direction @ (target - corners[-1])))
         mixed = _nearest(np.array(corners) - target)
         apart = target - mixed @ np.array(corners)
     value = float(np.linalg.norm(apart))
-    _warn_of(excess, near, "rounds")
+    _warn_of(value - least, near, "rounds")
     policy = clone(mdp, np.tensordot(mixed, np.array(visits), 1), pseudo_counts=0.0)
-    return Apprentice(policy, apart / max(value, 1e-300), value, max(min(excess, value), 0.0))
+    return Apprentice(policy, apart / max(value, 1e-300), value, max(value - least, 0.0))
 
 
 @checked
@@ -177,7 +172,7 @@ def syed_schapire(
 
     .. math:: \max_\pi \min_\theta \; \theta^\top (\mu_\pi - \mu_E),
 
-    a game for two without a draw (equation 64 of the source). The worst reward is learned by the
+    a zero-sum game (equation 64 of the source). The worst reward is learned by the
     optimistic Hedge of `raters.alignment.hedge`, on the policies so far, and the policy that is
     optimal for it is added.
 
