@@ -92,7 +92,7 @@ def test_the_reverse_divergence_seeks_a_mode_and_the_forward_one_covers_both():
 
 @pytest.mark.parametrize("direction", ["forward", "reverse"])
 def test_the_least_divergence_of_a_family(direction):
-    mdp, _, own, _ = world(9)
+    mdp, _, own, _ = world(4)
     design = np.random.default_rng(1).normal(size=(*mdp.allowed.shape, 2))
     found = imitation.match_trajectories(mdp, own, direction=direction, design=design)
 
