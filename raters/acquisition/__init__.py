@@ -32,6 +32,7 @@ from raters.acquisition.policy.batches import (
 )
 from raters.acquisition.policy.policy import Policy
 from raters.acquisition.policy.suggest import suggest
+from raters.acquisition.policy.synthesis import synthesize
 from raters.acquisition.questions.candidates import Candidates
 from raters.acquisition.scoring import scores
 from raters.acquisition.scoring.certainty import (
@@ -126,4 +127,5 @@ __all__ = [
     "scores",
     "simulate_campaign",
     "suggest",
+    "synthesize",
 ]

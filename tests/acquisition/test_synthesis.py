@@ -1,0 +1,218 @@
+"""Questions that are made up: the information and its gradient, the best of a box, what is nearest,
+and what is refused."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import expit, softmax, xlogy
+
+import raters as rt
+from raters.acquisition import (
+    About,
+    Bald,
+    Entropy,
+    Epig,
+    Posterior,
+    Random,
+    TruthVariance,
+    synthesize,
+)
+from raters.acquisition.policy.described import described
+from raters.acquisition.policy.synthesis import score_of
+from raters.errors import DataError, SettingError
+from tests.refusals import raises_about
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::raters.errors.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::raters.errors.DataWarning"),
+]
+CONTEXTUAL, RAYKAR = rt.ContextualBTL(num_types=2), rt.Raykar()
+
+
+def fitted(model, data):
+    return rt.fit(model, data, rt.PGEM(draws=150, starts=1), seed=0, progress=False)
+
+
+@pytest.fixture(scope="module")
+def votes():
+    """Votes of two types of people, and a fit with draws."""
+    plain, _ = rt.datasets.preference_types(num_items=8, num_annotators=5, votes_each=12, seed=0)
+    table = np.random.default_rng(0).normal(size=(8, 2)) * [1.0, 30.0]
+    data = plain.with_features(table, names=["warmth", "length"])
+    return data, fitted(CONTEXTUAL, data)
+
+
+@pytest.fixture(scope="module")
+def labels():
+    """Labels of items with features on unlike scales, and a fit with draws."""
+    data, _ = rt.datasets.label_crowd(50, 3, 3, 2, num_features=2, seed=0)
+    return data, fitted(RAYKAR, data)
+
+
+def entropy(p: np.ndarray, axis: int) -> np.ndarray:
+    return -xlogy(p, p).sum(axis) / np.log(2)
+
+
+def information(probs: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Mutual information in bits of the answer and the draw, from (draw, answer, question)."""
+    mean = np.tensordot(weight, probs, 1)
+    return entropy(mean, 0) - weight @ entropy(probs, 1)
+
+
+def of_votes(data, result, features: np.ndarray, who: int) -> np.ndarray:
+    """In NumPy: each draw once for each type of the annotator."""
+    posterior = Posterior.of(CONTEXTUAL, result, draws=120, seed=0)
+    wins = expit(np.einsum("nf,sfk->skn", features, posterior.draws["coefficient"][0]))
+    share = np.asarray(posterior._responsibilities)[:, who] / 120  # (draw, type)
+    probs = np.stack([wins, 1 - wins], 2).reshape(-1, 2, len(features))
+    return information(probs, share.ravel())
+
+
+def of_labels(data, result, features: np.ndarray, who: int) -> np.ndarray:
+    """In NumPy: a new item's class is known by its features alone."""
+    posterior = Posterior.of(RAYKAR, result, draws=120, seed=0)
+    standard = (features - np.asarray(data.centre)[1:]) / np.asarray(data.scale)[1:]
+    design = np.column_stack([np.ones(len(features)), standard])
+    classes = softmax(np.einsum("nf,sft->snt", design, posterior.draws["coefficient"][0]), -1)
+    confusion = posterior.draws["confusion"][0][:, who]  # (draw, true class, label)
+    return information(
+        np.einsum("snt,stl->sln", classes, confusion), np.full(len(classes), 1 / len(classes))
+    )
+
+
+CASES = [("votes", CONTEXTUAL, of_votes), ("labels", RAYKAR, of_labels)]
+
+
+@pytest.mark.parametrize(("name", "model", "by_hand"), CASES, ids=["votes", "labels"])
+def test_no_point_of_a_dense_search_is_better(name, model, by_hand, request):
+    """20,000 points of the box at random, by the definition in NumPy; the score and the bounds."""
+    data, result = request.getfixturevalue(name)
+    width = np.array([2.0, 40.0]) if name == "votes" else np.array([3.0, 3.0])
+    bounds = np.stack([-width, width], 1)
+    who = data.annotators[:2]
+    found = synthesize(model, result, bounds=bounds, annotators=who, draws=120, starts=3)
+    points = np.random.default_rng(1).uniform(-width, width, size=(20_000, 2))
+    for one in range(2):
+        row = found.isel(suggestion=one)
+        code = data.annotators.index(row["by"].item())
+        best, features = row["score"].item(), row["features"].values
+        assert by_hand(data, result, features[None], code)[0] == pytest.approx(best, abs=2e-6)
+        assert best > by_hand(data, result, points, code).max() - 1e-6
+        assert (np.abs(features) <= width).all()
+        nearest = row["nearest"].values
+        own = by_hand(data, result, nearest[None], code)[0]
+        assert row["nearest_score"].item() == pytest.approx(own, abs=2e-6)
+    assert (np.diff(found["score"]) <= 0).all()
+    assert set(found["by"].values) == set(who)
+
+
+@pytest.mark.parametrize(
+    "criterion", [Bald(), pytest.param(Epig(targets=20), marks=pytest.mark.slow)], ids=repr
+)
+@pytest.mark.parametrize(("name", "model", "by_hand"), CASES, ids=["votes", "labels"])
+def test_the_gradient_is_that_of_finite_differences(name, model, by_hand, criterion, request):
+    _, result = request.getfixturevalue(name)
+    posterior = Posterior.of(model, result, draws=60, seed=0)
+    asked = described(posterior, None, np.array([1]))
+    scale = asked.real.std(0)
+    with jax.enable_x64(True):
+        score = score_of(posterior, asked, criterion, 0)(asked.templates.rows([0]))
+        for point in np.random.default_rng(0).normal(size=(4, 2)) * scale:
+            step = 1e-4 * scale * np.eye(2)
+            ends = [np.asarray(score.values(jnp.asarray(point + sign * step))) for sign in (1, -1)]
+            rough = (ends[0] - ends[1]) / (2e-4 * scale)
+            exact = np.asarray(score.slope(jnp.asarray(point))[1])
+            np.testing.assert_allclose(exact * scale, rough * scale, rtol=2e-3, atol=1e-7)
+            assert np.abs(exact).max() > 0
+
+
+def test_what_is_nearest(labels):
+    data, result = labels
+    bounds = {"x1": (0.5, 0.5), "x2": (-1.0, 1.0)}
+    found = synthesize(RAYKAR, result, bounds=bounds, annotators=2, starts=2, draws=60)
+    assert dict(found.sizes) == {"suggestion": 1, "feature": 2}
+    row = found.isel(suggestion=0)
+    assert row["by"].item() == 2
+    assert row["features"].values[0] == 0.5
+    raw = (
+        np.asarray(data.features)[:, 1:] * np.asarray(data.scale)[1:] + np.asarray(data.centre)[1:]
+    )
+    apart = np.sqrt((((raw - row["features"].values) / raw.std(0)) ** 2).mean(1))
+    assert row["distance"].item() == pytest.approx(apart.min(), rel=1e-4)
+    assert row["nearest_item"].item() == data.items[apart.argmin()]
+    np.testing.assert_allclose(row["nearest"], raw[apart.argmin()], rtol=1e-4)
+    # Without bounds features stay within those of the data.
+    free = synthesize(RAYKAR, result, annotators=[0], starts=1, draws=60)["features"].values[0]
+    assert ((free >= raw.min(0) - 1e-6) & (free <= raw.max(0) + 1e-6)).all()
+
+
+@pytest.mark.slow
+def test_pairs_whose_features_are_sought(votes):
+    """A model with a reward for each item, beside the features."""
+    data, _ = votes
+    model = rt.BTL(covariates=True)
+    result = rt.fit(model, data, rt.PGEM(draws=150), seed=0, progress=False)
+    with raises_about(SettingError, "questions"):
+        synthesize(model, result)
+    pairs = data.questions().rows([0, 3])
+    found = synthesize(model, result, pairs, starts=2)
+    names = pairs.question_names()
+    told = {tuple(found[side].values[one] for side in ("first", "second", "by")) for one in (0, 1)}
+    assert told == {tuple(names[side][one] for side in ("first", "second", "by")) for one in (0, 1)}
+    assert (found["score"] >= found["nearest_score"] - 1e-9).all()
+    with raises_about(DataError, "questions"):
+        others = set(data.annotators) - set(names["by"].tolist())
+        synthesize(model, result, pairs, annotators=[others.pop()])
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"weight": (0, 1)},
+        {"x1": (1.0, 0.0)},
+        {"x1": (0.0, np.inf)},
+        {"x1": (0.0, 1.0, 2.0)},
+        {"x1": 1.0},
+        np.zeros((3, 2)),
+        np.zeros(2),
+        [[0.0, 1.0], [np.nan, 1.0]],
+        [[0.0, 1.0], [2.0, 1.0]],
+    ],
+)
+def test_bounds_that_are_none(labels, bounds):
+    with raises_about(DataError, "bounds"):
+        synthesize(RAYKAR, labels[1], bounds=bounds)
+
+
+def test_models_without_features(votes):
+    data, _ = votes
+    plain = data.without_features()
+    result = rt.fit(rt.BTL(), plain, rt.PGEM(draws=100), seed=0, progress=False)
+    with raises_about(SettingError, "model"):
+        synthesize(rt.BTL(), result)
+
+
+def test_criteria_and_settings_that_cannot_be(votes, labels):
+    for criterion in (TruthVariance(), Entropy(), Random()):
+        with raises_about(SettingError, "criterion"):
+            synthesize(RAYKAR, labels[1], criterion=criterion)
+    for criterion in (About("coefficient"), Random()):
+        with raises_about(SettingError, "criterion"):
+            synthesize(CONTEXTUAL, votes[1], criterion=criterion, starts=1, draws=20)
+    for given, about in (
+        ({"starts": 0}, "starts"),
+        ({"draws": 1}, "draws"),
+        ({"criterion": "bald"}, "criterion"),
+        ({"seed": -1}, "seed"),
+    ):
+        with raises_about(SettingError, about):
+            synthesize(RAYKAR, labels[1], **given)
+    for nobody in (["eve"], []):
+        with pytest.raises(DataError):
+            synthesize(RAYKAR, labels[1], annotators=nobody)
