@@ -44,7 +44,6 @@ from raters.fitting.fit import fit
 from raters.inference import Backend
 from raters.inference.defaults import default_backend
 from raters.judgements.base import Judgements
-from raters.judgements.display import display_name
 from raters.model import Model
 
 
@@ -365,23 +364,13 @@ class Campaign:
         self, snapshot: Snapshot, stream: streams.Stream, row: int
     ) -> tuple[Seen, Question | None]:
         """Decide on the question in a row, and give it where it is asked."""
-        ledger, free = self._ledger, self._ledger.free(snapshot)
+        free = self._ledger.free(snapshot)
         if reason := self._why_done(snapshot, free):
             return stream.let_go(row, f"there is nothing more to ask: {reason}", moves=False), None
-        if reason := ledger.why_not(snapshot, free, row, self.budget):
+        if reason := self._ledger.why_not(snapshot, free, row, self.budget):
             return stream.let_go(row, reason), None
-        pending, judge = np.sort(snapshot.row[snapshot.open]), int(ledger.judge[row])
-        score = stream.scores(
-            self.policy, self._posterior(snapshot), self.pool, row, pending, self.seed
-        )
-        asked = ledger.asked(snapshot)
-        is_short = asked[judge] < self.policy.least_share * (asked.sum() + 1)
-        short = display_name(self.pool.judges[judge]) if is_short else None
-        seen, ask = stream.decide(row, score, self.seed, short)
-        cost = float(ledger.cost[judge])
-        return seen, Question(
-            row, *ledger.sides(row), judge, float(score[-1]), cost
-        ) if ask else None
+        posterior = self._posterior(snapshot)
+        return stream.decide(row, snapshot, self._ledger, self.policy, posterior, self.seed)
 
     def tell(
         self, answers: Mapping[str, Any] | str, answer: Any = None, *, correct: bool = False

@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from raters.acquisition.campaign.journal import Journal
+from raters.acquisition.campaign.journal import Journal, Question, Snapshot
+from raters.acquisition.campaign.ledger import Ledger
 from raters.acquisition.campaign.seen import Seen, read_seen
 from raters.acquisition.policy.policy import Policy
 from raters.acquisition.questions.pool import seed_of
@@ -20,6 +21,7 @@ from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import DataError
 from raters.errors.validation import instance
 from raters.judgements.base import Judgements
+from raters.judgements.display import display_name
 
 # Number of questions seen last that an arriving one is compared with.
 RECENT = 300
@@ -155,7 +157,35 @@ class Stream(NamedTuple):
             rate = before if recent else DEFAULT_RATE
         return cls(recent, place, level if rate == before else rate, rate)
 
-    def scores(
+    def let_go(self, row: int, reason: str, *, moves: bool = True) -> Seen:
+        """Decision on a question that cannot be asked; without `moves` the level stays."""
+        level = next_level(self.level, self.rate, False) if moves else self.level
+        return Seen(row, None, math.inf, level, self.rate, None, reason)
+
+    def decide(
+        self,
+        row: int,
+        snapshot: Snapshot,
+        ledger: Ledger,
+        policy: Policy,
+        posterior: Posterior,
+        seed: int,
+    ) -> tuple[Seen, Question | None]:
+        """Decision on a question that can be asked, and the question where it is asked."""
+        judge, asked = int(ledger.judge[row]), ledger.asked(snapshot)
+        is_short = asked[judge] < policy.least_share * (asked.sum() + 1)
+        short = display_name(ledger.pool.judges[judge]) if is_short else None
+        pending = np.sort(snapshot.row[snapshot.open])
+        score = self._scores(policy, posterior, ledger.pool, row, pending, seed)
+        lot, chance = self._lots(seed)
+        ranked, own = rank(score, lot, chance, self.level), float(score[-1])
+        ask, reason = ranked.ask or is_short, self._reason(own, ranked, short)
+        level = next_level(self.level, self.rate, ask)
+        seen = Seen(row, own, ranked.threshold, level, self.rate, None, reason)
+        question = Question(row, *ledger.sides(row), judge, own, float(ledger.cost[judge]))
+        return seen, question if ask else None
+
+    def _scores(
         self,
         policy: Policy,
         posterior: Posterior,
@@ -175,24 +205,12 @@ class Stream(NamedTuple):
         value = policy.values(posterior, questions, seed=seed, pending=waiting)
         return value[: len(rows)]
 
-    def let_go(self, row: int, reason: str, *, moves: bool = True) -> Seen:
-        """Decision on a question that cannot be asked; without `moves` the level stays."""
-        level = next_level(self.level, self.rate, False) if moves else self.level
-        return Seen(row, None, math.inf, level, self.rate, None, reason)
-
-    def decide(
-        self, row: int, score: Float[np.ndarray, " seen"], seed: int, short: str | None
-    ) -> tuple[Seen, bool]:
-        """Decision on a question that can be asked, by the scores of `scores`; `short` names a
-        judge who gets it whatever its score."""
-        places = [place for place, seen in enumerate(self.recent) if seen.score is not None]
+    def _lots(self, seed: int) -> tuple[Float[np.ndarray, " seen"], float]:
+        """Lots of the questions that `_scores` scores, and the chance of the last."""
         begin = self.place - len(self.recent)
-        lot = [lots(seed, begin + place)[0] for place in places]
+        places = [begin + one for one, seen in enumerate(self.recent) if seen.score is not None]
         own, chance = lots(seed, self.place)
-        ranked = rank(score, np.array([*lot, own]), chance, self.level)
-        ask, reason = ranked.ask or short is not None, self._reason(float(score[-1]), ranked, short)
-        level = next_level(self.level, self.rate, ask)
-        return Seen(row, float(score[-1]), ranked.threshold, level, self.rate, None, reason), ask
+        return np.array([*(lots(seed, place)[0] for place in places), own]), chance
 
     def _reason(self, score: float, ranked: Rank, short: str | None) -> str:
         """The decision in words."""
