@@ -10,13 +10,13 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters.distributions import RowMixture
+from raters.distributions import ConfusedLabel, RowMixture
 from raters.errors.validation import plain_positive
 from raters.judgements.demonstrations import Demonstrations
 from raters.model import Model, Values
 
-# Log-probability of an action that is not allowed.
-_NEVER = -1e9
+# Probability of an action that is not allowed: above 0, so that its logarithm has a slope.
+_NEVER = 1e-30
 
 
 @dataclass(frozen=True)
@@ -92,17 +92,15 @@ class BehaviouralCloning(Model[Demonstrations]):
         with numpyro.plate("state", data.num_states):
             policy = numpyro.sample("policy", prior, infer={"event_dims": ["action"]})
         allowed = jnp.asarray(data.allowed, bool)
-        # In floats, of which a chance of 0 in all of a state's actions has no logarithm.
-        uniform = jnp.where(allowed, -jnp.log(allowed.sum(1, keepdims=True)), _NEVER)
-        log_policy = jnp.log(policy)
-        few = ~allowed.all(1, keepdims=True)
-        among = jnp.where(allowed, log_policy, _NEVER)
-        among = among - jnp.log(jnp.where(allowed, policy, 0.0).sum(1, keepdims=True))
-        log_policy = jnp.where(few, among, log_policy)
-        both = jnp.stack([uniform.astype(log_policy.dtype), log_policy], 1)[data.state]
+        uniform = jnp.where(allowed, 1 / allowed.sum(1, keepdims=True), _NEVER)
+        among = jnp.where(allowed, policy, 0.0).sum(1, keepdims=True)
+        few = jnp.where(allowed, policy / among, _NEVER)
+        # As it is where there are all actions, so that what is counted is seen to be.
+        policy = jnp.where(allowed.all(1, keepdims=True), policy, few)
+        by_manner = ConfusedLabel(jnp.stack([uniform, policy], 1), data.state)
         chance = jnp.stack([1 - competence, competence], -1)[data.annotator]
-        by_manner = dist.Categorical(logits=both)
-        steps = RowMixture(dist.Categorical(probs=chance), by_manner, data.num_rows, data.count)
+        manner = dist.Categorical(probs=chance)
+        steps = RowMixture(manner, by_manner, data.num_rows, data.count)
         with numpyro.plate("step", data.num_rows):
             numpyro.sample("action", steps, obs=data.action)
 
