@@ -5,7 +5,7 @@ Both learn the weights of three features of grids from the same 200 episodes, wi
 step costs something, mud more, and a road less; an episode ends in a corner. The log-likelihood is
 the exact one of `raters.imitation.maxent_objective`, for the weights of each. irl-maxent climbs by
 gradient steps until they change weights by less than 1e-4, its default, here at a constant rate
-that falls with the size of the grid; at twice the rate it does not come back. It needs the name
+that falls with the size of the grid; at 2.5 times the rate it does not end. It needs the name
 `np.float`, which NumPy no longer has, and is given it here.
 
     pip install --no-deps irl-maxent      # optional: without it its column is empty
@@ -64,7 +64,7 @@ def by_peer(problem: Task) -> np.ndarray | None:
         # The last step is from the goal to the end, which irl-maxent does without.
         steps = zip(states[: long - 1], actions[: long - 1], states[1:long], strict=True)
         episodes.append(trajectory.Trajectory(list(steps)))
-    climb = optimizer.Sga(lr=0.5 / len(problem.features) ** 0.5)
+    climb = optimizer.Sga(lr=0.2 / len(problem.features) ** 0.5)
     begin = np.array([-3.0, 0.0, 0.0])  # at 0 the sums over walks are infinite
     maxent.irl_causal(
         transition, problem.features, [goal], episodes, climb, lambda size: begin, 1.0
