@@ -13,7 +13,7 @@ from raters.errors.validation import checked
 from raters.judgements import mdp_sources as sources
 from raters.judgements.mdp_checks import check_discount, scaled_rows
 from raters.judgements.mdp_facts import Process
-from raters.judgements.names import name_list, name_text
+from raters.judgements.names import check_ordered, name_list, name_text
 from raters.judgements.roles import static
 
 
@@ -361,6 +361,7 @@ def _names(parameter: str, given: Iterable[Any] | None, size: int) -> tuple[Any,
     """Names that are given, as whole numbers or text, or numbers from 0."""
     if given is None:
         return tuple(range(size))
+    check_ordered(given, parameter)
     return tuple(
         name if isinstance(name, int) else name_text(name) for name in name_list(given, parameter)
     )

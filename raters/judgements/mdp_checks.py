@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from numpy.typing import ArrayLike
 
 from raters.errors import PACKAGE, DataError, DataWarning, SettingError
@@ -91,10 +91,8 @@ def check_weights(weights: ArrayLike, process: Process) -> Float[np.ndarray, " f
     return array
 
 
-def check_process(process: Process) -> None:
-    """Raise unless the tables of a process fit together; see `MDP.from_arrays`."""
-    check_discount(process.discount)
-    transition, allowed = np.asarray(process.transition), np.asarray(process.allowed)
+def check_transition(transition: Shaped[np.ndarray, " ..."]) -> None:
+    """Raise unless a table of transitions has its axes."""
     if transition.ndim != 3 or transition.shape[0] != transition.shape[2] or not transition.size:
         raise DataError(
             parameter="transition",
@@ -102,7 +100,10 @@ def check_process(process: Process) -> None:
             expected="it must be (state, action, next_state), as many states first as last",
             instead="np.stack([of_action_0, of_action_1], axis=1) of tables (state, next_state)",
         )
-    size = transition.shape[:2]
+
+
+def check_allowed(allowed: Shaped[np.ndarray, " ..."], size: tuple[int, ...]) -> None:
+    """Raise unless these are flags of each action in each state."""
     _check_shape("allowed", allowed, size, "(state, action)")
     if allowed.dtype != bool:
         raise DataError(
@@ -111,6 +112,15 @@ def check_process(process: Process) -> None:
             expected="it must hold flags",
             instead="allowed=allowed.astype(bool)",
         )
+
+
+def check_process(process: Process) -> None:
+    """Raise unless the tables of a process fit together; see `MDP.from_arrays`."""
+    check_discount(process.discount)
+    transition, allowed = np.asarray(process.transition), np.asarray(process.allowed)
+    check_transition(transition)
+    size = transition.shape[:2]
+    check_allowed(allowed, size)
     _check_shape("start", process.start, size[:1], "(state,)")
     features = np.asarray(process.features)
     if features.ndim != 3 or features.shape[:2] != size or not features.size:
@@ -125,7 +135,7 @@ def check_process(process: Process) -> None:
         _check_names(parameter, getattr(process, parameter), length)
     for name in ("transition", "features", "start"):
         _check_finite(name, np.asarray(getattr(process, name)))
-    _check_allowed(process, allowed)
+    _check_done(process, allowed)
     _check_probabilities(process, transition, allowed)
     if process.discount == 1:
         _check_ends(process)
@@ -160,7 +170,7 @@ def _check_finite(name: str, array: np.ndarray) -> None:
         )
 
 
-def _check_allowed(process: Process, allowed: Bool[np.ndarray, "state action"]) -> None:
+def _check_done(process: Process, allowed: Bool[np.ndarray, "state action"]) -> None:
     """Something is to be done in each state, and each action somewhere."""
     if (nothing := ~allowed.any(1)).any():
         raise DataError(

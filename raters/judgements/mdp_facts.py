@@ -138,8 +138,8 @@ class Process:
 
         Raises
         ------
-        DataError, SettingError
-            When they do not fit together.
+        DataError, SettingError, KeyError
+            When they do not fit together, or one is missing.
         """
         read = {name: json.loads(flags[name]) for name in cls._statics()}
         static_fields = {

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from raters.errors import DataError, SettingError
 from raters.errors.validation import boolean, is_number, numbers, whole
-from raters.judgements.mdp_checks import keeping
+from raters.judgements.mdp_checks import check_allowed, check_transition, keeping
 from raters.judgements.names import encode_names, name_text
 from raters.judgements.reading.columns import column_name, read_columns, read_numbers
 
@@ -53,14 +53,13 @@ def completed(tables: Tables, *, undiscounted: bool) -> Tables:
         With probabilities of 0 for actions that are not allowed.
     """
     transition = numbers("transition", tables.transition)
-    if transition.ndim != 3 or not transition.size or transition.shape[0] != transition.shape[2]:
-        nothing = np.zeros(0)
-        return Tables(transition, nothing, nothing, nothing)  # for `check_process` to refuse
+    check_transition(transition)
     size = transition.shape[:2]
-    allowed = np.ones(size, bool) if tables.allowed is None else np.array(tables.allowed)
-    if allowed.shape != size or allowed.dtype != bool:
-        nothing = np.zeros(0)
-        return Tables(transition, nothing, nothing, allowed)
+    allowed = np.ones(size, bool)
+    if tables.allowed is not None:
+        numbers("allowed", tables.allowed)  # refuses rows of several lengths
+        allowed = np.array(tables.allowed)
+        check_allowed(allowed, size)
     ends = keeping(transition, allowed)
     if undiscounted and tables.allowed is None:
         allowed[ends, 1:] = False
@@ -163,7 +162,7 @@ def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state
     if start is None:
         return None
     code = {name_text(name): place for place, name in enumerate(states)}
-    weights = start if isinstance(start, Mapping) else {start: 1.0}
+    weights = start if isinstance(start, Mapping) else {name_text(start): 1.0}
     table = np.zeros(len(states))
     for name, weight in weights.items():
         if name_text(name) not in code or not is_number(weight):
@@ -226,7 +225,16 @@ def _tables_of(env: Any) -> tuple[list[Mapping[int, Any]], Float[np.ndarray, " s
                 expected="install it, or pass an environment",
                 instead="pip install gymnasium",
             ) from error
-        env = gymnasium.make(env)
+        try:
+            env = gymnasium.make(env)
+        except gymnasium.error.Error as error:
+            raise SettingError(
+                parameter="env",
+                value=env,
+                problem=f"is not known to Gymnasium: {error}",
+                expected="name one of its tabular environments",
+                instead="env='FrozenLake-v1'",
+            ) from error
     own = getattr(env, "unwrapped", env)
     outcomes = getattr(own, "P", None)
     start = getattr(own, "initial_state_distrib", None)

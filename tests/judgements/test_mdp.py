@@ -78,6 +78,7 @@ def test_sums_that_round_are_made_exact():
         ("transition", {"transition": TWO[:, :, :1]}, "shape (2, 2, 1)"),
         ("transition", {"transition": np.zeros((0, 2, 0))}, "shape"),
         ("transition", {"transition": "often"}, "array of numbers"),
+        ("transition", {"transition": [1.0]}, "shape (1,)"),
         ("features", {"features": np.eye(3)}, "shape (3, 2, 3)"),
         ("features", {"features": [1.0, 2.0]}, "shape (2,)"),
         ("features", {"features": [[np.inf], [0]]}, "infinite"),
@@ -88,8 +89,10 @@ def test_sums_that_round_are_made_exact():
         ("allowed", {"allowed": [[True, False], [True, False]]}, "action(s) 1"),
         ("allowed", {"allowed": [[1, 1], [1, 1]]}, "must hold flags"),
         ("allowed", {"allowed": [[True, True]]}, "shape"),
+        ("allowed", {"allowed": [[True], [True, True]]}, "rows of one length"),
         ("states", {"states": ["in"]}, "has 1 names"),
         ("states", {"states": ["in", "in"]}, "twice"),
+        ("states", {"states": {"in", "out"}}, "no order"),
         ("actions", {"actions": "go"}, "list"),
         ("feature_names", {"feature_names": ["warm"]}, "has 1 names"),
         ("discount", {"discount": 1.0, "transition": AROUND}, "reached from state(s) 0, 1"),
@@ -174,7 +177,7 @@ def test_a_long_table_says_what_an_array_says():
         rt.MDP.from_frame(pd.concat([frame, frame[:1]]), **roles)
     with raises_about(DataError, "transition"):
         rt.MDP.from_frame(frame[:2], **roles)
-    for start in ("home", {0: "likely"}):
+    for start in ("home", {0: "likely"}, [0, 1]):
         with raises_about(DataError, "start"):
             rt.MDP.from_frame(frame, **roles, start=start)
     assert rt.MDP.from_frame(frame, **roles, start={0: 0.25, 1: 0.75}).start.tolist() == [
@@ -287,6 +290,8 @@ def test_environments_of_gymnasium(name, size, added):
     assert mdp.num_states == size + added
     assert ("end" in mdp.states) == added
     assert mdp.features[mdp.ends].max() == 0
+    with raises_about(SettingError, "env", "NoSuchLake-v1"):
+        rt.MDP.from_gymnasium("NoSuchLake-v1")
     if name == "FrozenLakeEnv":
         assert mdp == rt.MDP.from_gymnasium("FrozenLake-v1", discount=1.0)
         assert [mdp.states[code] for code in np.flatnonzero(mdp.ends)] == [5, 7, 11, 12, 15]
