@@ -11,6 +11,9 @@ References
 - Abbeel and Ng (2004). Apprenticeship learning via inverse reinforcement learning. ICML.
 - Ho and Ermon (2016). Generative adversarial imitation learning. NeurIPS 29.
 - Kakade and Langford (2002). Approximately optimal approximate reinforcement learning. ICML.
+- Nalisnick (2024). Human-in-the-loop machine learning. Lecture notes, Johns Hopkins University. The
+  numbers of equations are of these; where a printed equation is corrected, the notes of the
+  function say how.
 - Ross, Gordon and Bagnell (2011). A reduction of imitation learning and structured prediction to
   no-regret online learning. AISTATS.
 - Syed, Bowling and Schapire (2008). Apprenticeship learning using linear programming. ICML.

@@ -50,7 +50,7 @@ def discriminator(
 
     .. math:: \log \frac{h(s, a)}{1 - h(s, a)} = \log \frac{\rho_E(s, a)}{\rho_\pi(s, a)}
 
-    with normalised occupancies (equation 60 of the source, for equation 58).
+    with normalised occupancies (equation 60 of Nalisnick (2024), for equation 58).
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def gail(
 ) -> Adversarial:
     r"""Imitate an occupancy by generative adversarial imitation (Ho and Ermon 2016), on tables.
 
-    It solves equation 59 of the source,
+    It solves equation 59 of Nalisnick (2024),
 
     .. math:: \max_\pi \min_h \; \mathbb{E}_{\rho_E}[-\log h(s, a)] + \mathbb{E}_{\rho_\pi}
               [-\log(1 - h(s, a))],

@@ -72,8 +72,8 @@ def return_gap(mdp: MDP, weights: ArrayLike, policy: ArrayLike, demonstrator: Ar
 
     Notes
     -----
-    With :math:`\lVert \theta \rVert_1 \le 1` the right side is at most the Euclidean distance. The
-    source's equation 63 prints its square, which is no bound where the distance is below 1.
+    With :math:`\lVert \theta \rVert_1 \le 1` the right side is at most the Euclidean distance.
+    Equation 63 of Nalisnick (2024) has its square, which is no bound where the distance is below 1.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def syed_schapire(
 
     .. math:: \max_\pi \min_\theta \; \theta^\top (\mu_\pi - \mu_E),
 
-    a zero-sum game (equation 64 of the source). The worst reward is learned by the
+    a zero-sum game (equation 64 of Nalisnick (2024)). The worst reward is learned by the
     optimistic Hedge of `raters.alignment.hedge`, on the policies so far, and the policy that is
     optimal for it is added.
 
@@ -182,8 +182,8 @@ def syed_schapire(
     demonstrator : array (feature,) or (state, action)
         Feature expectations, or an occupancy, as from `empirical_occupancy`.
     signed : bool
-        Whether weights may be negative: :math:`\lVert \theta \rVert_1 \le 1`, as in the source, in
-        place of weights that are at least 0 and add up to 1.
+        Whether weights may be negative: :math:`\lVert \theta \rVert_1 \le 1`, as in that
+        equation, in place of weights that are at least 0 and add up to 1.
     tolerance : float
         Gap at which to stop, relative to the largest feature expectation.
     rounds : int

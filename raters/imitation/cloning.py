@@ -42,8 +42,8 @@ def clone(
     .. math:: \hat\pi(a \mid s) = \frac{n(s, a) + \alpha / A(s)}{\sum_{a'} n(s, a') + \alpha}
 
     with :math:`A(s)` allowed actions: the mean of the posterior with a Dirichlet prior. With
-    :math:`\alpha = 0` it is the maximum-likelihood estimate (equations 49 and 50 of the source with
-    the log loss), and of an occupancy it is the policy that has it.
+    :math:`\alpha = 0` it is the maximum-likelihood estimate (equations 49 and 50 of Nalisnick
+    (2024) with the log loss), and of an occupancy it is the policy that has it.
 
     Parameters
     ----------
@@ -96,8 +96,9 @@ def cloning_bound(
               {(1 - \gamma)^2}, \qquad \epsilon = \mathbb{E}_{s \sim d(\pi^*)} \left[ \tfrac12
               \sum_a |\pi^*(a \mid s) - \hat\pi(a \mid s)| \right]
 
-    It is proposition 3.1 of the source, where rewards are from −1 to 1, so that the constant is 2,
-    and both policies deterministic, so that :math:`\epsilon` is the probability that they disagree.
+    It is proposition 3.1 of Nalisnick (2024), where rewards are from −1 to 1, so that the constant
+    is 2, and both policies deterministic, so that :math:`\epsilon` is the probability that they
+    disagree.
 
     Parameters
     ----------
@@ -177,9 +178,9 @@ def positive_negative_cloning(
 
     Notes
     -----
-    Without the penalty this is equation 69 of the source, which is unbounded below: the probability
-    of such an action goes to 0, its logarithm to minus infinity, and the objective with it,
-    whatever is done to the other states. A likelihood of comparisons, as of DPO, is bounded.
+    Without the penalty this is equation 69 of Nalisnick (2024), which is unbounded below: the
+    probability of such an action goes to 0, its logarithm to minus infinity, and the objective with
+    it, whatever is done to the other states. A likelihood of comparisons, as of DPO, is bounded.
 
     Examples
     --------

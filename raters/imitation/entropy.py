@@ -156,10 +156,10 @@ def maxent_irl(
     difference is :math:`f(s) - \gamma \mathbb{E}[f(s')]` for some :math:`f` of the states, such as
     a constant where episodes do not end. Of equal ones this is the nearest to the initial weights.
 
-    Equations 65 to 67 of the source weigh the walks of a deterministic process, without the
+    Equations 65 to 67 of Nalisnick (2024) weigh the walks of a deterministic process, without the
     probabilities of its transitions, and imply a policy in proportion to :math:`Q`; here it is the
-    causal form, with the policy in proportion to :math:`\exp Q`, which is right for
-    transitions at random too.
+    causal form, with the policy in proportion to :math:`\exp Q`, which is right for transitions at
+    random too.
 
     Examples
     --------

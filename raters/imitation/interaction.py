@@ -80,8 +80,8 @@ def dagger(
 
     Notes
     -----
-    The objective printed for one round in section 3.2 of the source has the parameters of the last
-    round inside, and so none to minimise over; the policy of this round is meant.
+    The objective printed for one round in section 3.2 of Nalisnick (2024) has the parameters of
+    the last round inside, and so none to minimise over; the policy of this round is meant.
 
     Examples
     --------

@@ -49,8 +49,9 @@ def trajectory_divergence(
     .. math:: \operatorname{KL}[p_\pi(\tau) \parallel p_{\pi'}(\tau)] = \sum_s \rho^\pi(s)
               \operatorname{KL}[\pi(\cdot \mid s) \parallel \pi'(\cdot \mid s)]
 
-    since start and transitions (equation 53 of the source) are in both and cancel. With a discount
-    the length of a walk is random: after each step it goes on with probability :math:`\gamma`.
+    since start and transitions (equation 53 of Nalisnick (2024)) are in both and cancel. With a
+    discount the length of a walk is random: after each step it goes on with probability
+    :math:`\gamma`.
 
     Parameters
     ----------

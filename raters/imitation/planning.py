@@ -137,9 +137,9 @@ def soft_policy(
 
     Notes
     -----
-    The source's equations 12 and 13 have the second equality with the value of its definition,
-    :math:`V = \mathbb{E}_\pi[Q]`; then the probabilities do not add up to 1. The soft value
-    :math:`V = \mathbb{E}_\pi[Q] + \lambda H` is needed.
+    Equations 12 and 13 of Nalisnick (2024) have the second equality with the value of its
+    definition, :math:`V = \mathbb{E}_\pi[Q]`; then the probabilities do not add up to 1. The soft
+    value :math:`V = \mathbb{E}_\pi[Q] + \lambda H` is needed.
 
     Each round solves linear equations for the values of a policy and then makes the next one from
     them, which is Newton's method on the equation of :math:`V`: a handful of rounds, where value

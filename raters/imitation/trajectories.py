@@ -84,8 +84,8 @@ def kl_regularised(
 
     Notes
     -----
-    The source's display before equation 70 has the sum of :math:`\pi_0` over a walk in
-    :math:`\mathcal{Z}` where its product is needed, a policy of one step in proportion to the
+    The display before equation 70 of Nalisnick (2024) has the sum of :math:`\pi_0` over a walk
+    in :math:`\mathcal{Z}` where its product is needed, a policy of one step in proportion to the
     exponential of the return of a whole walk, and no :math:`\beta`.
 
     Examples

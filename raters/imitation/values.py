@@ -53,8 +53,8 @@ def returns(rewards: ArrayLike, discount: float) -> Float[np.ndarray, "*batch st
 
     Notes
     -----
-    The source's section 1.3 sums from :math:`t' = 0`, and its equation 61 and proposition 3.1 from
-    1; the bound :math:`1 / (1 - \gamma)` of the latter holds for sums from 0.
+    Section 1.3 of Nalisnick (2024) sums from :math:`t' = 0`, and its equation 61 and proposition
+    3.1 from 1; the bound :math:`1 / (1 - \gamma)` of the latter holds for sums from 0.
 
     Examples
     --------
@@ -210,8 +210,8 @@ def performance_difference(
 
     Notes
     -----
-    :math:`d_s^{\pi'}` is the discounted occupancy of a walk that begins in :math:`s`. The source's
-    equation 14 says stationary distribution, with which it is false.
+    :math:`d_s^{\pi'}` is the discounted occupancy of a walk that begins in :math:`s`.
+    Equation 14 of Nalisnick (2024) says stationary distribution, with which it is false.
 
     Examples
     --------
