@@ -8,10 +8,7 @@ from raters.datasets._anesthesia import (
     anesthesia_votes,
 )
 from raters.datasets._choice_generators import GeneratedChoices, choice_crowd
-from raters.datasets._demonstration_generators import (
-    GeneratedDemonstrations,
-    demonstration_crowd,
-)
+from raters.datasets._demonstration_generators import GeneratedDemonstrations, demonstration_crowd
 from raters.datasets._generators import crowd, paper, position_biased, separated
 from raters.datasets._label_generators import GeneratedLabels, label_crowd
 from raters.datasets._ranking_generators import GeneratedRankings, ranking_crowd

@@ -14,7 +14,6 @@ import pandas as pd
 from jaxtyping import Float, Int, Num
 from numpy.typing import ArrayLike
 
-from raters.errors import DataError
 from raters.errors.validation import checked, instance, whole
 from raters.judgements.base import Judgements
 from raters.judgements.mdp import MDP
@@ -244,7 +243,9 @@ class Demonstrations(Judgements):
         trajectories: tuple[Any, ...],
     ) -> Self:
         """Demonstrations of steps that are in order."""
-        ways = {"trajectory": table.trajectory, "time": table.time}
+        process: dict[str, Any] = {name: getattr(mdp, name) for name in _PROCESS}
+        ways = (table.trajectory, table.time) if trajectories else (None, None)
+        code, time = (None if way is None else way.astype(np.int32) for way in ways)
         return cls(
             state=table.state.astype(np.int32),
             action=table.action.astype(np.int32),
@@ -252,8 +253,9 @@ class Demonstrations(Judgements):
             count=count,
             annotators=annotators,
             trajectories=trajectories,
-            **{name: way.astype(np.int32) if trajectories else None for name, way in ways.items()},
-            **{name: getattr(mdp, name) for name in _PROCESS},
+            trajectory=code,
+            time=time,
+            **process,
         )
 
     # ---------------------------------------------------------------- facts
@@ -376,7 +378,7 @@ class Demonstrations(Judgements):
 
     def _alone(self) -> Self:
         """Each step by itself."""
-        return dataclasses.replace(self, trajectory=None, time=None, trajectories=())
+        return dataclasses.replace(self, trajectory=None, time=None)
 
     def unanswered(self) -> Self:
         """The states without the actions, each by itself: other actions would have led

@@ -83,11 +83,7 @@ CHOICE_MODELS = (
     rt.NestedLogit(nests=(("1", "3"),)),
     rt.MultinomialProbit(),
 )
-DEMONSTRATION_MODELS = (
-    rt.MaxEntIRL(),
-    rt.MaxEntIRL(entropy="total"),
-    rt.BehaviouralCloning(),
-)
+DEMONSTRATION_MODELS = (rt.MaxEntIRL(), rt.MaxEntIRL(entropy="total"), rt.BehaviouralCloning())
 # The data that each is tried on, by fixture.
 MODELS_ON = {
     "tiny": MODELS,

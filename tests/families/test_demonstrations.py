@@ -48,7 +48,7 @@ def test_the_audit_tells_adversaries_and_the_careless(crowd, model, result) -> N
     assert audit.judged == "rationality"
     assert set(table.loc[kind != "competent", "verdict"]) <= {"drop", "review"}
     assert set(table.loc[kind == "competent", "verdict"]) == {"keep"}
-    assert (table.loc[kind == "adversary", "p_adversarial"] > 0.99).all()
+    assert (table.loc[kind == "adversary", "p_adversarial"] > 0.95).all()
     relative = table["rationality"] / table["rationality"].abs().mean()
     np.testing.assert_allclose(table["relative"], relative, atol=0.1)
     # One in four actions by chance.
@@ -66,7 +66,7 @@ def test_the_report_has_the_reward_and_the_policy(model, result) -> None:
     assert {"reward", "policy"} <= set(facts["sections"])
     assert "Coefficients of the reward" in report.html()
     for text in (report.markdown(), report.html()):
-        assert "is sought" in text or "is avoided" in text
+        assert "Demonstrators avoid 1, 0." in text
         assert "acts against the goal" in text
         assert " votes" not in text
 
@@ -137,7 +137,12 @@ def test_targets_and_campaigns(crowd, model, result, tmp_path) -> None:
         assert (table["score"] > 0).all()
     quick = rt.SVI(steps=500, draws=50)
     campaign = rt.Campaign(
-        tmp_path / "a.db", model, pool, data=crowd[0], backend=quick, again=True,
+        tmp_path / "a.db",
+        model,
+        pool,
+        data=crowd[0],
+        backend=quick,
+        again=True,
         policy=rt.Policy(target="coefficient"),
     )
     asked = campaign.ask(3)
@@ -200,7 +205,8 @@ def test_features_beside_transitions(crowd, files) -> None:
     roles = {"state": "st", "action": "a", "annotator": "who", "discount": 0.9}
     read = read_demonstrations(steps, transitions=moves, state_features=cells, **roles)
     assert read.feature_names == ("warm", "high")
-    np.testing.assert_allclose(read.transition, data.transition, atol=1e-12)
+    order = [read.actions.index(name) for name in data.actions]
+    np.testing.assert_allclose(read.transition[:, order], data.transition, atol=1e-12)
     np.testing.assert_allclose(read.features, data.features, atol=1e-12)
     paid = read_demonstrations(
         steps, transitions=moves.assign(pay=2.0), state_features=cells, **roles
@@ -208,7 +214,11 @@ def test_features_beside_transitions(crowd, files) -> None:
     assert paid.feature_names == ("pay", "warm", "high")
     np.testing.assert_allclose(paid.features[..., 0], 2.0)
     assert read_demonstrations(steps, transitions=moves, **roles).num_features == 9
-    for wrong in (cells.drop(index=0), cells.assign(warm="x"), cells.rename(columns={"state": "z"})):
+    for wrong in (
+        cells.drop(index=0),
+        cells.assign(warm="x"),
+        cells.rename(columns={"state": "z"}),
+    ):
         with raises_about(DataError, "state_features"):
             read_demonstrations(steps, transitions=moves, state_features=wrong, **roles)
     with raises_about(DataError, "transitions"):

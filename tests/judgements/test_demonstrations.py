@@ -113,7 +113,9 @@ def test_an_action_that_is_not_allowed() -> None:
     table = {"at": ["a", "b"], "do": ["go", "go"]}
     with pytest.raises(DataError, match="allowed there are 'stop'"):
         rt.Demonstrations.from_frame(table, mdp=mdp, state="at", action="do")
-    data = rt.Demonstrations.from_frame({"at": ["b"], "do": ["stop"]}, mdp=mdp, state="at", action="do")
+    data = rt.Demonstrations.from_frame(
+        {"at": ["b"], "do": ["stop"]}, mdp=mdp, state="at", action="do"
+    )
     with raises_about(DataError, "action"):
         dataclasses.replace(data, action=np.array([0], np.int32)).check()
 

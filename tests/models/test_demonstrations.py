@@ -30,7 +30,11 @@ def random_mdp(discount: float = 0.9, num_states: int = 6, seed: int = 0) -> rt.
     features = rng.normal(size=(num_states, 3, 4))
     features[-1] = 0
     return rt.MDP.from_arrays(
-        transition, features=features, allowed=allowed, discount=discount, start=np.eye(num_states)[0]
+        transition,
+        features=features,
+        allowed=allowed,
+        discount=discount,
+        start=np.eye(num_states)[0],
     )
 
 
@@ -140,8 +144,8 @@ def test_a_reward_for_walking_on_has_no_values_without_a_discount() -> None:
 @pytest.mark.parametrize("entropy", ["relative", "total"])
 def test_the_slope_is_the_gap_between_expected_features(discount: float, entropy: str) -> None:
     r"""With steps in their discounted frequencies under an expert, the gradient of the
-    log-likelihood is :math:`\mu_E - E_\pi[\mu]` (001-35), and 0 where the expert's policy is that of
-    the reward."""
+    log-likelihood is :math:`\mu_E - E_\pi[\mu]` (001-35), and 0 where the expert's policy is that
+    of the reward."""
     model = rt.MaxEntIRL(entropy=entropy)
     with jax.enable_x64(True):
         mdp = random_mdp(discount)

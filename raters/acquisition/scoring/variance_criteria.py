@@ -52,7 +52,8 @@ class VarianceReduction(OfVariance):
     ----------
     of : {"rank", "reward", "competence", "coefficient", "top_k"}
         The rank of each item, its reward, the competence (or confusion matrix) of each annotator,
-        the coefficient of each feature, on a scale that does not depend on the priors, or membership of each item in the `k` best.
+        the coefficient of each feature, on a scale that does not depend on the priors, or
+        membership of each item in the `k` best.
     k : int
         Number of best items, with ``of="top_k"``.
     """

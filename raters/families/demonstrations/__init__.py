@@ -143,9 +143,7 @@ def _questions(data: Demonstrations) -> Demonstrations:
         )
     state, who = (part.ravel() for part in np.meshgrid(free, range(data.num_annotators)))
     asked = dataclasses.replace(data.unanswered(), count=None)
-    return dataclasses.replace(
-        asked, state=state.astype(np.int32), annotator=who.astype(np.int32)
-    )
+    return dataclasses.replace(asked, state=state.astype(np.int32), annotator=who.astype(np.int32))
 
 
 DEMONSTRATIONS = register(

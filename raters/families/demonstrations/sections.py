@@ -131,19 +131,19 @@ def reward(context: AuditContext) -> Section | None:
 
 
 def _signs(rows: list[dict[Any, Any]]) -> str:
-    """Sentence on the features that are sought and avoided."""
+    """Sentence on the features that demonstrators seek and avoid."""
     sought = [isolated(row["feature"]) for row in rows if row["p_positive"] >= _KNOWN]
     avoided = [isolated(row["feature"]) for row in rows if row["p_positive"] <= 1 - _KNOWN]
     parts = [
-        f"{_some(names)} {'is' if len(names) == 1 else 'are'} {what}"
-        for names, what in ((sought, "sought"), (avoided[::-1], "avoided"))
+        f"{what} {_some(names)}"
+        for names, what in ((sought, "seek"), (avoided[::-1], "avoid"))
         if names
     ]
+    text = f"Demonstrators {' and '.join(parts)}" if parts else ""
     left = len(rows) - len(sought) - len(avoided)
     if left:
-        parts.append(f"of {counted(left, 'feature')} the sign is open")
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}."
+        text += f"{'; of' if text else 'Of'} {counted(left, 'feature')} the sign is open"
+    return f"{text}."
 
 
 def _some(names: list[str]) -> str:
@@ -167,7 +167,7 @@ def policy(context: AuditContext) -> Section:
     probs, steps = table["probability"].values, table["steps"].values
     free = context.program.data.num_choices() > 1
     best = probs.argmax(1)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "state": str(table["state"].values[state]),
             "action": str(table["action"].values[best[state]]),
@@ -180,9 +180,7 @@ def policy(context: AuditContext) -> Section:
     unseen = sum(row["steps"] == 0 for row in rows)
     seen = f"Of {counted(len(rows), 'state')} with a choice, {unseen:,} were never demonstrated"
     learned = "coefficient" in context.program.sites
-    sentence = (
-        f"{seen}{'; their policy follows from the reward' if learned and unseen else ''}."
-    )
+    sentence = f"{seen}{'; their policy follows from the reward' if learned and unseen else ''}."
     whose = "a demonstrator of rationality 1" if learned else "the policy that all share"
     columns = (
         Column("state", "state", "name"),

@@ -46,7 +46,9 @@ def coloured(program: Program[Any], values: Values, block: Block) -> Block:
 
     def recorded(values: Values) -> None:
         values = {name: jnp.asarray(value, float) for name, value in values.items()}
-        classes = latent_classes.expected(model, sample, values)[0] if program.counts_classes else None
+        classes = (
+            latent_classes.expected(model, sample, values)[0] if program.counts_classes else None
+        )
         indexed_rows(model, sample, values, block.sites, classes)
 
     try:

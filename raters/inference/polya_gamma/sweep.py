@@ -161,7 +161,9 @@ def why_not(program: Program[Any]) -> str | None:
         return f"blocks of {model.title} name {names}"
 
     def read(values: Values) -> None:
-        classes = latent_classes.expected(model, sample, values)[0] if program.counts_classes else None
+        classes = (
+            latent_classes.expected(model, sample, values)[0] if program.counts_classes else None
+        )
         for block in (one for one in blocks if one.kind != "counts"):
             correlated = rows_of(model, sample, values, block, classes).prior.across is not None
             bounded = [

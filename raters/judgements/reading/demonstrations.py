@@ -193,8 +193,9 @@ def check_trajectories(steps: Steps, mdp: MDP, names: Names) -> None:
         same & (gap > 1),
         words,
         "step",
-        lambda row: f"goes from {steps.time[row]} to {steps.time[row + 1]} in"
-        f" {words.trajectory(row)}",
+        lambda row: (
+            f"goes from {steps.time[row]} to {steps.time[row + 1]} in {words.trajectory(row)}"
+        ),
         "the steps of a trajectory are consecutive; give each part a trajectory of its own",
     )
     chance = np.asarray(mdp.transition)[before.state, before.action, after.state]
@@ -202,8 +203,11 @@ def check_trajectories(steps: Steps, mdp: MDP, names: Names) -> None:
         same & (chance == 0),
         words,
         "mdp",
-        lambda row: f"never leads from state {words.state(row)} by action {words.action(row)} to"
-        f" {words.state(row + 1)}, where step {steps.time[row]} of {words.trajectory(row)} leads",
+        lambda row: (
+            f"never leads from state {words.state(row)} by action {words.action(row)} to"
+            f" {words.state(row + 1)}, where step {steps.time[row]} of {words.trajectory(row)}"
+            " leads"
+        ),
         "correct the transitions, or the order of the steps; where transitions are not exact, leave"
         " `trajectory` and `step` out, as the likelihood does not need them",
     )
@@ -337,4 +341,4 @@ def _drawn(
     """One value of each row, by its probabilities."""
     total = probs.cumsum(-1)
     place: np.ndarray = (rng.random(len(probs))[:, None] * total[:, -1:] >= total).sum(-1)
-    return np.minimum(place, probs.shape[-1] - 1)
+    return np.asarray(np.minimum(place, probs.shape[-1] - 1))

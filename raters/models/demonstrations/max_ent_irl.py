@@ -202,8 +202,8 @@ class MaxEntIRL(Model[Demonstrations]):
             names = [data.feature_names[code] for code in np.flatnonzero(share > _OPEN)]
             of = f" (most of {shorten(names)})" if names else ""
             sentences.append(
-                f"{len(directions)} combination(s) of the {data.num_features} features{of} change no"
-                " policy, as a constant does; the prior alone says how large they are"
+                f"{len(directions)} combination(s) of the {data.num_features} features{of} change"
+                " no policy, as a constant does; the prior alone says how large they are"
             )
         return tuple(sentences)
 
@@ -217,7 +217,7 @@ class MaxEntIRL(Model[Demonstrations]):
         return (
             (
                 "the demonstrations leave open which way round the reward is: with probability"
-                f" {less:.2f} it is the opposite, and those who seem to act for the goal act against"
-                " it; one annotator who is known to be good would decide it"
+                f" {less:.2f} it is the opposite, and those who seem to act for the goal act"
+                " against it; one annotator who is known to be good would decide it"
             ),
         )

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 # Policies are improved at most so often. Each improvement squares the error.
@@ -103,12 +104,14 @@ def soft_values(reward: Rewards, dynamics: Dynamics) -> Values:
         With a discount of 1, where no finite values solve the equation, they are not a number: the
         reward of walking for ever outweighs that of an end.
     """
-    tolerance = jnp.sqrt(jnp.finfo(reward.dtype).eps)
+    tolerance = float(np.sqrt(np.finfo(np.dtype(reward.dtype)).eps))
 
     def improved(state: tuple[Values, Array, Array]) -> tuple[Values, Array, Array]:
         values, _, step = state
         # The change of values that the present policy would make for ever.
-        change = _solved(_policy(reward, dynamics, values), dynamics, _lack(reward, dynamics, values))
+        change = _solved(
+            _policy(reward, dynamics, values), dynamics, _lack(reward, dynamics, values)
+        )
         return values + change, jnp.abs(change).max(), step + 1
 
     def unsettled(state: tuple[Values, Array, Array]) -> Array:
@@ -154,7 +157,8 @@ def _policy(reward: Rewards, dynamics: Dynamics, values: Values) -> Rewards:
 def _solved(policy: Rewards, dynamics: Dynamics, right: Values) -> Values:
     """Sum of what is had in each state, of all steps under a policy."""
     moves = jnp.einsum("sa,sat->st", policy, dynamics.transition)
-    return jnp.linalg.solve(jnp.eye(len(moves), dtype=moves.dtype) - moves, right)
+    total: Array = jnp.linalg.solve(jnp.eye(len(moves), dtype=moves.dtype) - moves, right)
+    return total
 
 
 def log_soft_policy(reward: Float[Array, "*batch state action"], dynamics: Dynamics) -> Array:
@@ -190,4 +194,5 @@ def log_soft_policy(reward: Float[Array, "*batch state action"], dynamics: Dynam
         return _action_values(reward, dynamics, values) - values[:, None]
 
     flat = reward.reshape(-1, *reward.shape[-2:])
-    return jax.vmap(one)(flat).reshape(reward.shape)
+    log_policies: Array = jax.vmap(one)(flat).reshape(reward.shape)
+    return log_policies
