@@ -28,7 +28,7 @@ _RUNS = [
 
 
 def test_they_are_there() -> None:
-    assert [path.stem[:2] for path in NOTEBOOKS] == [f"{number:02d}" for number in range(12)]
+    assert [path.stem[:2] for path in NOTEBOOKS] == [f"{number:02d}" for number in range(13)]
 
 
 @pytest.mark.parametrize("path", _RUNS, ids=lambda path: path.stem)

@@ -52,7 +52,8 @@ def test_the_audit_tells_adversaries_and_the_careless(crowd, model, result) -> N
     relative = table["rationality"] / table["rationality"].abs().mean()
     np.testing.assert_allclose(table["relative"], relative, atol=0.1)
     # One in four actions by chance.
-    assert (table.loc[kind == "competent", "agreement"] > 0.25).all()
+    assert table.loc[kind == "competent", "agreement"].mean() > 0.3
+    assert table.loc[kind == "adversary", "agreement"].max() < 0.2
     reward, policy = audit.tables["reward"], audit.tables["policy"]
     assert reward["identified"].values.tolist() == [1, 1]
     np.testing.assert_allclose(policy["probability"].sum("action"), 1, atol=1e-6)

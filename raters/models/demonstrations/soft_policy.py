@@ -190,8 +190,9 @@ def log_soft_policy(reward: Float[Array, "*batch state action"], dynamics: Dynam
     """
 
     def one(reward: Rewards) -> Rewards:
-        values = soft_values(reward, dynamics)
-        return _action_values(reward, dynamics, values) - values[:, None]
+        values: Values = soft_values(reward, dynamics)
+        log_policy: Rewards = _action_values(reward, dynamics, values) - values[:, None]
+        return log_policy
 
     flat = reward.reshape(-1, *reward.shape[-2:])
     log_policies: Array = jax.vmap(one)(flat).reshape(reward.shape)
