@@ -47,10 +47,10 @@ def type_rewards(
     Examples
     --------
     >>> import raters as rt
-    >>> votes, _ = rt.datasets.preference_types(num_items=4, num_annotators=20, seed=0)
-    >>> result = rt.fit(rt.MixtureBTL(), votes, rt.PGEM(draws=100), seed=0, progress=False)
-    >>> rt.alignment.type_rewards(result).shape
-    (100, 2, 4)
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
+    >>> rt.alignment.type_rewards(result, draws=50).shape
+    (50, 1, 4)
     """
     whole("draws", draws)
     posterior = result["posterior"] if "posterior" in result.children else None

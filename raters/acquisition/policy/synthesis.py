@@ -126,11 +126,13 @@ def synthesize(
     Examples
     --------
     >>> import raters as rt
-    >>> labels, _ = rt.datasets.label_crowd(60, 4, 3, 2, num_features=2, seed=0)
-    >>> result = rt.fit(rt.Raykar(), labels, rt.PGEM(draws=200), seed=0, progress=False)
-    >>> best = rt.acquisition.synthesize(rt.Raykar(), result, bounds={"x1": (-2, 2)}, starts=2)
+    >>> votes, _ = rt.datasets.separated(num_items=6, num_annotators=2, num_votes=200, seed=0)
+    >>> table = {"item": range(6), "length": [1, 4, 2, 2, 0, 1], "warmth": [0, 1, 0, 2, 1, 2]}
+    >>> votes, model = votes.with_features(table, item="item"), rt.ContextualBTL(num_types=1)
+    >>> result = rt.fit(model, votes, rt.PGEM(draws=200), seed=0, progress=False)
+    >>> best = rt.acquisition.synthesize(model, result, bounds={"length": (-3, 3)}, starts=2)
     >>> dict(best.sizes), bool((best["score"] >= best["nearest_score"]).all())
-    ({'suggestion': 4, 'feature': 2}, True)
+    ({'suggestion': 2, 'feature': 2}, True)
     """
     whole("starts", starts)
     whole("draws", draws, least=2)
