@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key, Num
 from numpyro import handlers
 from numpyro.distributions.transforms import biject_to
 
@@ -290,6 +290,8 @@ def _statistics(model: Model[Any], data: Any, values: Values) -> dict[str, Float
         statistics |= _statistics_of_labels(site["fn"], site["value"], soft)
     elif program.latent:
         statistics |= _statistics_of_types(site["fn"], site["value"])
+    elif program.counts_classes:
+        statistics |= _statistics_of_rows(site["fn"], site["value"], soft)
     else:
         read = observation(site["fn"], site["value"])
         side = jnp.where(read.votes > 0, read.kappa / jnp.maximum(read.votes, 1.0), 0.0)
@@ -301,6 +303,17 @@ def _statistics(model: Model[Any], data: Any, values: Values) -> dict[str, Float
         for name, value in statistics.items()
         if name not in {f"{site}: mean" for site in centred}
     }
+
+
+def _statistics_of_rows(
+    fn: GroupedMixture, value: Num[Array, " row"], soft: Values
+) -> dict[str, Float[Array, ""]]:
+    """Statistics of the classes of single rows and the parameters together."""
+    share = fn.responsibilities(value)
+    statistics = {"sureness of the classes": (share**2).sum(-1).mean()}
+    for name, each in soft.items():
+        statistics[f"first class × {name}"] = share[:, 0].mean() * each.mean()
+    return statistics
 
 
 def _statistics_of_types(

@@ -18,7 +18,7 @@ _BOUND = 4.2
 
 @pytest.fixture(scope="module")
 def to_show() -> rt.Demonstrations:
-    """Ten steps of two demonstrators in a grid of 4 cells, some of them counted."""
+    """Ten steps of two demonstrators in a grid of 4 cells."""
     data = rt.datasets.demonstration_crowd(2, 2, 2, 1, 5, seed=0, num_features=2).demonstrations
     return data.unanswered()
 
