@@ -12,7 +12,6 @@ answers; beside it the τ that the posterior expects, which has less noise of it
 from __future__ import annotations
 
 import tempfile
-import time
 import warnings
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -84,17 +83,23 @@ def campaign(policy: str, rate: float, answers: int, seed: int, folder: Path) ->
     )
     tau: list[float] = []
     expected: list[float] = []
-    arrived = 0
-    while not own.done:
+    arrived = count = 0
+    names = list(
+        zip(pool.first.tolist(), pool.second.tolist(), pool.annotator.tolist(), strict=True)
+    )
+    while count < answers:
         if policy == "stream":
+            row = int(rng.integers(pool.num_rows))
+            decision = own.consider(pool.rows([row]), rate=rate)
             arrived += 1
-            own.consider(pool.rows([rng.integers(pool.num_rows)]), rate=rate)
-            asked = own.outstanding()
+            asked = [(decision.id, *names[row])] if decision.ask else []
         else:
-            asked = own.ask(1)
-        for question in asked.to_dataframe().itertuples():
-            own.tell(question.Index, crowd.answer(question.first, question.second, question.by))
-            count = own.data.num_votes
+            table = own.ask(1).to_dataframe()
+            asked = [(one.Index, one.first, one.second, one.by) for one in table.itertuples()]
+        for place, first, second, by in asked:
+            better = (first, second)[crowd.answer(first, second, by) == "second"]
+            own.tell(place, better)
+            count += 1
             if count % EACH == 0:
                 draws = own.posterior
                 mean = np.tensordot(draws.weight, draws.draws["reward"], 2)
@@ -124,10 +129,14 @@ def interval(values: np.ndarray) -> str:
 
 
 def main() -> None:
-    given = options(__doc__ or "", replicates=(12, "crowds"), answers=(60, "answers of each"))
+    given = options(
+        __doc__ or "",
+        replicates=(16, "crowds"),
+        answers=(40, "answers each"),
+        rates=("0.2", "rates"),
+    )
     replicates, answers = (3, 30) if given.quick else (given.replicates, given.answers)
-    rates = (0.1, 0.3)
-    begin = time.perf_counter()
+    rates = tuple(float(rate) for rate in given.rates.split(","))
     jobs = [(given.seed + number, answers, rates) for number in range(replicates)]
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         curves = list(pool.map(replicate, jobs))
@@ -143,9 +152,9 @@ def main() -> None:
         )
         rows.append([name, interval(area[name]), lost, interval(sure[name]), less, kept, share])
     heading = ["", "area of τ", "regret", "area of expected τ", "regret of it", "kept", "asked"]
-    seconds = f"{replicates} crowds, {answers} answers each; {time.perf_counter() - begin:.0f} s."
+    sizes = f"{replicates} crowds, {answers} answers each."
     title = "Questions that arrive against a pool"
-    report("stream", title, [table(heading, rows), NOTE, seconds], given.quick)
+    report("stream", title, [table(heading, rows), NOTE, sizes], given.quick)
 
 
 if __name__ == "__main__":
