@@ -56,7 +56,7 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     by = program.unit if by is None else by
     sums: list[str] = []
     if program.unit == data.row:  # Rows can be summed to whatever each of them has one code of.
-        sums = [axis for axis in data.axes.values() if len(data.code_columns(axis)) == 1]
+        sums = list(data.row_axes())
     elif program.unit == data.unit and data.together:  # Whoever answers, answers a whole unit.
         sums = [data.judge]
     possible = [program.unit, *sums]

@@ -309,6 +309,28 @@ class Demonstrations(Judgements):
         cell = np.asarray(self.codes(axis), np.int64) * shape[1] + np.asarray(self.action)
         return np.bincount(cell, np.asarray(self.weight, float), shape[0] * shape[1]).reshape(shape)
 
+    def row_axes(self) -> tuple[str, ...]:
+        """Axes along which each step has one code: with trajectories these, too, so that
+        cross-validation can leave out whole ones."""
+        known = self.trajectory is not None and bool((np.asarray(self.trajectory) >= 0).all())
+        return (*super().row_axes(), *(["trajectory"] if known else []))
+
+    def codes(self, axis: str) -> Any:
+        """Codes of each step along an axis; see `Judgements.codes`.
+
+        Parameters
+        ----------
+        axis : str
+            Also ``"trajectory"``, where there are such.
+
+        Returns
+        -------
+        int array, shape (step,)
+        """
+        if axis == "trajectory" and self.trajectory is not None:
+            return self.trajectory
+        return super().codes(axis)
+
     def num_choices(self) -> Int[np.ndarray, " state"]:
         """Number of actions that are allowed in each state, shape (state,)."""
         return np.asarray(self.allowed).sum(1)

@@ -425,6 +425,15 @@ class Roles(abc.ABC):
         }
         return coords if self.row in coords else coords | {self.row: range(self.num_rows)}
 
+    def row_axes(self) -> tuple[str, ...]:
+        """Axes along which each row has one code, which log-likelihoods of rows are summed to.
+
+        Returns
+        -------
+        tuple of str
+        """
+        return tuple(axis for axis in self.axes.values() if len(self.code_columns(axis)) == 1)
+
     def codes(self, axis: str) -> Any:
         """Codes of each row along an axis.
 

@@ -19,7 +19,7 @@ from raters.errors import DataError
 from raters.families.demonstrations import read_demonstrations
 from tests.refusals import raises_about
 
-_SVI = rt.SVI(steps=2000, draws=1500)
+_SVI = rt.SVI(steps=700, draws=1500)
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +115,18 @@ def test_steps_counted_are_as_steps_written_out(crowd, fit_quietly) -> None:
     error = np.hypot(*(part.std(("chain", "draw")) for part in (one, other))) / np.sqrt(100)
     apart = np.abs(one.mean(("chain", "draw")) - other.mean(("chain", "draw"))) / error
     assert float(apart.max()) < 5
+
+
+def test_log_likelihoods_of_whole_trajectories(crowd, model, result) -> None:
+    """What leaving out a trajectory asks for is the sum over its steps."""
+    few = result.sel(draw=result["posterior"]["draw"][:20])
+    rows, whole = (
+        rt.log_likelihood(model, few, by=by)["log_likelihood"]["action"]
+        for by in ("step", "trajectory")
+    )
+    assert whole.dims == ("chain", "draw", "trajectory")
+    first = np.asarray(crowd[0].trajectory) == 0
+    np.testing.assert_allclose(whole[..., 0], rows[..., first].sum("step"), rtol=1e-4)
 
 
 # ---------------------------------------------------------------- questions

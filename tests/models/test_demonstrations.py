@@ -233,32 +233,6 @@ def test_back_ends_say_why_not() -> None:
 # ---------------------------------------------------------------- recovery
 
 
-@pytest.mark.slow
-def test_rewards_and_rationalities_are_recovered(fit_quietly) -> None:
-    """|z| < 5 on the scale of the crowd's mean: false-alarm rate below 1e-4 in all, were the
-    posterior normal."""
-    data, truth = rt.datasets.demonstration_crowd(
-        3, 3, 6, 6, 10, seed=3, num_features=2, careless=0.17, adversaries=0.17
-    )
-    result = fit_quietly(rt.MaxEntIRL(), data, rt.NUTS(draws=250, warmup=250, chains=2))
-    draws = {
-        name: result.posterior[name].values.reshape(-1, result.posterior[name].shape[-1])
-        for name in ("coefficient", "rationality")
-    }
-    scale = np.abs(draws["rationality"]).mean(1, keepdims=True)
-    true_scale = np.abs(truth["rationality"]).mean()
-    found = {
-        "rationality": (draws["rationality"] / scale, truth["rationality"] / true_scale),
-        "coefficient": (draws["coefficient"] * scale, truth["coefficient"] * true_scale),
-    }
-    for values, true in found.values():
-        assert (np.abs(values.mean(0) - true) < 5 * values.std(0)).all()
-        assert (values.std(0) < 0.5).all()
-    below = (draws["rationality"] < 0).mean(0)
-    assert below[truth["kind"] == "adversary"].min() > 0.99
-    assert below[truth["kind"] == "competent"].max() < 0.01
-
-
 def test_cloning_finds_the_policy_and_who_follows_it() -> None:
     """Two states, one careless of four demonstrators: the mode within .1 of the truth, 5 standard
     deviations of 600 steps in each."""
