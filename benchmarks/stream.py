@@ -1,12 +1,13 @@
 """Questions that arrive one after another, against a pool: Kendall's τ after as many answers.
 
 10 items with rewards Normal(0, 3²), 6 annotators, of whom three guess (competence 0) and three
-have competence 1; Extended-BTL. Questions arrive at random from all triples of two items and an
-annotator; `Campaign.consider` asks a share of them (the rate) until the answers are used up.
-*Pool*: `Campaign.ask(1)` chooses from all triples, by the same policy. *Random*: the questions that
-arrive are asked, whatever they are. All get the same answers: the n-th to a question by an
-annotator is the same for each. τ is that of the posterior means with the true rewards, every 10
-answers; beside it the τ that the posterior expects, which has less noise of its own.
+have competence 1; Extended-BTL. There are 120 votes on random questions to begin with. More
+questions arrive at random from all triples of two items and an annotator; `Campaign.consider` asks
+a share of them (the rate) until the answers are used up. *Pool*: `Campaign.ask(1)` chooses from all
+triples, by the same policy. *Random*: the questions that arrive are asked, whatever they are. All
+get the same answers: the n-th to a question by an annotator is the same for each. τ is that of the
+posterior means with the true rewards, every 10 answers; beside it the τ that the posterior expects,
+which has less noise of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from scipy.stats import bootstrap, kendalltau
 import raters as rt
 from raters.acquisition import Random, Top, expected_share_of_right_pairs
 
-ITEMS, ANNOTATORS, EACH = 10, 6, 10
+ITEMS, ANNOTATORS, EARLIER, EACH = 10, 6, 120, 10
 # Where syncing costs nothing.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 BACKEND = rt.PGGibbs(draws=200, warmup=40, chains=1)
@@ -66,15 +67,35 @@ class Crowd:
         gap = self.competence[by] * (self.reward[low] - self.reward[high])
         return "first" if (chance < expit(gap)) == (first == low) else "second"
 
+    def earlier(self) -> rt.Comparisons:
+        """Votes on random questions, the same for every policy."""
+        rng, rows = np.random.default_rng([self.seed, 2]), []
+        for _ in range(EARLIER):
+            first, second = rng.choice(ITEMS, 2, replace=False).tolist()
+            by = int(rng.integers(ANNOTATORS))
+            won = self.answer(first, second, by) == "first"
+            rows.append((first, second, by) if won else (second, first, by))
+        winner, loser, judge = zip(*rows, strict=True)
+        return rt.Comparisons.from_frame(
+            {"winner": winner, "loser": loser, "annotator": judge},
+            winner="winner",
+            loser="loser",
+            annotator="annotator",
+            items=range(ITEMS),
+            annotators=range(ANNOTATORS),
+        )
+
 
 def campaign(policy: str, rate: float, answers: int, seed: int, folder: Path) -> Curve:
     """One campaign until the answers are used up."""
     crowd, rng = Crowd(seed), np.random.default_rng([seed, 1])
     pool = rt.Candidates.pairs(items=list(range(ITEMS)), annotators=list(range(ANNOTATORS)))
+    votes = crowd.earlier()
     own = rt.Campaign(
         folder / f"{policy}-{rate}-{seed}.db",
         rt.ExtendedBTL(competence="positive"),
         pool,
+        data=votes,
         backend=BACKEND,
         policy=BY_CHANCE if policy == "random" else rt.Policy(),
         batch_size=EACH,

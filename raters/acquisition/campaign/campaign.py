@@ -304,10 +304,10 @@ class Campaign:
 
         The question is scored by the policy and compared with the 300 that arrived last, scored
         by the same draws. It is asked if its score is in the upper part of them, whose size follows
-        the rate: in whatever order questions come, at most 11 + rate · n of
-        n are asked (more where the policy has a `least_share`, and an annotator is short of it),
-        and never more than the budget pays. Decisions are in the journal when this returns, with
-        the question if it is asked: it then waits for `tell` as one of `ask` does.
+        the rate: in whatever order questions come, at most 11 + rate · n of n are asked (more where
+        the policy has a `least_share`, and an annotator is short of it), and never more than the
+        budget pays. Decisions are in the journal when this returns, with the question if it is
+        asked: it then waits for `tell` as one of `ask` does.
 
         Parameters
         ----------
