@@ -222,8 +222,14 @@ class Program[Data: Judgements]:
     @property
     def counts_classes(self) -> bool:
         """True if the likelihood sums classes out: of units, which have `latent`, or of single
-        rows, of which nobody but a back-end knows."""
-        return self._read.of_rows or self._read.latent_class is not None
+        rows, of which nobody but a back-end knows.
+
+        Raises
+        ------
+        SettingError
+            As `latent`.
+        """
+        return self._read.of_rows or self.latent is not None
 
     @property
     def observed_type(self) -> type[dist.Distribution]:

@@ -86,6 +86,7 @@ def of_labels(data, result, features: np.ndarray, who: int) -> np.ndarray:
 CASES = [("votes", CONTEXTUAL, of_votes), ("labels", RAYKAR, of_labels)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "model", "by_hand"), CASES, ids=["votes", "labels"])
 def test_no_point_of_a_dense_search_is_better(name, model, by_hand, request):
     """20,000 points of the box at random, by the definition in NumPy; the score and the bounds."""

@@ -108,6 +108,7 @@ class MaxEntIRL(Model[Demonstrations]):
       title     = {Reward-rational (implicit) choice: A unifying formalism for reward learning},
       booktitle = {Advances in Neural Information Processing Systems},
       volume    = {33},
+      pages     = {4415--4426},
       year      = {2020},
     }
     """
