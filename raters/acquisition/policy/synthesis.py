@@ -87,10 +87,11 @@ def synthesize(
     questions : Comparisons, optional
         Of comparisons the pairs whose features are sought, each with its annotator; needed for
         models that have rewards of items beside the features.
-    bounds : array (feature, 2), or mapping of names to (low, high), optional
-        The box, in the units of the table. Features of comparisons are differences of the first
+    bounds : array (feature, 2), or mapping, optional
+        The box, in the units of the table: the lowest and highest value of each feature, in a
+        mapping by name. Features of comparisons are differences of the first
         item and the second. Those without bounds stay within the range of the data.
-    annotators : name or list of names, optional
+    annotators : name or list, optional
         Who would be asked; everybody by default, each with a question of their own.
     criterion : Criterion, optional
         ``Bald()`` by default, or ``Epig()`` for the information about the answers to the questions
