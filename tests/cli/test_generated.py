@@ -113,7 +113,8 @@ def test_a_name_that_is_typed_twice_is_refused():
 
 
 def test_what_cannot_be_typed_is_no_option():
-    assert generated.shape_of(pd.DataFrame).form is None
+    assert generated.shape_of(dict).form is None
+    assert generated.shape_of(pd.DataFrame).metavar == "FILE"
     assert generated.shape_of(int | str).form is None
 
 

@@ -206,7 +206,11 @@ def test_a_kind_that_cannot_be_had_costs_one_line(school, capsys):
         (":KIND", "--kind :KIND is not possible; write MODULE:NAME"),
         ("school:", "--kind school: is not possible; write MODULE:NAME"),
         ("school:read", "--kind school:read is no raters.Kind; write school:KIND"),
-        ("votes", "--kind votes is not possible; choose one of 'choices', 'comparisons', 'labels'"),
+        (
+            "votes",
+            "--kind votes is not possible; choose one of 'choices', 'comparisons',"
+            " 'demonstrations', 'labels'",
+        ),
     ):
         assert problem in refused(capsys, folder, "audit", school, "--kind", text)
     assert "--pupil needs" not in refused(capsys, folder, "audit", school, *NAMED[:2])

@@ -85,8 +85,8 @@ class MaxEntIRL(Model[Demonstrations]):
     --------
     >>> import raters as rt
     >>> demonstrations, truth = rt.datasets.demonstration_crowd(3, 3, num_annotators=4, seed=0)
-    >>> result = rt.fit(rt.MaxEntIRL(), demonstrations, rt.SVI(steps=500, draws=100), seed=0,
-    ...                 progress=False)
+    >>> nuts = rt.NUTS(draws=400, warmup=300, chains=2)
+    >>> result = rt.fit(rt.MaxEntIRL(), demonstrations, nuts, seed=0, progress=False)
     >>> result.posterior["rationality"].dims
     ('chain', 'draw', 'annotator')
     """
