@@ -73,8 +73,14 @@ def blocks(page: Path) -> list[Block]:
 _EXHAUSTIVE = {
     "CONTRIBUTING.md",
     "align-with-types.md",
+    "anchor-an-audit.md",
+    "ask-the-next-question.md",
     "calibration.md",
     "find-types.md",
+    "item-responses.md",
+    "rankings.md",
+    "ratings.md",
+    "ties-and-covariates.md",
     "ties-position-gold.md",
 }
 

@@ -107,6 +107,7 @@ def test_the_four_who_were_always_last_are_named() -> None:
     assert races.num_items == 87
 
 
+@pytest.mark.exhaustive
 def test_gibbs_and_nuts_agree_on_races(races, fit_quietly) -> None:
     """Means of every worth; false-alarm rate 1e-4 for each (|z| > 4.5, as errors are
     estimated)."""
