@@ -1,4 +1,4 @@
-"""Where policies and demonstrators are, and the features that they have there."""
+"""Occupancies of policies and demonstrators, and their feature expectations."""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ from numpyro.infer.util import unconstrain_fn
 from raters.errors.validation import boolean, share, whole
 from raters.inference import mirror
 from raters.inference.base import NUMPYRO, Backend, Draws, last_draws, numpy_seeds, progress_bar
-from raters.inference.polya_gamma.line import slice_step
-from raters.inference.polya_gamma.sweep import orbit, orbit_density
+from raters.inference.polya_gamma.sweep import visit_orbits
 from raters.model import Mirror, Model, Scale, Values
 from raters.program import Program, inside
 from raters.program.placing import first_unit
@@ -283,10 +282,7 @@ def _rescaled(
     each is, through the values, which are those of the state: trajectories walk along an orbit
     slowly, since it is narrow."""
     values, row = {name: values[name] for name in state.z}, first_unit(data)
-    for scale in scales:
-        key, use = jax.random.split(key)
-        along = orbit_density(model, row, values, scale, draws=True)
-        values = orbit(values, scale, slice_step(along, use))
+    values, _ = visit_orbits(model, scales, row, values, key, draws=True)
     z = unconstrain_fn(model.generate, (data,), {}, values)
     energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(z)
     return state._replace(z=z, z_grad=slope, potential_energy=energy)

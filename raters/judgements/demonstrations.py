@@ -19,6 +19,7 @@ from raters.judgements.base import Judgements
 from raters.judgements.mdp import MDP
 from raters.judgements.names import name_text, names_array, warn_of_each
 from raters.judgements.reading import demonstrations as reading
+from raters.judgements.reading.choices import annotator_codes
 from raters.judgements.reading.columns import column_name, read_columns, read_counts
 from raters.judgements.roles import of_axes, static
 
@@ -170,7 +171,7 @@ class Demonstrations(Judgements):
             frame, **named, trajectory=trajectory, step=step, annotator=annotator, count=count
         )
         at, taken = reading.codes_in(mdp, columns)
-        who, people = reading.annotator_codes(columns, annotators, len(at))
+        who, people = annotator_codes(columns, annotators, len(at))
         way = reading.trajectories_of(columns)
         table = reading.Steps(at, taken, who, way.code, way.time)
         reading.check_allowed(table, mdp)
@@ -291,7 +292,7 @@ class Demonstrations(Judgements):
         return self.num_judgements
 
     def actions_by(self, axis: str) -> Float[np.ndarray, "axis action"]:
-        """How often each action was taken, by demonstrator or by state.
+        """Count how often each action was taken, by demonstrator or by state.
 
         Parameters
         ----------

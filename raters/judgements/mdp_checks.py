@@ -54,7 +54,7 @@ def reached(
 
 
 def edges_of(process: Process) -> Bool[np.ndarray, "state next_state"]:
-    """Which state may follow which, under some allowed action."""
+    """Mask of the states that may follow a state under some allowed action."""
     return np.asarray((process.transition > 0).any(1))
 
 
@@ -224,7 +224,7 @@ def _check_probabilities(
 
 
 def _check_ends(process: Process) -> None:
-    """What a sum without weights needs to be finite."""
+    """Raise unless sums without weights are finite."""
     ends = process.ends
     # Backwards from the ends: where some policy gets to one with probability 1, the policy that
     # does everything at random does, since an end stays within reach.

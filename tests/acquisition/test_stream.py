@@ -219,7 +219,7 @@ def test_a_decision_is_written_with_its_question_or_not_at_all(start, monkeypatc
 
 
 def test_another_process_in_between(start):
-    """What was decided without knowing of its questions is decided anew."""
+    """A decision without knowledge of its questions is made anew."""
     campaign = start()
     campaign.consider(TEA, rate=0.999)
     journal = Journal(campaign.path)

@@ -46,7 +46,8 @@ def test_the_audit_tells_adversaries_and_the_careless(crowd, model, result) -> N
     audit = rt.audit(model, result)
     table, kind = audit.table.to_dataframe(), crowd[1]["kind"]
     assert audit.judged == "rationality"
-    assert set(table.loc[kind != "competent", "verdict"]) <= {"drop", "review"}
+    # Nothing but the crowd tells which goal is the right one, so that nobody is dropped.
+    assert set(table.loc[kind != "competent", "verdict"]) <= {"differs from the crowd", "review"}
     assert set(table.loc[kind == "competent", "verdict"]) == {"keep"}
     assert (table.loc[kind == "adversary", "p_adversarial"] > 0.95).all()
     relative = table["rationality"] / table["rationality"].abs().mean()
@@ -68,7 +69,7 @@ def test_the_report_has_the_reward_and_the_policy(model, result) -> None:
     assert "Coefficients of the reward" in report.html()
     for text in (report.markdown(), report.html()):
         assert "Demonstrators avoid 1, 0." in text
-        assert "acts against the goal" in text
+        assert "acts against the goal of the crowd" in text
         assert " votes" not in text
 
 
@@ -118,7 +119,7 @@ def test_steps_counted_are_as_steps_written_out(crowd, fit_quietly) -> None:
 
 
 def test_log_likelihoods_of_whole_trajectories(crowd, model, result) -> None:
-    """What leaving out a trajectory asks for is the sum over its steps."""
+    """The log-likelihood of a trajectory is the sum over its steps."""
     few = result.sel(draw=result["posterior"]["draw"][:20])
     rows, whole = (
         rt.log_likelihood(model, few, by=by)["log_likelihood"]["action"]

@@ -36,7 +36,7 @@ _BLOCK = 1024
 
 
 class Decision(NamedTuple):
-    """Whether a question that arrived is to be asked.
+    """Decision on a question that arrived.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ class Score(NamedTuple):
 
 
 class Climb(NamedTuple):
-    """Where a climb ended: features, and the score there."""
+    """End of a climb: features, and the score there."""
 
     features: Float[np.ndarray, " feature"]
     score: float

@@ -160,5 +160,6 @@ DEMONSTRATIONS = register(
         reason=sections.reason,
         sections=(sections.reward, sections.policy),
         lowest="least rational",
+        by_crowd=True,
     )
 )

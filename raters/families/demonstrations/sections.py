@@ -22,7 +22,7 @@ COLUMNS = (
         "rationality",
         "interval",
         "Rationality is 1 where the crowd is taken to be, 0 for one who acts at random, and below 0"
-        " for one who acts against the goal.",
+        " for one who acts against the goal of the crowd.",
         marks=(0.0, 1.0),
     ),
     Column(
@@ -57,7 +57,7 @@ COLUMNS = (
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Reason for a verdict: against the goal, at random, or neither.
+    """Reason for a verdict: against the crowd's goal, at random, or neither.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def reason(row: Mapping[str, Any]) -> str:
     str
     """
     if (adverse := row.get("p_adversarial", 0.0)) > max(row["p_guessing"], 0.5):
-        return f"acts against the goal (probability {adverse:.0%})"
+        return f"acts against the goal of the crowd (probability {adverse:.0%})"
     return reason_of(
         {"p_adversarial": 0.0} | dict(row), random=row["p_guessing"], random_text="acts at random"
     )
@@ -126,7 +126,10 @@ def reward(context: AuditContext) -> Section | None:
         ),
         facts={"num_features": len(frame)},
         files={"reward.csv": lambda path: write_csv(frame, path)},
-        limits=("The reward is what demonstrators seek if the transitions are as given.",),
+        limits=(
+            "The reward is what most demonstrators seek if the transitions are as given; whether it"
+            " is the one that is wanted, demonstrations alone do not tell.",
+        ),
     )
 
 

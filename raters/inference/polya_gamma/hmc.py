@@ -411,7 +411,7 @@ def _moved(
     """Move along the orbits of scale symmetries, then to mirror images."""
 
     def visit(_: int, now: tuple[Values, Array]) -> tuple[Values, Array]:
-        return sweep.visit_orbits(plan, row, now[0], now[1], draws=True)
+        return sweep.visit_orbits(plan.model, plan.scales, row, *now, draws=True)
 
     values, key = jax.lax.fori_loop(0, _VISITS, visit, (values, key))
     for (symmetry, broken), own, (order, part) in zip(kinds, parts, tried, strict=True):

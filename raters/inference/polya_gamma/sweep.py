@@ -501,13 +501,18 @@ def visit_free(
 
 
 def visit_orbits(
-    plan: Plan, row: Any, values: Values, key: jax.Array, draws: bool
+    model: Model[Any],
+    scales: tuple[Scale, ...],
+    row: Any,
+    values: Values,
+    key: jax.Array,
+    draws: bool,
 ) -> tuple[Values, jax.Array]:
     """Move along the orbit of each scale symmetry once; return the values and the next key."""
     step: Step = line.slice_step if draws else line.golden_step
-    for scale in plan.scales:
+    for scale in scales:
         key, use = jax.random.split(key)
-        along = orbit_density(plan.model, row, values, scale, draws)
+        along = orbit_density(model, row, values, scale, draws)
         values = orbit(values, scale, step(along, use))
     return values, key
 
@@ -516,7 +521,7 @@ def _visit_once(
     plan: Plan, row: Any, data: Any, draws: bool, values: Values, key: jax.Array
 ) -> tuple[Values, jax.Array]:
     step: Step = line.slice_step if draws else line.golden_step
-    values, key = visit_orbits(plan, row, values, key, draws)
+    values, key = visit_orbits(plan.model, plan.scales, row, values, key, draws)
     for name in plan.free:
         key, use = jax.random.split(key)
         joint = (

@@ -408,7 +408,7 @@ def columns_by_alternative(
 def annotator_codes(
     columns: Mapping[str, Column], known: Iterable[Any] | None, rows: int
 ) -> tuple[Int[np.ndarray, " row"], Names]:
-    """Codes and names of the choosers; without a column all choices are by one of the name
+    """Codes and names of the annotators; without a column all rows are by one of the name
     ``all``."""
     if "annotator" in columns:
         (who,), names = encode_names([columns["annotator"]], known, "annotator")

@@ -83,23 +83,6 @@ def codes_in(
     return codes[0], codes[1]
 
 
-def annotator_codes(
-    columns: Mapping[str, Column], known: Iterable[Any] | None, rows: int
-) -> tuple[Int[np.ndarray, " step"], Names]:
-    """Codes and names of the demonstrators; without a column all steps are by one of the name
-    ``all``."""
-    if "annotator" in columns:
-        (who,), names = encode_names([columns["annotator"]], known, "annotator")
-        return who, names
-    if known is not None:
-        raise DataError(
-            parameter="annotator",
-            problem="is not given, and a list of annotators is",
-            expected="say which column holds those names",
-        )
-    return np.zeros(rows, np.int32), ("all",)
-
-
 def trajectories_of(columns: Mapping[str, Column]) -> Ways:
     """Trajectories and numbers of steps; without a column of numbers, those of the rows of each
     trajectory; without one of trajectories, −1 and 0."""
