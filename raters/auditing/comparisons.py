@@ -84,7 +84,7 @@ def _without_position(
 ) -> Quantities:
     """Competence and accuracy of each annotator."""
     data = program.data
-    if "taste" in program.sites:
+    if {"taste", "position"} & set(program.sites):
         of_tastes = tastes.quantities(program, result, limits.margin)
         reward = np.asarray(result["posterior"]["reward"].mean(("chain", "draw")))[:, None]
         same = np.zeros(data.num_annotators, int)

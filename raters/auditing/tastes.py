@@ -37,8 +37,8 @@ def quantities(program: Program[Any], result: xr.DataTree, margin: float) -> Qua
     r"""Own rewards of each annotator, beside those of the crowd.
 
     With :math:`u_k = \beta_k (r + d_k)` for an annotator's own rewards (β is 1 in models without
-    competences), and sums and means over their votes on pairs (i, j), where Δ is the difference
-    between the two items,
+    competences; of `FactorBTL` the taste d is the product of position and loading), and sums and
+    means over their votes on pairs (i, j), where Δ is the difference between the two items,
 
     .. math::
 
@@ -69,7 +69,7 @@ def quantities(program: Program[Any], result: xr.DataTree, margin: float) -> Qua
     Parameters
     ----------
     program : Program
-        With the sites ``reward`` and ``taste``.
+        With the sites ``reward`` and ``taste``, or ``position`` and ``loading``.
     result : xarray.DataTree
     margin : float
         Distance of an accuracy from ½ below which an annotator guesses.
@@ -146,7 +146,7 @@ def _of_annotator(
     share = votes / votes.sum()
     reward = draws["reward"]
     crowd = reward[:, first] - reward[:, second]
-    own = crowd + draws["taste"][:, code, first] - draws["taste"][:, code, second]
+    own = crowd + _liked(draws, code, first) - _liked(draws, code, second)
     if "competence" in draws:
         own = own * draws["competence"][:, code, None]
     both, of_crowd, of_own = (
@@ -165,6 +165,17 @@ def _of_annotator(
     bias = draws["position_bias"][:, code, None] if "position_bias" in draws else np.zeros((1, 1))
     gain = _predictive(own + bias, votes, wins) - _predictive(bias + 0 * own, votes, wins)
     return values, float(expit(-gain))
+
+
+def _liked(
+    draws: Values, code: int, item: Int[np.ndarray, " pair"]
+) -> Float[np.ndarray, "draw pair"]:
+    """Taste of an annotator for some items."""
+    if "taste" in draws:
+        return np.asarray(draws["taste"][:, code, item])
+    position, loading = (np.asarray(draws[name]) for name in ("position", "loading"))
+    liked: np.ndarray = np.einsum("nd,npd->np", position[:, code], loading[:, item])
+    return liked
 
 
 def _predictive(

@@ -26,6 +26,8 @@ MODELS = (
     rt.ExtendedBTL(reward_scale=1.0, competence_spread=0.5),
     rt.GuesserBTL(),
     rt.GuesserBTL(reward_scale=1.0, competence_spread=0.5, position_bias=True),
+    rt.FactorBTL(),
+    rt.FactorBTL(num_dimensions=2, reward_scale=1.0, loading_scale=0.5),
     rt.HierarchicalBTL(),
     rt.HierarchicalBTL(competence="signed", position_bias=True),
     rt.HierarchicalBTL(competence="unit", own_spread=True),

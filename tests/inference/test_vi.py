@@ -272,6 +272,7 @@ def test_what_it_refuses(tiny, labelled, ranked, described) -> None:
     assert "the prior of 'accuracy' of OneCoin is Beta" in reason(rt.OneCoin(), labelled)
     assert "classifier" in reason(rt.Raykar(), labelled)
     assert "otherwise than by its index" in reason(rt.ContextualBTL(), described)
+    assert "which turn together, as independent" in reason(rt.FactorBTL(), tiny)
     first = np.tile(np.arange(2600), 2)
     second = (first + np.repeat([1, 2], 2600)) % 2600
     ring = {"winner": first, "loser": second}

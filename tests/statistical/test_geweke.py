@@ -90,6 +90,7 @@ _KERNELS = {
         "few",
     ),
     "fixed scales, counts": (rt.ExtendedBTL(reward_scale=1.5, competence_spread=0.5), "many"),
+    "factors": (rt.FactorBTL(num_dimensions=2), "singles"),
     "tastes": (rt.HierarchicalBTL(), "singles"),
     "tastes, signed": (rt.HierarchicalBTL(competence="signed", position_bias=True), "few"),
     "tastes of own spread": (rt.HierarchicalBTL(own_spread=True), "singles"),

@@ -32,7 +32,7 @@ from raters.inference.polya_gamma.em import another_start
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes, is_small
 from raters.inference.polya_gamma.mean_field import MeanField, State
-from raters.model import Permute, Values
+from raters.model import Permute, Rotation, Values
 from raters.program import Program, pointwise_log_likelihood, start_of
 
 # Draws times rows up to which the density of the draws is computed, and so their weights.
@@ -148,8 +148,8 @@ class PGVI(Backend):
         whole("max_sweeps", self.max_sweeps)
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """Refuse models without blocks, choices from sets, sites that are in no block and reach the
-        likelihood, and blocks whose averages are not known."""
+        """Refuse models without blocks, choices from sets, sites that turn together, sites that are
+        in no block and reach the likelihood, and blocks whose averages are not known."""
         if reason := super().why_not(program) or sweep.why_not(program):
             return reason
         name = program.model.title
@@ -157,6 +157,14 @@ class PGVI(Backend):
             return "PGVI does not divide the rows over a mesh; use PGEM or SVI, or leave mesh out"
         if sets.chooses(program):
             return "PGVI has no averages of choices from sets; use PGEM or PGGibbs"
+        turns = [one for one in program.model.symmetries if isinstance(one, Rotation)]
+        if turns:
+            # Their products vanish together where the data tell little of them, at a point that is
+            # no maximum.
+            return (
+                f"PGVI takes {' and '.join(turns[0].sites)} of {name}, which turn together, as"
+                " independent, and has no averages there that can be relied on; use PGGibbs or NUTS"
+            )
         if sweep.steep_sites(program):
             return f"PGVI has no averages of the sites of {name} outside of its blocks; use PGEM"
         sample = program.sample(2)

@@ -3,8 +3,17 @@
 from raters.models.comparisons.btl import BTL
 from raters.models.comparisons.contextual_btl import ContextualBTL
 from raters.models.comparisons.extended_btl import ExtendedBTL
+from raters.models.comparisons.factor_btl import FactorBTL
 from raters.models.comparisons.guesser_btl import GuesserBTL
 from raters.models.comparisons.hierarchical_btl import HierarchicalBTL
 from raters.models.comparisons.mixture_btl import MixtureBTL
 
-__all__ = ["BTL", "ContextualBTL", "ExtendedBTL", "GuesserBTL", "HierarchicalBTL", "MixtureBTL"]
+__all__ = [
+    "BTL",
+    "ContextualBTL",
+    "ExtendedBTL",
+    "FactorBTL",
+    "GuesserBTL",
+    "HierarchicalBTL",
+    "MixtureBTL",
+]

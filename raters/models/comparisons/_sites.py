@@ -69,6 +69,20 @@ def of_one_annotator(data: Comparisons) -> tuple[str, ...]:
     )
 
 
+def of_no_tastes(data: Comparisons) -> tuple[str, ...]:
+    """Warn of a single annotator, and of annotators with one vote each, whose tastes are not
+    known."""
+    votes = np.asarray(data.judgements_by("annotator"))
+    if (votes > 0).sum() < 2:
+        return (
+            "all votes are by one annotator, whose taste cannot be told from the rewards of"
+            " the crowd; name the column that says who voted, or fit rt.BTL()",
+        )
+    if votes.max() < 2:
+        return ("no annotator voted twice, so tastes cannot be told from chance; fit rt.BTL()",)
+    return ()
+
+
 def win_rate_rewards(data: Comparisons) -> Float[np.ndarray, " item"]:
     """Return the centred log-odds of each item's win rate, with one win and one loss added.
 

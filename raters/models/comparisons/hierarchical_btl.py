@@ -251,17 +251,10 @@ class HierarchicalBTL(Model[Comparisons]):
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of a single annotator, of annotators with one vote each, of many tastes, and of
         pairs shown in one order."""
-        votes = np.asarray(data.judgements_by("annotator"))
-        if (votes > 0).sum() < 2:
-            return (
-                "all votes are by one annotator, whose taste cannot be told from the rewards of"
-                " the crowd; name the column that says who voted, or fit rt.BTL()",
-            )
-        messages = _sites.of_one_order(data) if self.position_bias else ()
-        if votes.max() < 2:
-            messages += (
-                "no annotator voted twice, so tastes cannot be told from chance; fit rt.BTL()",
-            )
+        messages = _sites.of_no_tastes(data)
+        if (np.asarray(data.judgements_by("annotator")) > 0).sum() < 2:
+            return messages
+        messages = (_sites.of_one_order(data) if self.position_bias else ()) + messages
         if (number := data.num_annotators * data.num_items) > _MANY:
             messages += (
                 f"a draw holds {number:,} tastes, of {data.num_annotators:,} annotators for"

@@ -9,16 +9,12 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import scipy.sparse
-from jaxtyping import Float
-from scipy.sparse.linalg import svds
 
 from raters.distributions import Votes
 from raters.errors.validation import plain_positive, whole
 from raters.judgements.responses import Responses
 from raters.model import Affine, Model, Rotation, Symmetry, Values
-
-# Up to so many persons times items the start is from a dense matrix.
-_DENSE = 1_000_000
+from raters.models.components import components
 
 
 @dataclass(frozen=True)
@@ -119,15 +115,13 @@ class IdealPoint(Model[Responses]):
         """Start from the principal components of the responses less the share of each item."""
         asked = np.maximum(data.judgements_by("item"), 1)
         share = (data.right_by("item") + 0.5) / (asked + 1)
-        position = np.zeros((data.num_persons, self.num_dimensions))
-        if data.correct is not None and min(data.num_persons, data.num_items) > self.num_dimensions:
-            weight = np.asarray(data.weight, np.float64)
-            apart = np.asarray(data.correct, np.float64) - weight * share[np.asarray(data.item)]
-            cells = (apart, (np.asarray(data.person), np.asarray(data.item)))
-            matrix = scipy.sparse.coo_array(cells, (data.num_persons, data.num_items)).tocsr()
-            position = _components(matrix, self.num_dimensions) * np.sqrt(data.num_persons)
+        weight = np.asarray(data.weight, np.float64)
+        correct = weight * share[np.asarray(data.item)] if data.correct is None else data.correct
+        apart = np.asarray(correct, np.float64) - weight * share[np.asarray(data.item)]
+        cells = (apart, (np.asarray(data.person), np.asarray(data.item)))
+        table = scipy.sparse.coo_array(cells, (data.num_persons, data.num_items)).tocsr()
         return {
-            "position": position,
+            "position": components(table, self.num_dimensions),
             "intercept": np.log(share / (1 - share)),
             "slope": np.full((data.num_items, self.num_dimensions), 0.1),
         }
@@ -138,15 +132,3 @@ class IdealPoint(Model[Responses]):
             "the joint mode of positions and items is inconsistent for the items, and IdealPoint"
             " has no form with the positions integrated out; use PGGibbs, NUTS or SVI"
         )
-
-
-def _components(
-    matrix: scipy.sparse.csr_array, number: int
-) -> Float[np.ndarray, "person dimension"]:
-    """First left singular vectors of a matrix."""
-    if matrix.shape[0] * matrix.shape[1] <= _DENSE:
-        return np.asarray(np.linalg.svd(matrix.toarray(), full_matrices=False)[0][:, :number])
-    # A start of equal entries may be one that the matrix takes to 0.
-    begin = np.random.default_rng(0).normal(size=min(matrix.shape))
-    left = svds(matrix, k=number, v0=begin, return_singular_vectors="u")[0]
-    return np.asarray(left[:, ::-1])

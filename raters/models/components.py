@@ -1,0 +1,38 @@
+"""Principal components of sparse tables, from which models of factors start."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Float
+from scipy.sparse.linalg import svds
+
+# Up to so many entries a table is taken apart as a dense matrix.
+_DENSE = 1_000_000
+
+
+def components(table: scipy.sparse.csr_array, number: int) -> Float[np.ndarray, "person dimension"]:
+    """First left singular vectors of a table, times the square root of its rows: each entry is
+    about 1.
+
+    Parameters
+    ----------
+    table : scipy.sparse.csr_array, shape (person, item)
+    number : int
+        Number of vectors. A table without so many rows and columns, and one of zeros, has vectors
+        of 0.
+
+    Returns
+    -------
+    array, shape (person, dimension)
+    """
+    if min(table.shape) <= number or not table.count_nonzero():
+        return np.zeros((table.shape[0], number))
+    if table.shape[0] * table.shape[1] <= _DENSE:
+        left = np.linalg.svd(table.toarray(), full_matrices=False)[0][:, :number]
+    else:
+        # A start of equal entries may be one that the table takes to 0.
+        begin = np.random.default_rng(0).normal(size=min(table.shape))
+        left = svds(table, k=number, v0=begin, return_singular_vectors="u")[0][:, ::-1]
+    found: np.ndarray = np.asarray(left) * np.sqrt(table.shape[0])
+    return found
