@@ -109,8 +109,8 @@ def truncated_moments(
         np.broadcast_to(part, mean.shape)[bounded, None] for part in (centre, deviation, low, high)
     )
     top = np.clip(centre, low, high)
-    beyond = np.maximum(np.abs(centre - top), 1e-300)
-    reach = np.minimum(_FAR * deviation, _TAIL * (deviation / beyond) * deviation)
+    beyond = np.maximum(np.abs(centre - top), _TAIL / _FAR * deviation)
+    reach = _TAIL * (deviation / beyond) * deviation
     begin, end = np.maximum(low, top - reach), np.minimum(high, top + reach)
     node, weight = np.polynomial.legendre.leggauss(_NODES)
     place = begin + (end - begin) * (node + 1) / 2
