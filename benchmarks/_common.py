@@ -11,7 +11,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,8 +67,26 @@ def _cell(value: Any) -> str:
     )
 
 
-def report(name: str, title: str, parts: Sequence[str], quick: bool) -> None:
-    """Print the parts, and write them to results/NAME.md unless the sizes were small."""
+def in_processes(
+    function: Callable[[Any], Any], jobs: Sequence[Any], processes: int, what: str = "jobs"
+) -> list[Any]:
+    """Results of the jobs, in their order, by so many processes of one thread each; prints how far
+    they are."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # the processes inherit them
+        os.environ.setdefault(name, "1")
+    begin, results = time.perf_counter(), []
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        for number, result in enumerate(pool.map(function, jobs), 1):
+            results.append(result)
+            print(f"{number} of {len(jobs)} {what}, {time.perf_counter() - begin:.0f} s", flush=True)
+    return results
+
+
+def report(
+    name: str, title: str, parts: Sequence[str], quick: bool, out: str | None = None
+) -> None:
+    """Print the parts, and write them to results/NAME.md, or OUT/NAME.md, unless the sizes were
+    small."""
     set_to = [
         f"{key}={os.environ[key]}"
         for key in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "XLA_FLAGS")
@@ -83,8 +103,9 @@ def report(name: str, title: str, parts: Sequence[str], quick: bool) -> None:
     text = "\n\n".join([f"# {title}", f"`{command}`", *parts, machine]) + "\n"
     print(text)
     if not quick:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{name}.md").write_text(text)
+        folder = RESULTS if out is None else Path(out)
+        folder.mkdir(exist_ok=True, parents=True)
+        (folder / f"{name}.md").write_text(text)
 
 
 def simulated_votes(

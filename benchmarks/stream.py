@@ -15,13 +15,11 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _common import options, report, table
+from _common import in_processes, options, report, table
 from scipy.special import expit
 from scipy.stats import bootstrap, kendalltau
 
@@ -149,33 +147,45 @@ def interval(values: np.ndarray) -> str:
     return f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"
 
 
+def kept(pool: np.ndarray, own: np.ndarray, random: np.ndarray) -> str:
+    """Part of the pool's gain over random that is left, and its 95 % interval by the bootstrap."""
+
+    def part(pool: np.ndarray, own: np.ndarray, random: np.ndarray, axis: int = -1) -> Any:
+        return (own - random).mean(axis) / (pool - random).mean(axis)
+
+    sizes: Any = {"n_resamples": 2000, "rng": 0, "method": "percentile"}
+    low, high = bootstrap((pool, own, random), part, paired=True, **sizes).confidence_interval
+    return f"{part(pool, own, random):.2f} [{low:.2f}, {high:.2f}]"
+
+
 def main() -> None:
+    """All crowds, and their table."""
     given = options(
         __doc__ or "",
         replicates=(16, "crowds"),
         answers=(40, "answers each"),
-        rates=("0.2", "rates"),
+        rates=("0.1,0.2,0.5", "rates"),
+        processes=(2, "crowds at a time"),
+        out=(None, "folder of the table; results/ by default"),
     )
     replicates, answers = (3, 30) if given.quick else (given.replicates, given.answers)
     rates = tuple(float(rate) for rate in given.rates.split(","))
     jobs = [(given.seed + number, answers, rates) for number in range(replicates)]
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        curves = list(pool.map(replicate, jobs))
+    curves = in_processes(replicate, jobs, given.processes, "crowds")
     area = {name: np.array([np.mean(one[name].tau) for one in curves]) for name in curves[0]}
     sure = {name: np.array([np.mean(one[name].expected) for one in curves]) for name in curves[0]}
-    gain = sure["pool"].mean() - sure["random"].mean()
     rows = []
     for name in ("pool", *(f"stream, rate {rate:g}" for rate in rates), "random"):
         share = np.mean([one[name].asked for one in curves])
-        kept = (sure[name].mean() - sure["random"].mean()) / gain
         lost, less = (
             interval(one["pool"] - one[name]) if name != "pool" else "–" for one in (area, sure)
         )
-        rows.append([name, interval(area[name]), lost, interval(sure[name]), less, kept, share])
+        left = kept(sure["pool"], sure[name], sure["random"]) if "rate" in name else "–"
+        rows.append([name, interval(area[name]), lost, interval(sure[name]), less, left, share])
     heading = ["", "area of τ", "regret", "area of expected τ", "regret of it", "kept", "asked"]
     sizes = f"{replicates} crowds, {answers} answers each."
     title = "Questions that arrive against a pool"
-    report("stream", title, [table(heading, rows), NOTE, sizes], given.quick)
+    report("stream", title, [table(heading, rows), NOTE, sizes], given.quick, given.out)
 
 
 if __name__ == "__main__":
