@@ -72,13 +72,18 @@ def in_processes(
 ) -> list[Any]:
     """Results of the jobs, in their order, by so many processes of one thread each; prints how far
     they are."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # the processes inherit them
-        os.environ.setdefault(name, "1")
+    # The processes inherit them.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if "XLA_FLAGS" not in os.environ:
+        os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
     begin, results = time.perf_counter(), []
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         for number, result in enumerate(pool.map(function, jobs), 1):
             results.append(result)
-            print(f"{number} of {len(jobs)} {what}, {time.perf_counter() - begin:.0f} s", flush=True)
+            print(
+                f"{number} of {len(jobs)} {what}, {time.perf_counter() - begin:.0f} s", flush=True
+            )
     return results
 
 

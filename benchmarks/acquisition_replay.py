@@ -11,6 +11,7 @@ have intervals. The data are looked for as by reading_level.py.
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 import warnings
@@ -44,7 +45,7 @@ POLICIES = {
     BEST_MEAN: rt.Policy(score=OrderEntropy(), annotator=BestMean()),
     "target='competence'": rt.Policy(target="competence"),
 }
-SEVERAL = ("random", DEFAULT, BEST_MEAN)
+SEVERAL = (DEFAULT, "random", BEST_MEAN)
 SHARES = (0.9, 0.95, 0.98)
 BATCH, RANDOM_BATCH, RESAMPLES = 200, 400, 2000
 NOTE = """\
@@ -203,24 +204,26 @@ def counted(curves: dict[str, list[Curve]], orders: np.ndarray, shares: tuple[fl
 def save(curves: dict[str, list[Curve]], out: str | None) -> None:
     """Write the curves into the folder, where one is given."""
     if out is not None:
-        each = {name: [[line.tolist() for line in own] for own in all] for name, all in curves.items()}
+        each = {
+            name: [[line.tolist() for line in own] for own in all] for name, all in curves.items()
+        }
         Path(out).mkdir(parents=True, exist_ok=True)
         (Path(out) / "acquisition_replay_orders.json").write_text(json.dumps(each))
 
 
-def several_orders(
-    seed: int, batches: int, orders: int, processes: int, quick: bool, out: str | None
-) -> None:
-    """Three policies on several orders of the record."""
-    whole = 3 if quick else 32  # 32 batches of 400 use the record up
-    jobs = [Job("random", seed + order, whole, RANDOM_BATCH) for order in range(orders)]
-    for name in SEVERAL[1:]:
-        jobs += [Job(name, seed + order, batches) for order in range(orders)]
-    replays = in_processes(run, jobs, processes, "replays")
-    curves: dict[str, list[Curve]] = {name: [] for name in SEVERAL}
+def several_orders(given: argparse.Namespace, batches: int) -> None:
+    """Some policies on several orders of the record."""
+    orders, names = given.orders, SEVERAL[: given.policies]
+    whole = 3 if given.quick else 32  # 32 batches of 400 use the record up
+    jobs = []
+    for name in names:
+        size = (whole, RANDOM_BATCH) if name == "random" else (batches, BATCH)
+        jobs += [Job(name, given.seed + order, *size) for order in range(orders)]
+    replays = in_processes(run, jobs, given.processes, "replays")
+    curves: dict[str, list[Curve]] = {name: [] for name in names}
     for job, replay in zip(jobs, replays, strict=True):
         curves[job.policy].append(curve(replay))
-    save(curves, out)
+    save(curves, given.out)
     shares = SHARES[:2]
     rng, every = np.random.default_rng(0), np.arange(orders)
     whole_sample = counted(curves, every, shares)
@@ -248,7 +251,7 @@ def several_orders(
     )
     title = "Recorded answers in several random orders: answers saved"
     parts = [sizes, table([*header, "last τ"], rows), NOTE]
-    report("acquisition_replay_orders", title, parts, quick, out)
+    report("acquisition_replay_orders", title, parts, given.quick, given.out)
 
 
 def main() -> None:
@@ -257,6 +260,7 @@ def main() -> None:
         __doc__ or "",
         batches=(40, "of 200 answers each"),
         orders=(1, "random orders of the record"),
+        policies=(2, "of several orders: the default and random, and order entropy", 2, 3),
         processes=(1, "replays at a time"),
         out=(None, "folder of the table; results/ by default"),
     )
@@ -264,9 +268,7 @@ def main() -> None:
     if given.orders == 1:
         one_order(given.seed, batches, given.processes, given.quick, given.out)
     else:
-        several_orders(
-            given.seed, batches, given.orders, given.processes, given.quick, given.out
-        )
+        several_orders(given, batches)
 
 
 if __name__ == "__main__":
