@@ -8,9 +8,10 @@ from where the last one ended, for ten crowds at once.
 First what could be won. Two oracles know who is the best annotator, or all competences. In between
 are *audits*: with every batch the competences are measured as well as by so many further questions
 of known difference, all at the gap where an answer tells most of the competence (Fisher information
-.44 / β² at a gap of 2.4 / β, at most 8). They cost nothing, and tell nothing of the items. A policy
-that explores must pay for them with questions that tell it less of the items; so a policy with
-as many audits as questions has twice the budget of any policy that could be built.
+.44 / β² at a gap of 2.4 / β, at most 8). They cost nothing, and tell nothing of the items. With as
+many audits as questions a policy has twice the budget of any that could be built; where each answer
+is also an audit of who gave it, it learns of the competences faster than any answer can tell. "5 of
+19 questions audits" pays for them with questions on the items.
 
 Then what rules win that look ahead, or explore.
 """
@@ -38,7 +39,7 @@ questions to random annotators on the same crowds, and its standard error over c
 the default*: the difference, paired. *Part*: that difference as a part of what the best annotator,
 known, wins beyond the default, with its 95 % interval (bootstrap over crowds). *Competence asked*:
 true competence of who was asked, in batches 1–5, 6–15 and 16–40 (the best: as for the oracle).
-Audits are not paid for; the other rules are."""
+Audits are free, but for those of "5 of 19"."""
 
 
 class Draws(NamedTuple):
@@ -58,7 +59,8 @@ class Turn(NamedTuple):
 
 
 Rule = Callable[[Draws, Turn], np.ndarray]
-Audits = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+# From the draws of the competences and who is asked in this batch to the number of audits of each.
+Audits = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
 
 
 # ---------------------------------------------------------------- the posterior, for several crowds
@@ -101,7 +103,7 @@ class Sampler:
             self._draw_competence(gap, weight, who, won)
         own = self.competence.ravel()[who]
         self._draw_reward(first, second, weight * own * own, won * own)
-        if not self.told and not self.audited.any():
+        if not self.told:
             self._move_scale()
 
     def _draw_competence(self, gap, weight, who, won) -> None:
@@ -133,15 +135,20 @@ class Sampler:
         self.reward = np.linalg.solve(root.transpose(0, 2, 1), half)[..., 0]
 
     def _move_scale(self) -> None:
-        """Rewards times c and competences over c, which the likelihood does not see: c² is Gamma
-        distributed, and no competence may be above 1."""
+        """Rewards times c and competences over c, which answers do not see: c² is Gamma
+        distributed, and no competence may be above 1. Audits see it, and decide on the proposal."""
         shape = (ITEMS - ANNOTATORS) / 2
         rate = (self.reward**2).sum(1) / (2 * SCALE**2)
         least = self.competence.max(1) ** 2
         low = gammainc(shape, least * rate)
         chance = np.minimum(low + self.rng.random(self.crowds) * (1 - low), 1 - 1e-14)
         scale = np.sqrt(np.maximum(gammaincinv(shape, chance) / rate, least))[:, None]
-        self.reward, self.competence = self.reward * scale, self.competence / scale
+        precision, shift = self.audited
+        new = self.competence / scale
+        change = precision * (self.competence**2 - new**2) / 2 + shift * (new - self.competence)
+        moves = np.log(self.rng.random(self.crowds)) < change.sum(1)
+        self.reward = np.where(moves[:, None], self.reward * scale, self.reward)
+        self.competence = np.where(moves[:, None], new, self.competence)
 
 
 # ---------------------------------------------------------------- a batch
@@ -306,10 +313,22 @@ def ahead(draws: Draws, turn: Turn, horizon: int) -> np.ndarray:
     return batches[int(np.argmax(values))]
 
 
-# ---------------------------------------------------------------- audits that cost nothing
+def fewer(draws: Draws, turn: Turn, audits: int) -> np.ndarray:
+    """The default's questions but for so many, in whose place there are audits."""
+    return default(draws, turn)[: SIZE - audits]
 
 
-def audit_the_best(competence: np.ndarray, rng: np.random.Generator, times: float) -> np.ndarray:
+# ---------------------------------------------------------------- audits
+
+
+def audit_the_asked(competence: np.ndarray, by: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """One audit for each question, of who is asked it."""
+    return np.bincount(by, minlength=ANNOTATORS).astype(float)
+
+
+def audit_the_best(
+    competence: np.ndarray, by: np.ndarray, rng: np.random.Generator, times: float
+) -> np.ndarray:
     """So many audits for each question, to find the best: top-two Thompson sampling."""
     audits = np.zeros(ANNOTATORS)
     for _ in range(SIZE):
@@ -337,6 +356,12 @@ PLANS = {
     "as many audits as questions": Plan(default, partial(audit_the_best, times=1)),
     "2 × as many audits": Plan(default, partial(audit_the_best, times=2)),
     "4 × as many audits": Plan(default, partial(audit_the_best, times=4)),
+    "each answer also an audit": Plan(default, audit_the_asked),
+    "each answer also an audit, to the end": Plan(partial(ahead, horizon=BATCHES), audit_the_asked),
+    "each answer also an audit, Thompson": Plan(thompson, audit_the_asked),
+    "5 of 19 questions audits": Plan(
+        partial(fewer, audits=5), partial(audit_the_best, times=5 / 19)
+    ),
     "two steps ahead": Plan(partial(ahead, horizon=1)),
     "to the end": Plan(partial(ahead, horizon=BATCHES)),
     "information on competences beside": Plan(partial(weighted, weight=300.0)),
@@ -369,7 +394,7 @@ def campaigns(job: tuple[str, int, int, int]) -> Run:
     sampler, index = Sampler(rng, competence, plan.told), np.arange(crowds)[:, None]
     times = np.zeros((crowds, PAIRS, ANNOTATORS), int)
     pair, who, won = (np.zeros((crowds, 0), kind) for kind in (int, int, float))
-    draws, tau, asked = sampler.draws(pair, who, won), [], []
+    draws, tau, of_asked = sampler.draws(pair, who, won), [], []
     for batch in range(batches):
         turns = [Turn(batch, rng, int(each.argmax())) for each in competence]
         chosen = np.array([plan.rule(own, turn) for own, turn in zip(draws, turns, strict=True)])
@@ -380,19 +405,20 @@ def campaigns(job: tuple[str, int, int, int]) -> Run:
         answer = chance < expit(competence[index, by] * gap)
         pair, who, won = np.hstack([pair, new]), np.hstack([who, by]), np.hstack([won, answer])
         if plan.audits is not None:
-            measure(sampler, draws, plan.audits, competence, rng)
+            every_number = zip(draws, by, strict=True)
+            number = [plan.audits(own.competence, asked, rng) for own, asked in every_number]
+            measure(sampler, np.array(number), competence)
         draws = sampler.draws(pair, who, won)
         means = [own.reward.mean(0) for own in draws]
         tau.append([kendalltau(*both).statistic for both in zip(means, reward, strict=True)])
-        asked.append(competence[index, by].mean(1))
-    return Run(np.array(tau).T, np.array(asked).T)
+        of_asked.append(competence[index, by].mean(1))
+    return Run(np.array(tau).T, np.array(of_asked).T)
 
 
-def measure(sampler: Sampler, draws: list[Draws], audits: Audits, competence, rng) -> None:
+def measure(sampler: Sampler, number: np.ndarray, competence: np.ndarray) -> None:
     """Audit the annotators: a normal measurement of each competence, at the best information."""
-    number = np.array([audits(own.competence, rng) for own in draws])
     precision = number * 0.44 / np.maximum(competence, 0.3) ** 2
-    noise = np.sqrt(precision) * rng.normal(size=precision.shape)
+    noise = np.sqrt(precision) * sampler.rng.normal(size=precision.shape)
     sampler.audited += np.array([precision, precision * competence + noise])
 
 
