@@ -33,6 +33,17 @@ _SLOW_CALLS = re.compile(
     r"\b(fit|simulate\w*|replay_campaign|Campaign|check_model|check_backend|sbc|geweke)\("
 )
 
+# Examples that take longest, of what tests of their own ask for at every change.
+_LONG_EXAMPLES = {
+    "raters.acquisition.policy.suggest.suggest",
+    "raters.acquisition.policy.synthesis.synthesize",
+    "raters.auditing.audit.audit",
+    "raters.auditing.dropping.drop",
+    "raters.auditing.position.position_bias",
+    "raters.models.comparisons.factor_btl.FactorBTL",
+    "raters.models.responses.ideal_point.IdealPoint",
+}
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep compiled functions between runs; an example that compiles has no deadline."""
@@ -50,6 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         compiles = any(_SLOW_CALLS.search(example.source) for example in examples)
         if compiles or _SLOW_FOLDERS & set(folders):
             item.add_marker(pytest.mark.slow)
+        if item.name in _LONG_EXAMPLES:
+            item.add_marker(pytest.mark.exhaustive)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

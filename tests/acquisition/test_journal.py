@@ -317,16 +317,18 @@ def test_of_two_that_start_one_makes_the_journal(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_killed_at_fifty_moments_it_loses_no_answer_and_repeats_none(tmp_path):
+@pytest.mark.parametrize("moments", [12, pytest.param(50, marks=pytest.mark.exhaustive)])
+def test_killed_at_any_moment_it_loses_no_answer_and_repeats_none(moments, tmp_path):
     """Two processes ask and tell, and one after the other is killed; the log of each says what was
     acknowledged. `benchmarks/campaign_kills.py` does it a thousand times."""
-    worker = [sys.executable, "-W", "ignore", "-m", "tests.acquisition.crashing", tmp_path, "50"]
+    worker = [sys.executable, "-W", "ignore", "-m", "tests.acquisition.crashing", tmp_path]
+    worker.append(str(moments))
     done = subprocess.run(worker, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)
     wrong = {name: found[name] for name in crashing.WRONG}
     assert not any(wrong.values()), wrong
     # Most processes got to work, and were killed at it.
-    assert found["asked"] > 25
-    assert found["told"] > 15
-    assert found["in_ask"] + found["in_tell"] > 20
+    assert found["asked"] > moments / 2
+    assert found["told"] > 0.3 * moments
+    assert found["in_ask"] + found["in_tell"] > 0.4 * moments

@@ -232,6 +232,7 @@ def test_questions_that_cannot_be_printed_are_open(closed, place, capsys, monkey
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.exhaustive
 def test_audits_that_are_killed_leave_whole_files(tmp_path):
     (tmp_path / "place").mkdir()
     worker = [sys.executable, "-W", "ignore", "-m", "tests.cli.killing", tmp_path / "place"]

@@ -502,40 +502,47 @@ def test_a_symmetric_crowd_of_three_classes(seed):
     np.testing.assert_allclose(believed(result), 1 / 6, atol=0.053)
 
 
-def test_counts_after_a_change_of_names():
+_RARELY = (pytest.mark.slow, pytest.mark.exhaustive)
+
+
+@pytest.mark.parametrize(
+    ("model", "number"),
+    [
+        (rt.DawidSkene(diagonal=2.0), 3),
+        pytest.param(rt.HierarchicalDawidSkene(), 3, marks=pytest.mark.slow),
+        pytest.param(rt.Pooled(), 4, marks=_RARELY),
+        (COIN, 2),
+        pytest.param(rt.ItemDifficulty(), 2, marks=_RARELY),
+        pytest.param(rt.Raykar(), 3, marks=pytest.mark.slow),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_counts_after_a_change_of_names(model, number):
     """The log odds are those of the evidence of labels and classes, by Bayes' rule at any point."""
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
-        for model, number in (
-            (rt.DawidSkene(diagonal=2.0), 3),
-            (rt.HierarchicalDawidSkene(), 3),
-            (rt.Pooled(), 4),
-            (COIN, 2),
-            (rt.ItemDifficulty(), 2),
-            (rt.Raykar(), 3),
-        ):
-            made = rt.datasets.label_crowd(12, 3, 3, number, num_features=2, seed=0)
-            data = jax.tree.map(jnp.asarray, made.labels)
-            program = rt.Program(model, data)
-            (move,) = mirror.images(rt.Program(model, data))
-            values = {
-                name: np.asarray(value, np.float64)
-                for name, value in scattered(model.start(data), program.supports, rng).items()
-            }
-            sites = renamed.counted_sites(program, data, values)
-            order = np.roll(np.arange(number), 1)
-            draws = {name: value[None] for name, value in values.items()}
-            keys = jax.random.split(jax.random.key(0), 1)
-            found = renamed.counted(model, sites, data, draws, keys)
-            classes = latent_classes.drawn(model, data, values, keys[0])
-            change = renamed.changes(model, move.symmetry, sites, data, draws, order)
-            _, odds = renamed.exchanged(move.symmetry, found, change, order)
-            image = mirror.mirrored(move.symmetry, values, order)
-            evidence = [
-                log_evidence(model, data, point, rows, sites)
-                for point, rows in ((values, classes), (image, classes[:, order]))
-            ]
-            assert odds[0] == pytest.approx(evidence[1] - evidence[0], abs=1e-6), model
+        made = rt.datasets.label_crowd(12, 3, 3, number, num_features=2, seed=0)
+        data = jax.tree.map(jnp.asarray, made.labels)
+        program = rt.Program(model, data)
+        (move,) = mirror.images(rt.Program(model, data))
+        values = {
+            name: np.asarray(value, np.float64)
+            for name, value in scattered(model.start(data), program.supports, rng).items()
+        }
+        sites = renamed.counted_sites(program, data, values)
+        order = np.roll(np.arange(number), 1)
+        draws = {name: value[None] for name, value in values.items()}
+        keys = jax.random.split(jax.random.key(0), 1)
+        found = renamed.counted(model, sites, data, draws, keys)
+        classes = latent_classes.drawn(model, data, values, keys[0])
+        change = renamed.changes(model, move.symmetry, sites, data, draws, order)
+        _, odds = renamed.exchanged(move.symmetry, found, change, order)
+        image = mirror.mirrored(move.symmetry, values, order)
+        evidence = [
+            log_evidence(model, data, point, rows, sites)
+            for point, rows in ((values, classes), (image, classes[:, order]))
+        ]
+        assert odds[0] == pytest.approx(evidence[1] - evidence[0], abs=1e-6), model
 
 
 def log_evidence(model, data, values, classes, sites) -> float:

@@ -48,6 +48,7 @@ def log_likelihood(rankings: rt.Rankings, result) -> float:
     return float(np.asarray(rankings.weight, float) @ terms.sum(1))
 
 
+@pytest.mark.exhaustive
 def test_nascar_reaches_the_maximum(races, fit_quietly) -> None:
     """The log-likelihood and the order that the note of Hunter (2004) prints; log-worths against
     Austin Cameron and their standard errors are those of R's PlackettLuce."""

@@ -91,6 +91,7 @@ _RATING_CASES = {
 # Geweke's test, which has more power, covers the kernels of Gibbs at every change, and agreement
 # with Gibbs those of NUTS.
 _EXHAUSTIVE = {
+    "BTL by Gibbs",
     "NestedLogit by NUTS",
     "LatentClassLogit by Gibbs",
     "GuesserBTL by Gibbs",
