@@ -1,22 +1,19 @@
-"""Facts of a process that follow from its tables, and storing it, as a mixin of `MDP`."""
+"""Facts of a process that follow from its tables, as a mixin of `MDP`."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
 from raters.judgements.mdp_checks import check_process, check_weights, keeping, warn_of_unreached
-from raters.judgements.names import names_to_json
 
 
 class Process:
-    """Facts of an `MDP`, equality, and its arrays and names as files hold them."""
+    """Facts of an `MDP`, and equality."""
 
     transition: Any
     features: Any
@@ -101,57 +98,6 @@ class Process:
 
     def __hash__(self) -> int:
         return hash(tuple(getattr(self, name) for name in self._statics()))
-
-    # ---------------------------------------------------------------- storing
-
-    def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
-        """Copies of the arrays by field, which `unpack` puts together."""
-        return {name: np.array(getattr(self, name)) for name in self._arrays()}
-
-    def flags(self) -> dict[str, str]:
-        """Names and discount as JSON by field, which `unpack` reads.
-
-        Names that are neither whole numbers nor text become text.
-        """
-        values = {name: getattr(self, name) for name in self._statics()}
-        return {
-            name: names_to_json(value) if isinstance(value, tuple) else json.dumps(value)
-            for name, value in values.items()
-        }
-
-    @classmethod
-    def unpack(
-        cls, arrays: Mapping[str, Shaped[np.ndarray, " ..."]], flags: Mapping[str, str]
-    ) -> Self:
-        """The process that `packed` and `flags` took apart.
-
-        Parameters
-        ----------
-        arrays : mapping of str to array
-            By field. Other entries are left alone.
-        flags : mapping of str to str
-            JSON by field. Other entries are left alone.
-
-        Returns
-        -------
-        MDP
-
-        Raises
-        ------
-        DataError, SettingError, KeyError
-            When they do not fit together, or one is missing.
-        """
-        read = {name: json.loads(flags[name]) for name in cls._statics()}
-        static_fields = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in read.items()
-        }
-        columns = {
-            name: np.asarray(arrays[name], bool if name == "allowed" else np.float64)
-            for name in cls._arrays()
-        }
-        mdp = cls(**columns, **static_fields)
-        mdp.check()
-        return mdp
 
     @classmethod
     def _statics(cls) -> tuple[str, ...]:

@@ -143,17 +143,6 @@ def test_it_is_a_tree_of_its_arrays():
     assert "transition" in repr(jax.tree.map(lambda _: None, mdp))
 
 
-@pytest.mark.parametrize("states", [["in", "out"], [3, 7]])
-def test_stored_and_read_back(states):
-    mdp = rt.MDP.from_arrays(
-        TWO, states=states, discount=0.25, allowed=[[True, True], [True, False]]
-    )
-    assert rt.MDP.unpack(mdp.packed() | {"other": np.zeros(1)}, mdp.flags()) == mdp
-    altered = mdp.packed() | {"start": np.array([0.5, 0.4])}
-    with raises_about(DataError, "start"):
-        rt.MDP.unpack(altered, mdp.flags())
-
-
 # ---------------------------------------------------------------- long tables
 
 
