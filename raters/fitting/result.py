@@ -17,10 +17,11 @@ from jaxtyping import Array, Float
 from raters.errors import PACKAGE, DataWarning, SettingError, public_name
 from raters.errors.validation import instance
 from raters.fitting.draws import check_probabilities, check_values
-from raters.fitting.storage import from_json, imported_class, qualified_name, shown, to_json
+from raters.fitting.storage import from_json, shown, to_json
 from raters.inference.base import Draws
 from raters.judgements.base import Judgements
 from raters.judgements.names import check_result, names_array
+from raters.judgements.stored import imported_class, qualified_name
 from raters.kinds import registered_kinds
 from raters.model import Model, Values
 from raters.program import (
@@ -253,6 +254,39 @@ def model_of(result: xr.DataTree) -> Model[Any]:
 
 def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
     """The program that was fitted: the model on the data in the result.
+
+    Parameters
+    ----------
+    model : Model
+    result : xarray.DataTree
+
+    Returns
+    -------
+    Program
+
+    Raises
+    ------
+    SettingError
+        When the result was fitted with another model, or is one of several kinds of judgement.
+    DataError
+        When its draws are not finite, or outside of their supports.
+    """
+    check_model(model)
+    if model.parts:
+        first = next(iter(model.parts))
+        raise SettingError(
+            parameter="model",
+            value=model,
+            problem="is of several kinds of judgement, and this is asked of one kind at a time",
+            expected=f"take one of the parts {', '.join(map(repr, model.parts))}, and pass its model"
+            " and its result",
+            instead=f"rt.part(model, result, {first!r})",
+        )
+    return whole_program_of(model, result)
+
+
+def whole_program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
+    """The program that was fitted, also of several kinds of judgement; see `program_of`.
 
     Parameters
     ----------

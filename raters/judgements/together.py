@@ -1,0 +1,509 @@
+"""Several kinds of judgement together: ``Together`` holds a container of each, under common
+names."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import keyword
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Num, Shaped
+
+from raters.errors import DataError, SettingError
+from raters.judgements.arguments import Arguments
+from raters.judgements.base import Judgements
+from raters.judgements.names import alike, name_text, plural, shorten, warn_of_each, warn_of_near
+from raters.judgements.naming import takes_names, with_names
+from raters.judgements.roles import static
+from raters.judgements.stored import imported_class, qualified_name
+
+Groups = dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]
+# Attribute of a result with the containers of the parts.
+_PARTS = "parts"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Together(Judgements):
+    """Several kinds of judgement, which inform parameters that they share.
+
+    Build it with `of`, which gives annotators, items and features the same codes in all parts; the
+    constructor takes parts that have them.
+
+    Parameters
+    ----------
+    parts : tuple of Judgements
+    part_names : tuple of str
+        Name of each part.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes = rt.Comparisons.from_frame(
+    ...     {"winner": ["a", "b"], "loser": ["b", "c"], "who": ["ann", "bob"]},
+    ...     winner="winner", loser="loser", annotator="who")
+    >>> labels = rt.Labels.from_frame(
+    ...     {"item": ["a", "c"], "who": ["bob", "cem"], "says": ["good", "bad"]},
+    ...     item="item", annotator="who", label="says")
+    >>> both = rt.Together.of({"votes": votes, "labels": labels})
+    >>> both.coords["annotator"], both.part("labels").annotators
+    (('ann', 'bob', 'cem'), ('ann', 'bob', 'cem'))
+    """
+
+    parts: tuple[Any, ...]
+    part_names: tuple[str, ...] = static()
+
+    axes: ClassVar[Mapping[str, str]] = {}
+    names: ClassVar[Mapping[str, str]] = {}
+    answer: ClassVar[str] = "parts"
+    row: ClassVar[str] = "judgement"
+    divisible: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Judgements]) -> Self:
+        """Put judgements together, with annotators, items and features matched by name.
+
+        Each part then has the annotators of all, and the items of all; those whom it says nothing
+        about have no judgements in it. Other names, such as those of features, get one order where
+        they are the same in several parts. What differs between the parts is an axis of each, which
+        results call ``part.axis``.
+
+        Parameters
+        ----------
+        parts : mapping of str to Judgements
+            Two containers or more by name, such as ``{"votes": votes, "shown": demonstrations}``.
+
+        Returns
+        -------
+        Together
+
+        Raises
+        ------
+        DataError
+            When a part is empty, the same as another one, or shares no name of an annotator, an
+            item or a feature with any other.
+        SettingError
+            When there are fewer than two parts, or a name of a part is no name of Python.
+
+        Warns
+        -----
+        DataWarning
+            When names differ by case or space only.
+        """
+        _check_parts(parts)
+        names, aligned = tuple(parts), list(parts.values())
+        _check_twice(names, aligned)
+        _check_common(names, aligned)
+        for axis in dict.fromkeys(axis for part in aligned for axis in _named(part)):
+            aligned = _aligned(axis, aligned)
+        return cls(tuple(aligned), names)
+
+    # ---------------------------------------------------------------- parts
+
+    def part(self, name: str) -> Any:
+        """The judgements of one part.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Judgements
+
+        Raises
+        ------
+        SettingError
+            When there is no such part.
+        """
+        if name not in self.part_names:
+            raise SettingError(
+                parameter="part",
+                value=name,
+                problem="is no part",
+                expected=f"choose one of {', '.join(map(repr, self.part_names))}",
+            )
+        return self.parts[self.part_names.index(name)]
+
+    def by_name(self) -> list[tuple[str, Any]]:
+        """Name and judgements of each part."""
+        return list(zip(self.part_names, self.parts, strict=True))
+
+    def check_names(self, wanted: Sequence[str]) -> None:
+        """Raise unless the parts are those of a model.
+
+        Parameters
+        ----------
+        wanted : sequence of str
+
+        Raises
+        ------
+        SettingError
+            When they are not.
+        """
+        if set(wanted) != set(self.part_names):
+            raise SettingError(
+                parameter="data",
+                problem=f"has the parts {', '.join(map(repr, self.part_names))}, and the model"
+                f" {', '.join(map(repr, wanted))}",
+                expected="give each part of the data a model of the same name",
+            )
+
+    def axis_name(self, part: str, axis: str) -> str:
+        """Name that results have for an axis of a part: the same, where all parts that have it have
+        the same names along it.
+
+        Parameters
+        ----------
+        part, axis : str
+
+        Returns
+        -------
+        str
+            ``f"{part}.{axis}"`` for an axis that means something else in another part.
+        """
+        here = self.part(part).coords.get(axis)
+        others = [one.coords.get(axis, ()) for name, one in self.by_name() if name != part]
+        # Rows are numbered in each part.
+        differ = (isinstance(here, range) or tuple(one) != tuple(here or ()) for one in others if len(one))
+        return f"{part}.{axis}" if here is None or any(differ) else axis
+
+    def own_axes(self, part: str) -> dict[str, str]:
+        """Name in results of each axis of a part that has names.
+
+        Parameters
+        ----------
+        part : str
+
+        Returns
+        -------
+        dict of str to str
+        """
+        return {axis: self.axis_name(part, axis) for axis in self.part(part).coords}
+
+    @property
+    def coords(self) -> dict[str, Sequence[Any]]:
+        """Names along each axis, as results call it."""
+        return {
+            name: part.coords[axis]
+            for own, part in self.by_name()
+            for axis, name in self.own_axes(own).items()
+            if len(part.coords[axis]) or name != axis
+        }
+
+    # ---------------------------------------------------------------- facts
+
+    @classmethod
+    def arrays(cls) -> dict[str, tuple[str, ...]]:
+        """None: arrays are those of the parts."""
+        return {}
+
+    @property
+    def count(self) -> None:  # type: ignore[override]
+        """None: each part has counts of its own."""
+
+    @property
+    def has_answers(self) -> bool:
+        """True if all outcomes are there."""
+        return all(part.has_answers for part in self.parts)
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows of all parts."""
+        return sum(part.num_rows for part in self.parts)
+
+    @property
+    def num_units(self) -> int:
+        """Number of units of all parts."""
+        return sum(part.num_units for part in self.parts)
+
+    @property
+    def num_judgements(self) -> int:
+        """Number of judgements, counts included."""
+        return sum(part.num_judgements for part in self.parts)
+
+    @property
+    def weight(self) -> Any:
+        """Counts of all rows, part by part, shape (judgement,)."""
+        return np.concatenate([np.asarray(part.weight) for part in self.parts])
+
+    def answers(self) -> Num[np.ndarray, " answer"]:
+        """None: each part has answers of its own."""
+        return np.zeros(0)
+
+    def judgements_by(self, axis: str) -> Any:
+        """Number of judgements of each name of an axis, in all parts that have it.
+
+        Parameters
+        ----------
+        axis : str
+            As results call it.
+
+        Returns
+        -------
+        int array, shape (axis,)
+        """
+        of_parts = [
+            part.judgements_by(own)
+            for name, part in self.by_name()
+            for own, called in self.own_axes(name).items()
+            if called == axis
+        ]
+        return np.sum(of_parts, axis=0).astype(np.int64)
+
+    def check(self) -> None:
+        """Raise unless each part is in order; see `Judgements.check`."""
+        for part in self.parts:
+            part.check()
+
+    def warn(self) -> None:
+        """Warn about what each part cannot tell of those who judge in it, and of annotators who
+        judge in none.
+
+        Warns
+        -----
+        DataWarning
+        """
+        for part in self.parts:
+            here = part.judgements_by(part.judge) > 0
+            absent = [name for name, there in zip(part.judges, here, strict=True) if not there]
+            (part.without_judges(absent) if absent and here.any() else part).warn()
+        for axis in dict.fromkeys(part.judge for part in self.parts):
+            if axis in self.coords:
+                none = self.judgements_by(axis) == 0
+                sentence = f"{axis}(s) judged in no part, and keep their prior"
+                warn_of_each({sentence: (tuple(self.coords[axis]), none)})
+
+    # ---------------------------------------------------------------- rows
+
+    def _each(self, change: Any) -> Self:
+        return dataclasses.replace(self, parts=tuple(change(part) for part in self.parts))
+
+    def first_unit(self) -> Self:
+        """The first unit of each part."""
+        return self._each(lambda part: part.first_unit())
+
+    def unpadded(self) -> Self:
+        """The judgements without rows of count 0."""
+        return self._each(lambda part: part.unpadded())
+
+    def unanswered(self) -> Self:
+        """The questions without the answers."""
+        return self._each(lambda part: part.unanswered())
+
+    def take(self, units: Any) -> Self:
+        """The given units of each part; see `Judgements.take`."""
+        return self._each(lambda part: part.take(units))
+
+    def answered(self, outcomes: Any) -> Self:
+        """These questions with outcomes.
+
+        Parameters
+        ----------
+        outcomes : mapping of str to array
+            Outcomes by part, each as `Judgements.answered` takes them.
+
+        Returns
+        -------
+        Together
+        """
+        answered = [part.answered(outcomes[name]) for name, part in self.by_name()]
+        return dataclasses.replace(self, parts=tuple(answered))
+
+    # ---------------------------------------------------------------- storing
+
+    def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
+        """Copies of the arrays of all parts, by ``part.field``."""
+        return {
+            f"{name}.{field}": array
+            for name, part in self.by_name()
+            for field, array in part.packed().items()
+        }
+
+    def flags(self) -> dict[str, str]:
+        """Names and flags of all parts as text, by ``part.field``, and the class of each part."""
+        flags = {
+            f"{name}.{field}": text
+            for name, part in self.by_name()
+            for field, text in part.flags().items()
+        }
+        return flags | {
+            _PARTS: json.dumps({name: qualified_name(type(part)) for name, part in self.by_name()})
+        }
+
+    def groups(self) -> Groups:
+        """Arrays as a result stores them, by group and ``part.name``."""
+        groups: Groups = {"observed_data": {}, "constant_data": {}}
+        for part, data in self.by_name():
+            own = self.own_axes(part)
+            for group, variables in data.groups().items():
+                groups[group] |= {
+                    f"{part}.{name}": (tuple(own.get(axis, f"{part}.{axis}") for axis in axes), array)
+                    for name, (axes, array) in variables.items()
+                }
+        return groups
+
+    @classmethod
+    def _within(cls, result: Any) -> Self:
+        """The data in a result."""
+        containers = json.loads(result.attrs[_PARTS])
+        parts = []
+        for name, container in containers.items():
+            kind: Any = imported_class(container, (Judgements,))
+            parts.append(kind.from_result(part_of_tree(result, name)))
+        return cls(tuple(parts), tuple(containers))
+
+
+def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
+    """What a result of several parts holds of the data of one.
+
+    Parameters
+    ----------
+    result : xarray.DataTree
+    part : str
+
+    Returns
+    -------
+    xarray.DataTree
+        Groups ``observed_data`` and ``constant_data``, and attributes, as a result of this part has
+        them, but for the names of the axes.
+    """
+    prefix = f"{part}."
+    groups = {}
+    for group in ("observed_data", "constant_data"):
+        own = {
+            str(name).removeprefix(prefix): array.variable
+            for name, array in result[group].data_vars.items()
+            if str(name).startswith(prefix)
+        }
+        groups[group] = xr.Dataset(own)
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs.update(
+        {
+            str(name).removeprefix(prefix): value
+            for name, value in result.attrs.items()
+            if str(name).startswith(prefix)
+        }
+    )
+    tree.attrs["data"] = json.loads(result.attrs[_PARTS])[part]
+    return tree
+
+
+# ---------------------------------------------------------------------- names
+
+
+def _named(part: Judgements) -> tuple[str, ...]:
+    """Axes of a part that have names of their own; true classes are labels."""
+    return tuple({field: axis for axis, field in part.names.items()}.values())
+
+
+def _is_open(axis: str, parts: Sequence[Judgements]) -> bool:
+    """True for an axis that may have names in one part that others lack: those who judge, and
+    items."""
+    return axis == "item" or axis in {part.judge for part in parts}
+
+
+def _aligned(axis: str, parts: list[Any]) -> list[Any]:
+    """The parts with the same names along an axis, where they can have them."""
+    having = [part for part in parts if len(part.coords.get(axis, ()))]
+    if len(having) < 2:
+        return parts
+    lists = alike([tuple(part.coords[axis]) for part in having])
+    names = tuple(dict.fromkeys(itertools.chain(*lists)))
+    if _is_open(axis, parts):
+        warn_of_near(names, plural(axis))
+        possible = all(takes_names(part, axis, names) for part in having)
+    else:
+        possible = all(set(one) == set(names) for one in lists)
+    if not possible:
+        return parts
+    return [
+        with_names(part, axis, names) if len(part.coords.get(axis, ())) else part for part in parts
+    ]
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+def _check_parts(parts: Any) -> None:
+    """Raise unless these are two or more containers, each with judgements, by name."""
+    if not isinstance(parts, Mapping) or len(parts) < 2:
+        raise SettingError(
+            parameter="parts",
+            value=parts,
+            problem="is no mapping of two parts or more",
+            expected="give each kind of judgement a name",
+            instead="rt.Together.of({'votes': votes, 'shown': demonstrations})",
+        )
+    for name, part in parts.items():
+        if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
+            raise SettingError(
+                parameter="parts",
+                value=name,
+                problem="is no name of a part",
+                expected="a name of a part must be letters, digits and _, such as 'votes'",
+            )
+        if not isinstance(part, Judgements) or isinstance(part, (Together, Arguments)):
+            raise SettingError(
+                parameter=name,
+                value=part,
+                problem="is no container of one kind of judgement",
+                expected="read a table first, as with Comparisons.from_frame",
+                instead="rt.Comparisons.from_frame(table, ...)",
+            )
+        if not part.num_judgements:
+            raise DataError(
+                parameter=name,
+                value=part,
+                problem="is a part without judgements",
+                expected="leave it out, and fit the others by themselves",
+            )
+
+
+def _check_twice(names: Sequence[str], parts: Sequence[Any]) -> None:
+    """Raise where two parts are the same judgements, which would count twice."""
+    for (one, left), (other, right) in itertools.combinations(zip(names, parts, strict=True), 2):
+        if type(left) is type(right) and left.flags() == right.flags():
+            arrays = left.packed(), right.packed()
+            same = arrays[0].keys() == arrays[1].keys() and all(
+                np.array_equal(array, arrays[1][name]) for name, array in arrays[0].items()
+            )
+            if same:
+                raise DataError(
+                    parameter=other,
+                    problem=f"holds the same judgements as {one!r}, which would count twice",
+                    expected="give each judgement once",
+                )
+
+
+def _check_common(names: Sequence[str], parts: Sequence[Any]) -> None:
+    """Raise where a part has no annotator, item or feature in common with any other."""
+    known = [_texts(part, parts) for part in parts]
+    for place, name in enumerate(names):
+        others = [table for number, table in enumerate(known) if number != place]
+        if not any(
+            texts & table.get(axis, set()) for axis, texts in known[place].items() for table in others
+        ):
+            examples = "; ".join(f"{plural(axis)} {shorten(sorted(texts), 3)}" for axis, texts in known[place].items())
+            others_have = "; ".join(
+                f"{plural(axis)} {shorten(sorted(texts), 3)}" for table in others for axis, texts in table.items()
+            )
+            raise DataError(
+                parameter=name,
+                problem=f"shares no annotator, item or feature with the other parts: it has {examples}; they have {others_have}",
+                expected="spell the names alike in all parts, or fit it by itself",
+            )
+
+
+def _texts(part: Any, parts: Sequence[Any]) -> dict[str, set[str]]:
+    """Names of those who judge, of items, and of features, as text."""
+    axes = [axis for axis in _named(part) if axis == "feature" or _is_open(axis, parts)]
+    texts = {axis: set(map(name_text, part.coords[axis])) - {"intercept"} for axis in axes}
+    return {axis: names for axis, names in texts.items() if names}
