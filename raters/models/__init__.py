@@ -7,6 +7,7 @@ from raters.models.comparisons import (
     ExtendedBTL,
     GuesserBTL,
     HierarchicalBTL,
+    LinearExtendedBTL,
     MixtureBTL,
 )
 from raters.models.demonstrations import BehaviouralCloning, MaxEntIRL
@@ -43,6 +44,7 @@ __all__ = [
     "IdealPoint",
     "ItemDifficulty",
     "LatentClassLogit",
+    "LinearExtendedBTL",
     "MajorityVote",
     "ManyFacet",
     "MaxEntIRL",

@@ -5,6 +5,15 @@ from raters.models.comparisons.contextual_btl import ContextualBTL
 from raters.models.comparisons.extended_btl import ExtendedBTL
 from raters.models.comparisons.guesser_btl import GuesserBTL
 from raters.models.comparisons.hierarchical_btl import HierarchicalBTL
+from raters.models.comparisons.linear_extended_btl import LinearExtendedBTL
 from raters.models.comparisons.mixture_btl import MixtureBTL
 
-__all__ = ["BTL", "ContextualBTL", "ExtendedBTL", "GuesserBTL", "HierarchicalBTL", "MixtureBTL"]
+__all__ = [
+    "BTL",
+    "ContextualBTL",
+    "ExtendedBTL",
+    "GuesserBTL",
+    "HierarchicalBTL",
+    "LinearExtendedBTL",
+    "MixtureBTL",
+]
