@@ -146,10 +146,7 @@ def fit(
         _check_whole(part)
     if reason := backend.why_not(program):
         raise BackendError(reason)
-    # A model without parameters of items does not mind what is never asked about them.
-    asked = program.axes & set(data.axes.values()) - {data.judge}
-    if program.parts or data.unit != data.row or asked:
-        data.warn()
+    _warn_of_data(program)
     judged = data.unpadded()
     earlier = {} if start is None else {"start": _earlier_draws(program, backend, start)}
     sentences = model.data_warnings(judged) if judged.num_judgements else ()
@@ -195,6 +192,19 @@ def fit(
 def _versions() -> dict[str, str]:
     """Versions of the packages that made a result, which are looked up on disk."""
     return {f"{name}_version": version(name) for name in ("raters", "numpyro", "jax")}
+
+
+def _warn_of_data(program: Program[Any]) -> None:
+    """Warn about what the data cannot tell; of several kinds, about those who judge in each."""
+    data: Any = program.data
+    if program.parts:
+        for name, part in program.parts.items():
+            _warn_of_data(Program(part.model, data.present(name)))
+        data.warn()
+        return
+    # A model without parameters of items does not mind what is never asked about them.
+    if data.unit != data.row or program.axes & set(data.axes.values()) - {data.judge}:
+        data.warn()
 
 
 def _check_whole(data: Judgements) -> None:

@@ -263,18 +263,29 @@ class Together(Judgements):
         for part in self.parts:
             part.check()
 
+    def present(self, name: str) -> Any:
+        """A part without those who judge in other parts only.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Judgements
+        """
+        part = self.part(name)
+        here = part.judgements_by(part.judge) > 0
+        absent = [judge for judge, there in zip(part.judges, here, strict=True) if not there]
+        return part.without_judges(absent) if absent and here.any() else part
+
     def warn(self) -> None:
-        """Warn about what each part cannot tell of those who judge in it, and of annotators who
-        judge in none.
+        """Warn about annotators who judge in no part.
 
         Warns
         -----
         DataWarning
         """
-        for part in self.parts:
-            here = part.judgements_by(part.judge) > 0
-            absent = [name for name, there in zip(part.judges, here, strict=True) if not there]
-            (part.without_judges(absent) if absent and here.any() else part).warn()
         for axis in dict.fromkeys(part.judge for part in self.parts):
             if axis in self.coords:
                 none = self.judgements_by(axis) == 0

@@ -58,7 +58,8 @@ class PartOf(Messenger):
         msg["infer"] = _renamed(msg["infer"], prefix)
         for group in self.model.shared:
             if (self.part, name) in group and (value := self.drawn.get(group[0])) is not None:
-                msg["value"], msg["stop"] = value.reshape(msg["fn"].shape()), True
+                msg["value"] = value.reshape(msg["fn"].shape())
+                msg["stop"] = msg["given"] = True  # No handler outside sees the site again.
         for group, correlation in self.correlation.items():
             if (self.part, name) in group:
                 self._tie(msg, name, group, correlation)
@@ -72,7 +73,7 @@ class PartOf(Messenger):
 
     def postprocess_message(self, msg: dict[str, Any]) -> None:
         """Keep the values of shared sites, and the scores of tied ones."""
-        if msg["type"] != "sample" or msg.get("stop"):
+        if msg["type"] != "sample" or msg.get("given"):
             return
         if (tied := msg.pop("tied", None)) is not None:
             member, fn = tied

@@ -31,13 +31,13 @@ def joint_symmetries(model: Any) -> tuple[Symmetry, ...]:
     shared = {
         model.site_name(*group[0]): {part for part, _ in group} for group in model.shared
     }
-    found: dict[Symmetry, None] = {}
+    found: dict[object, Symmetry] = {}
     for part, symmetries in own.items():
         for symmetry in symmetries:
             whole = _completed(symmetry, part, own, shared)
-            if whole is not None:
-                found[whole] = None
-    return tuple(found)
+            if whole is not None:  # Each part completes it, in an order of its own.
+                found.setdefault((type(whole), frozenset(moved_sites(whole))), whole)
+    return tuple(found.values())
 
 
 def named(model: Any, part: str, symmetry: Any) -> Any:
