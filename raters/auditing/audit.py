@@ -17,12 +17,14 @@ from raters.auditing.influence import DECIDES
 from raters.auditing.influence import influence as influence_of
 from raters.auditing.intervals import mean_and_interval
 from raters.auditing.settling import Settling, settling
+from raters.auditing.together import combined, judged_parts
 from raters.auditing.verdicts import DIFFERS, Costs, rule, verdicts
 from raters.errors import DataWarning, SettingError
 from raters.errors.validation import checked, finite, positive, share, whole
 from raters.fitting.draws import check_several
 from raters.fitting.identity import identity_of
-from raters.fitting.result import draws_of, program_of
+from raters.fitting.parts import PART_OF, part
+from raters.fitting.result import draws_of, program_of, whole_program_of
 from raters.judgements.base import Judgements
 from raters.judgements.display import isolated
 from raters.judgements.names import names_array, plural
@@ -113,7 +115,9 @@ class Audit:
         dropped = self._dropped
         if not dropped.any():
             return float("nan")
-        return float(1 - self.table["p_below"].values[dropped].mean())
+        name = "p_below" if "p_below" in self.table else "p_above"
+        mean = float(self.table[name].values[dropped].mean())
+        return 1 - mean if name == "p_below" else mean
 
     @property
     def _dropped(self) -> Bool[np.ndarray, " judge"]:
@@ -424,6 +428,17 @@ def audit(
     >>> audit.confusion["mean"].dims
     ('annotator', 'true_class', 'label')
     """
+    if influence and (model.parts or PART_OF in result.attrs):
+        raise SettingError(
+            parameter="influence",
+            value=influence,
+            problem="is read off fits of one kind of judgement, and this one is of several",
+            expected="leave it out, or fit the part by itself",
+        )
+    if model.parts:
+        limits = {"threshold": threshold, "level": level, "margin": margin}
+        options = {"reference": reference, "costs": costs, "seed": seed, **limits}
+        return _of_several_kinds(model, result, gold, min_judgements, options)
     program = program_of(model, result)
     data, kind = program.data, kind_of(program.data)
     if kind.unjudged:
@@ -479,6 +494,44 @@ def audit(
     if made.decided:
         warnings.warn(made.decided, DataWarning, stacklevel=2)
     return made
+
+
+def _of_several_kinds(
+    model: Model[Any], result: xr.DataTree, gold: Any, min_judgements: int, options: dict[str, Any]
+) -> Audit:
+    """Audit of those who judge in several kinds: one verdict each."""
+    program = whole_program_of(model, result)
+    whole("min_judgements", min_judgements, least=0)
+    names = judged_parts(program)
+    gold = {} if gold is None else gold
+    if not isinstance(gold, Mapping) or (unknown := [name for name in gold if name not in names]):
+        raise SettingError(
+            parameter="gold",
+            value=gold if not isinstance(gold, Mapping) else unknown[0],
+            problem="is no part of the judgements that is audited",
+            expected=f"give the known truths of each of {', '.join(map(repr, names))} by its name",
+            instead=f"gold={{{names[0]!r}: ...}}",
+        )
+    audits = {
+        name: audit(*part(model, result, name), gold.get(name), min_judgements=0, **options)
+        for name in names
+    }
+    costs = options["costs"] or Costs()
+    found = combined(program, audits, costs, min_judgements)
+    anchors = [one.anchor for one in audits.values()]
+    return Audit(
+        found.table,
+        found.rule,
+        tables=found.tables,
+        threshold=0.5 if options["threshold"] is None else float(options["threshold"]),
+        level=options["level"],
+        margin=float(options["margin"]),
+        min_judgements=min_judgements,
+        costs=costs,
+        judged="p_above",
+        anchor=next((one for one in anchors if one.is_missing), anchors[0]),
+        fit=identity_of(program),
+    )
 
 
 def _columns(
