@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from raters.auditing.audit import Audit
 
 # Columns of the audit of a part that the table of all repeats, beside the judged quantity.
-_REPEATED = ("p_guessing", "p_spammer", "p_adversarial", "agreement", "p_below")
+_REPEATED = ("p_adversarial", "p_below")
 
 
 class Verdicts(NamedTuple):

@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import json
 import keyword
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -308,6 +308,32 @@ class Together(Judgements):
     def unanswered(self) -> Self:
         """The questions without the answers."""
         return self._each(lambda part: part.unanswered())
+
+    def aggregate(self) -> Self:
+        """Equal rows of each part as one row with a count."""
+        return self._each(lambda part: part.aggregate())
+
+    def without_judges(self, names: Iterable[Any]) -> Self:
+        """The judgements of everybody else, in every part; see `Judgements.without_judges`.
+
+        Parameters
+        ----------
+        names : iterable
+
+        Returns
+        -------
+        Together
+        """
+        gone = tuple(names)
+        return self._each(lambda part: part.without_judges(gone))
+
+    def without_truth(self) -> Self:
+        """Without the latent classes that are known."""
+        return self._each(lambda part: part.without_truth())
+
+    def some_outcomes(self) -> dict[str, Any]:
+        """Outcomes that the questions of each part can have, as `answered` takes them."""
+        return {name: part.some_outcomes() for name, part in self.by_name()}
 
     def take(self, units: Any) -> Self:
         """The given units of each part; see `Judgements.take`."""

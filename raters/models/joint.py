@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import ItemsView, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -18,6 +19,19 @@ from raters.model import Model, Permute, Symmetry, Values
 from raters.models import _joint_checks as checks
 from raters.models._joint_part import Drawn, Group, PartOf
 from raters.models._joint_symmetries import joint_symmetries, named
+
+_KEY = re.compile(r"\s*@\w+\{([^,\s]+),")
+_REFERENCE = r"""
+@article{song2000multivariate,
+  author  = {Song, Peter Xue-Kun},
+  title   = {Multivariate Dispersion Models Generated from {G}aussian Copula},
+  journal = {Scandinavian Journal of Statistics},
+  year    = {2000},
+  volume  = {27},
+  number  = {2},
+  pages   = {305--320},
+}
+"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,8 +103,12 @@ class JointModel(Model[Together]):
 
     @property
     def cited(self) -> str:
-        """BibTeX entries of the models of all parts."""
-        return "".join(dict.fromkeys(model.cited for model in self.parts.values()))
+        """BibTeX entries of the models of all parts, each once."""
+        own = (_REFERENCE,) if self.tied else ()
+        text = "\n".join((*own, *(model.cited for model in self.parts.values())))
+        entries = re.split(r"(?=^\s*@\w+\{)", text, flags=re.MULTILINE)
+        by_key = {found[1]: entry for entry in entries if (found := _KEY.match(entry))}
+        return "\n".join(by_key.values())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", _models(self.models))
