@@ -436,8 +436,8 @@ def audit(
             expected="leave it out, or fit the part by itself",
         )
     if model.parts:
-        limits = {"threshold": threshold, "level": level, "margin": margin}
-        options = {"reference": reference, "costs": costs, "seed": seed, **limits}
+        options: dict[str, Any] = {"reference": reference, "costs": costs, "seed": seed}
+        options |= {"threshold": threshold, "level": level, "margin": margin}
         return _of_several_kinds(model, result, gold, min_judgements, options)
     program = program_of(model, result)
     data, kind = program.data, kind_of(program.data)

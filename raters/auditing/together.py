@@ -136,7 +136,10 @@ def combined(
     tables = {
         key: one
         for name, own in audits.items()
-        for key, one in ((name, own.table), *((f"{name}.{key}", t) for key, t in own.tables.items()))
+        for key, one in (
+            (name, own.table),
+            *((f"{name}.{key}", t) for key, t in own.tables.items()),
+        )
     }
     return Verdicts(table, _rule(program, audits, costs, min_judgements), tables)
 
@@ -184,19 +187,22 @@ def _rule(
     program: Program[Any], audits: Mapping[str, Audit], costs: Costs, min_judgements: int
 ) -> str:
     """The rule in words."""
-    parts = ", ".join(
-        f"P({name}.{one.judged} < {one.threshold:g}) of {kind_of(program.parts[name].data).words.many}"
+    words = {name: kind_of(program.parts[name].data).words.many for name in audits}
+    parts = " and ".join(
+        f"P({name}.{one.judged} < {one.threshold:g}) of {words[name]}"
         for name, one in audits.items()
     )
     others = [name for name in program.parts if name not in audits]
     left_out = (
-        f" Without {', '.join(others)}, where the model takes all annotators as alike." if others else ""
+        f" Without {', '.join(others)}, where the model takes all annotators as alike."
+        if others
+        else ""
     )
     anchored = all(not one.anchor.is_missing for one in audits.values())
     return (
         f"Verdict: with fewer than {min_judgements} judgements, 'too few judgements'; with fewer"
-        f" than {FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the expected"
-        f" costs, with p the mean of {parts}, by the shares of the annotator's judgements: keep"
-        f" {costs.keep_bad:g}·p, drop {costs.drop_good:g}·(1 − p), review {costs.review:g}."
+        f" than {FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the"
+        f" expected costs, with p the mean of {parts}, by the shares of the annotator's judgements:"
+        f" keep {costs.keep_bad:g}·p, drop {costs.drop_good:g}·(1 − p), review {costs.review:g}."
         f"{'' if anchored else unanchored()}{left_out}"
     )

@@ -72,7 +72,8 @@ def rule(many: str, judged: str, threshold: float, least: int, costs: Costs, anc
         f"Verdict: with fewer than {least} {many}, 'too few judgements'; with fewer than"
         f" {FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the"
         f" expected costs, with p = P({judged} < {threshold:g}): keep {costs.keep_bad:g}·p,"
-        f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}.{'' if anchored else unanchored()}"
+        f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}."
+        f"{'' if anchored else unanchored()}"
     )
 
 

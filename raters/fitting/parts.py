@@ -14,6 +14,7 @@ from raters.fitting.result import as_tree, whole_program_of
 from raters.fitting.storage import to_json
 from raters.inference.base import Draws
 from raters.model import Model
+from raters.models.joint import JointModel
 from raters.program import Program
 
 # Attribute of the result of a part: the model that was fitted.
@@ -95,57 +96,64 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
 
 def _tree(program: Program[Any], result: xr.DataTree, name: str) -> xr.DataTree:
     """Draws and data of a part, as `raters.fitting.result.as_tree` gives those of a fit."""
-    own, model = program.parts[name], program.model
+    own, model = program.parts[name], _joint(program)
     draws: dict[str, dict[str, np.ndarray]] = {}
     for group, lead in (("posterior", 2), ("mode", 0)):
         if group in result.children:
-            values = {site: result[group][site].values for site in program.sites}
+            values = {site: np.asarray(result[group][site].values) for site in program.sites}
             draws[group] = model.in_part(values, name, own.sites, lead)
-    stats, history = (
-        {str(key): one.values for key, one in result[group].data_vars.items()}
-        if group in result.children
-        else {}
-        for group in ("sample_stats", "optimisation")
-    )
     flags = program.data.flags()
-    facts = {key: value for key, value in result.attrs.items() if key not in flags}
+    facts = {str(key): value for key, value in result.attrs.items() if key not in flags}
     facts |= {"model": to_json(own.model), PART_OF: to_json(model)}
+    stats, history = (_variables(result, group) for group in ("sample_stats", "optimisation"))
     found = Draws(draws["posterior"], stats, history, {}, draws.get("mode", {}))
     tree = as_tree(own, found, facts)
     # Numbers of draws are those of the joint result, which may be thinned.
-    lead = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
+    lead_coords = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
     for group in {"posterior", "sample_stats"} & set(tree.children):
-        tree[group] = tree[group].to_dataset().assign_coords(lead)
+        tree[group] = tree[group].to_dataset().assign_coords(lead_coords)
     return tree
 
 
-def _add_computed(
-    program: Program[Any], result: xr.DataTree, name: str, tree: xr.DataTree
-) -> None:
+def _joint(program: Program[Any]) -> JointModel:
+    """The model of a program of several kinds."""
+    assert isinstance(program.model, JointModel)
+    return program.model
+
+
+def _variables(result: xr.DataTree, group: str) -> dict[str, np.ndarray]:
+    """Arrays of a group by name; none where there is no such group."""
+    if group not in result.children:
+        return {}
+    return {str(key): np.asarray(one.values) for key, one in result[group].data_vars.items()}
+
+
+def _add_computed(program: Program[Any], result: xr.DataTree, name: str, tree: xr.DataTree) -> None:
     """Add what a fit has computed from the draws of a part: deterministic sites, log-likelihoods,
     and probabilities of classes."""
     own, prefix = program.parts[name], f"{name}."
     back = {called: axis for axis, called in program.data.own_axes(name).items()}
 
-    def renamed(array: xr.DataArray, called: str) -> xr.DataArray:
-        dims = {
-            axis: back.get(str(axis), str(axis).removeprefix(prefix)) for axis in array.dims
-        }
-        return array.rename({axis: to for axis, to in dims.items() if axis != to}).rename(called)
+    def of_part(group: str, site: str) -> xr.DataArray | None:
+        if group not in result.children or prefix + site not in result[group].data_vars:
+            return None
+        array = result[group].to_dataset()[prefix + site]
+        dims = {axis: back.get(str(axis), str(axis).removeprefix(prefix)) for axis in array.dims}
+        return array.rename({axis: to for axis, to in dims.items() if axis != to}).rename(site)
 
     posterior = tree["posterior"].to_dataset()
     for site in own.deterministic:
-        if prefix + site in result["posterior"]:
-            posterior[site] = renamed(result["posterior"][prefix + site], site)
+        if (values := of_part("posterior", site)) is not None:
+            posterior[site] = values
     tree["posterior"] = posterior
-    observed = own.model.observed
-    if "log_likelihood" in result.children and prefix + observed in result["log_likelihood"]:
-        table = renamed(result["log_likelihood"][prefix + observed], observed)
-        kept = {axis: table[axis] for axis in table.dims}
-        tree["log_likelihood"] = xr.Dataset({observed: table.drop_vars(set(table.coords) - set(kept))})
+    if (table := of_part("log_likelihood", own.model.observed)) is not None:
+        tree["log_likelihood"] = table.to_dataset()
     if own.latent is not None and (group := prefix + own.latent.group) in result.children:
-        table = renamed(result[group]["responsibility"], "responsibility")
-        tree[own.latent.group] = xr.Dataset({"responsibility": table})
+        probs = result[group].to_dataset()["responsibility"]
+        dims = zip(probs.dims, own.latent.axes, strict=True)
+        tree[own.latent.group] = probs.rename(
+            {axis: to for axis, to in dims if axis != to}
+        ).to_dataset()
 
 
 # ---------------------------------------------------------------------- of all parts
@@ -192,8 +200,8 @@ def responsibilities(program: Program[Any], result: xr.DataTree) -> dict[str, xr
     if not program.parts:
         if program.latent is None:
             return {}
-        table = results.responsibilities(program, result)
-        return {program.latent.group: xr.Dataset({"responsibility": table})}
+        probs = results.responsibilities(program, result)
+        return {program.latent.group: xr.Dataset({"responsibility": probs})}
     groups = {}
     for name, own in program.parts.items():
         called = program.data.own_axes(name)

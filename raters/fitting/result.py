@@ -278,8 +278,8 @@ def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
             parameter="model",
             value=model,
             problem="is of several kinds of judgement, and this is asked of one kind at a time",
-            expected=f"take one of the parts {', '.join(map(repr, model.parts))}, and pass its model"
-            " and its result",
+            expected=f"take one of the parts {', '.join(map(repr, model.parts))}, and pass its"
+            " model and its result",
             instead=f"rt.part(model, result, {first!r})",
         )
     return whole_program_of(model, result)

@@ -4,9 +4,7 @@ names."""
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
-import keyword
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -16,11 +14,11 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Num, Shaped
 
-from raters.errors import DataError, SettingError
+from raters.errors import SettingError
 from raters.judgements.arguments import Arguments
 from raters.judgements.base import Judgements
-from raters.judgements.names import alike, name_text, plural, shorten, warn_of_each, warn_of_near
-from raters.judgements.naming import takes_names, with_names
+from raters.judgements.common_names import aligned, check_common, check_containers, check_twice
+from raters.judgements.names import warn_of_each
 from raters.judgements.roles import static
 from raters.judgements.stored import imported_class, qualified_name
 
@@ -97,13 +95,11 @@ class Together(Judgements):
         DataWarning
             When names differ by case or space only.
         """
-        _check_parts(parts)
-        names, aligned = tuple(parts), list(parts.values())
-        _check_twice(names, aligned)
-        _check_common(names, aligned)
-        for axis in dict.fromkeys(axis for part in aligned for axis in _named(part)):
-            aligned = _aligned(axis, aligned)
-        return cls(tuple(aligned), names)
+        check_containers(parts, (Together, Arguments))
+        names, found = tuple(parts), list(parts.values())
+        check_twice(names, found)
+        check_common(names, found)
+        return cls(tuple(aligned(found)), names)
 
     # ---------------------------------------------------------------- parts
 
@@ -172,7 +168,9 @@ class Together(Judgements):
         here = self.part(part).coords.get(axis)
         others = [one.coords.get(axis, ()) for name, one in self.by_name() if name != part]
         # Rows are numbered in each part.
-        differ = (isinstance(here, range) or tuple(one) != tuple(here or ()) for one in others if len(one))
+        differ = (
+            isinstance(here, range) or tuple(one) != tuple(here or ()) for one in others if len(one)
+        )
         return f"{part}.{axis}" if here is None or any(differ) else axis
 
     def own_axes(self, part: str) -> dict[str, str]:
@@ -206,7 +204,7 @@ class Together(Judgements):
         return {}
 
     @property
-    def count(self) -> None:  # type: ignore[override]
+    def count(self) -> None:
         """None: each part has counts of its own."""
 
     @property
@@ -382,7 +380,10 @@ class Together(Judgements):
             own = self.own_axes(part)
             for group, variables in data.groups().items():
                 groups[group] |= {
-                    f"{part}.{name}": (tuple(own.get(axis, f"{part}.{axis}") for axis in axes), array)
+                    f"{part}.{name}": (
+                        tuple(own.get(axis, f"{part}.{axis}") for axis in axes),
+                        array,
+                    )
                     for name, (axes, array) in variables.items()
                 }
         return groups
@@ -431,116 +432,3 @@ def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
     )
     tree.attrs["data"] = json.loads(result.attrs[_PARTS])[part]
     return tree
-
-
-# ---------------------------------------------------------------------- names
-
-
-def _named(part: Judgements) -> tuple[str, ...]:
-    """Axes of a part that have names of their own; true classes are labels."""
-    return tuple({field: axis for axis, field in part.names.items()}.values())
-
-
-def _is_open(axis: str, parts: Sequence[Judgements]) -> bool:
-    """True for an axis that may have names in one part that others lack: those who judge, and
-    items."""
-    return axis == "item" or axis in {part.judge for part in parts}
-
-
-def _aligned(axis: str, parts: list[Any]) -> list[Any]:
-    """The parts with the same names along an axis, where they can have them."""
-    having = [part for part in parts if len(part.coords.get(axis, ()))]
-    if len(having) < 2:
-        return parts
-    lists = alike([tuple(part.coords[axis]) for part in having])
-    names = tuple(dict.fromkeys(itertools.chain(*lists)))
-    if _is_open(axis, parts):
-        warn_of_near(names, plural(axis))
-        possible = all(takes_names(part, axis, names) for part in having)
-    else:
-        possible = all(set(one) == set(names) for one in lists)
-    if not possible:
-        return parts
-    return [
-        with_names(part, axis, names) if len(part.coords.get(axis, ())) else part for part in parts
-    ]
-
-
-# ---------------------------------------------------------------------- refusals
-
-
-def _check_parts(parts: Any) -> None:
-    """Raise unless these are two or more containers, each with judgements, by name."""
-    if not isinstance(parts, Mapping) or len(parts) < 2:
-        raise SettingError(
-            parameter="parts",
-            value=parts,
-            problem="is no mapping of two parts or more",
-            expected="give each kind of judgement a name",
-            instead="rt.Together.of({'votes': votes, 'shown': demonstrations})",
-        )
-    for name, part in parts.items():
-        if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
-            raise SettingError(
-                parameter="parts",
-                value=name,
-                problem="is no name of a part",
-                expected="a name of a part must be letters, digits and _, such as 'votes'",
-            )
-        if not isinstance(part, Judgements) or isinstance(part, (Together, Arguments)):
-            raise SettingError(
-                parameter=name,
-                value=part,
-                problem="is no container of one kind of judgement",
-                expected="read a table first, as with Comparisons.from_frame",
-                instead="rt.Comparisons.from_frame(table, ...)",
-            )
-        if not part.num_judgements:
-            raise DataError(
-                parameter=name,
-                value=part,
-                problem="is a part without judgements",
-                expected="leave it out, and fit the others by themselves",
-            )
-
-
-def _check_twice(names: Sequence[str], parts: Sequence[Any]) -> None:
-    """Raise where two parts are the same judgements, which would count twice."""
-    for (one, left), (other, right) in itertools.combinations(zip(names, parts, strict=True), 2):
-        if type(left) is type(right) and left.flags() == right.flags():
-            arrays = left.packed(), right.packed()
-            same = arrays[0].keys() == arrays[1].keys() and all(
-                np.array_equal(array, arrays[1][name]) for name, array in arrays[0].items()
-            )
-            if same:
-                raise DataError(
-                    parameter=other,
-                    problem=f"holds the same judgements as {one!r}, which would count twice",
-                    expected="give each judgement once",
-                )
-
-
-def _check_common(names: Sequence[str], parts: Sequence[Any]) -> None:
-    """Raise where a part has no annotator, item or feature in common with any other."""
-    known = [_texts(part, parts) for part in parts]
-    for place, name in enumerate(names):
-        others = [table for number, table in enumerate(known) if number != place]
-        if not any(
-            texts & table.get(axis, set()) for axis, texts in known[place].items() for table in others
-        ):
-            examples = "; ".join(f"{plural(axis)} {shorten(sorted(texts), 3)}" for axis, texts in known[place].items())
-            others_have = "; ".join(
-                f"{plural(axis)} {shorten(sorted(texts), 3)}" for table in others for axis, texts in table.items()
-            )
-            raise DataError(
-                parameter=name,
-                problem=f"shares no annotator, item or feature with the other parts: it has {examples}; they have {others_have}",
-                expected="spell the names alike in all parts, or fit it by itself",
-            )
-
-
-def _texts(part: Any, parts: Sequence[Any]) -> dict[str, set[str]]:
-    """Names of those who judge, of items, and of features, as text."""
-    axes = [axis for axis in _named(part) if axis == "feature" or _is_open(axis, parts)]
-    texts = {axis: set(map(name_text, part.coords[axis])) - {"intercept"} for axis in axes}
-    return {axis: names for axis, names in texts.items() if names}

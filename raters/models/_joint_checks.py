@@ -62,16 +62,18 @@ def _check_shared(group: Group, data: Together, sites: Sites) -> None:
             raise SettingError(
                 parameter="shared",
                 value=site,
-                problem=f"{what}: they have the axes {mine} and {theirs}{_names(data, part, first, other.dims)}",
+                problem=f"{what}: they have the axes {mine} and {theirs}"
+                f"{_names(data, part, first, other.dims)}",
                 expected="share sites along the same names, and give both parts the same ones",
             )
-        if type(other.support) is not type(one.support):
+        if _bounds(other.support) != _bounds(one.support):
             raise SettingError(
                 parameter="shared",
                 value=site,
                 problem=f"{what}: one is {_range(other.support)}, and the other"
                 f" {_range(one.support)}",
-                expected="share sites of one range, as with competence='signed' beside a rationality, or tie them",
+                expected="share sites of one range, such as a competence='signed' and a"
+                " rationality, or tie them",
             )
 
 
@@ -86,8 +88,24 @@ def _names(data: Together, part: str, first: str, axes: tuple[str, ...]) -> str:
     return ""
 
 
+def _bounds(support: constraints.Constraint) -> tuple[Any, Any]:
+    """Least and largest value of a support of numbers; None where there is none. Of others, what
+    kind they are."""
+    if support.event_dim:
+        return type(support).__name__, None
+    ends = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))
+    low, high = (None if end is None else float(end) for end in ends)
+    return low, high
+
+
 def _range(support: constraints.Constraint) -> str:
-    return str(type(support).__name__).strip("_").lower().replace("_", " ")
+    """A support in words."""
+    low, high = _bounds(support)
+    if isinstance(low, str):
+        return low.strip("_").lower()
+    if low is None and high is None:
+        return "any number"
+    return f"at least {low:g}" if high is None else f"from {low:g} to {high:g}"
 
 
 def _check_tied(group: Group, data: Together, sites: Sites) -> None:
@@ -96,7 +114,8 @@ def _check_tied(group: Group, data: Together, sites: Sites) -> None:
     judges = {(data.axis_name(part, data.part(part).judge),) for part, _ in group}
     if axes != judges or len(judges) != 1:
         listed = "; ".join(
-            f"{site!r} of part {part!r} has the axes {sites[part][site].dims}" for part, site in group
+            f"{site!r} of part {part!r} has the axes {sites[part][site].dims}"
+            for part, site in group
         )
         raise SettingError(
             parameter="tied",

@@ -18,7 +18,7 @@ Group = tuple[tuple[str, str], ...]
 Drawn = dict[tuple[str, str], Any]
 
 
-class PartOf(Messenger):
+class PartOf(Messenger):  # type: ignore[misc]
     """Effect handler that runs the program of a part within a joint model.
 
     Sites and plates are called ``part.name``. A shared site is sampled in the first of its parts,

@@ -28,9 +28,7 @@ def joint_symmetries(model: Any) -> tuple[Symmetry, ...]:
         part: [named(model, part, one) for one in of.symmetries if not isinstance(one, Permute)]
         for part, of in model.parts.items()
     }
-    shared = {
-        model.site_name(*group[0]): {part for part, _ in group} for group in model.shared
-    }
+    shared = {model.site_name(*group[0]): {part for part, _ in group} for group in model.shared}
     found: dict[object, Symmetry] = {}
     for part, symmetries in own.items():
         for symmetry in symmetries:

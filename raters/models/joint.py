@@ -141,7 +141,9 @@ class JointModel(Model[Together]):
                 problem=f"of part {part!r} is shared or tied twice",
                 expected="name each site of a part once",
             )
-        names = [_title(group) for group in self.shared] + [self.correlation_of(group) for group in self.tied]
+        names = [_title(group) for group in self.shared] + [
+            self.correlation_of(group) for group in self.tied
+        ]
         if twice_named := [name for name in names if names.count(name) > 1]:
             raise SettingError(
                 parameter="shared",
@@ -246,7 +248,8 @@ class JointModel(Model[Together]):
         -------
         Symmetry
         """
-        return named(self, part, symmetry)
+        renamed: Symmetry = named(self, part, symmetry)
+        return renamed
 
     def start(self, data: Together) -> Values:
         """Start where the parts do; shared sites where the first part that has them does."""
@@ -259,8 +262,8 @@ class JointModel(Model[Together]):
         return start
 
     def check_parts(self, data: Together, sites: Mapping[str, Mapping[str, Any]]) -> None:
-        """Raise unless shared sites are there, with the same axes, names and range in each part, and
-        tied ones have a number for each of the same judges.
+        """Raise unless shared sites are there, with the same axes, names and range in each part,
+        and tied ones have a number for each of the same judges.
 
         Parameters
         ----------
@@ -331,6 +334,16 @@ def _groups(parameter: str, groups: Any, parts: tuple[str, ...]) -> tuple[Group,
     """Groups of sites by part, in the order of the parts."""
     if isinstance(groups, (str, Mapping)):
         groups = (groups,)
+    if not isinstance(groups, (tuple, list)) or not all(
+        isinstance(group, (str, Mapping, tuple)) for group in groups
+    ):
+        raise SettingError(
+            parameter=parameter,
+            value=groups,
+            problem="is no list of names of sites",
+            expected="give the name that a site has in all parts, or a mapping from parts to names",
+            instead=f"{parameter}=['coefficient']",
+        )
     found = []
     for group in groups:
         by_part = dict.fromkeys(parts, group) if isinstance(group, str) else dict(group)

@@ -46,7 +46,9 @@ def skeleton(model: Model[Any], data: Any) -> dict[str, Any]:
     dict of str to dict
         NumPyro's record of each site.
     """
-    program = handlers.substitute(model.generate, substitute_fn=partial(_feasible, model.observed_sites))
+    program = handlers.substitute(
+        model.generate, substitute_fn=partial(_feasible, model.observed_sites)
+    )
     sites: dict[str, Any] = handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(
         data
     )

@@ -17,9 +17,9 @@ from raters.auditing.agreement import agreement
 from raters.auditing.audit import Audit
 from raters.errors import DataError
 from raters.fitting.storage import shown
-from raters.judgements.stored import imported_class
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
+from raters.judgements.stored import imported_class
 from raters.kinds import kind_of
 
 STATISTICS = {

@@ -34,7 +34,9 @@ def renamed(data: Any, new: NewCodes) -> Any:
     """The same judgements with other codes along some axes."""
     if isinstance(data, Together):
         moved = [
-            renamed(part, {axis: new[name] for axis, name in _named(data, part_name) if name in new})
+            renamed(
+                part, {axis: new[name] for axis, name in _named(data, part_name) if name in new}
+            )
             for part_name, part in data.by_name()
         ]
         return dataclasses.replace(data, parts=tuple(moved))
@@ -77,7 +79,11 @@ def question_axes(data: Any) -> list[str]:
     """Axes of what is asked, and whom. Classes are no names: a label and a true class of one code
     mean the same."""
     if isinstance(data, Together):
-        called = [data.axis_name(name, axis) for name, part in data.by_name() for axis in question_axes(part)]
+        called = [
+            data.axis_name(name, axis)
+            for name, part in data.by_name()
+            for axis in question_axes(part)
+        ]
         return list(dict.fromkeys(called))
     return [axis for axis in data.question_axes() if axis != data.axes.get(data.known)]
 

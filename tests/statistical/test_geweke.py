@@ -46,6 +46,7 @@ _EXHAUSTIVE = {
     "first choices by types",
     "LatentClassLogit, of each choice",
     "ContextualBTL",
+    "LinearExtendedBTL",
     "OneCoin",
     "HierarchicalDawidSkene",
     "GuesserDawidSkene",
@@ -134,6 +135,7 @@ _TYPE_KERNELS = {
     ),
     "MixtureBTL, competence": rt.MixtureBTL(competence="unit"),
     "ContextualBTL": rt.ContextualBTL(num_types=2),
+    "LinearExtendedBTL": rt.LinearExtendedBTL(),
     "GuesserBTL": rt.GuesserBTL(),
 }
 
