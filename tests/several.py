@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
+import jax
 import numpy as np
+from numpyro import handlers
 from scipy.special import expit
 
 import raters as rt
+from raters.inference import Backend, Draws
 
 
 class Walks(NamedTuple):
@@ -69,6 +73,29 @@ def walks(
     who = np.tile(np.arange(num_annotators), votes_each)
     votes = compared(rng, ("0", "1"), who, truth["coefficient"], truth["rationality"])
     return Walks(votes, shown, truth)
+
+
+@dataclass(frozen=True)
+class FromPrior(Backend):
+    """Draws from the prior, where a test asks what a result holds and not which draws."""
+
+    draws: int = 60
+
+    exact: ClassVar[bool] = True
+
+    def run(self, program, key, *, start=None, progress=False) -> Draws:
+        def drawn(key: Any) -> Any:
+            seeded = handlers.seed(program.model.generate, key)
+            sites = handlers.trace(seeded).get_trace(program.data)
+            return {name: sites[name]["value"] for name in program.sites}
+
+        keys = jax.random.split(key, 2 * self.draws)
+        values = jax.jit(lambda keys: jax.lax.map(drawn, keys))(keys)
+        shaped = {
+            name: np.asarray(value, float).reshape(2, self.draws, *value.shape[1:])
+            for name, value in values.items()
+        }
+        return Draws(shaped, {})
 
 
 def labelled(seed: int = 0, num_items: int = 12, num_annotators: int = 4) -> rt.Together:

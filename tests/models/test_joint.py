@@ -200,7 +200,7 @@ def test_values_by_their_scores(base) -> None:
 def test_draws_have_the_correlation_and_the_prior_of_each_part() -> None:
     """Kolmogorov's test and Fisher's z of 4,000 draws; false-alarm rate 1e-4 in all."""
     model = rt.JointModel(dict(OF_LABELS.models), tied=OF_LABELS.tied, correlation=0.6)
-    data = labelled().unanswered()
+    data = labelled()
 
     def drawn(key: Any) -> Any:
         sites = handlers.trace(handlers.seed(model.generate, key)).get_trace(data)
