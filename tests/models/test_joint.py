@@ -356,7 +356,7 @@ def test_parts_that_do_not_fit_together_are_refused(both) -> None:
         with pytest.raises(SettingError, match=match):
             rt.fit(model, both, rt.NUTS(), seed=0, progress=False)
     types = pair(votes=rt.ContextualBTL(num_types=2))
-    with pytest.raises(BackendError, match="part 'votes': .* take one type"):
+    with pytest.raises(BackendError, match=r"part 'votes': .* take one type"):
         rt.fit(types, both, rt.NUTS(), seed=0, progress=False)
 
 
