@@ -1,8 +1,16 @@
-"""Classes as text in a file, and back: only classes that are there already are found."""
+"""Classes as text in a file, and back: only classes that are there already are found. Parts of what
+a file holds of several kinds of judgement."""
 
 from __future__ import annotations
 
+import json
+
+import xarray as xr
+
 from raters.errors import SettingError
+
+# Attribute of a result with the containers of the parts.
+PARTS = "parts"
 
 
 def qualified_name(cls: type) -> str:
@@ -63,3 +71,38 @@ def _derived(base: type) -> list[type]:
     """A class and all that derive from it, in order of definition along each branch."""
     subclasses: list[type] = base.__subclasses__()
     return [base, *(cls for subclass in subclasses for cls in _derived(subclass))]
+
+
+def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
+    """What a result of several parts holds of the data of one.
+
+    Parameters
+    ----------
+    result : xarray.DataTree
+    part : str
+
+    Returns
+    -------
+    xarray.DataTree
+        Groups ``observed_data`` and ``constant_data``, and attributes, as a result of this part has
+        them, but for the names of the axes.
+    """
+    prefix = f"{part}."
+    groups = {}
+    for group in ("observed_data", "constant_data"):
+        own = {
+            str(name).removeprefix(prefix): array.variable
+            for name, array in result[group].data_vars.items()
+            if str(name).startswith(prefix)
+        }
+        groups[group] = xr.Dataset(own)
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs.update(
+        {
+            str(name).removeprefix(prefix): value
+            for name, value in result.attrs.items()
+            if str(name).startswith(prefix)
+        }
+    )
+    tree.attrs["data"] = json.loads(result.attrs[PARTS])[part]
+    return tree

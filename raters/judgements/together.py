@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
-import xarray as xr
 from jaxtyping import Num, Shaped
 
 from raters.errors import SettingError
@@ -20,11 +19,9 @@ from raters.judgements.base import Judgements
 from raters.judgements.common_names import aligned, check_common, check_containers, check_twice
 from raters.judgements.names import warn_of_each
 from raters.judgements.roles import static
-from raters.judgements.stored import imported_class, qualified_name
+from raters.judgements.stored import PARTS, imported_class, part_of_tree, qualified_name
 
 Groups = dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]
-# Attribute of a result with the containers of the parts.
-_PARTS = "parts"
 
 
 @jax.tree_util.register_dataclass
@@ -370,7 +367,7 @@ class Together(Judgements):
             for field, text in part.flags().items()
         }
         return flags | {
-            _PARTS: json.dumps({name: qualified_name(type(part)) for name, part in self.by_name()})
+            PARTS: json.dumps({name: qualified_name(type(part)) for name, part in self.by_name()})
         }
 
     def groups(self) -> Groups:
@@ -391,44 +388,9 @@ class Together(Judgements):
     @classmethod
     def _within(cls, result: Any) -> Self:
         """The data in a result."""
-        containers = json.loads(result.attrs[_PARTS])
+        containers = json.loads(result.attrs[PARTS])
         parts = []
         for name, container in containers.items():
             kind: Any = imported_class(container, (Judgements,))
             parts.append(kind.from_result(part_of_tree(result, name)))
         return cls(tuple(parts), tuple(containers))
-
-
-def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
-    """What a result of several parts holds of the data of one.
-
-    Parameters
-    ----------
-    result : xarray.DataTree
-    part : str
-
-    Returns
-    -------
-    xarray.DataTree
-        Groups ``observed_data`` and ``constant_data``, and attributes, as a result of this part has
-        them, but for the names of the axes.
-    """
-    prefix = f"{part}."
-    groups = {}
-    for group in ("observed_data", "constant_data"):
-        own = {
-            str(name).removeprefix(prefix): array.variable
-            for name, array in result[group].data_vars.items()
-            if str(name).startswith(prefix)
-        }
-        groups[group] = xr.Dataset(own)
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs.update(
-        {
-            str(name).removeprefix(prefix): value
-            for name, value in result.attrs.items()
-            if str(name).startswith(prefix)
-        }
-    )
-    tree.attrs["data"] = json.loads(result.attrs[_PARTS])[part]
-    return tree
