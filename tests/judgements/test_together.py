@@ -14,9 +14,9 @@ from raters.judgements.naming import with_names
 from tests.several import walks
 
 
-def votes_of(items: str, who: str, **options) -> rt.Comparisons:
+def votes_of(pairs: str, who: str, **options) -> rt.Comparisons:
     """A vote for each pair of letters, the winner first."""
-    table = {"winner": list(items[::2]), "loser": list(items[1::2]), "who": list(who)}
+    table = {"winner": list(pairs[::2]), "loser": list(pairs[1::2]), "who": list(who)}
     return rt.Comparisons.from_frame(
         table, winner="winner", loser="loser", annotator="who", **options
     )
@@ -48,6 +48,18 @@ def test_annotators_and_items_have_one_code_in_all_parts(both) -> None:
     assert named == {("d", "y"), ("a", "z"), ("c", "z")}
     assert labels.num_units == 4
     both.check()
+
+
+def test_labels_stay_with_their_items_in_another_order() -> None:
+    votes = votes_of("dcca", "xy", items=["d", "c", "a"])
+    labels = labels_of("acad", "xyyx", "nyyn")
+    moved = rt.Together.of({"votes": votes, "labels": labels}).part("labels")
+    moved.check()
+    assert moved.items == ("d", "c", "a")
+    for one in (labels, moved):
+        rows = zip(np.asarray(one.codes("item")), one.annotator, one.label, strict=True)
+        said = {(one.items[i], one.annotators[k], one.classes[c]) for i, k, c in rows}
+        assert said == {("a", "x", "n"), ("c", "y", "y"), ("a", "y", "y"), ("d", "x", "n")}
 
 
 def test_rows_have_an_axis_of_their_own(both) -> None:

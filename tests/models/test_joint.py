@@ -258,6 +258,17 @@ def test_a_site_that_only_one_part_moves_breaks_the_symmetry() -> None:
     assert model.symmetries == (Shift("reward"),)
 
 
+def test_a_part_that_moves_a_shared_site_otherwise_breaks_the_symmetry() -> None:
+    """Covariates, which no competence scales, beside a reward that is linear in the same
+    features."""
+    covariates = rt.ExtendedBTL(competence="signed", covariates=True, reward_scale=1.0)
+    model = rt.JointModel(
+        {"one": rt.LinearExtendedBTL(coefficient_scale=1.0), "two": covariates},
+        shared=["coefficient", "competence"],
+    )
+    assert model.symmetries == (Shift("two.reward"),)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [TIED, OF_LABELS], ids=["one reward", "labels and votes"])
 def test_contract(model, both) -> None:

@@ -43,7 +43,7 @@ def test_the_density_is_the_product_of_its_factors(votes) -> None:
 def test_an_audit_is_of_the_pairs_that_were_compared(votes, fit_quietly) -> None:
     result = fit_quietly(MODEL, votes, FromPrior())
     table = rt.audit(MODEL, result).table
-    draws = result["posterior"].stack(sample=("chain", "draw"))
+    draws = result["posterior"].to_dataset().stack(sample=("chain", "draw"))
     coefficient = draws["coefficient"].transpose("sample", "feature").values
     competence = draws["competence"].transpose("sample", "annotator").values
     gap = np.abs(coefficient @ votes.features.T)
