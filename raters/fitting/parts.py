@@ -65,19 +65,18 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
 
     Examples
     --------
+    Votes of two crowds on the same items, one of which are all of one competence:
+
     >>> import raters as rt
-    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    >>> labels = rt.Labels.from_frame(
-    ...     {"item": [0, 1, 2, 3] * 3, "who": [0] * 4 + [1] * 4 + [2] * 4,
-    ...      "says": ["no", "no", "yes", "yes"] * 3},
-    ...     item="item", annotator="who", label="says")
-    >>> both = rt.Together.of({"votes": votes, "labels": labels})
-    >>> model = rt.JointModel({"votes": rt.ExtendedBTL(), "labels": rt.OneCoin()},
-    ...                       tied=[{"votes": "competence", "labels": "accuracy"}])
-    >>> nuts = rt.NUTS(draws=300, warmup=300, chains=1)
+    >>> careful, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> others, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=300, seed=1)
+    >>> both = rt.Together.of({"careful": careful, "others": others})
+    >>> model = rt.JointModel({"careful": rt.BTL(), "others": rt.ExtendedBTL(reward_scale=1.0)},
+    ...                       shared=["reward"])
+    >>> nuts = rt.NUTS(draws=500, warmup=300, chains=1)
     >>> result = rt.fit(model, both, nuts, seed=0, progress=False)
-    >>> rt.predict(*rt.part(model, result, "labels")).dims
-    ('chain', 'draw', 'item', 'true_class')
+    >>> rt.predict(*rt.part(model, result, "others")).dims
+    ('chain', 'draw', 'comparison')
     """
     instance("model", model, Model, "a model", "rt.JointModel({...})")
     if not model.parts:

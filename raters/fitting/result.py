@@ -22,6 +22,7 @@ from raters.inference.base import Draws
 from raters.judgements.base import Judgements
 from raters.judgements.names import check_result, names_array
 from raters.judgements.stored import imported_class, qualified_name
+from raters.judgements.together import Together
 from raters.kinds import registered_kinds
 from raters.model import Model, Values
 from raters.program import (
@@ -81,6 +82,23 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
     DataError
         When their columns do not fit together; see `Judgements.check`.
     """
+    if model.parts and not isinstance(data, Together):
+        raise SettingError(
+            parameter=name,
+            value=data,
+            problem=f"is one kind of judgement at most, and {model.title} is a model of"
+            f" {len(model.parts)}: {', '.join(map(repr, model.parts))}",
+            expected="put them together",
+            instead=f"rt.Together.of({{{', '.join(f'{part!r}: ...' for part in model.parts)}}})",
+        )
+    if isinstance(data, Together) and not model.parts:
+        raise SettingError(
+            parameter=name,
+            value=data,
+            problem=f"is several kinds of judgement, and {model.title} is a model of one",
+            expected="give each part a model",
+            instead=f"rt.JointModel({{{', '.join(f'{part!r}: ...' for part in data.part_names)}}})",
+        )
     if not isinstance(data, Judgements):
         kinds = [kind for kind in registered_kinds() if kind.data is model.data_type]
         read = public_name(kinds[0].readers[0].read) if kinds else model.data_type.__name__

@@ -3,9 +3,8 @@ names."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -18,6 +17,7 @@ from raters.judgements.arguments import Arguments
 from raters.judgements.base import Judgements
 from raters.judgements.common_names import aligned, check_common, check_containers, check_twice
 from raters.judgements.names import warn_of_each
+from raters.judgements.part_by_part import PartByPart
 from raters.judgements.roles import static
 from raters.judgements.stored import PARTS, imported_class, part_of_tree, qualified_name
 
@@ -26,7 +26,7 @@ Groups = dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Together(Judgements):
+class Together(PartByPart):
     """Several kinds of judgement, which inform parameters that they share.
 
     Build it with `of`, which gives annotators, items and features the same codes in all parts; the
@@ -124,10 +124,6 @@ class Together(Judgements):
                 expected=f"choose one of {', '.join(map(repr, self.part_names))}",
             )
         return self.parts[self.part_names.index(name)]
-
-    def by_name(self) -> list[tuple[str, Any]]:
-        """Name and judgements of each part."""
-        return list(zip(self.part_names, self.parts, strict=True))
 
     def check_names(self, wanted: Sequence[str]) -> None:
         """Raise unless the parts are those of a model.
@@ -286,68 +282,6 @@ class Together(Judgements):
                 none = self.judgements_by(axis) == 0
                 sentence = f"{axis}(s) judged in no part, and keep their prior"
                 warn_of_each({sentence: (tuple(self.coords[axis]), none)})
-
-    # ---------------------------------------------------------------- rows
-
-    def _each(self, change: Any) -> Self:
-        return dataclasses.replace(self, parts=tuple(change(part) for part in self.parts))
-
-    def first_unit(self) -> Self:
-        """The first unit of each part."""
-        return self._each(lambda part: part.first_unit())
-
-    def unpadded(self) -> Self:
-        """The judgements without rows of count 0."""
-        return self._each(lambda part: part.unpadded())
-
-    def unanswered(self) -> Self:
-        """The questions without the answers."""
-        return self._each(lambda part: part.unanswered())
-
-    def aggregate(self) -> Self:
-        """Equal rows of each part as one row with a count."""
-        return self._each(lambda part: part.aggregate())
-
-    def without_judges(self, names: Iterable[Any]) -> Self:
-        """The judgements of everybody else, in every part; see `Judgements.without_judges`.
-
-        Parameters
-        ----------
-        names : iterable
-
-        Returns
-        -------
-        Together
-        """
-        gone = tuple(names)
-        return self._each(lambda part: part.without_judges(gone))
-
-    def without_truth(self) -> Self:
-        """Without the latent classes that are known."""
-        return self._each(lambda part: part.without_truth())
-
-    def some_outcomes(self) -> dict[str, Any]:
-        """Outcomes that the questions of each part can have, as `answered` takes them."""
-        return {name: part.some_outcomes() for name, part in self.by_name()}
-
-    def take(self, units: Any) -> Self:
-        """The given units of each part; see `Judgements.take`."""
-        return self._each(lambda part: part.take(units))
-
-    def answered(self, outcomes: Any) -> Self:
-        """These questions with outcomes.
-
-        Parameters
-        ----------
-        outcomes : mapping of str to array
-            Outcomes by part, each as `Judgements.answered` takes them.
-
-        Returns
-        -------
-        Together
-        """
-        answered = [part.answered(outcomes[name]) for name, part in self.by_name()]
-        return dataclasses.replace(self, parts=tuple(answered))
 
     # ---------------------------------------------------------------- storing
 

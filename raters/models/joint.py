@@ -91,9 +91,13 @@ class JointModel(Model[Together]):
     >>> both = rt.Together.of({"shown": demonstrations, "labels": labels})
     >>> model = rt.JointModel({"shown": by_cloning, "labels": rt.OneCoin()},
     ...                       tied=[{"shown": "competence", "labels": "accuracy"}])
-    >>> list(rt.Program(model, both).sites)
-    ['competence_correlation', 'shown.competence', 'shown.policy', 'labels.prevalence', \
-'labels.accuracy']
+    >>> for name in rt.Program(model, both).sites:
+    ...     print(name)
+    competence_correlation
+    shown.competence
+    shown.policy
+    labels.prevalence
+    labels.accuracy
     """
 
     models: Any

@@ -144,6 +144,16 @@ class Program[Data: Judgements]:
             return {}
         data: Any = self.data
         data.check_names(tuple(models))
+        for name, model in models.items():
+            part = data.part(name)
+            if not isinstance(part, model.data_type):
+                raise SettingError(
+                    parameter=name,
+                    value=part,
+                    problem=f"is {type(part).__name__}, and {model.title} is a model of"
+                    f" {model.data_type.__name__}",
+                    expected="give the part a model of its kind",
+                )
         return {name: Program(model, data.part(name)) for name, model in models.items()}
 
     @cached_property

@@ -196,6 +196,13 @@ def test_what_is_asked_of_one_kind_says_so(result, of_walks) -> None:
         figures.competences(rt.audit(OF_LABELS, result))
 
 
+def test_models_of_one_kind_and_of_several_are_not_mixed_up(both) -> None:
+    with pytest.raises(SettingError, match=r"put them together: write rt.Together.of\({'labels'"):
+        rt.fit(OF_LABELS, both.part("votes"), SHORT, seed=0)
+    with pytest.raises(SettingError, match=r"write rt.JointModel\({'labels': ..., 'votes': ...}\)"):
+        rt.fit(rt.BTL(), both, SHORT, seed=0)
+
+
 def test_parts_go_through_the_other_verbs(result, both) -> None:
     votes = rt.part(OF_LABELS, result, "votes")
     assert rt.report(*votes, rt.audit(*votes)).html()

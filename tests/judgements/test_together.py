@@ -11,6 +11,7 @@ import pytest
 import raters as rt
 from raters.errors import DataError, DataWarning, SettingError
 from raters.judgements.naming import with_names
+from raters.kinds import kind_of
 from tests.several import walks
 
 
@@ -174,3 +175,22 @@ def test_parts_that_are_none_are_refused(parts, error, match) -> None:
 def test_an_unknown_part_is_refused(both) -> None:
     with pytest.raises(SettingError, match="choose one of 'votes', 'labels'"):
         both.part("shown")
+
+
+def test_what_is_of_one_part_says_so(both) -> None:
+    for ask in (
+        both.to_frame,
+        both.questions,
+        lambda: both.rows([0]),
+        lambda: both.padded(9),
+        lambda: both.recoded(both, ["item"]),
+        lambda: kind_of(both),
+    ):
+        with pytest.raises(SettingError, match=r"several kinds.*together\.part\('votes'\)"):
+            ask()
+
+
+def test_parts_are_joined_by_name(both) -> None:
+    twice = both.joined(both)
+    assert twice.num_judgements == 2 * both.num_judgements
+    assert twice.part("labels").num_rows == 2 * both.part("labels").num_rows
