@@ -245,7 +245,8 @@ def audit(
     result : xarray.DataTree
     gold : mapping, pandas.Series or pandas.DataFrame, optional
         Known truths, as `raters.calibrate` takes them: true classes of items that were drawn at
-        random. Truths that were known to the fit count too.
+        random. Truths that were known to the fit count too. Of several kinds of judgement
+        (`raters.JointModel`), a mapping from parts to the known truths of each.
     reference : sequence, or "crowd"
         Annotators who are taken to be right. With ``"crowd"`` the crowd is: the numbers are then
         the model's own, without allowance for mistakes that the crowd makes together, and verdicts
@@ -403,6 +404,15 @@ def audit(
     posterior probabilities of a type. Where the crowd is taken to be right they are those of the
     model; otherwise those under the calibrated true classes, with the annotator's probabilities
     integrated out and the shares of the types those of the model.
+
+    **Several kinds.** Each annotator has one verdict. With :math:`n_{pk}` judgements of kind p, in
+    which the quantity :math:`x_{pk}` has the threshold :math:`t_p`,
+
+    .. math:: \text{p\_above} = \sum_p \frac{n_{pk}}{\sum_q n_{qk}} P(x_{pk} \ge t_p)
+
+    is the probability that one of their judgements, taken at random, is of a kind in which they
+    reach the threshold. The table has ``part.judgements`` and, by part, the judged quantity and its
+    probabilities; `tables` has the whole audit of each part by its name.
 
     **Other kinds.** The table has the quantities of the kind, each with ``_low`` and ``_high``, and
     its further columns; the quantity in `Audit.judged` is compared with `threshold`.
