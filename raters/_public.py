@@ -13,6 +13,7 @@ from raters.checking.predictive import Check, check
 from raters.fitting.describe import describe
 from raters.fitting.fit import fit
 from raters.fitting.groups import with_groups
+from raters.fitting.parts import Part, part
 from raters.fitting.predict import predict
 from raters.fitting.result import model_of
 from raters.fitting.scoring import log_likelihood
@@ -29,6 +30,7 @@ from raters.judgements import (
     Rankings,
     Ratings,
     Responses,
+    Together,
 )
 from raters.kinds import AuditLimits, Kind, Quantities, Reader, Truths, Words, register
 from raters.model import Model
@@ -49,6 +51,7 @@ from raters.models import (
     IdealPoint,
     ItemDifficulty,
     LatentClassLogit,
+    LinearExtendedBTL,
     MajorityVote,
     ManyFacet,
     MaxEntIRL,
@@ -66,6 +69,7 @@ from raters.models import (
     TwoPL,
     Yan,
 )
+from raters.models.joint import JointModel
 from raters.models.numpyro_program import numpyro_model
 from raters.program import Program
 from raters.reporting.cite import cite
@@ -106,10 +110,12 @@ __all__ = [
     "HierarchicalDawidSkene",
     "IdealPoint",
     "ItemDifficulty",
+    "JointModel",
     "Judgements",
     "Kind",
     "Labels",
     "LatentClassLogit",
+    "LinearExtendedBTL",
     "MajorityVote",
     "ManyFacet",
     "MaxEntIRL",
@@ -121,6 +127,7 @@ __all__ = [
     "NestedLogit",
     "OneCoin",
     "PGGibbs",
+    "Part",
     "PlackettLuce",
     "Policy",
     "Pooled",
@@ -134,6 +141,7 @@ __all__ = [
     "Report",
     "Responses",
     "SharedMistakes",
+    "Together",
     "Truths",
     "TwoPL",
     "Words",
@@ -158,6 +166,7 @@ __all__ = [
     "log_likelihood",
     "model_of",
     "numpyro_model",
+    "part",
     "predict",
     "register",
     "report",

@@ -13,6 +13,7 @@ import numpy as np
 from raters.errors import SettingError
 from raters.errors.validation import check_fields
 from raters.judgements.base import Judgements
+from raters.judgements.together import Together
 from raters.model import Model
 
 if TYPE_CHECKING:
@@ -584,6 +585,14 @@ def kind_of(data: Judgements | type[Judgements]) -> Kind:
     if (kind := found_kind(data)) is not None:
         return kind
     container = data if isinstance(data, type) else type(data)
+    if issubclass(container, Together):
+        raise SettingError(
+            parameter="data",
+            value=data,
+            problem="is several kinds of judgement, and this is asked of one kind at a time",
+            expected="take one part",
+            instead="together.part('votes')",
+        )
     known = ", ".join(kind.data.__name__ for kind in _KINDS.values())
     raise SettingError(
         parameter="data",

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 import raters as rt
-from raters.fitting.storage import qualified_name
+from raters.judgements.stored import qualified_name
 
 AXES = {
     "reward": ("item",),

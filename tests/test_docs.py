@@ -80,6 +80,7 @@ _EXHAUSTIVE = {
     "item-responses.md",
     "rankings.md",
     "ratings.md",
+    "several-kinds.md",
     "ties-and-covariates.md",
     "ties-position-gold.md",
 }

@@ -17,12 +17,14 @@ from raters.auditing.influence import DECIDES
 from raters.auditing.influence import influence as influence_of
 from raters.auditing.intervals import mean_and_interval
 from raters.auditing.settling import Settling, settling
+from raters.auditing.together import combined, judged_parts
 from raters.auditing.verdicts import DIFFERS, Costs, rule, verdicts
 from raters.errors import DataWarning, SettingError
 from raters.errors.validation import checked, finite, positive, share, whole
 from raters.fitting.draws import check_several
 from raters.fitting.identity import identity_of
-from raters.fitting.result import draws_of, program_of
+from raters.fitting.parts import PART_OF, part
+from raters.fitting.result import draws_of, program_of, whole_program_of
 from raters.judgements.base import Judgements
 from raters.judgements.display import isolated
 from raters.judgements.names import names_array, plural
@@ -113,7 +115,9 @@ class Audit:
         dropped = self._dropped
         if not dropped.any():
             return float("nan")
-        return float(1 - self.table["p_below"].values[dropped].mean())
+        name = "p_below" if "p_below" in self.table else "p_above"
+        mean = float(self.table[name].values[dropped].mean())
+        return 1 - mean if name == "p_below" else mean
 
     @property
     def _dropped(self) -> Bool[np.ndarray, " judge"]:
@@ -241,7 +245,8 @@ def audit(
     result : xarray.DataTree
     gold : mapping, pandas.Series or pandas.DataFrame, optional
         Known truths, as `raters.calibrate` takes them: true classes of items that were drawn at
-        random. Truths that were known to the fit count too.
+        random. Truths that were known to the fit count too. Of several kinds of judgement
+        (`raters.JointModel`), a mapping from parts to the known truths of each.
     reference : sequence, or "crowd"
         Annotators who are taken to be right. With ``"crowd"`` the crowd is: the numbers are then
         the model's own, without allowance for mistakes that the crowd makes together, and verdicts
@@ -400,6 +405,15 @@ def audit(
     model; otherwise those under the calibrated true classes, with the annotator's probabilities
     integrated out and the shares of the types those of the model.
 
+    **Several kinds.** Each annotator has one verdict. With :math:`n_{pk}` judgements of kind p, in
+    which the quantity :math:`x_{pk}` has the threshold :math:`t_p`,
+
+    .. math:: \text{p\_above} = \sum_p \frac{n_{pk}}{\sum_q n_{qk}} P(x_{pk} \ge t_p)
+
+    is the probability that one of their judgements, taken at random, is of a kind in which they
+    reach the threshold. The table has ``part.judgements`` and, by part, the judged quantity and its
+    probabilities; `tables` has the whole audit of each part by its name.
+
     **Other kinds.** The table has the quantities of the kind, each with ``_low`` and ``_high``, and
     its further columns; the quantity in `Audit.judged` is compared with `threshold`.
 
@@ -424,6 +438,17 @@ def audit(
     >>> audit.confusion["mean"].dims
     ('annotator', 'true_class', 'label')
     """
+    if influence and (model.parts or PART_OF in result.attrs):
+        raise SettingError(
+            parameter="influence",
+            value=influence,
+            problem="is read off fits of one kind of judgement, and this one is of several",
+            expected="leave it out, or fit the part by itself",
+        )
+    if model.parts:
+        options: dict[str, Any] = {"reference": reference, "costs": costs, "seed": seed}
+        options |= {"threshold": threshold, "level": level, "margin": margin}
+        return _of_several_kinds(model, result, gold, min_judgements, options)
     program = program_of(model, result)
     data, kind = program.data, kind_of(program.data)
     if kind.unjudged:
@@ -479,6 +504,44 @@ def audit(
     if made.decided:
         warnings.warn(made.decided, DataWarning, stacklevel=2)
     return made
+
+
+def _of_several_kinds(
+    model: Model[Any], result: xr.DataTree, gold: Any, min_judgements: int, options: dict[str, Any]
+) -> Audit:
+    """Audit of those who judge in several kinds: one verdict each."""
+    program = whole_program_of(model, result)
+    whole("min_judgements", min_judgements, least=0)
+    names = judged_parts(program)
+    gold = {} if gold is None else gold
+    if not isinstance(gold, Mapping) or (unknown := [name for name in gold if name not in names]):
+        raise SettingError(
+            parameter="gold",
+            value=gold if not isinstance(gold, Mapping) else unknown[0],
+            problem="is no part of the judgements that is audited",
+            expected=f"give the known truths of each of {', '.join(map(repr, names))} by its name",
+            instead=f"gold={{{names[0]!r}: ...}}",
+        )
+    audits = {
+        name: audit(*part(model, result, name), gold.get(name), min_judgements=0, **options)
+        for name in names
+    }
+    costs = options["costs"] or Costs()
+    found = combined(program, audits, costs, min_judgements)
+    anchors = [one.anchor for one in audits.values()]
+    return Audit(
+        found.table,
+        found.rule,
+        tables=found.tables,
+        threshold=0.5 if options["threshold"] is None else float(options["threshold"]),
+        level=options["level"],
+        margin=float(options["margin"]),
+        min_judgements=min_judgements,
+        costs=costs,
+        judged="p_above",
+        anchor=next((one for one in anchors if one.is_missing), anchors[0]),
+        fit=identity_of(program),
+    )
 
 
 def _columns(

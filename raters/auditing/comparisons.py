@@ -103,8 +103,10 @@ def _without_position(
             instead="rt.ExtendedBTL(competence='signed')",
         )
     draws, _ = draws_of(program, result)
-    competence, reward = competences(program, draws), draws["reward"]
     few, _ = draws_of(program, result, _DRAWS)
+    if "reward" not in program.sites:
+        return _of_features(program, draws, few, limits)
+    competence, reward = competences(program, draws), draws["reward"]
     # Annotators of a mixture are judged by the rewards of their likeliest type; otherwise there is
     # one.
     of_type = np.zeros(data.num_annotators, int)
@@ -125,6 +127,37 @@ def _without_position(
             **(chances | _type_probabilities(program, result)),
             "agreement": agreement(data, reward.mean(0), of_type, _deviations(draws)),
         },
+        tables=_worlds(program, competence, limits.level),
+    )
+
+
+def _of_features(
+    program: Program[Any], draws: Values, few: Values, limits: AuditLimits
+) -> Quantities:
+    """Competence and accuracy of each annotator, where rewards are linear in features: on random
+    pairs among those that were compared, whose features are known."""
+    data, rng = program.data.unpadded().halved(), np.random.default_rng(0)
+    competence = np.asarray(draws["competence"])
+    features = np.asarray(data.features, np.float64)
+    rows = rng.integers(len(features), size=_PAIRS)
+    gap = np.abs(few["coefficient"] @ features[rows].T)
+    accuracy = np.stack([expit(own[:, None] * gap).mean(1) for own in few["competence"].T], axis=1)
+    for_better = np.where(
+        features @ draws["coefficient"].mean(0) > 0, data.wins, data.weight - data.wins
+    )
+    votes, for_better = (
+        np.bincount(data.annotator, each, data.num_annotators) for each in (data.weight, for_better)
+    )
+    with np.errstate(invalid="ignore"):
+        share_for_better = for_better / votes
+    chances = {
+        "p_guessing": (np.abs(accuracy - 0.5) < limits.margin).mean(0),
+        "p_adversarial": (competence < 0).mean(0),
+    }
+    return Quantities(
+        values={"competence": competence, "accuracy": accuracy},
+        judged="competence",
+        columns={"relative": _relative(competence), **chances, "agreement": share_for_better},
         tables=_worlds(program, competence, limits.level),
     )
 
@@ -220,7 +253,7 @@ def in_other_world(
     """
     other = in_mirror(competence)
     mirrored = any(
-        isinstance(one, Sign) and {"reward", "worth"} & set(one.sites)
+        isinstance(one, Sign) and {"reward", "worth", "coefficient"} & set(one.sites)
         for one in program.model.symmetries
     )
     return other & (mirrored and other.mean() >= OPEN_MIRROR)

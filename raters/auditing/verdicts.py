@@ -68,17 +68,25 @@ def verdicts(
 
 def rule(many: str, judged: str, threshold: float, least: int, costs: Costs, anchored: bool) -> str:
     """The rule in words; `many` is the word for judgements."""
-    unanchored = (
-        ""
-        if anchored
-        else f" As little but the crowd tells who is right, '{DIFFERS}' stands in place of drop,"
-        " but for those whose answers do not depend on the question."
-    )
     return (
         f"Verdict: with fewer than {least} {many}, 'too few judgements'; with fewer than"
         f" {FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the"
         f" expected costs, with p = P({judged} < {threshold:g}): keep {costs.keep_bad:g}·p,"
-        f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}.{unanchored}"
+        f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}."
+        f"{'' if anchored else unanchored()}"
+    )
+
+
+def unanchored() -> str:
+    """Sentence of the rule where little but the crowd tells who is right.
+
+    Returns
+    -------
+    str
+    """
+    return (
+        f" As little but the crowd tells who is right, '{DIFFERS}' stands in place of drop, but for"
+        " those whose answers do not depend on the question."
     )
 
 

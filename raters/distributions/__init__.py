@@ -1,6 +1,7 @@
 """Distributions that NumPyro lacks."""
 
 from raters.distributions.choices import Choice, PlackettLuce
+from raters.distributions.correlated import Correlated
 from raters.distributions.labels import ConfusedLabel, RightOrWrongLabel
 from raters.distributions.mixture import GroupedMixture
 from raters.distributions.nested_choice import NestedChoice
@@ -18,6 +19,7 @@ from raters.distributions.votes import Votes
 __all__ = [
     "Choice",
     "ConfusedLabel",
+    "Correlated",
     "Davidson",
     "GroupedMixture",
     "NestedChoice",

@@ -75,6 +75,14 @@ def competences(audit: Audit, *, most: int = 60) -> Plots:
     check_audit(audit, "the first argument")
     judge, judged = audit.judge, audit.judged
     table = audit.table
+    if f"{judged}_low" not in table:
+        raise SettingError(
+            parameter="audit",
+            value=audit,
+            problem="is of several kinds of judgement, whose quantities have no scale in common",
+            expected="draw the audit of one part at a time",
+            instead="rt.figures.competences(rt.audit(*rt.part(model, result, 'votes')))",
+        )
     if (worlds := audit.tables.get("worlds")) is not None:
         table = worlds.assign(verdict=table["verdict"])
     first = table[judged] if worlds is None else table[judged].isel(world=0)

@@ -41,11 +41,19 @@ def describe(model: Model[Any], data: Any) -> str:
     check_data(data, "data", model)
     lines = [repr(model)]
     program = Program(model, data)
-    for name, site in (program.sites | {model.observed: program.observed}).items():
+    observed = {model.observed: program.observed}
+    if program.parts:
+        observed = {
+            f"{name}.{part.model.observed}": part.observed._replace(
+                dims=(data.axis_name(name, part.unit),)
+            )
+            for name, part in program.parts.items()
+        }
+    for name, site in (program.sites | observed).items():
         axes = ", ".join(f"{dim}: {size}" for dim, size in zip(site.dims, site.shape, strict=True))
         lines.append(
             f"  {name:<15} {site.distribution:<14} ({axes})"
-            + ("  observed" if name == model.observed else "")
+            + ("  observed" if name in observed else "")
         )
     lines.append("  blocks: " + ("; ".join(map(" + ".join, _blocks(program))) or "none"))
     lines.append("  symmetries: " + ("; ".join(map(repr, model.symmetries)) or "none"))

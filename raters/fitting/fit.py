@@ -24,6 +24,7 @@ from raters.errors import (
     public_name,
 )
 from raters.errors.validation import boolean, instance, seed_number
+from raters.fitting import parts
 from raters.fitting.result import (
     add_deterministic,
     as_tree,
@@ -31,9 +32,6 @@ from raters.fitting.result import (
     check_model,
     check_posterior,
     data_of,
-    fit_warnings,
-    pointwise,
-    responsibilities,
     stored_model,
 )
 from raters.fitting.storage import shown, to_json
@@ -143,17 +141,17 @@ def fit(
                 problem=f"divides rows over devices, and {model!r} reads all of them at once",
                 expected="leave it out",
             )
-    _check_whole(data)
     program = Program(model, data, mesh)
+    for part in [one.data for one in program.parts.values()] or [data]:
+        _check_whole(part)
     if reason := backend.why_not(program):
         raise BackendError(reason)
-    # A model without parameters of items does not mind what is never asked about them.
-    if data.unit != data.row or program.axes & set(data.axes.values()) - {data.judge}:
-        data.warn()
+    _warn_of_data(program)
     judged = data.unpadded()
     earlier = {} if start is None else {"start": _earlier_draws(program, backend, start)}
     sentences = model.data_warnings(judged) if judged.num_judgements else ()
-    for sentence in (*sentences, *_unused(program)):
+    unused = [one for part in list(program.parts.values()) or [program] for one in _unused(part)]
+    for sentence in (*sentences, *unused):
         warnings.warn(sentence, DataWarning, stacklevel=2)
     begin = time.perf_counter()
     key = jax.random.key(seed)
@@ -182,11 +180,10 @@ def fit(
     chains, num_draws = next(iter(draws.values.values())).shape[:2]
     small = chains * num_draws * program.num_units <= _STORE_LIMIT
     if log_likelihood or (log_likelihood is None and small):
-        result["log_likelihood"] = pointwise(program, result)
-    if program.latent:
-        table = responsibilities(program, result)
-        result[program.latent.group] = xr.Dataset({"responsibility": table})
-    for sentence in fit_warnings(program, result):
+        result["log_likelihood"] = parts.pointwise(program, result)
+    for group, table in parts.responsibilities(program, result).items():
+        result[group] = table
+    for sentence in parts.fit_warnings(program, result):
         warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
     return result
 
@@ -195,6 +192,19 @@ def fit(
 def _versions() -> dict[str, str]:
     """Versions of the packages that made a result, which are looked up on disk."""
     return {f"{name}_version": version(name) for name in ("raters", "numpyro", "jax")}
+
+
+def _warn_of_data(program: Program[Any]) -> None:
+    """Warn about what the data cannot tell; of several kinds, about those who judge in each."""
+    data: Any = program.data
+    if program.parts:
+        for name, part in program.parts.items():
+            _warn_of_data(Program(part.model, data.present(name)))
+        data.warn()
+        return
+    # A model without parameters of items does not mind what is never asked about them.
+    if data.unit != data.row or program.axes & set(data.axes.values()) - {data.judge}:
+        data.warn()
 
 
 def _check_whole(data: Judgements) -> None:

@@ -13,7 +13,9 @@ import xarray as xr
 from jaxtyping import Array, Float, Key
 from numpyro import handlers
 
+from raters.errors import SettingError
 from raters.errors.validation import checked, one_of, whole
+from raters.fitting.parts import PART_OF
 from raters.fitting.replicates import answer_counts, probs_of_draws, replicated
 from raters.fitting.result import draws_of, pointwise, program_of
 from raters.judgements.base import Judgements
@@ -22,6 +24,7 @@ from raters.model import Model, Values, identify
 from raters.program import Program, left_out_log_probs, trace
 
 Group = Literal["posterior_predictive", "prior", "prior_predictive", "log_prior", "log_likelihood"]
+_OF_PRIOR = {"prior", "prior_predictive", "log_prior"}
 _OF_OUTCOMES = {"posterior_predictive", "prior", "prior_predictive"}
 
 
@@ -108,6 +111,15 @@ def with_groups(
     whole("draws", draws, least=2)
     program = program_of(model, result)
     data = program.data
+    if PART_OF in result.attrs and set(groups or get_args(Group)) & _OF_PRIOR:
+        own = [group for group in get_args(Group) if group not in _OF_PRIOR]
+        raise SettingError(
+            parameter="groups",
+            value=groups,
+            problem="ask for a prior, and this is a part of a joint fit, whose prior is not that of"
+            f" {model.title} alone",
+            expected=f"name groups without a prior: {', '.join(map(repr, own))}",
+        )
     if by is not None or set(groups or get_args(Group)) & _OF_OUTCOMES:
         data.check_listed()
     word = kind_of(data).words.one

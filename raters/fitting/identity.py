@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from raters.fitting.storage import qualified_name
+from raters.judgements.stored import qualified_name
 from raters.program import Program
 
 

@@ -17,10 +17,12 @@ from jaxtyping import Array, Float
 from raters.errors import PACKAGE, DataWarning, SettingError, public_name
 from raters.errors.validation import instance
 from raters.fitting.draws import check_probabilities, check_values
-from raters.fitting.storage import from_json, imported_class, qualified_name, shown, to_json
+from raters.fitting.storage import from_json, shown, to_json
 from raters.inference.base import Draws
 from raters.judgements.base import Judgements
 from raters.judgements.names import check_result, names_array
+from raters.judgements.stored import imported_class, qualified_name
+from raters.judgements.together import Together
 from raters.kinds import registered_kinds
 from raters.model import Model, Values
 from raters.program import (
@@ -80,6 +82,23 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
     DataError
         When their columns do not fit together; see `Judgements.check`.
     """
+    if model.parts and not isinstance(data, Together):
+        raise SettingError(
+            parameter=name,
+            value=data,
+            problem=f"is one kind of judgement at most, and {model.title} is a model of"
+            f" {len(model.parts)}: {', '.join(map(repr, model.parts))}",
+            expected="put them together",
+            instead=f"rt.Together.of({{{', '.join(f'{part!r}: ...' for part in model.parts)}}})",
+        )
+    if isinstance(data, Together) and not model.parts:
+        raise SettingError(
+            parameter=name,
+            value=data,
+            problem=f"is several kinds of judgement, and {model.title} is a model of one",
+            expected="give each part a model",
+            instead=f"rt.JointModel({{{', '.join(f'{part!r}: ...' for part in data.part_names)}}})",
+        )
     if not isinstance(data, Judgements):
         kinds = [kind for kind in registered_kinds() if kind.data is model.data_type]
         read = public_name(kinds[0].readers[0].read) if kinds else model.data_type.__name__
@@ -253,6 +272,39 @@ def model_of(result: xr.DataTree) -> Model[Any]:
 
 def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
     """The program that was fitted: the model on the data in the result.
+
+    Parameters
+    ----------
+    model : Model
+    result : xarray.DataTree
+
+    Returns
+    -------
+    Program
+
+    Raises
+    ------
+    SettingError
+        When the result was fitted with another model, or is one of several kinds of judgement.
+    DataError
+        When its draws are not finite, or outside of their supports.
+    """
+    check_model(model)
+    if model.parts:
+        first = next(iter(model.parts))
+        raise SettingError(
+            parameter="model",
+            value=model,
+            problem="is of several kinds of judgement, and this is asked of one kind at a time",
+            expected=f"take one of the parts {', '.join(map(repr, model.parts))}, and pass its"
+            " model and its result",
+            instead=f"rt.part(model, result, {first!r})",
+        )
+    return whole_program_of(model, result)
+
+
+def whole_program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
+    """The program that was fitted, also of several kinds of judgement; see `program_of`.
 
     Parameters
     ----------

@@ -10,7 +10,8 @@ import xarray as xr
 
 from raters.errors import SettingError
 from raters.errors.validation import checked
-from raters.fitting.result import pointwise, program_of
+from raters.fitting.parts import pointwise
+from raters.fitting.result import program_of, whole_program_of
 from raters.judgements.names import names_array
 from raters.model import Model
 
@@ -36,7 +37,9 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     -------
     xarray.DataTree
         A copy with group ``log_likelihood``: variable ``outcome`` with axes ``chain``, ``draw`` and
-        `by`.
+        `by`. Of several kinds of judgement (`raters.JointModel`) a variable ``part.outcome`` for
+        each, which ``arviz.loo(result, var_name=...)`` takes; `by` is for one part at a time, as
+        ``rt.log_likelihood(*rt.part(model, result, "votes"), by="annotator")``.
 
     Raises
     ------
@@ -51,6 +54,8 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     >>> rt.log_likelihood(rt.BTL(), result, by="annotator").log_likelihood["outcome"].dims
     ('chain', 'draw', 'annotator')
     """
+    if by is None and isinstance(model, Model) and model.parts:
+        return _with(result, pointwise(whole_program_of(model, result), result))
     program = program_of(model, result)
     data = program.data
     by = program.unit if by is None else by
@@ -89,6 +94,11 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
             {model.observed: (("chain", "draw", by), totals)},
             coords=coords | {by: names_array(data.coords[by])[present]},
         )
+    return _with(result, table)
+
+
+def _with(result: xr.DataTree, table: xr.Dataset) -> xr.DataTree:
+    """A copy of a result with a log-likelihood."""
     copy = result.copy()
     copy["log_likelihood"] = xr.DataTree(table)
     return copy

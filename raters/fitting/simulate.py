@@ -18,6 +18,7 @@ from raters.fitting.fit import check_types
 from raters.fitting.result import check_model
 from raters.inference import PGGibbs
 from raters.judgements.base import Judgements
+from raters.judgements.together import Together
 from raters.model import Model, Values
 from raters.program import Program
 
@@ -77,19 +78,29 @@ def simulate(
     questions = model.read(questions)
     check_types(model, questions, PGGibbs(), seed)
     asked = questions.unanswered()
-    table = jax.tree.map(jnp.asarray, asked)
-    if table.count is not None:
-        # NumPyro draws binomial outcomes out of integer counts only.
-        table = dataclasses.replace(table, count=table.count.astype(int))
     program = Program(model, asked)
+    table = _with_whole_counts(jax.tree.map(jnp.asarray, asked))
     held = _held(model, program.sites, given or {})
     seeded = handlers.substitute(handlers.seed(model.generate, jax.random.key(seed)), held)
     trace = handlers.trace(seeded).get_trace(table)
     truth = {name: np.asarray(trace[name]["value"]) for name in program.sites}
-    observed = trace[model.observed]
-    if program.latent and observed["intermediates"]:
-        truth[program.latent.name] = np.asarray(observed["intermediates"][0])
-    return Simulated(asked.answered(np.asarray(observed["value"])), truth)
+    outcomes = {}
+    for name, part in (program.parts or {"": program}).items():
+        observed = trace[f"{name}.{part.model.observed}" if name else model.observed]
+        if part.latent and observed["intermediates"]:
+            latent = f"{name}.{part.latent.name}" if name else part.latent.name
+            truth[latent] = np.asarray(observed["intermediates"][0])
+        outcomes[name] = np.asarray(observed["value"])
+    return Simulated(asked.answered(outcomes if program.parts else outcomes[""]), truth)
+
+
+def _with_whole_counts(table: Any) -> Any:
+    """The table with integer counts, as NumPyro draws binomial outcomes out of these only."""
+    if isinstance(table, Together):
+        return dataclasses.replace(table, parts=tuple(map(_with_whole_counts, table.parts)))
+    if table.count is None:
+        return table
+    return dataclasses.replace(table, count=table.count.astype(int))
 
 
 def _held(model: Model[Any], sites: dict[str, Any], given: Values) -> Values:

@@ -14,22 +14,8 @@ from typing import Any
 import numpy as np
 
 from raters.errors import SettingError
+from raters.judgements.stored import imported_class, qualified_name
 from raters.program.functions import function_name, registered_function, short_name
-
-
-def qualified_name(cls: type) -> str:
-    """Name under which a class is stored: its module and its name there.
-
-    Parameters
-    ----------
-    cls : type
-
-    Returns
-    -------
-    str
-        Such as ``"raters.models.comparisons.btl:BTL"``.
-    """
-    return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def to_json(thing: Any) -> str:
@@ -155,51 +141,6 @@ def stored_class(text: str, expected: tuple[type, ...]) -> type:
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SettingError(f"{text!r} names no class: the file was altered") from error
     return imported_class(name, expected)
-
-
-def imported_class(name: str, expected: tuple[type, ...]) -> type:
-    """The class of a qualified name, among those that are defined and derive from the expected.
-
-    Of several of one name, as when a notebook defines a class again, the last.
-
-    Parameters
-    ----------
-    name : str
-        As of `qualified_name`.
-    expected : tuple of type
-        Base classes.
-
-    Returns
-    -------
-    type
-
-    Raises
-    ------
-    SettingError
-        When there is none.
-    """
-    if not isinstance(name, str):
-        raise SettingError(f"{name!r} names no class: the file was altered")
-    candidates = [cls for base in expected for cls in _derived(base)]
-    named = [cls for cls in candidates if qualified_name(cls) == name]
-    if not named:
-        module, _, path = name.partition(":")
-        names = ", ".join(kind.__name__ for kind in expected)
-        raise SettingError(
-            f"class {path!r} of module {module!r} is not there, or derives from none of {names};"
-            " import the module that defines it first, or give the object itself",
-            parameter="kind",
-            value=None,
-            problem=f"does not bring class {path!r} of module {module!r}",
-            expected=f"name a kind whose module imports it, as MODULE:NAME, such as {module}:KIND",
-        )
-    return named[-1]
-
-
-def _derived(base: type) -> list[type]:
-    """A class and all that derive from it, in order of definition along each branch."""
-    subclasses: list[type] = base.__subclasses__()
-    return [base, *(cls for subclass in subclasses for cls in _derived(subclass))]
 
 
 def shown(text: str) -> str:

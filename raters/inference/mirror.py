@@ -118,6 +118,8 @@ def images(program: Program[Any]) -> tuple[Images, ...]:
     """
     found: list[Images] = []
     model, data = program.model, program.data
+    if program.parts:
+        return _of_several_kinds(program)
     for symmetry in model.symmetries:
         if isinstance(symmetry, Sign):
             found.append(Images(symmetry))
@@ -129,6 +131,23 @@ def images(program: Program[Any]) -> tuple[Images, ...]:
                     Images(symmetry, tuple(chances), tuple(chances.values()), data.num_known > 0)
                 )
     return (*found, *_of_parts(program, found), *_of_one_judge(program, found))
+
+
+def _of_several_kinds(program: Program[Any]) -> tuple[Images, ...]:
+    """Images under the symmetries of a model of several kinds: changes of sign of all that moves,
+    and exchanges of the classes of one kind, whose orders its data suggest."""
+    model: Any = program.model
+    orders = {
+        model.named(name, move.symmetry): move
+        for name, part in program.parts.items()
+        for move in images(part)
+        if isinstance(move.symmetry, Exchange) and not move.parts
+    }
+    return tuple(
+        Images(one) if isinstance(one, Sign) else orders[one]._replace(symmetry=one)
+        for one in model.symmetries
+        if isinstance(one, Sign) or one in orders
+    )
 
 
 def _of_parts(program: Program[Any], whole: list[Images]) -> list[Images]:

@@ -13,6 +13,7 @@ from raters.judgements.rankings import Rankings
 from raters.judgements.ratings import Ratings
 from raters.judgements.responses import Responses
 from raters.judgements.roles import of_axes, static
+from raters.judgements.together import Together
 
 __all__ = [
     "MDP",
@@ -26,6 +27,7 @@ __all__ = [
     "Rankings",
     "Ratings",
     "Responses",
+    "Together",
     "of_axes",
     "static",
 ]

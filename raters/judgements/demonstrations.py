@@ -14,6 +14,7 @@ import pandas as pd
 from jaxtyping import Float, Int, Num
 from numpy.typing import ArrayLike
 
+from raters.errors import DataError
 from raters.errors.validation import checked, instance, whole
 from raters.judgements.base import Judgements
 from raters.judgements.mdp import MDP
@@ -309,6 +310,53 @@ class Demonstrations(Judgements):
             return np.zeros(shape)
         cell = np.asarray(self.codes(axis), np.int64) * shape[1] + np.asarray(self.action)
         return np.bincount(cell, np.asarray(self.weight, float), shape[0] * shape[1]).reshape(shape)
+
+    def trajectory_features(self) -> pd.DataFrame:
+        r"""Discounted sum of the features along each trajectory, which is what a reward that is
+        linear in features depends on: for comparisons of trajectories, with
+        `Comparisons.with_features`.
+
+        .. math:: \phi(\tau) = \sum_t \gamma^t \phi(s_t, a_t)
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each trajectory: ``trajectory``, and a column for each feature.
+
+        Raises
+        ------
+        DataError
+            When the steps belong to no trajectories, or their actions are not known.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> mdp = rt.MDP.grid(1, 3, features={"sun": [[0, 1, 4]]}, discount=0.5)
+        >>> table = {"walk": ["w", "w"], "at": ["(0, 1)", "(0, 2)"], "move": ["right", "left"]}
+        >>> walks = rt.Demonstrations.from_frame(table, mdp=mdp, trajectory="walk", state="at",
+        ...                                      action="move")
+        >>> walks.trajectory_features().to_dict("records")
+        [{'trajectory': 'w', 'sun': 3.0}]
+        """
+        if self.trajectory is None or self.action is None:
+            what = "actions" if self.action is None else "trajectories"
+            raise DataError(
+                parameter=what,
+                problem="are not known, and features are summed along trajectories",
+                expected="read demonstrations with their trajectories and actions",
+                instead="rt.Demonstrations.from_frame(table, trajectory=..., ...)",
+            )
+        known = np.asarray(self.trajectory) >= 0
+        code, time = (np.asarray(column)[known] for column in (self.trajectory, self.time))
+        state, action = (np.asarray(column)[known] for column in (self.state, self.action))
+        # Steps may be numbered from any number on.
+        begin = np.full(len(self.trajectories), np.iinfo(np.int64).max)
+        np.minimum.at(begin, code, time)
+        weight = float(self.discount) ** (time - begin[code])
+        total = np.zeros((len(self.trajectories), self.num_features))
+        np.add.at(total, code, weight[:, None] * np.asarray(self.features)[state, action])
+        columns = dict(zip(self.feature_names, total.T, strict=True))
+        return pd.DataFrame({"trajectory": names_array(self.trajectories), **columns})
 
     def row_axes(self) -> tuple[str, ...]:
         """Axes along which each step has one code: with trajectories these, too, so that

@@ -8,6 +8,7 @@ from raters.models.comparisons import (
     FactorBTL,
     GuesserBTL,
     HierarchicalBTL,
+    LinearExtendedBTL,
     MixtureBTL,
 )
 from raters.models.demonstrations import BehaviouralCloning, MaxEntIRL
@@ -45,6 +46,7 @@ __all__ = [
     "IdealPoint",
     "ItemDifficulty",
     "LatentClassLogit",
+    "LinearExtendedBTL",
     "MajorityVote",
     "ManyFacet",
     "MaxEntIRL",

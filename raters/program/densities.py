@@ -36,7 +36,7 @@ def log_prior(
     """
     total = jnp.zeros(())
     for name, site in trace(model, data, values).items():
-        if site["type"] == "sample" and name != model.observed and name not in without:
+        if site["type"] == "sample" and name not in (*model.observed_sites, *without):
             fn, value = site["fn"], site["value"]
             total += jnp.where(fn.support(value), fn.log_prob(value), -jnp.inf).sum()
     return total
@@ -55,10 +55,11 @@ def pointwise_log_likelihood(model: Model[Any], data: Any, values: Values) -> ja
     Returns
     -------
     array, shape (unit,)
+        Of several kinds of judgement, one part after the other.
     """
-    site = trace(model, data, values)[model.observed]
-    log_probs: jax.Array = site["fn"].log_prob(site["value"])
-    return log_probs
+    sites = trace(model, data, values)
+    log_probs = [sites[name]["fn"].log_prob(sites[name]["value"]) for name in model.observed_sites]
+    return log_probs[0] if len(log_probs) == 1 else jnp.concatenate(log_probs)
 
 
 def log_joint(model: Model[Any], data: Any, values: Values) -> jax.Array:

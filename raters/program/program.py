@@ -136,11 +136,35 @@ class Program[Data: Judgements]:
         return sample
 
     @cached_property
+    def parts(self) -> dict[str, Program[Any]]:
+        """The program of each kind of judgement by itself, for a model of several kinds; empty for
+        a model of one."""
+        models = self.model.parts
+        if not models:
+            return {}
+        data: Any = self.data
+        data.check_names(tuple(models))
+        for name, model in models.items():
+            part = data.part(name)
+            if not isinstance(part, model.data_type):
+                raise SettingError(
+                    parameter=name,
+                    value=part,
+                    problem=f"is {type(part).__name__}, and {model.title} is a model of"
+                    f" {model.data_type.__name__}",
+                    expected="give the part a model of its kind",
+                )
+        return {name: Program(model, data.part(name)) for name, model in models.items()}
+
+    @cached_property
     def _read(self) -> _Reading:
         instance("model", self.model, Model, "a model", "rt.BTL()")
         kind = self.model.data_type
         what = f"judgements ({kind.__name__}), of which {self.model.title} is a model"
         instance("data", self.data, kind, what, f"{public_name(kind)}(...)")
+        if self.parts:
+            sites = {name: part.sites for name, part in self.parts.items()}
+            self.model.check_parts(self.data, sites)
         data = self.data.first_unit()
         return _READINGS.of(key_of(self.model, data), lambda: self._read_on(data))
 
@@ -153,7 +177,10 @@ class Program[Data: Judgements]:
                 raise
             raise SettingError(f"the program of {self.model!r} cannot be run: {error}") from error
         if _is_traced([site.support for site in reading.sites.values()]):
-            return _reading(self.model, data)[0]  # A bound that the program computes is a number.
+            # A bound that the program computes is a number.
+            if self.model.parts:
+                return _reading_of_parts(self.model, data)
+            return _reading(self.model, data)[0]
         return reading
 
     @property
@@ -185,6 +212,8 @@ class Program[Data: Judgements]:
     @property
     def num_units(self) -> int:
         """Length of that axis."""
+        if self.parts:
+            return sum(part.num_units for part in self.parts.values())
         if self.unit == self.data.unit:
             return self.data.num_units
         return len(self.data.coords[self.unit])
@@ -229,7 +258,8 @@ class Program[Data: Judgements]:
         SettingError
             As `latent`.
         """
-        return self._read.of_rows or self.latent is not None
+        several = any(part.counts_classes for part in self.parts.values())
+        return several or self._read.of_rows or self.latent is not None
 
     @property
     def observed_type(self) -> type[dist.Distribution]:
@@ -240,6 +270,14 @@ class Program[Data: Judgements]:
     def coords(self) -> dict[str, Any]:
         """Names along each axis that has any: those of the data, and of the classes that the
         likelihood sums out."""
+        if self.parts:
+            data: Any = self.data
+            named = {
+                data.axis_name(name, axis): names
+                for name, part in self.parts.items()
+                for axis, names in part.coords.items()
+            }
+            return named | dict(data.coords)
         own = {} if self.latent is None else {self.latent.name: self.latent.names}
         return own | dict(self.data.coords)
 
@@ -290,6 +328,36 @@ class _Reading(NamedTuple):
 _READINGS: Cache[_Reading] = Cache()
 
 
+def _reading_of_parts(model: Model[Any], data: Any) -> _Reading:
+    """Run the program of several kinds of judgement and collect the facts that they share."""
+    full, sites, deterministic = skeleton(model, data), {}, {}
+    called = {
+        f"{part}.{axis}": name
+        for part in data.part_names
+        for axis, name in data.own_axes(part).items()
+    }
+    for name, site in full.items():
+        if site["type"] == "deterministic":
+            axes = _axes_of_value(name, site)
+            deterministic[name] = tuple(called.get(axis, axis) for axis in axes)
+        if site["type"] == "sample" and name not in model.observed_sites:
+            shape = jnp.shape(site["value"])
+            dims = tuple(called.get(axis, axis) for axis in _dims(name, site, len(shape)))
+            support, fn = _of_one(site["fn"].support), _name(site["fn"])
+            sites[name] = Site(shape, dims, support, fn)
+    observed = Site((), (), constraints.dependent, "")
+    return _Reading(
+        sites, observed, "part", None, None, dist.Distribution, (), deterministic, of_rows=False
+    )
+
+
+def _axes_of_value(name: str, site: dict[str, Any]) -> tuple[str, ...]:
+    """Names of the axes of a deterministic site."""
+    by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
+    number = jnp.ndim(site["value"])
+    return tuple(by_axis.get(axis, f"{name}_dim_{number + axis}") for axis in range(-number, 0))
+
+
 def _traced(model: Model[Any], data: Any) -> _Reading:
     """Collect the facts of a program without computing or compiling anything of it.
 
@@ -297,6 +365,9 @@ def _traced(model: Model[Any], data: Any) -> _Reading:
     not depend on how many.
     """
     readings: list[_Reading] = []
+    if model.parts:  # Counts are checked of each part.
+        jax.eval_shape(lambda: readings.append(_reading_of_parts(model, data)))
+        return readings[0]
     # Within a compiled function, the count was checked before.
     if data.count is None or isinstance(data.count, jax.core.Tracer) or not data.has_answers:
         jax.eval_shape(lambda: readings.append(_reading(model, data)[0]))
@@ -336,11 +407,7 @@ def _reading(model: Model[Any], data: Any) -> tuple[_Reading, dict[str, Any]]:
     _check_sites(model, full, data)
     for name, site in full.items():
         if site["type"] == "deterministic":
-            by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
-            number = jnp.ndim(site["value"])
-            deterministic[name] = tuple(
-                by_axis.get(axis, f"{name}_dim_{number + axis}") for axis in range(-number, 0)
-            )
+            deterministic[name] = _axes_of_value(name, site)
         if site["type"] == "sample":
             shape = jnp.shape(site["value"])
             support, fn = _of_one(site["fn"].support), _name(site["fn"])

@@ -46,18 +46,20 @@ def skeleton(model: Model[Any], data: Any) -> dict[str, Any]:
     dict of str to dict
         NumPyro's record of each site.
     """
-    program = handlers.substitute(model.generate, substitute_fn=partial(_feasible, model.observed))
+    program = handlers.substitute(
+        model.generate, substitute_fn=partial(_feasible, model.observed_sites)
+    )
     sites: dict[str, Any] = handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(
         data
     )
     return sites
 
 
-def _feasible(observed: str, site: dict[str, Any]) -> Any:
+def _feasible(observed: tuple[str, ...], site: dict[str, Any]) -> Any:
     """Any value in a site's support."""
     if site["type"] != "sample" or site["is_observed"]:
         return None
     fn = site["fn"]
-    if site["name"] == observed:
+    if site["name"] in observed:
         return jnp.zeros(fn.shape())
     return fn.support.feasible_like(jnp.zeros(fn.shape()))

@@ -16,9 +16,10 @@ import xarray as xr
 from raters.auditing.agreement import agreement
 from raters.auditing.audit import Audit
 from raters.errors import DataError
-from raters.fitting.storage import imported_class, shown
+from raters.fitting.storage import shown
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
+from raters.judgements.stored import imported_class
 from raters.kinds import kind_of
 
 STATISTICS = {

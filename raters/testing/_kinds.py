@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from raters.judgements.base import Judgements
+from raters.judgements.together import Together
 
 # Where each new code of an axis comes from: the code of old entry i is `new[axis][i]`.
 NewCodes = dict[str, np.ndarray]
@@ -31,6 +32,14 @@ def lowest(data: Judgements) -> float:
 
 def renamed(data: Any, new: NewCodes) -> Any:
     """The same judgements with other codes along some axes."""
+    if isinstance(data, Together):
+        moved = [
+            renamed(
+                part, {axis: new[name] for axis, name in _named(data, part_name) if name in new}
+            )
+            for part_name, part in data.by_name()
+        ]
+        return dataclasses.replace(data, parts=tuple(moved))
     changes: dict[str, Any] = {}
     for name, axes in data.arrays().items():
         column = getattr(data, name)
@@ -61,6 +70,24 @@ def renamed(data: Any, new: NewCodes) -> Any:
     return dataclasses.replace(data, **changes)
 
 
+def _named(data: Together, part: str) -> list[tuple[str, str]]:
+    """Axes of a part, and what the data call them."""
+    return list(data.own_axes(part).items())
+
+
+def question_axes(data: Any) -> list[str]:
+    """Axes of what is asked, and whom. Classes are no names: a label and a true class of one code
+    mean the same."""
+    if isinstance(data, Together):
+        called = [
+            data.axis_name(name, axis)
+            for name, part in data.by_name()
+            for axis in question_axes(part)
+        ]
+        return list(dict.fromkeys(called))
+    return [axis for axis in data.question_axes() if axis != data.axes.get(data.known)]
+
+
 def _names_of(axis: str) -> str:
     """Axis that has the names of an axis: next states are states."""
     return axis.removeprefix("next_")
@@ -68,6 +95,8 @@ def _names_of(axis: str) -> str:
 
 def with_names_moved(data: Any, new: NewCodes) -> Any:
     """Judgements as `renamed` gives them, with the names at their new codes."""
+    if isinstance(data, Together):
+        return data
     changes = {}
     for axis, order in new.items():
         names = getattr(data, data.names[axis])
@@ -82,6 +111,12 @@ def doubled(data: Any) -> tuple[Any, Any]:
     first as a further row and the second as twice the count, the other the reverse. Rows that are
     answered together are taken by units.
     """
+    if isinstance(data, Together):
+        both = [doubled(part) for part in data.parts]
+        one, other = (
+            dataclasses.replace(data, parts=tuple(pair[place] for pair in both)) for place in (0, 1)
+        )
+        return one, other
     number = data.num_units if data.together else data.num_rows
     place = np.arange(number) % 3
     # The rows after the last whole three stay as they are.

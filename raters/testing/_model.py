@@ -16,6 +16,7 @@ from raters.fitting.simulate import simulate
 from raters.fitting.storage import from_json, to_json
 from raters.inference.mirror import images, mirrored
 from raters.judgements.base import Judgements
+from raters.judgements.together import Together
 from raters.model import (
     Affine,
     CommonShift,
@@ -132,9 +133,10 @@ def _check_sites(program: Program[Any]) -> None:
         raise AssertionError(str(error)) from error
     jax.eval_shape(lambda: traced.append(skeleton(model, data)))  # computes and compiles nothing
     full = traced[0]
-    assert full[model.observed]["is_observed"], (
-        f"{name} does not pass the outcomes in the data to site {model.observed!r}"
-    )
+    for observed in model.observed_sites:
+        assert full[observed]["is_observed"], (
+            f"{name} does not pass the outcomes in the data to site {observed!r}"
+        )
     declared = {
         axis
         for facts in full.values()
@@ -170,22 +172,31 @@ def _check_simulates(model: Model[Any], data: Any, seed: int) -> tuple[Values, V
     """Two sets of parameters that were drawn."""
     name = type(model).__name__
     one, again, other = (simulate(model, data, seed=number) for number in (seed, seed, seed + 1))
-    drawn, most = _kinds.outcomes(one.data), _kinds.highest(one.data)
-    # One outcome for each row, or one for each place of a row.
-    asked = (data.unanswered().num_rows, *_kinds.outcomes(data).shape[1:])
-    assert drawn.shape == asked, f"{name} draws outcomes of shape {drawn.shape}, not {asked}"
-    least, most = _kinds.lowest(one.data), most.reshape(-1, *(1,) * (drawn.ndim - 1))
-    assert np.all((drawn >= least) & (drawn <= most)), (
-        f"{name} draws outcomes from {drawn.min():g} to {drawn.max():g}, not between {least:g} and"
-        f" {most.max():g}"
-    )
-    assert np.array_equal(drawn, _kinds.outcomes(again.data)), (
-        f"{name} draws different outcomes under one seed"
-    )
+    parts = [(one.data, again.data, data)]
+    if isinstance(data, Together):
+        parts = list(zip(one.data.parts, again.data.parts, data.parts, strict=True))
+    for part in parts:
+        _check_outcomes(name, *part)
     assert any(np.any(one.truth[site] != other.truth[site]) for site in one.truth), (
         f"{name} draws the same parameters under two seeds"
     )
     return one.truth, other.truth
+
+
+def _check_outcomes(name: str, one: Any, again: Any, data: Any) -> None:
+    """Outcomes that are drawn are possible, and the same under one seed."""
+    drawn, most = _kinds.outcomes(one), _kinds.highest(one)
+    # One outcome for each row, or one for each place of a row.
+    asked = (data.unanswered().num_rows, *_kinds.outcomes(data).shape[1:])
+    assert drawn.shape == asked, f"{name} draws outcomes of shape {drawn.shape}, not {asked}"
+    least, most = _kinds.lowest(one), most.reshape(-1, *(1,) * (drawn.ndim - 1))
+    assert np.all((drawn >= least) & (drawn <= most)), (
+        f"{name} draws outcomes from {drawn.min():g} to {drawn.max():g}, not between {least:g} and"
+        f" {most.max():g}"
+    )
+    assert np.array_equal(drawn, _kinds.outcomes(again)), (
+        f"{name} draws different outcomes under one seed"
+    )
 
 
 def _check_start(program: Program[Any], wide: bool) -> None:
@@ -368,8 +379,7 @@ def _sites(symmetry: Symmetry) -> tuple[str, ...]:
 def _check_relabelling(program: Program[Any], values: Values, seed: int) -> None:
     model, data = program.model, program.data
     rng = np.random.default_rng(seed)
-    # Classes are no names: a label and a true class of one code mean the same.
-    axes = [axis for axis in data.question_axes() if axis != data.axes.get(data.known)]
+    axes = _kinds.question_axes(data)
     new = {axis: rng.permutation(len(data.coords[axis])) for axis in axes}
     moved = dict(values)
     for name, site in program.sites.items():

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from raters.errors.validation import checked, instance
+from raters.fitting.parts import part
 from raters.fitting.result import check_data, data_of
 from raters.fitting.storage import to_json
 from raters.judgements.base import Judgements
@@ -82,7 +83,9 @@ def check_result(result: xr.DataTree, model: Model[Any], data: Judgements) -> No
         f"the result says its model is {result.attrs['model']}, not {model!r}"
     )
     _check_data_kept(result, data)
-    if "log_likelihood" in result.children:
+    for name, own in program.parts.items():
+        check_result(part(model, result, name).result, own.model, own.data)
+    if "log_likelihood" in result.children and not program.parts:
         _check_log_likelihood(result, model, data)
     if latent := program.latent:
         _check_classes(result, data, latent)

@@ -379,6 +379,7 @@ def test_a_bad_table_is_refused(name, content, message, tmp_path, capsys):
         (
             ["--model", "btl", "--competence-spread", "1"],
             "--competence-spread belongs to --model extended-btl, guesser-btl, hierarchical-btl,"
+            " linear-extended-btl,"
             " extended-plackett-luce, many-facet, and this is --model btl",
         ),
         (["extra"], "unexpected extra argument"),

@@ -59,7 +59,8 @@ def test_a_name_that_is_taken_gets_its_owner_in_front(options):
 
 def test_options_of_one_name_list_both_meanings(options):
     (competence,) = [one for one in options.model if one.name == "competence"]
-    assert competence.owners == ("extended-btl", "hierarchical-btl", "mixture-btl")
+    owners = ("extended-btl", "hierarchical-btl", "linear-extended-btl", "mixture-btl")
+    assert competence.owners == owners
     assert "extended-btl: " in competence.help()
     assert "(default: signed) hierarchical-btl, mixture-btl: " in competence.help()
 

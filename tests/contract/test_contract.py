@@ -34,7 +34,7 @@ MODELS = (
     rt.HierarchicalBTL(reward_scale=1.0, taste_spread=0.5),
 )
 TIE_MODELS = (rt.BTL(ties="davidson"), rt.BTL(ties="rao-kupper"))
-COVARIATE_MODELS = (rt.BTL(covariates=True),)
+COVARIATE_MODELS = (rt.BTL(covariates=True), rt.LinearExtendedBTL())
 STRATUM_MODELS = (rt.ExtendedBTL(strata=True),)
 TYPE_MODELS = (
     rt.MixtureBTL(),

@@ -237,3 +237,25 @@ def test_answers_to_questions_join_trajectories(walked) -> None:
 def test_questions_are_about_states(walked) -> None:
     assert len(np.unique(walked.about())) == len(np.unique(walked.state))
     assert set(walked.question_names()) == {"state", "by"}
+
+
+def test_features_along_trajectories_are_discounted_sums() -> None:
+    walks = rt.datasets.demonstration_crowd(3, 3, 3, 2, 5, seed=0, num_features=2).demonstrations
+    table = walks.trajectory_features()
+    assert table["trajectory"].tolist() == list(walks.trajectories)
+    expected = np.zeros((len(table), 2))
+    for row in range(walks.num_rows):
+        phi = walks.features[walks.state[row], walks.action[row]]
+        first = walks.time[walks.trajectory == walks.trajectory[row]].min()
+        expected[walks.trajectory[row]] += 0.9 ** (walks.time[row] - first) * phi
+    np.testing.assert_allclose(table[[0, 1]].to_numpy(), expected)
+    shuffled = walks.rows(np.random.default_rng(0).permutation(walks.num_rows))
+    np.testing.assert_allclose(shuffled.trajectory_features()[[0, 1]].to_numpy(), expected)
+
+
+def test_features_need_trajectories_and_actions() -> None:
+    walks = rt.datasets.demonstration_crowd(2, 2, 2, 1, 3, seed=0, num_features=2).demonstrations
+    with pytest.raises(DataError, match="actions= are not known"):
+        walks.unanswered().trajectory_features()
+    with pytest.raises(DataError, match="trajectories= are not known"):
+        dataclasses.replace(walks, trajectory=None, time=None).trajectory_features()

@@ -18,10 +18,11 @@ import xarray as xr
 import raters as rt
 from raters import kinds
 from raters.errors import DataError, SettingError
-from raters.fitting.storage import qualified_name, to_json
+from raters.fitting.storage import to_json
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
 from raters.judgements.roles import static
+from raters.judgements.stored import qualified_name
 from raters.kinds import Column, Kind, Matrix, Section, Table, Words
 from tests.reporting.test_report import Page, columns, strict
 

@@ -53,6 +53,7 @@ _EXHAUSTIVE = {
     "MixturePlackettLuce",
     "MultinomialLogit",
     "GuesserOneCoin",
+    "LinearExtendedBTL",
     "OneCoin",
     "HierarchicalDawidSkene",
     "GuesserDawidSkene",
@@ -145,6 +146,7 @@ _TYPE_KERNELS = {
     ),
     "MixtureBTL, competence": rt.MixtureBTL(competence="unit"),
     "ContextualBTL": rt.ContextualBTL(num_types=2),
+    "LinearExtendedBTL": rt.LinearExtendedBTL(),
     "GuesserBTL": rt.GuesserBTL(),
 }
 

@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from raters.errors import DataError
-from raters.fitting.storage import imported_class, qualified_name
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_from_json, names_to_json, plural
+from raters.judgements.stored import imported_class, qualified_name
 
 
 def seed_of(*numbers: int) -> int:

@@ -17,7 +17,7 @@ from raters.families.comparisons.discrepancies import DISCREPANCIES
 from raters.judgements.comparisons import Comparisons
 from raters.kinds import Kind, Reader, Truths, Words, register
 from raters.models import comparisons as models
-from raters.models.comparisons import ContextualBTL, ExtendedBTL
+from raters.models.comparisons import ContextualBTL, ExtendedBTL, LinearExtendedBTL
 
 
 def compared_with_itself(frame: Any, columns: Mapping[str, str]) -> tuple[str, np.ndarray]:
@@ -62,6 +62,7 @@ COMPARISONS = register(
             "covariates": ("features",),
             "strata": ("stratum",),
             ContextualBTL: ("features",),
+            LinearExtendedBTL: ("features",),
         },
         implies={"ties": {"ties": "keep"}},
         models=tuple(vars(models)[name] for name in models.__all__),

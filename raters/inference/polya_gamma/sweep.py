@@ -153,6 +153,12 @@ class Plan:
 
 def why_not(program: Program[Any]) -> str | None:
     """Explain why the Pólya-Gamma back-ends cannot run this program, or return None."""
+    if program.parts:
+        return (
+            "Pólya-Gamma back-ends augment one kind of judgement, and"
+            f" {program.model.title} has {len(program.parts)}"
+            f" ({', '.join(program.parts)}); use NUTS or SVI"
+        )
     model, sample = program.model, program.sample(2)
     start = start_of(model, sample)
     named = {name for block in model.blocks or () for name in block}

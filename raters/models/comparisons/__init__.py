@@ -6,6 +6,7 @@ from raters.models.comparisons.extended_btl import ExtendedBTL
 from raters.models.comparisons.factor_btl import FactorBTL
 from raters.models.comparisons.guesser_btl import GuesserBTL
 from raters.models.comparisons.hierarchical_btl import HierarchicalBTL
+from raters.models.comparisons.linear_extended_btl import LinearExtendedBTL
 from raters.models.comparisons.mixture_btl import MixtureBTL
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "FactorBTL",
     "GuesserBTL",
     "HierarchicalBTL",
+    "LinearExtendedBTL",
     "MixtureBTL",
 ]

@@ -1,0 +1,208 @@
+"""One verdict on each annotator from audits of several kinds of judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Float, Int, Shaped
+
+from raters.auditing.verdicts import Costs, unanchored, verdicts
+from raters.errors import SettingError
+from raters.inference.mixing import FEWEST_DRAWS
+from raters.judgements.names import names_array, plural
+from raters.judgements.together import Together
+from raters.kinds import kind_of
+from raters.program import Program
+
+if TYPE_CHECKING:
+    from raters.auditing.audit import Audit
+
+# Columns of the audit of a part that the table of all repeats, beside the judged quantity.
+_REPEATED = ("p_adversarial", "p_below")
+
+
+class Verdicts(NamedTuple):
+    """Verdicts on those who judge in several kinds.
+
+    Attributes
+    ----------
+    table : xarray.Dataset
+    rule : str
+        Rule behind the verdicts, in words.
+    tables : mapping of str to xarray.Dataset
+        Table of each part's audit, by its name, and its further tables, as ``part.table``.
+    """
+
+    table: xr.Dataset
+    rule: str
+    tables: Mapping[str, xr.Dataset]
+
+
+def judged_parts(program: Program[Any]) -> tuple[str, ...]:
+    """Parts whose model tells judges apart.
+
+    Parameters
+    ----------
+    program : Program
+        Of several kinds of judgement.
+
+    Returns
+    -------
+    tuple of str
+
+    Raises
+    ------
+    SettingError
+        When there is none, or the parts are not judged by the same.
+    """
+    data: Together = program.data
+    judges = {data.axis_name(name, one.data.judge) for name, one in program.parts.items()}
+    if len(judges) > 1:
+        listed = " and ".join(sorted(plural(axis) for axis in judges))
+        raise SettingError(
+            parameter="model",
+            value=program.model,
+            problem=f"is of judgements by {listed}, which have no verdict in common",
+            expected="audit each part by itself",
+            instead="rt.audit(*rt.part(model, result, 'votes'))",
+        )
+    telling = tuple(
+        name
+        for name, one in program.parts.items()
+        if any(one.data.judge in site.dims for site in one.sites.values())
+    )
+    if not telling:
+        raise SettingError(
+            parameter="model",
+            value=program.model,
+            problem="takes all annotators as alike in every part, so there is nobody to tell apart",
+            expected="give a part a model with parameters of annotators",
+            instead="rt.LinearExtendedBTL()",
+        )
+    return telling
+
+
+def combined(
+    program: Program[Any], audits: Mapping[str, Audit], costs: Costs, min_judgements: int
+) -> Verdicts:
+    r"""One verdict on each judge.
+
+    Expected costs are averaged over the kinds with their shares of the judge's judgements, so that
+    the probability that decides is
+
+    .. math:: p_k = \sum_p \frac{n_{pk}}{\sum_q n_{qk}} P(x_{pk} < t_p)
+
+    with :math:`n_{pk}` judgements of kind p, in which the quantity :math:`x_{pk}` has the threshold
+    :math:`t_p`: the probability that one of their judgements, taken at random, is of a kind in
+    which they are below the threshold.
+
+    Parameters
+    ----------
+    program : Program
+        Of several kinds of judgement.
+    audits : mapping of str to Audit
+        Audit of each part whose model tells judges apart, without regard to few judgements.
+    costs : Costs
+    min_judgements : int
+        Of all kinds that are audited.
+
+    Returns
+    -------
+    Verdicts
+    """
+    number = np.stack([one.table["judgements"].values for one in audits.values()])
+    columns = _columns(audits, number)
+    enough = [_enough(one) for one in audits.values()]
+    may_drop = [_may_drop(one) for one in audits.values()]
+    here = number > 0
+    columns["verdict"] = verdicts(
+        1 - columns["p_above"], costs, (np.stack(may_drop) | ~here).all(0)
+    )
+    alone = [
+        one.anchor.is_missing
+        and not (one.anchor.known or program.parts[name].data.tells_judges_apart())
+        for name, one in audits.items()
+    ]
+    if all(alone):  # The prior alone would keep them.
+        columns["verdict"][:] = "review"
+    columns["verdict"][~(np.stack(enough) | ~here).all(0)] = "too few draws"
+    columns["verdict"][columns["judgements"] < min_judgements] = "too few judgements"
+    judge = next(iter(audits.values())).judge
+    names = names_array(next(iter(program.parts.values())).data.judges)
+    table = xr.Dataset({name: (judge, one) for name, one in columns.items()}, {judge: names})
+    tables = {
+        key: one
+        for name, own in audits.items()
+        for key, one in (
+            (name, own.table),
+            *((f"{name}.{key}", t) for key, t in own.tables.items()),
+        )
+    }
+    return Verdicts(table, _rule(program, audits, costs, min_judgements), tables)
+
+
+def _columns(
+    audits: Mapping[str, Audit], number: Int[np.ndarray, "part judge"]
+) -> dict[str, Shaped[np.ndarray, " judge"]]:
+    """Columns of the table but the verdicts."""
+    total = number.sum(0)
+    share = number / np.maximum(total, 1)
+    columns: dict[str, np.ndarray] = {"judgements": total}
+    columns["p_above"] = 1 - _mean(share, [one.table["p_below"].values for one in audits.values()])
+    if all("p_adversarial" in one.table for one in audits.values()):
+        adversarial = [one.table["p_adversarial"].values for one in audits.values()]
+        columns["p_adversarial"] = _mean(share, adversarial)
+    for own, (name, one) in zip(number, audits.items(), strict=True):
+        columns[f"{name}.judgements"] = own
+        shown = (one.judged, f"{one.judged}_low", f"{one.judged}_high", *_REPEATED)
+        columns |= {f"{name}.{key}": one.table[key].values for key in shown if key in one.table}
+    return columns
+
+
+def _mean(
+    share: Float[np.ndarray, "part judge"], values: list[Float[np.ndarray, " judge"]]
+) -> Float[np.ndarray, " judge"]:
+    """Mean over the parts in which each has judgements; 0 without any."""
+    mean: np.ndarray = np.where(share > 0, share * np.stack(values), 0.0).sum(0)
+    return mean
+
+
+def _may_drop(audit: Audit) -> Bool[np.ndarray, " judge"]:
+    """True for those of whom there is more to be said than disagreement with the crowd."""
+    anchored = np.full(audit.table.sizes[audit.judge], not audit.anchor.is_missing)
+    if "gives_one_answer" in audit.table:
+        anchored = anchored | audit.table["gives_one_answer"].values.astype(bool)
+    return anchored
+
+
+def _enough(audit: Audit) -> Bool[np.ndarray, " judge"]:
+    """True for those of whom a part has draws enough."""
+    return np.asarray(audit.table["verdict"].values != "too few draws")
+
+
+def _rule(
+    program: Program[Any], audits: Mapping[str, Audit], costs: Costs, min_judgements: int
+) -> str:
+    """The rule in words."""
+    words = {name: kind_of(program.parts[name].data).words.many for name in audits}
+    parts = " and ".join(
+        f"P({name}.{one.judged} < {one.threshold:g}) of {words[name]}"
+        for name, one in audits.items()
+    )
+    others = [name for name in program.parts if name not in audits]
+    left_out = (
+        f" Without {', '.join(others)}, where the model takes all annotators as alike."
+        if others
+        else ""
+    )
+    anchored = all(not one.anchor.is_missing for one in audits.values())
+    return (
+        f"Verdict: with fewer than {min_judgements} judgements, 'too few judgements'; with fewer"
+        f" than {FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the"
+        f" expected costs, with p the mean of {parts}, by the shares of the annotator's judgements:"
+        f" keep {costs.keep_bad:g}·p, drop {costs.drop_good:g}·(1 − p), review {costs.review:g}."
+        f"{'' if anchored else unanchored()}{left_out}"
+    )

@@ -1,0 +1,160 @@
+"""A distribution tied to others by a correlation, whatever their units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax.scipy.special import ndtr, ndtri
+from jaxtyping import Array, Float
+from numpyro.distributions import biject_to, constraints
+
+# Probabilities this close to 0 and 1 are cut off, where scores would be infinite.
+_EDGE = {jnp.dtype("float32"): 1e-6, jnp.dtype("float64"): 1e-14}
+# Bounds of unconstrained coordinates among which a quantile is sought, and halvings of them.
+_WIDEST, _HALVINGS = 40.0, 60
+
+
+def normal_score(fn: dist.Distribution, value: Any) -> Float[Array, " ..."]:
+    r"""Normal score of a value, :math:`\Phi^{-1}(F(x))`: standard normal, where the value is of a
+    distribution with the distribution function F.
+
+    Parameters
+    ----------
+    fn : numpyro distribution
+        Continuous, of single numbers, with a ``cdf``.
+    value : array
+
+    Returns
+    -------
+    array
+    """
+    one = unwrapped(fn)
+    if isinstance(one, dist.Normal):
+        score: Array = (value - one.loc) / one.scale
+        return score
+    prob = one.cdf(value)
+    edge = _EDGE[jnp.dtype(prob.dtype)]
+    return ndtri(jnp.clip(prob, edge, 1 - edge))
+
+
+def of_score(fn: dist.Distribution, score: Any) -> Float[Array, " ..."]:
+    """Value of a normal score: the inverse of `normal_score`.
+
+    Parameters
+    ----------
+    fn : numpyro distribution
+    score : array
+
+    Returns
+    -------
+    array
+    """
+    one = unwrapped(fn)
+    if isinstance(one, dist.Normal):
+        value: Array = one.loc + one.scale * score
+        return value
+    transform, prob = biject_to(one.support), ndtr(score)
+    low = jnp.full(jnp.shape(prob), -_WIDEST)
+
+    def halved(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        middle = (ends[0] + ends[1]) / 2
+        below = one.cdf(transform(middle)) < prob
+        return jnp.where(below, middle, ends[0]), jnp.where(below, ends[1], middle)
+
+    ends = jax.lax.fori_loop(0, _HALVINGS, halved, (low, -low))
+    found: Array = transform((ends[0] + ends[1]) / 2)
+    return found
+
+
+def unwrapped(fn: dist.Distribution) -> dist.Distribution:
+    """The distribution that a plate, or a number of events, was made of."""
+    while isinstance(fn, (dist.ExpandedDistribution, dist.Independent)):
+        fn = fn.base_dist
+    return fn
+
+
+class Correlated(dist.Distribution):
+    r"""Distribution of a value whose normal score is correlated with others.
+
+    The score :math:`u = \Phi^{-1}(F(x))` of a value x with the distribution function F is
+    standard normal. Given correlated scores of other values it is
+    :math:`\mathrm{Normal}(\mu, s)`, and then
+
+    .. math:: \log p(x) = \log f(x) + \log \mathrm{Normal}(u \mid \mu, s)
+        - \log \mathrm{Normal}(u \mid 0, 1)
+
+    so that x has the density f once the others are integrated out, and all together have a
+    Gaussian copula (Sklar 1959; Song 2000, Scandinavian Journal of Statistics 27, 305–320).
+
+    Parameters
+    ----------
+    base : numpyro distribution
+        Distribution of the value by itself, of single numbers.
+    mean, spread : array
+        Mean μ and standard deviation s of its score, given the others.
+
+    Examples
+    --------
+    A share that goes with a standard normal ability of 1.5, at a correlation of 0.8:
+
+    >>> import jax, numpyro.distributions as dist
+    >>> from raters.distributions import Correlated
+    >>> share = Correlated(dist.Beta(2.0, 2.0), 0.8 * 1.5, 0.6)
+    >>> bool(share.sample(jax.random.key(0), (1000,)).mean() > 0.7)
+    True
+    """
+
+    arg_constraints: dict[str, Any] = {}
+    pytree_data_fields = ("base", "mean_score", "spread")
+
+    def __init__(
+        self, base: dist.Distribution, mean: Any, spread: Any, *, validate_args: bool | None = None
+    ) -> None:
+        self.base, self.mean_score, self.spread = base, mean, spread
+        super().__init__(base.batch_shape, (), validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> constraints.Constraint:
+        """Support of the distribution by itself."""
+        return self.base.support
+
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> Float[Array, " ..."]:
+        """Draw values."""
+        noise = jax.random.normal(key, (*sample_shape, *self.batch_shape))
+        return of_score(self.base, self.mean_score + self.spread * noise)
+
+    def log_prob(self, value: Any) -> Float[Array, " ..."]:
+        """Log density of each value."""
+        score = normal_score(self.base, value)
+        own = dist.Normal(self.mean_score, self.spread).log_prob(score)
+        log_prob: Array = self.base.log_prob(value) + own - dist.Normal().log_prob(score)
+        return log_prob
+
+
+def given_scores(
+    scores: list[Float[Array, " ..."]], correlation: Any
+) -> tuple[Float[Array, " ..."], Float[Array, " ..."]]:
+    r"""Mean and standard deviation of a score given n others, any two of which have the same
+    correlation ρ.
+
+    .. math:: \mu = \frac{\rho \sum_j u_j}{1 + (n - 1) \rho}, \qquad
+        s^2 = 1 - \frac{n \rho^2}{1 + (n - 1) \rho}
+
+    Parameters
+    ----------
+    scores : list of array
+    correlation : array
+        At least 0, and below 1.
+
+    Returns
+    -------
+    tuple of array
+    """
+    number = len(scores)
+    total = 1 + (number - 1) * correlation
+    variance = 1 - number * correlation**2 / total
+    summed = jnp.sum(jnp.stack(scores), axis=0)
+    return correlation * summed / total, jnp.sqrt(jnp.maximum(variance, 1e-12))

@@ -1,0 +1,233 @@
+"""Parts of a result of several kinds of judgement: each as a result of its own model."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from raters.errors import SettingError
+from raters.errors.validation import checked, instance, one_of
+from raters.fitting import result as results
+from raters.fitting.result import as_tree, whole_program_of
+from raters.fitting.storage import to_json
+from raters.inference.base import Draws
+from raters.model import Model
+from raters.models.joint import JointModel
+from raters.program import Program
+
+# Attribute of the result of a part: the model that was fitted.
+PART_OF = "part_of"
+
+
+class Part(NamedTuple):
+    """One kind of judgement of a joint fit.
+
+    Attributes
+    ----------
+    model : Model
+        Model of the part.
+    result : xarray.DataTree
+        Its result, as of a fit of this model, with draws from the joint posterior.
+    """
+
+    model: Model[Any]
+    result: xr.DataTree
+
+
+@checked
+def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
+    """One part of a joint fit as a result of its own model, which every verb takes.
+
+    Its draws are those of the joint posterior, so that predictions, audits, checks and scores of
+    one kind of judgement use what all kinds tell. The prior is not that of the part's model alone:
+    groups of the prior are those of the joint model.
+
+    Parameters
+    ----------
+    model : JointModel
+        The model that was fitted.
+    result : xarray.DataTree
+    name : str
+        Name of the part.
+
+    Returns
+    -------
+    Part
+        ``model`` and ``result``, in this order, so that ``rt.predict(*rt.part(...))`` reads well.
+
+    Raises
+    ------
+    SettingError
+        When the model has one kind of judgement only, or no such part, or `result` was fitted with
+        another model.
+
+    Examples
+    --------
+    Votes of two crowds on the same items, one of which are all of one competence:
+
+    >>> import raters as rt
+    >>> careful, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> others, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=300, seed=1)
+    >>> both = rt.Together.of({"careful": careful, "others": others})
+    >>> model = rt.JointModel({"careful": rt.BTL(), "others": rt.ExtendedBTL(reward_scale=1.0)},
+    ...                       shared=["reward"])
+    >>> nuts = rt.NUTS(draws=500, warmup=300, chains=1)
+    >>> result = rt.fit(model, both, nuts, seed=0, progress=False)
+    >>> rt.predict(*rt.part(model, result, "others")).dims
+    ('chain', 'draw', 'comparison')
+    """
+    instance("model", model, Model, "a model", "rt.JointModel({...})")
+    if not model.parts:
+        raise SettingError(
+            parameter="model",
+            value=model,
+            problem="is a model of one kind of judgement, without parts",
+            expected="pass the model and its result to the verb as they are",
+        )
+    one_of("name", name, model.parts)
+    program = whole_program_of(model, result)
+    tree = _tree(program, result, name)
+    _add_computed(program, result, name, tree)
+    return Part(program.parts[name].model, tree)
+
+
+def _tree(program: Program[Any], result: xr.DataTree, name: str) -> xr.DataTree:
+    """Draws and data of a part, as `raters.fitting.result.as_tree` gives those of a fit."""
+    own, model = program.parts[name], _joint(program)
+    draws: dict[str, dict[str, np.ndarray]] = {}
+    for group, lead in (("posterior", 2), ("mode", 0)):
+        if group in result.children:
+            values = {site: np.asarray(result[group][site].values) for site in program.sites}
+            draws[group] = model.in_part(values, name, own.sites, lead)
+    flags = program.data.flags()
+    facts = {str(key): value for key, value in result.attrs.items() if key not in flags}
+    facts |= {"model": to_json(own.model), PART_OF: to_json(model)}
+    stats, history = (_variables(result, group) for group in ("sample_stats", "optimisation"))
+    found = Draws(draws["posterior"], stats, history, {}, draws.get("mode", {}))
+    tree = as_tree(own, found, facts)
+    # Numbers of draws are those of the joint result, which may be thinned.
+    lead_coords = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
+    for group in {"posterior", "sample_stats"} & set(tree.children):
+        tree[group] = tree[group].to_dataset().assign_coords(lead_coords)
+    return tree
+
+
+def _joint(program: Program[Any]) -> JointModel:
+    """The model of a program of several kinds."""
+    assert isinstance(program.model, JointModel)
+    return program.model
+
+
+def _variables(result: xr.DataTree, group: str) -> dict[str, np.ndarray]:
+    """Arrays of a group by name; none where there is no such group."""
+    if group not in result.children:
+        return {}
+    return {str(key): np.asarray(one.values) for key, one in result[group].data_vars.items()}
+
+
+def _add_computed(program: Program[Any], result: xr.DataTree, name: str, tree: xr.DataTree) -> None:
+    """Add what a fit has computed from the draws of a part: deterministic sites, log-likelihoods,
+    and probabilities of classes."""
+    own, prefix = program.parts[name], f"{name}."
+    back = {called: axis for axis, called in program.data.own_axes(name).items()}
+
+    def of_part(group: str, site: str) -> xr.DataArray | None:
+        if group not in result.children or prefix + site not in result[group].data_vars:
+            return None
+        array = result[group].to_dataset()[prefix + site]
+        dims = {axis: back.get(str(axis), str(axis).removeprefix(prefix)) for axis in array.dims}
+        return array.rename({axis: to for axis, to in dims.items() if axis != to}).rename(site)
+
+    posterior = tree["posterior"].to_dataset()
+    for site in own.deterministic:
+        if (values := of_part("posterior", site)) is not None:
+            posterior[site] = values
+    tree["posterior"] = posterior
+    if (table := of_part("log_likelihood", own.model.observed)) is not None:
+        tree["log_likelihood"] = table.to_dataset()
+    if own.latent is not None and (group := prefix + own.latent.group) in result.children:
+        probs = result[group].to_dataset()["responsibility"]
+        dims = zip(probs.dims, own.latent.axes, strict=True)
+        tree[own.latent.group] = probs.rename(
+            {axis: to for axis, to in dims if axis != to}
+        ).to_dataset()
+
+
+# ---------------------------------------------------------------------- of all parts
+
+
+def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
+    """Log-likelihood of each unit of the data under every draw, as a result stores it.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+
+    Returns
+    -------
+    xarray.Dataset
+        See `raters.fitting.result.pointwise`; of several kinds of judgement, a variable
+        ``part.site`` for each.
+    """
+    if not program.parts:
+        return results.pointwise(program, result)
+    tables = {}
+    for name, own in program.parts.items():
+        table = results.pointwise(own, _tree(program, result, name))[own.model.observed]
+        axis = program.data.axis_name(name, own.unit)
+        table = table.rename({own.unit: axis}) if axis != own.unit else table
+        tables[f"{name}.{own.model.observed}"] = table
+    return xr.Dataset(tables)
+
+
+def responsibilities(program: Program[Any], result: xr.DataTree) -> dict[str, xr.Dataset]:
+    """Posterior probability of each class that the likelihood sums out, by group of the result.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+
+    Returns
+    -------
+    dict of str to xarray.Dataset
+        Of several kinds of judgement, groups ``part.group``.
+    """
+    if not program.parts:
+        if program.latent is None:
+            return {}
+        probs = results.responsibilities(program, result)
+        return {program.latent.group: xr.Dataset({"responsibility": probs})}
+    groups = {}
+    for name, own in program.parts.items():
+        called = program.data.own_axes(name)
+        for group, table in responsibilities(own, _tree(program, result, name)).items():
+            dims = {axis: called.get(str(axis), f"{name}.{axis}") for axis in table.dims}
+            moved = {axis: to for axis, to in dims.items() if axis != to}
+            groups[f"{name}.{group}"] = table.rename(moved)
+    return groups
+
+
+def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
+    """Sentences of the models about a fit; see `raters.Model.fit_warnings`.
+
+    Parameters
+    ----------
+    program : Program
+    result : xarray.DataTree
+
+    Returns
+    -------
+    tuple of str
+    """
+    if not program.parts:
+        return results.fit_warnings(program, result)
+    sentences = []
+    for name, own in program.parts.items():
+        tree = _tree(program, result, name)
+        _add_computed(program, result, name, tree)
+        sentences += [f"part {name!r}: {one}" for one in results.fit_warnings(own, tree)]
+    return tuple(sentences)

@@ -1,0 +1,187 @@
+"""Names that several containers have in common, and refusals of those that have none."""
+
+from __future__ import annotations
+
+import itertools
+import keyword
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from raters.errors import DataError, SettingError
+from raters.judgements.base import Judgements
+from raters.judgements.names import alike, name_text, plural, shorten, warn_of_near
+from raters.judgements.naming import takes_names, with_names
+
+
+def _named(part: Judgements) -> tuple[str, ...]:
+    """Axes of a part that have names of their own; true classes are labels."""
+    return tuple({field: axis for axis, field in part.names.items()}.values())
+
+
+def _is_open(axis: str, parts: Sequence[Judgements]) -> bool:
+    """True for an axis that may have names in one part that others lack: those who judge, and
+    items."""
+    return axis == "item" or axis in {part.judge for part in parts}
+
+
+def aligned(parts: Sequence[Any]) -> list[Any]:
+    """Parts with the same names along an axis, in the same order, where they can have them.
+
+    Parameters
+    ----------
+    parts : sequence of Judgements
+
+    Returns
+    -------
+    list of Judgements
+    """
+    found = list(parts)
+    for axis in dict.fromkeys(axis for part in parts for axis in _named(part)):
+        found = _aligned_along(axis, found)
+    return found
+
+
+def _aligned_along(axis: str, parts: list[Any]) -> list[Any]:
+    """Parts with the same names along one axis."""
+    having = [part for part in parts if len(part.coords.get(axis, ()))]
+    if len(having) < 2:
+        return parts
+    lists = alike([tuple(part.coords[axis]) for part in having])
+    names = tuple(dict.fromkeys(itertools.chain(*lists)))
+    if _is_open(axis, parts):
+        warn_of_near(names, plural(axis))
+        possible = all(takes_names(part, axis, names) for part in having)
+    else:
+        possible = all(set(one) == set(names) for one in lists)
+    if not possible:
+        return parts
+    return [
+        with_names(part, axis, names) if len(part.coords.get(axis, ())) else part for part in parts
+    ]
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+def check_containers(parts: Any, but: tuple[type, ...]) -> None:
+    """Raise unless these are two or more containers, each with judgements, by name.
+
+    Parameters
+    ----------
+    parts : object
+        Value to check.
+    but : tuple of type
+        Containers that are no part.
+
+    Raises
+    ------
+    SettingError
+        When they are not.
+    DataError
+        When a part is empty.
+    """
+    if not isinstance(parts, Mapping) or len(parts) < 2:
+        raise SettingError(
+            parameter="parts",
+            value=parts,
+            problem="is no mapping of two parts or more",
+            expected="give each kind of judgement a name",
+            instead="rt.Together.of({'votes': votes, 'shown': demonstrations})",
+        )
+    for name, part in parts.items():
+        if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
+            raise SettingError(
+                parameter="parts",
+                value=name,
+                problem="is no name of a part",
+                expected="a name of a part must be letters, digits and _, such as 'votes'",
+            )
+        if not isinstance(part, Judgements) or isinstance(part, but):
+            raise SettingError(
+                parameter=name,
+                value=part,
+                problem="is no container of one kind of judgement",
+                expected="read a table first, as with Comparisons.from_frame",
+                instead="rt.Comparisons.from_frame(table, ...)",
+            )
+        if not part.num_judgements:
+            raise DataError(
+                parameter=name,
+                value=part,
+                problem="is a part without judgements",
+                expected="leave it out, and fit the others by themselves",
+            )
+
+
+def check_twice(names: Sequence[str], parts: Sequence[Any]) -> None:
+    """Raise where two parts are the same judgements, which would count twice.
+
+    Parameters
+    ----------
+    names : sequence of str
+    parts : sequence of Judgements
+
+    Raises
+    ------
+    DataError
+    """
+    for (one, left), (other, right) in itertools.combinations(zip(names, parts, strict=True), 2):
+        if type(left) is type(right) and left.flags() == right.flags():
+            arrays = left.packed(), right.packed()
+            same = arrays[0].keys() == arrays[1].keys() and all(
+                np.array_equal(array, arrays[1][name]) for name, array in arrays[0].items()
+            )
+            if same:
+                raise DataError(
+                    parameter=other,
+                    problem=f"holds the same judgements as {one!r}, which would count twice",
+                    expected="give each judgement once",
+                )
+
+
+def check_common(names: Sequence[str], parts: Sequence[Any]) -> None:
+    """Raise where a part has no annotator, item or feature in common with any other.
+
+    Parameters
+    ----------
+    names : sequence of str
+    parts : sequence of Judgements
+
+    Raises
+    ------
+    DataError
+    """
+    known = [_texts(part, parts) for part in parts]
+    for place, name in enumerate(names):
+        others = [table for number, table in enumerate(known) if number != place]
+        if not any(
+            texts & table.get(axis, set())
+            for axis, texts in known[place].items()
+            for table in others
+        ):
+            theirs = {
+                axis: set().union(*(table.get(axis, set()) for table in others))
+                for axis in known[place]
+            }
+            raise DataError(
+                parameter=name,
+                problem="shares no annotator, item or feature with the other parts: it has"
+                f" {_listed(known[place])}, and they have {_listed(theirs) or 'none of these'}",
+                expected="spell the names alike in all parts, or fit it by itself",
+            )
+
+
+def _listed(texts: Mapping[str, set[str]]) -> str:
+    """Some of the names along each axis, in words."""
+    return "; ".join(
+        f"{plural(axis)} {shorten(sorted(some), 3)}" for axis, some in texts.items() if some
+    )
+
+
+def _texts(part: Any, parts: Sequence[Any]) -> dict[str, set[str]]:
+    """Names of those who judge, of items, and of features, as text."""
+    axes = [axis for axis in _named(part) if axis == "feature" or _is_open(axis, parts)]
+    texts = {axis: set(map(name_text, part.coords[axis])) - {"intercept"} for axis in axes}
+    return {axis: names for axis, names in texts.items() if names}

@@ -1,0 +1,108 @@
+"""Classes as text in a file, and back: only classes that are there already are found. Parts of what
+a file holds of several kinds of judgement."""
+
+from __future__ import annotations
+
+import json
+
+import xarray as xr
+
+from raters.errors import SettingError
+
+# Attribute of a result with the containers of the parts.
+PARTS = "parts"
+
+
+def qualified_name(cls: type) -> str:
+    """Name under which a class is stored: its module and its name there.
+
+    Parameters
+    ----------
+    cls : type
+
+    Returns
+    -------
+    str
+        Such as ``"raters.models.comparisons.btl:BTL"``.
+    """
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def imported_class(name: str, expected: tuple[type, ...]) -> type:
+    """The class of a qualified name, among those that are defined and derive from the expected.
+
+    Of several of one name, as when a notebook defines a class again, the last.
+
+    Parameters
+    ----------
+    name : str
+        As of `qualified_name`.
+    expected : tuple of type
+        Base classes.
+
+    Returns
+    -------
+    type
+
+    Raises
+    ------
+    SettingError
+        When there is none.
+    """
+    if not isinstance(name, str):
+        raise SettingError(f"{name!r} names no class: the file was altered")
+    candidates = [cls for base in expected for cls in _derived(base)]
+    named = [cls for cls in candidates if qualified_name(cls) == name]
+    if not named:
+        module, _, path = name.partition(":")
+        names = ", ".join(kind.__name__ for kind in expected)
+        raise SettingError(
+            f"class {path!r} of module {module!r} is not there, or derives from none of {names};"
+            " import the module that defines it first, or give the object itself",
+            parameter="kind",
+            value=None,
+            problem=f"does not bring class {path!r} of module {module!r}",
+            expected=f"name a kind whose module imports it, as MODULE:NAME, such as {module}:KIND",
+        )
+    return named[-1]
+
+
+def _derived(base: type) -> list[type]:
+    """A class and all that derive from it, in order of definition along each branch."""
+    subclasses: list[type] = base.__subclasses__()
+    return [base, *(cls for subclass in subclasses for cls in _derived(subclass))]
+
+
+def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
+    """What a result of several parts holds of the data of one.
+
+    Parameters
+    ----------
+    result : xarray.DataTree
+    part : str
+
+    Returns
+    -------
+    xarray.DataTree
+        Groups ``observed_data`` and ``constant_data``, and attributes, as a result of this part has
+        them, but for the names of the axes.
+    """
+    prefix = f"{part}."
+    groups = {}
+    for group in ("observed_data", "constant_data"):
+        own = {
+            str(name).removeprefix(prefix): array.variable
+            for name, array in result[group].data_vars.items()
+            if str(name).startswith(prefix)
+        }
+        groups[group] = xr.Dataset(own)
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs.update(
+        {
+            str(name).removeprefix(prefix): value
+            for name, value in result.attrs.items()
+            if str(name).startswith(prefix)
+        }
+    )
+    tree.attrs["data"] = json.loads(result.attrs[PARTS])[part]
+    return tree

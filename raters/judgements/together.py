@@ -1,0 +1,330 @@
+"""Several kinds of judgement together: ``Together`` holds a container of each, under common
+names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import jax
+import numpy as np
+from jaxtyping import Num, Shaped
+
+from raters.errors import SettingError
+from raters.judgements.arguments import Arguments
+from raters.judgements.base import Judgements
+from raters.judgements.common_names import aligned, check_common, check_containers, check_twice
+from raters.judgements.names import warn_of_each
+from raters.judgements.part_by_part import PartByPart
+from raters.judgements.roles import static
+from raters.judgements.stored import PARTS, imported_class, part_of_tree, qualified_name
+
+Groups = dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Together(PartByPart):
+    """Several kinds of judgement, which inform parameters that they share.
+
+    Build it with `of`, which gives annotators, items and features the same codes in all parts; the
+    constructor takes parts that have them.
+
+    Parameters
+    ----------
+    parts : tuple of Judgements
+    part_names : tuple of str
+        Name of each part.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes = rt.Comparisons.from_frame(
+    ...     {"winner": ["a", "b"], "loser": ["b", "c"], "who": ["ann", "bob"]},
+    ...     winner="winner", loser="loser", annotator="who")
+    >>> labels = rt.Labels.from_frame(
+    ...     {"item": ["a", "c"], "who": ["bob", "cem"], "says": ["good", "bad"]},
+    ...     item="item", annotator="who", label="says")
+    >>> both = rt.Together.of({"votes": votes, "labels": labels})
+    >>> both.coords["annotator"], both.part("labels").annotators
+    (('ann', 'bob', 'cem'), ('ann', 'bob', 'cem'))
+    """
+
+    parts: tuple[Any, ...]
+    part_names: tuple[str, ...] = static()
+
+    axes: ClassVar[Mapping[str, str]] = {}
+    names: ClassVar[Mapping[str, str]] = {}
+    answer: ClassVar[str] = "parts"
+    row: ClassVar[str] = "judgement"
+    divisible: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Judgements]) -> Self:
+        """Put judgements together, with annotators, items and features matched by name.
+
+        Each part then has the annotators of all, and the items of all; those whom it says nothing
+        about have no judgements in it. Other names, such as those of features, get one order where
+        they are the same in several parts. What differs between the parts is an axis of each, which
+        results call ``part.axis``.
+
+        Parameters
+        ----------
+        parts : mapping of str to Judgements
+            Two containers or more by name, such as ``{"votes": votes, "shown": demonstrations}``.
+
+        Returns
+        -------
+        Together
+
+        Raises
+        ------
+        DataError
+            When a part is empty, the same as another one, or shares no name of an annotator, an
+            item or a feature with any other.
+        SettingError
+            When there are fewer than two parts, or a name of a part is no name of Python.
+
+        Warns
+        -----
+        DataWarning
+            When names differ by case or space only.
+        """
+        check_containers(parts, (Together, Arguments))
+        names, found = tuple(parts), list(parts.values())
+        check_twice(names, found)
+        check_common(names, found)
+        return cls(tuple(aligned(found)), names)
+
+    # ---------------------------------------------------------------- parts
+
+    def part(self, name: str) -> Any:
+        """The judgements of one part.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Judgements
+
+        Raises
+        ------
+        SettingError
+            When there is no such part.
+        """
+        if name not in self.part_names:
+            raise SettingError(
+                parameter="part",
+                value=name,
+                problem="is no part",
+                expected=f"choose one of {', '.join(map(repr, self.part_names))}",
+            )
+        return self.parts[self.part_names.index(name)]
+
+    def check_names(self, wanted: Sequence[str]) -> None:
+        """Raise unless the parts are those of a model.
+
+        Parameters
+        ----------
+        wanted : sequence of str
+
+        Raises
+        ------
+        SettingError
+            When they are not.
+        """
+        if set(wanted) != set(self.part_names):
+            raise SettingError(
+                parameter="data",
+                problem=f"has the parts {', '.join(map(repr, self.part_names))}, and the model"
+                f" {', '.join(map(repr, wanted))}",
+                expected="give each part of the data a model of the same name",
+            )
+
+    def axis_name(self, part: str, axis: str) -> str:
+        """Name that results have for an axis of a part: the same, where all parts that have it have
+        the same names along it.
+
+        Parameters
+        ----------
+        part, axis : str
+
+        Returns
+        -------
+        str
+            ``f"{part}.{axis}"`` for an axis that means something else in another part.
+        """
+        here = self.part(part).coords.get(axis)
+        others = [one.coords.get(axis, ()) for name, one in self.by_name() if name != part]
+        # Rows are numbered in each part.
+        differ = (
+            isinstance(here, range) or tuple(one) != tuple(here or ()) for one in others if len(one)
+        )
+        return f"{part}.{axis}" if here is None or any(differ) else axis
+
+    def own_axes(self, part: str) -> dict[str, str]:
+        """Name in results of each axis of a part that has names.
+
+        Parameters
+        ----------
+        part : str
+
+        Returns
+        -------
+        dict of str to str
+        """
+        return {axis: self.axis_name(part, axis) for axis in self.part(part).coords}
+
+    @property
+    def coords(self) -> dict[str, Sequence[Any]]:
+        """Names along each axis, as results call it."""
+        return {
+            name: part.coords[axis]
+            for own, part in self.by_name()
+            for axis, name in self.own_axes(own).items()
+            if len(part.coords[axis]) or name != axis
+        }
+
+    # ---------------------------------------------------------------- facts
+
+    @classmethod
+    def arrays(cls) -> dict[str, tuple[str, ...]]:
+        """None: arrays are those of the parts."""
+        return {}
+
+    @property
+    def count(self) -> None:
+        """None: each part has counts of its own."""
+
+    @property
+    def has_answers(self) -> bool:
+        """True if all outcomes are there."""
+        return all(part.has_answers for part in self.parts)
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows of all parts."""
+        return sum(part.num_rows for part in self.parts)
+
+    @property
+    def num_units(self) -> int:
+        """Number of units of all parts."""
+        return sum(part.num_units for part in self.parts)
+
+    @property
+    def num_judgements(self) -> int:
+        """Number of judgements, counts included."""
+        return sum(part.num_judgements for part in self.parts)
+
+    @property
+    def weight(self) -> Any:
+        """Counts of all rows, part by part, shape (judgement,)."""
+        return np.concatenate([np.asarray(part.weight) for part in self.parts])
+
+    def answers(self) -> Num[np.ndarray, " answer"]:
+        """None: each part has answers of its own."""
+        return np.zeros(0)
+
+    def judgements_by(self, axis: str) -> Any:
+        """Number of judgements of each name of an axis, in all parts that have it.
+
+        Parameters
+        ----------
+        axis : str
+            As results call it.
+
+        Returns
+        -------
+        int array, shape (axis,)
+        """
+        of_parts = [
+            part.judgements_by(own)
+            for name, part in self.by_name()
+            for own, called in self.own_axes(name).items()
+            if called == axis
+        ]
+        return np.sum(of_parts, axis=0).astype(np.int64)
+
+    def check(self) -> None:
+        """Raise unless each part is in order; see `Judgements.check`."""
+        for part in self.parts:
+            part.check()
+
+    def present(self, name: str) -> Any:
+        """A part without those who judge in other parts only.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Judgements
+        """
+        part = self.part(name)
+        here = part.judgements_by(part.judge) > 0
+        absent = [judge for judge, there in zip(part.judges, here, strict=True) if not there]
+        return part.without_judges(absent) if absent and here.any() else part
+
+    def warn(self) -> None:
+        """Warn about annotators who judge in no part.
+
+        Warns
+        -----
+        DataWarning
+        """
+        for axis in dict.fromkeys(part.judge for part in self.parts):
+            if axis in self.coords:
+                none = self.judgements_by(axis) == 0
+                sentence = f"{axis}(s) judged in no part, and keep their prior"
+                warn_of_each({sentence: (tuple(self.coords[axis]), none)})
+
+    # ---------------------------------------------------------------- storing
+
+    def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
+        """Copies of the arrays of all parts, by ``part.field``."""
+        return {
+            f"{name}.{field}": array
+            for name, part in self.by_name()
+            for field, array in part.packed().items()
+        }
+
+    def flags(self) -> dict[str, str]:
+        """Names and flags of all parts as text, by ``part.field``, and the class of each part."""
+        flags = {
+            f"{name}.{field}": text
+            for name, part in self.by_name()
+            for field, text in part.flags().items()
+        }
+        return flags | {
+            PARTS: json.dumps({name: qualified_name(type(part)) for name, part in self.by_name()})
+        }
+
+    def groups(self) -> Groups:
+        """Arrays as a result stores them, by group and ``part.name``."""
+        groups: Groups = {"observed_data": {}, "constant_data": {}}
+        for part, data in self.by_name():
+            own = self.own_axes(part)
+            for group, variables in data.groups().items():
+                groups[group] |= {
+                    f"{part}.{name}": (
+                        tuple(own.get(axis, f"{part}.{axis}") for axis in axes),
+                        array,
+                    )
+                    for name, (axes, array) in variables.items()
+                }
+        return groups
+
+    @classmethod
+    def _within(cls, result: Any) -> Self:
+        """The data in a result."""
+        containers = json.loads(result.attrs[PARTS])
+        parts = []
+        for name, container in containers.items():
+            kind: Any = imported_class(container, (Judgements,))
+            parts.append(kind.from_result(part_of_tree(result, name)))
+        return cls(tuple(parts), tuple(containers))

@@ -1,0 +1,169 @@
+"""Extended-BTL model with a reward linear in features: competences of annotators, and coefficients
+in place of a reward for each item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from raters.errors import Reason
+from raters.errors.validation import one_of, plain_positive
+from raters.judgements.comparisons import Comparisons
+from raters.model import OPEN_MIRROR, Model, Scale, Sign, Symmetry, Values, probability_of_mirror
+from raters.models import competences
+from raters.models.comparisons import _covariates, _sites, tied
+
+
+@dataclass(frozen=True)
+class LinearExtendedBTL(Model[Comparisons]):
+    r"""Extended-BTL model with a reward that is linear in features of what is compared.
+
+    .. math::
+
+        P(i \succ j \mid k) = \sigma(\beta_k \, \theta^\top (\phi_i - \phi_j)), \qquad
+        \theta_f \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1), \qquad
+        \beta_k \sim \mathrm{Normal}(1, \tau) \text{ on } B
+
+    It has the competences of `ExtendedBTL` and the coefficients of `ContextualBTL`, for items of
+    which each is compared once or twice, such as trajectories: with the discounted sums of the
+    features along two trajectories for :math:`\phi`, it is the model of comparisons of
+    reward-rational choice (Jeon, Milli and Dragan 2020), in which :math:`\theta` is the reward and
+    :math:`\beta` the rationality of `MaxEntIRL`. `JointModel` fits both together.
+
+    B, τ and the sign are those of `ExtendedBTL`: [0, 1] (``"unit"``), [0, ∞) (``"positive"``) or
+    the real line (``"signed"``), where τ is 1 unless given.
+
+    Identification: the likelihood is invariant to the scale, (θ, β) → (c·θ, β/c), and with
+    ``"signed"`` to the sign. The prior, with the crowd about β = 1, determines both: report ratios
+    of competences, and β·θ where the unit matters. A feature that is equal on both sides of every
+    comparison keeps its prior.
+
+    Parameters
+    ----------
+    competence : {"unit", "positive", "signed"}
+        Range of the competences. Choose ``"signed"`` to find adversaries.
+    coefficient_scale : float, optional
+        Standard deviation s of the coefficients, in logits for one unit of a feature; learned
+        unless given.
+    competence_spread : float, "learned" or "auto"
+        Standard deviation τ of the competences about 1, before truncation. ``"auto"``: 1 with
+        ``"signed"``, else learned.
+
+    References
+    ----------
+    Shejole, K. and Kush. Learning human expertise in RLHF using Extended-BTL model. IIT Bombay.
+    Jeon, H. J., Milli, S. and Dragan, A. (2020). Reward-rational (implicit) choice: a unifying
+    formalism for reward learning. NeurIPS.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=6, num_annotators=4, num_votes=300, seed=0)
+    >>> votes = votes.with_features([[0.0, 1], [1, 0], [2, 1], [0, 0], [1, 1], [2, 0]],
+    ...                             names=["length", "polite"])
+    >>> result = rt.fit(rt.LinearExtendedBTL(), votes, rt.PGEM(), seed=0, progress=False)
+    >>> result.posterior["coefficient"].dims
+    ('chain', 'draw', 'feature')
+    """
+
+    competence: competences.Competence = "signed"
+    coefficient_scale: float | None = None
+    competence_spread: competences.Spread = "auto"
+
+    reference: ClassVar[str] = r"""
+    @unpublished{shejole_learning,
+      author = {Shejole, Kaustubh and {Kush}},
+      title  = {Learning Human Expertise in {RLHF} Using {Extended-BTL} Model},
+      note   = {Department of Computer Science, IIT Bombay, under the guidance of Arpit Agarwal},
+    }
+    @inproceedings{jeon2020reward,
+      author    = {Jeon, Hong Jun and Milli, Smitha and Dragan, Anca},
+      title     = {Reward-rational (implicit) choice: A unifying formalism for reward learning},
+      booktitle = {Advances in Neural Information Processing Systems},
+      volume    = {33},
+      pages     = {4415--4426},
+      year      = {2020},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        one_of("competence", self.competence, competences.LOW)
+        plain_positive(self, "coefficient_scale", optional=True)
+        competences.check_competence_spread(self)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Coefficients, then competences."""
+        return (("coefficient",), ("competence",))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Scale of the coefficients against the competences, and the common sign of both where
+        competences may be negative."""
+        scale = ("coefficient_scale",) if self.coefficient_scale is None else ()
+        both = ("coefficient", "competence")
+        sign = (Sign(both),) if self.competence == "signed" else ()
+        return (Scale(up=("coefficient", *scale), down=("competence",)), *sign)
+
+    def generate(self, data: Comparisons) -> None:
+        """Define the NumPyro program."""
+        scale = self.coefficient_scale
+        if scale is None:
+            scale = numpyro.sample("coefficient_scale", dist.LogNormal(0.0, 1.0))
+        spread = competences.competence_spread_site(competences.fixed_spread(self))
+        with numpyro.plate("feature", len(data.feature_names)):
+            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, scale))
+        competence = competences.competence_site(self.competence, spread, data.num_annotators)
+        logits = competence[data.annotator] * (jnp.asarray(data.features) @ coefficient)
+        with numpyro.plate("comparison", data.num_comparisons):
+            _sites.observe(logits, data)
+
+    def start(self, data: Comparisons) -> Values:
+        """Start from the first Newton step of logistic regression, with competences near that of
+        the reference annotator: the majority of votes decides the sign."""
+        features = np.asarray(data.features, float)
+        count = np.asarray(data.weight, float)
+        excess = np.zeros(len(count)) if data.wins is None else np.asarray(data.wins) - count / 2
+        precision = (features.T * count / 4) @ features + np.eye(features.shape[1])
+        coefficient = np.linalg.solve(precision, features.T @ excess)
+        start: Values = {"coefficient": coefficient}
+        if self.coefficient_scale is None:
+            start["coefficient_scale"] = np.asarray(max(float(np.std(coefficient)), 0.1))
+        return start | _sites.competence_start(data, competences.fixed_spread(self))
+
+    def why_not(self, data: Comparisons) -> str | None:
+        """Refuse votes without features, and ties as an answer of their own."""
+        if data.features is None or not data.feature_names:
+            return Reason(
+                "LinearExtendedBTL learns from features of the two sides, and these votes have"
+                " none; add those of items with votes.with_features(...), or read those of each"
+                " comparison with from_frame(..., features={...})",
+                parameter="features",
+                problem="is not given, and LinearExtendedBTL learns from features of the two sides",
+                expected="name the columns of the features",
+            )
+        return tied.why_not(data)
+
+    def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
+        """Warn of a single annotator, and of constant features and those on unlike scales."""
+        return _sites.of_one_annotator(data) + _covariates.of_features(data)
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
+    ) -> tuple[str, ...]:
+        """Warn of votes that leave open whether the crowd or those who contradict it are right."""
+        less = probability_of_mirror(draws["competence"]) if self.competence == "signed" else 0.0
+        if data.num_annotators < 2 or less < OPEN_MIRROR:
+            return ()
+        return (
+            (
+                "the votes leave open which way round the reward is: by this model and its prior it"
+                f" is, with probability {less:.2f}, the opposite, in which adversaries are experts"
+                " and experts adversaries; one annotator who is known to be good would decide it"
+            ),
+        )

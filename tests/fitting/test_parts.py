@@ -1,0 +1,210 @@
+"""Fits of several kinds of judgement, and each part as a result of its own model."""
+
+from __future__ import annotations
+
+import warnings
+
+import arviz as az
+import numpy as np
+import pytest
+import xarray as xr
+
+import raters as rt
+from raters import figures
+from raters.errors import SettingError
+from tests.several import OF_LABELS, ONE_REWARD, TIED, FromPrior, labelled, walks
+
+SHORT = FromPrior()
+
+
+@pytest.fixture(scope="module")
+def both() -> rt.Together:
+    return labelled()
+
+
+@pytest.fixture(scope="module")
+def result(both, quiet) -> xr.DataTree:
+    return quiet(OF_LABELS, both, SHORT)
+
+
+@pytest.fixture(scope="module")
+def of_walks(quiet) -> xr.DataTree:
+    return quiet(TIED, walks().together, SHORT)
+
+
+@pytest.fixture(scope="module")
+def quiet():
+    """A fit that does not mind being short."""
+
+    def fitted(model, data, backend, seed=0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return rt.fit(model, data, backend, seed=seed, progress=False)
+
+    return fitted
+
+
+def test_a_result_keeps_the_contract(result, both) -> None:
+    rt.testing.check_result(result, OF_LABELS, both)
+
+
+def test_draws_are_those_of_the_joint_posterior(result) -> None:
+    model, labels = rt.part(OF_LABELS, result, "labels")
+    assert model == rt.OneCoin()
+    for name in ("accuracy", "prevalence"):
+        np.testing.assert_array_equal(
+            labels.posterior[name].values, result.posterior[f"labels.{name}"].values
+        )
+    assert labels.posterior["accuracy"].dims == ("chain", "draw", "annotator")
+    assert labels.attrs["backend"] == result.attrs["backend"]
+
+
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")
+def test_log_likelihoods_are_by_part(result) -> None:
+    table = result["log_likelihood"]
+    assert table["labels.label"].dims == ("chain", "draw", "item")
+    assert table["votes.outcome"].dims == ("chain", "draw", "comparison")
+    again = rt.log_likelihood(OF_LABELS, result)["log_likelihood"]
+    np.testing.assert_array_equal(again["votes.outcome"], table["votes.outcome"])
+    by = rt.log_likelihood(*rt.part(OF_LABELS, result, "votes"), by="annotator")
+    np.testing.assert_allclose(
+        by["log_likelihood"]["outcome"].sum("annotator"),
+        table["votes.outcome"].sum("comparison"),
+        rtol=1e-5,
+    )
+    assert np.isfinite(az.loo(result, var_name="labels.label").elpd)
+
+
+def test_classes_are_those_of_the_part(result) -> None:
+    part = rt.part(OF_LABELS, result, "labels")
+    classes = part.result["classes"]["responsibility"]
+    expected = rt.predict(*part).mean(("chain", "draw"))
+    np.testing.assert_allclose(classes.values, expected.values, atol=1e-5)
+
+
+def test_a_file_has_all_of_it(result, both, tmp_path) -> None:
+    result.to_netcdf(tmp_path / "both.nc")
+    again = xr.open_datatree(tmp_path / "both.nc")
+    model = rt.model_of(again)
+    assert model == OF_LABELS
+    rt.testing.check_result(again, model, both)
+    before, after = (rt.predict(*rt.part(OF_LABELS, one, "votes")) for one in (result, again))
+    xr.testing.assert_equal(before, after)
+    again.close()
+
+
+def test_a_thinned_result_is_one(result) -> None:
+    thinned = result.sel(draw=result["posterior"]["draw"][::3])
+    part = rt.part(OF_LABELS, thinned, "votes")
+    assert part.result.posterior["draw"].values.tolist() == list(range(0, 60, 3))
+    assert rt.predict(*part).sizes["draw"] == 20
+
+
+def test_seeds(result, both, quiet) -> None:
+    again = quiet(OF_LABELS, both, SHORT)
+    xr.testing.assert_identical(again["posterior"].to_dataset(), result["posterior"].to_dataset())
+    other = quiet(OF_LABELS, both, SHORT, seed=1)
+    other, result = (one.posterior["labels.accuracy"] for one in (other, result))
+    assert not np.array_equal(other, result)
+
+
+def test_everybody_has_one_verdict(result) -> None:
+    audit = rt.audit(OF_LABELS, result, min_judgements=0)
+    table = audit.table
+    assert table["verdict"].dims == ("annotator",)
+    number = table[["labels.judgements", "votes.judgements"]].to_array().values
+    assert table["judgements"].values.tolist() == number.sum(0).tolist()
+    below = table[["labels.p_below", "votes.p_below"]].to_array().values
+    expected = 1 - (number * below).sum(0) / number.sum(0)
+    np.testing.assert_allclose(table["p_above"].values, expected)
+    assert {"labels", "votes", "labels.confusion"} <= set(audit.tables)
+    assert "P(labels.competence < 0.25) of labels and P(votes.competence < 0.25)" in audit.rule
+    assert "verdict" in str(audit)
+
+
+def test_the_parts_of_an_audit_are_audits_of_the_parts(of_walks) -> None:
+    audit = rt.audit(TIED, of_walks, reference="crowd")
+    own = rt.audit(*rt.part(TIED, of_walks, "shown"), reference="crowd")
+    np.testing.assert_allclose(audit.table["shown.rationality"], own.table["rationality"])
+    np.testing.assert_allclose(audit.tables["shown"]["p_below"], own.table["p_below"])
+    assert set(audit.table["verdict"].values) <= {"keep", "review", "drop", "too few draws"}
+
+
+def test_known_truths_are_of_a_part(result, both) -> None:
+    gold = {"labels": dict.fromkeys(both.part("labels").items, 1)}
+    audit = rt.audit(OF_LABELS, result, gold, min_judgements=0)
+    assert audit.anchor.is_missing  # the votes are against the crowd alone
+    with pytest.raises(SettingError, match="known truths of each of 'labels', 'votes'"):
+        rt.audit(OF_LABELS, result, gold["labels"])
+
+
+def test_shared_sites_have_the_shape_of_each_part(quiet) -> None:
+    model = rt.JointModel(
+        {"votes": rt.ContextualBTL(coefficient_scale=1.0), "shown": rt.MaxEntIRL()},
+        shared=["coefficient"],
+    )
+    result = quiet(model, walks().together, SHORT)
+    votes, shown = (rt.part(model, result, name).result for name in ("votes", "shown"))
+    assert votes.posterior["coefficient"].dims == ("chain", "draw", "feature", "type")
+    assert shown.posterior["coefficient"].dims == ("chain", "draw", "feature")
+    np.testing.assert_array_equal(
+        votes.posterior["coefficient"].values[..., 0], shown.posterior["coefficient"].values
+    )
+    audit = rt.audit(model, result)
+    assert "Without votes, where the model takes all annotators as alike" in audit.rule
+    assert "votes.judgements" not in audit.table
+
+
+def test_outcomes_are_drawn_for_all_parts(both) -> None:
+    drawn = rt.simulate(OF_LABELS, both, seed=0)
+    assert drawn.data.has_answers
+    assert drawn.truth["labels.true_class"].shape == (both.part("labels").num_units,)
+    held = rt.simulate(OF_LABELS, both, seed=0, given={"labels.accuracy": np.full(4, 1 - 1e-6)})
+    classes = held.truth["labels.true_class"][np.asarray(held.data.part("labels").group)]
+    np.testing.assert_array_equal(held.data.part("labels").label, classes)
+
+
+def test_a_model_in_words(both) -> None:
+    text = rt.describe(OF_LABELS, both)
+    assert "labels.accuracy" in text
+    assert "labels.label    GroupedMixture (item: 12)  observed" in text
+    assert "(comparison: " in text
+
+
+def test_what_is_asked_of_one_kind_says_so(result, of_walks) -> None:
+    for ask in (
+        lambda: rt.predict(OF_LABELS, result),
+        lambda: rt.check(OF_LABELS, result),
+        lambda: rt.report(OF_LABELS, result, rt.audit(OF_LABELS, result)),
+        lambda: rt.with_groups(OF_LABELS, result),
+        lambda: rt.log_likelihood(OF_LABELS, result, by="annotator"),
+    ):
+        with pytest.raises(SettingError, match=r"write rt.part\(model, result, 'labels'\)"):
+            ask()
+    with pytest.raises(SettingError, match="one kind of judgement, without parts"):
+        rt.part(rt.BTL(), result, "votes")
+    with pytest.raises(SettingError, match="choose one of 'labels', 'votes'"):
+        rt.part(OF_LABELS, result, "shown")
+    with pytest.raises(SettingError, match="is not the model of this result"):
+        rt.part(ONE_REWARD, of_walks, "votes")
+    part = rt.part(OF_LABELS, result, "votes")
+    with pytest.raises(SettingError, match="whose prior is not that of ExtendedBTL alone"):
+        rt.with_groups(*part, "prior")
+    with pytest.raises(SettingError, match="fits of one kind of judgement"):
+        rt.audit(*part, influence=True)
+    with pytest.raises(SettingError, match="no scale in common"):
+        figures.competences(rt.audit(OF_LABELS, result))
+
+
+def test_models_of_one_kind_and_of_several_are_not_mixed_up(both) -> None:
+    with pytest.raises(SettingError, match=r"put them together: write rt.Together.of\({'labels'"):
+        rt.fit(OF_LABELS, both.part("votes"), SHORT, seed=0)
+    with pytest.raises(SettingError, match=r"write rt.JointModel\({'labels': ..., 'votes': ...}\)"):
+        rt.fit(rt.BTL(), both, SHORT, seed=0)
+
+
+def test_parts_go_through_the_other_verbs(result, both) -> None:
+    votes = rt.part(OF_LABELS, result, "votes")
+    assert rt.report(*votes, rt.audit(*votes)).html()
+    asked = rt.Candidates.pairs(both.part("votes"))
+    assert rt.suggest(*votes, asked, batch_size=2).sizes["suggestion"] == 2

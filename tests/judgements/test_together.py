@@ -1,0 +1,196 @@
+"""Several kinds of judgement together: common names, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+import raters as rt
+from raters.errors import DataError, DataWarning, SettingError
+from raters.judgements.naming import with_names
+from raters.kinds import kind_of
+from tests.several import walks
+
+
+def votes_of(pairs: str, who: str, **options) -> rt.Comparisons:
+    """A vote for each pair of letters, the winner first."""
+    table = {"winner": list(pairs[::2]), "loser": list(pairs[1::2]), "who": list(who)}
+    return rt.Comparisons.from_frame(
+        table, winner="winner", loser="loser", annotator="who", **options
+    )
+
+
+def labels_of(items: str, who: str, says: str) -> rt.Labels:
+    table = {"item": list(items), "who": list(who), "says": list(says)}
+    return rt.Labels.from_frame(table, item="item", annotator="who", label="says")
+
+
+@pytest.fixture(scope="module")
+def both() -> rt.Together:
+    """Three annotators and four items, of which each part knows some."""
+    return rt.Together.of(
+        {"votes": votes_of("abbc", "xy"), "labels": labels_of("dac", "yzz", "nym")}
+    )
+
+
+def test_annotators_and_items_have_one_code_in_all_parts(both) -> None:
+    votes, labels = both.part("votes"), both.part("labels")
+    assert votes.annotators == labels.annotators == ("x", "y", "z")
+    assert votes.items == labels.items == ("a", "b", "c", "d")
+    named = {
+        (labels.items[item], labels.annotators[who])
+        for item, who in zip(
+            np.asarray(labels.codes("item")), np.asarray(labels.annotator), strict=True
+        )
+    }
+    assert named == {("d", "y"), ("a", "z"), ("c", "z")}
+    assert labels.num_units == 4
+    both.check()
+
+
+def test_labels_stay_with_their_items_in_another_order() -> None:
+    votes = votes_of("dcca", "xy", items=["d", "c", "a"])
+    labels = labels_of("acad", "xyyx", "nyyn")
+    moved = rt.Together.of({"votes": votes, "labels": labels}).part("labels")
+    moved.check()
+    assert moved.items == ("d", "c", "a")
+    for one in (labels, moved):
+        rows = zip(np.asarray(one.codes("item")), one.annotator, one.label, strict=True)
+        said = {(one.items[i], one.annotators[k], one.classes[c]) for i, k, c in rows}
+        assert said == {("a", "x", "n"), ("c", "y", "y"), ("a", "y", "y"), ("d", "x", "n")}
+
+
+def test_rows_have_an_axis_of_their_own(both) -> None:
+    assert set(both.coords) == {"item", "annotator", "comparison", "label", "true_class", "row"}
+    twice = rt.Together.of({"one": votes_of("ab", "x"), "two": votes_of("abbc", "xx")})
+    assert {"one.comparison", "two.comparison", "item"} <= set(twice.coords)
+
+
+def test_judgements_are_counted_over_all_parts(both) -> None:
+    assert both.judgements_by("annotator").tolist() == [1, 2, 2]
+    assert both.num_judgements == 5
+    assert both.has_answers
+    assert not both.unanswered().has_answers
+
+
+def test_names_that_are_the_same_get_one_order() -> None:
+    table = {"w": ["a"], "l": ["b"], "p1": [1.0], "p2": [0.0], "q1": [2.0], "q2": [0.0]}
+    parts = {
+        name: rt.Comparisons.from_frame(
+            table | {"who": [name]}, winner="w", loser="l", annotator="who", features=features
+        )
+        for name, features in (
+            ("one", {"p": ("p1", "p2"), "q": ("q1", "q2")}),
+            ("two", {"q": ("q1", "q2"), "p": ("p1", "p2")}),
+            ("three", {"q": ("q1", "q2")}),
+        )
+    }
+    both = rt.Together.of({name: parts[name] for name in ("one", "two")})
+    assert both.part("two").feature_names == ("p", "q")
+    assert both.part("two").features.tolist() == [[1.0, 2.0]]
+    assert both.axis_name("two", "feature") == "feature"
+    other = rt.Together.of({name: parts[name] for name in ("one", "three")})
+    assert other.axis_name("three", "feature") == "three.feature"
+
+
+def test_numbers_and_text_are_one_name() -> None:
+    both = rt.Together.of({"one": votes_of("1223", "xy"), "two": votes_of("ab12", "zx")})
+    assert both.coords["item"] == ("1", "2", "3", "a", "b")
+
+
+def test_an_earlier_record_moves_with_its_annotator() -> None:
+    labels = labels_of("abab", "zzyy", "nynn").with_record(
+        {"annotator": ["z"], "truth": ["y"], "label": ["y"]}
+    )
+    moved = with_names(labels, "annotator", ("x", "z", "y"))
+    assert moved.record[1].tolist() == labels.record[1].tolist()
+    assert moved.record[0].sum() == moved.record[2].sum() == 0
+    assert [moved.annotators[who] for who in moved.annotator] == [
+        labels.annotators[who] for who in labels.annotator
+    ]
+
+
+def test_items_without_features_are_not_added() -> None:
+    labels = labels_of("abab", "xxyy", "nyny").with_features([[0.0], [1.0]])
+    both = rt.Together.of({"labels": labels, "votes": votes_of("abbc", "xy")})
+    assert both.part("labels").items == ("a", "b")
+    assert both.axis_name("votes", "item") == "votes.item"
+
+
+def test_it_is_a_pytree(both) -> None:
+    again = jax.tree.map(np.asarray, both)
+    assert again.part_names == both.part_names
+    assert again.part("votes").items == both.part("votes").items
+    assert hash(jax.tree.structure(again)) == hash(jax.tree.structure(both))
+
+
+def test_annotators_leave_all_parts(both) -> None:
+    less = both.without_judges(["z"])
+    assert less.coords["annotator"] == ("x", "y")
+    assert less.part("labels").num_rows == 1
+
+
+def test_those_who_judge_in_no_part_are_warned_of() -> None:
+    votes = votes_of("ab", "x", annotators=["x", "idle"])
+    both = rt.Together.of({"votes": votes, "labels": labels_of("ab", "xz", "ny")})
+    with pytest.warns(DataWarning, match="judged in no part, and keep their prior: idle"):
+        both.warn()
+
+
+def test_near_names_are_warned_of() -> None:
+    with pytest.warns(DataWarning, match="case, space"):
+        rt.Together.of({"one": votes_of("abab", "xy"), "two": votes_of("ab", "X")})
+
+
+WALKS = walks()
+ONE = votes_of("ab", "x")
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "match"),
+    [
+        ({"one": ONE}, SettingError, "two parts or more"),
+        ([ONE, ONE], SettingError, "two parts or more"),
+        ({"one": ONE, "to two": votes_of("abbc", "xx")}, SettingError, "letters, digits"),
+        ({"one": ONE, 2: votes_of("abbc", "xx")}, SettingError, "letters, digits"),
+        ({"one": ONE, "two": {"winner": "a"}}, SettingError, "read a table first"),
+        ({"one": ONE, "two": dataclasses.replace(ONE)}, DataError, "same judgements as 'one'"),
+        ({"one": ONE, "two": ONE.rows(slice(0, 0))}, DataError, "part without judgements"),
+        (
+            {"votes": votes_of("ab", "x"), "shown": WALKS.shown},
+            DataError,
+            "votes= shares no .* they have annotators 0, 1, 2, … \\(4 in all\\)",
+        ),
+        ({"one": ONE, "two": WALKS.together}, SettingError, "one kind of judgement"),
+    ],
+)
+def test_parts_that_are_none_are_refused(parts, error, match) -> None:
+    with pytest.raises(error, match=match):
+        rt.Together.of(parts)
+
+
+def test_an_unknown_part_is_refused(both) -> None:
+    with pytest.raises(SettingError, match="choose one of 'votes', 'labels'"):
+        both.part("shown")
+
+
+def test_what_is_of_one_part_says_so(both) -> None:
+    for ask in (
+        both.to_frame,
+        both.questions,
+        lambda: both.rows([0]),
+        lambda: both.padded(9),
+        lambda: both.recoded(both, ["item"]),
+        lambda: kind_of(both),
+    ):
+        with pytest.raises(SettingError, match=r"several kinds.*together\.part\('votes'\)"):
+            ask()
+
+
+def test_parts_are_joined_by_name(both) -> None:
+    twice = both.joined(both)
+    assert twice.num_judgements == 2 * both.num_judgements
+    assert twice.part("labels").num_rows == 2 * both.part("labels").num_rows
