@@ -1,0 +1,390 @@
+"""Choices in which each judge has a vector of their own: designs, likelihoods and priors.
+
+The utilities are affine in the vectors of the judges, and in the sites that all judges share:
+
+.. math:: u_{Sj} = w_{Sj}^\top \theta + x_{Sj}^\top b_{k(S)} + o_{Sj}
+
+with the designs w, x and the offset o read off the program once, since they depend on no site.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jaxtyping import Array, Bool, Float, Int
+
+from raters.distributions import Choice
+from raters.errors import NotConjugateError
+from raters.inference.polya_gamma.conditionals import Gaussian
+from raters.inference.polya_gamma.rows import block_prior, split
+from raters.inference.polya_gamma.sets import is_unbounded
+from raters.model import Model, Values
+from raters.program import Program, scattered, trace
+
+_NOT_OFFERED = -1e300
+# Largest relative difference between utilities and those by the designs.
+_TOLERANCE = 1e-6
+# Entries of the designs that are held.
+_MOST = 200_000_000
+
+
+def applies(program: Program[Any]) -> bool:
+    """Return whether the judges of a program have vectors of their own.
+
+    Parameters
+    ----------
+    program : Program
+
+    Returns
+    -------
+    bool
+    """
+    return bool(program.model.own)
+
+
+def why_not(program: Program[Any]) -> str | None:
+    """Explain why the vectors of the judges cannot be drawn or integrated out, or return None.
+
+    Parameters
+    ----------
+    program : Program
+
+    Returns
+    -------
+    str or None
+    """
+    name = program.model.title
+    if program.observed_type is not Choice or program.latent is not None:
+        what = program.observed_type.__name__
+        return f"{name} has vectors of single judges in {what}, and not in choices from sets"
+    number = sum(program.sites[own.site].shape[-1] for own in program.model.own)
+    largest = int(np.bincount(program.data.group).max(initial=1))
+    if (size := program.data.num_units * largest * number) > _MOST:
+        return (
+            f"the design of everybody's own coefficients has {size:,} numbers (at most {_MOST:,});"
+            " use SVI, or let fewer features differ between choosers"
+        )
+    return None
+
+
+class Names(NamedTuple):
+    """Sites of a panel.
+
+    Attributes
+    ----------
+    own, scales : tuple of str
+        Sites of the vectors, and of the scales of their entries.
+    shared : tuple of str
+        Sites that the utilities of all judges are affine in.
+    hyper : tuple of str
+        Other sites, on which the priors of the vectors depend, without the scales.
+    """
+
+    own: tuple[str, ...]
+    scales: tuple[str, ...]
+    shared: tuple[str, ...]
+    hyper: tuple[str, ...]
+
+
+def names_of(program: Program[Any]) -> Names:
+    """Return the sites of a panel.
+
+    Parameters
+    ----------
+    program : Program
+
+    Returns
+    -------
+    Names
+    """
+    own = tuple(one.site for one in program.model.own)
+    scales = tuple(one.scale for one in program.model.own)
+    rest = [name for name in program.sites if name not in own + scales]
+    shared = tuple(name for name in rest if is_unbounded(program.supports, name))
+    return Names(own, scales, shared, tuple(name for name in rest if name not in shared))
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Choices of all judges, as arrays in which each set has as many places as the largest one.
+
+    Attributes
+    ----------
+    names : Names
+    judge : int array, shape (set,)
+        Judge of each set; ascending.
+    shared : array, shape (set, place, entry)
+        Design w of the sites that all judges share.
+    own : array, shape (set, place, entry)
+        Design x of the vectors of the judges.
+    offset : array, shape (set, place)
+        Far below all utilities in places that are not offered.
+    chosen : array, shape (set, place)
+    number : array, shape (set,)
+        Choices from each set.
+    num_judges : int
+        With those who chose nothing.
+    prior : Gaussian
+        Prior of the shared sites.
+    pairs : int array, shape (pair, 2)
+        Entries of the shared sites, and entries of the vectors, with the same design.
+    """
+
+    names: Names
+    judge: Int[np.ndarray, " set"]
+    shared: Float[np.ndarray, "set place entry"]
+    own: Float[np.ndarray, "set place entry"]
+    offset: Float[np.ndarray, "set place"]
+    chosen: Float[np.ndarray, "set place"]
+    number: Float[np.ndarray, " set"]
+    num_judges: int
+    prior: Gaussian
+    pairs: Int[np.ndarray, "pair 2"]
+
+    @property
+    def num_own(self) -> int:
+        """Length of the vectors."""
+        return self.own.shape[2]
+
+    def shared_utilities(self, shared: Float[np.ndarray, " entry"]) -> np.ndarray:
+        """Return the part of the utilities that all judges have, shape (set, place)."""
+        return np.asarray(self.offset + self.shared @ shared)
+
+    def own_utilities(self, vectors: Float[np.ndarray, "judge entry"]) -> np.ndarray:
+        """Return the part of the utilities that each judge has for themselves."""
+        return np.asarray(np.matmul(self.own, vectors[self.judge][:, :, None])[:, :, 0])
+
+    def log_likelihood(self, utility: Float[np.ndarray, "set place *point"]) -> np.ndarray:
+        """Return the log-likelihood of each judge's choices, shape (judge, *point)."""
+        top = utility.max(1, keepdims=True)
+        total = np.log(np.exp(utility - top).sum(1)) + top[:, 0]
+        chosen = self.chosen.reshape(*self.chosen.shape, *(1,) * (utility.ndim - 2))
+        number = self.number.reshape(-1, *(1,) * (utility.ndim - 2))
+        taken = np.where(chosen > 0, chosen * utility, 0.0).sum(1)
+        return self.by_judge(taken - number * total)
+
+    def expected(self, utility: Float[np.ndarray, "set place"]) -> np.ndarray:
+        """Return the expected number of choices of each place."""
+        exps = np.exp(utility - utility.max(1, keepdims=True))
+        return np.asarray(exps * (self.number / exps.sum(1))[:, None])
+
+    def by_judge(self, of_sets: Float[np.ndarray, "set *axis"]) -> np.ndarray:
+        """Return sums over the sets of each judge, shape (judge, *axis)."""
+        sums = np.zeros((self.num_judges, *of_sets.shape[1:]))
+        if len(of_sets):
+            first = np.flatnonzero(np.diff(self.judge, prepend=-1))
+            sums[self.judge[first]] = np.add.reduceat(of_sets, first, axis=0)
+        return sums
+
+    def slope(self, expected: Float[np.ndarray, "set place"]) -> Float[np.ndarray, "judge entry"]:
+        """Return the slope of each judge's log-likelihood in their vector."""
+        rest = (self.chosen - expected)[:, None]
+        return self.by_judge(np.matmul(rest, self.own)[:, 0])
+
+    def curvature(
+        self, expected: Float[np.ndarray, "set place"]
+    ) -> Float[np.ndarray, "judge entry entry"]:
+        """Return the negative curvature of each judge's log-likelihood in their vector."""
+        weighted = (self.own * expected[:, :, None]).transpose(0, 2, 1)
+        mean = weighted.sum(2) / np.sqrt(self.number)[:, None]
+        across = np.matmul(weighted, self.own) - mean[:, :, None] * mean[:, None]
+        return self.by_judge(across)
+
+    def curvature_of(
+        self, design: Float[np.ndarray, "set place entry"], expected: np.ndarray
+    ) -> Float[np.ndarray, "entry entry"]:
+        """Return the negative curvature of the log-likelihood in what has such a design."""
+        flat = design.reshape(-1, design.shape[2])
+        weighted = flat * expected.reshape(-1, 1)
+        mean = weighted.reshape(design.shape).sum(1) / np.sqrt(self.number)[:, None]
+        return np.asarray(weighted.T @ flat - mean.T @ mean)
+
+    def factor_of(self, program: Program[Any], row: Any, values: Values) -> np.ndarray:
+        """Return the Cholesky factor of the covariance of the vectors under their priors."""
+        factors = _factors(program.model, self.names.own, row, values)
+        return np.asarray(factors)
+
+    def shared_of(self, values: Values) -> Float[np.ndarray, " entry"]:
+        """Return the shared sites as a vector."""
+        parts = [np.ravel(values[name]) for name in self.names.shared]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def own_of(self, values: Values) -> Float[np.ndarray, "judge entry"]:
+        """Return the vectors of all judges."""
+        return np.concatenate([np.asarray(values[name]) for name in self.names.own], axis=1)
+
+    def scales_of(self, values: Values) -> Float[np.ndarray, " entry"]:
+        """Return the scales of the entries."""
+        return np.concatenate([np.asarray(values[name]) for name in self.names.scales])
+
+    def put(self, values: Values, **parts: np.ndarray) -> Values:
+        """Return the values with new vectors (``own``), ``shared`` sites or ``scales``."""
+        new = dict(values)
+        for kind in ("shared", "scales"):
+            if kind in parts:
+                new |= split(parts[kind], values, getattr(self.names, kind))
+        if "own" in parts:
+            widths = [np.shape(values[name])[1] for name in self.names.own]
+            pieces = np.split(parts["own"], np.cumsum(widths)[:-1], axis=1)
+            new |= dict(zip(self.names.own, pieces, strict=True))
+        return new
+
+
+def panel_of(program: Program[Any], values: Values) -> Panel:
+    """Read the designs of a program, and check that its utilities are affine as it declares.
+
+    Parameters
+    ----------
+    program : Program
+    values : dict of str to array
+        Any point.
+
+    Returns
+    -------
+    Panel
+
+    Raises
+    ------
+    NotConjugateError
+        When they are not.
+    """
+    names, model, data = names_of(program), program.model, program.data
+    read = jax.tree.map(np.asarray, _designs(model, names, data, values))
+    _check(program, names, read, values)
+    code, number = np.asarray(read.code), np.asarray(read.number, np.float64)
+    row = np.flatnonzero((code < len(number)) & (number[np.minimum(code, len(number) - 1)] > 0))
+    judge = np.asarray(data.codes(data.judge))
+    row = row[np.lexsort((code[row], judge[row]))]
+    begin = np.diff(code[row], prepend=-1) != 0
+    group = np.cumsum(begin) - 1
+    first = np.flatnonzero(begin)
+    place = np.arange(len(row)) - first[group]
+    shape = len(first), int(place.max(initial=0)) + 1
+
+    def placed(of_rows: np.ndarray, fill: float = 0.0) -> np.ndarray:
+        array = np.full((*shape, *of_rows.shape[1:]), fill)
+        array[group, place] = of_rows[row]
+        return array
+
+    offset = placed(read.offset, _NOT_OFFERED)
+    offset[offset < _NOT_OFFERED / 1e200] = _NOT_OFFERED
+    shared, own = placed(read.shared), placed(read.own)
+    prior = jax.tree.map(np.asarray, block_prior(model, data.first_unit(), values, names.shared))
+    return Panel(
+        names,
+        judge[row][first],
+        shared,
+        own,
+        offset,
+        placed(read.chosen),
+        number[code[row][first]],
+        len(data.coords[data.judge]),
+        prior,
+        _pairs(shared, own),
+    )
+
+
+class _Read(NamedTuple):
+    """Designs by row, and the sets of the rows."""
+
+    shared: Array
+    own: Array
+    offset: Array
+    utility: Array
+    chosen: Array
+    code: Array
+    number: Array
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _designs(model: Model[Any], names: Names, data: Any, values: Values) -> _Read:
+    values = {name: jnp.asarray(value, float) for name, value in values.items()}
+
+    def utility(vectors: Values) -> Array:
+        return jnp.asarray(trace(model, data, values | vectors)[model.observed]["fn"].utility, float)
+
+    held = {name: values[name] for name in (*names.own, *names.shared)}
+    here, along = jax.linearize(utility, held)
+    zero = jax.tree.map(jnp.zeros_like, held)
+    # All judges have a direction in common: no row has two of them.
+    own = [
+        along(zero | {name: zero[name].at[:, place].set(1.0)})
+        for name in names.own
+        for place in range(values[name].shape[1])
+    ]
+    shared = [
+        along(zero | {name: zero[name].ravel().at[place].set(1.0).reshape(zero[name].shape)})
+        for name in names.shared
+        for place in range(values[name].size)
+    ]
+    empty = jnp.zeros((len(here), 0))
+    site = trace(model, data, values)[model.observed]
+    fn, chosen = site["fn"], jnp.asarray(site["value"], float)
+    number = jnp.ones(fn.num_sets) if fn.count is None else jnp.asarray(fn.count, float)
+    return _Read(
+        jnp.stack(shared, axis=1) if shared else empty,
+        jnp.stack(own, axis=1),
+        here - along(held),
+        here,
+        chosen,
+        jnp.asarray(fn.set),
+        number,
+    )
+
+
+def _check(program: Program[Any], names: Names, read: _Read, values: Values) -> None:
+    """Raise unless the utilities at another point are those by the designs."""
+    there = scattered(values, program.supports, np.random.default_rng(0), least=0.3)
+    rng, data = np.random.default_rng(1), program.data
+    for name in (*names.own, *names.shared):
+        there[name] = rng.normal(size=np.shape(values[name]))
+    actual = np.asarray(_designs(program.model, names, data, there).utility)
+    own = np.concatenate([there[name] for name in names.own], axis=1)
+    shared = np.concatenate([np.zeros(0), *(np.ravel(there[name]) for name in names.shared)])
+    judge = np.asarray(data.codes(data.judge))
+    claimed = read.offset + read.shared @ shared + (read.own * own[judge]).sum(1)
+    error = float(np.max(np.abs(claimed - actual) / (1 + np.abs(actual)), initial=0.0))
+    if not error < _TOLERANCE:
+        raise NotConjugateError(
+            f"{program.model.title} declares vectors of single judges, {names.own}, in which, and"
+            f" in {names.shared}, utilities are affine with factors that depend on no site; they"
+            f" are not: predicted and actual utilities differ by {error:.3g} (relative; at most"
+            f" {_TOLERANCE:g})"
+        )
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _factors(model: Model[Any], own: tuple[str, ...], row: Any, values: Values) -> Array:
+    """Return the Cholesky factor of the covariance of the vectors, block by block."""
+    traced = trace(model, row, values)
+    return jax.scipy.linalg.block_diag(*(_factor(traced[name]["fn"]) for name in own))
+
+
+def _factor(fn: dist.Distribution) -> Array:
+    while isinstance(fn, (dist.Independent, dist.ExpandedDistribution)):
+        fn = fn.base_dist
+    if isinstance(fn, dist.MultivariateNormal):
+        factor: Array = jnp.asarray(fn.scale_tril)
+        return factor.reshape(-1, *factor.shape[-2:])[0]
+    return jnp.diag(jnp.atleast_2d(fn.scale)[0])
+
+
+def _pairs(shared: np.ndarray, own: np.ndarray) -> Int[np.ndarray, "pair 2"]:
+    """Return the entries of the shared sites and of the vectors that have the same design."""
+    found = [
+        (one, other)
+        for other in range(own.shape[2])
+        for one in range(shared.shape[2])
+        if _is_same(shared[:, :, one], own[:, :, other])
+    ]
+    return np.array(found, int).reshape(-1, 2)
+
+
+def _is_same(one: np.ndarray, other: np.ndarray) -> Bool[np.ndarray, ""] | bool:
+    return bool(np.any(other)) and np.allclose(one, other, rtol=1e-9, atol=1e-12)
