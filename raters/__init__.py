@@ -10,16 +10,15 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-if "numpyro" in sys.modules:
-    # ArviZ puts NumPyro there as a lazy module, and submodules that are imported before the package
-    # itself has run are not found in it afterwards.
-    vars(sys.modules["numpyro"])
-
-
 def __getattr__(name: str) -> object:
     """Import the package at its first use: JAX, NumPyro and ArviZ take seconds, which `raters
     --help` and a command that is interrupted at once need not wait for."""
     if "__all__" not in globals():
+        if "numpyro" in sys.modules:
+            # ArviZ, imported before or after this package, puts NumPyro there as a lazy module, and
+            # submodules that are imported before the package itself has run are not found in it
+            # afterwards.
+            vars(sys.modules["numpyro"])
         public = import_module("raters._public")
         names = public.__all__  # Not there yet while it is being imported.
         globals().update({each: getattr(public, each) for each in names}, __all__=names)

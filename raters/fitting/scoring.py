@@ -10,9 +10,15 @@ import xarray as xr
 
 from raters.errors import SettingError
 from raters.errors.validation import checked
-from raters.fitting.result import pointwise, program_of
+from raters.fitting.result import draws_of, pointwise, program_of
+from raters.inference.base import one_blas_thread
+from raters.inference.polya_gamma import panel_averages
 from raters.judgements.names import names_array
 from raters.model import Model
+from raters.program import Program
+
+# Draws under which vectors of single judges are integrated out.
+_MOST_INTEGRATED = 400
 
 
 @checked
@@ -22,6 +28,12 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
 
     Models whose likelihood marginalises something per annotator have no smaller unit than that;
     bring two models to one unit before ``arviz.compare``.
+
+    Where annotators have coefficients of their own, as in `MixedLogit`, those are integrated out
+    with ``by="annotator"``: given them, the likelihood of an annotator's choices hardly says how
+    well the model foretells somebody new. It is computed by importance sampling under at most 400
+    of the draws; the attribute ``monte_carlo_error`` of the group is the standard error of the sum
+    over annotators, in nats.
 
     Parameters
     ----------
@@ -74,6 +86,10 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
             value=by,
             expected=choices,
         )
+    copy = result.copy()
+    if by == data.judge and model.own:
+        copy["log_likelihood"] = xr.DataTree(_integrated(program, result))
+        return copy
     table = pointwise(program, result)
     if by != program.unit:
         codes = data.codes(by) if program.unit == data.row else data.unit_codes(by)
@@ -89,6 +105,29 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
             {model.observed: (("chain", "draw", by), totals)},
             coords=coords | {by: names_array(data.coords[by])[present]},
         )
-    copy = result.copy()
     copy["log_likelihood"] = xr.DataTree(table)
     return copy
+
+
+def _integrated(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
+    """Log-likelihood of each judge's answers, with vectors of their own integrated out, under
+    evenly spaced draws."""
+    posterior, data = result["posterior"], program.data
+    chains, number = posterior.sizes["chain"], posterior.sizes["draw"]
+    every = np.arange(0, number, max(1, -(-chains * number // _MOST_INTEGRATED)))
+    thinned = result.isel(draw=every) if len(every) < number else result
+    values, sizes = draws_of(program, thinned)
+    with one_blas_thread():
+        table, error = panel_averages.log_likelihoods(
+            program, {name: np.asarray(value, np.float64) for name, value in values.items()}
+        )
+    judge = data.judge
+    present = np.unique(data.unit_codes(judge))
+    coords = {
+        "chain": posterior["chain"].values,
+        "draw": posterior["draw"].values[every],
+        judge: names_array(data.coords[judge])[present],
+    }
+    variable = (("chain", "draw", judge), table[:, present].reshape(*sizes, -1))
+    facts = {"monte_carlo_error": error}
+    return xr.Dataset({program.model.observed: variable}, coords, facts)

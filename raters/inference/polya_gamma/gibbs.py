@@ -187,10 +187,14 @@ class PGGibbs(Backend):
             else last_draws(start, self.chains)
         )
         with one_blas_thread(), progress_bar(total * self.chains, "PGGibbs", progress) as bar:
+            # Not in the threads: NumPyro reads a program in one at a time.
+            with jax.enable_x64(True):
+                samplers = [panel_gibbs.Sampler(program, panel, values) for values in starts]
+                samplers[0].compile()
 
-            def run(chain: tuple[Values, np.random.Generator]) -> Values:
+            def run(chain: tuple[panel_gibbs.Sampler, np.random.Generator]) -> Values:
+                sampler, draws = chain[0], []
                 with jax.enable_x64(True):
-                    sampler, draws = panel_gibbs.Sampler(program, panel, chain[0]), []
                     for index in range(total):
                         if stop.is_set():
                             break
@@ -202,7 +206,7 @@ class PGGibbs(Backend):
                         bar.update()
                 return {name: np.stack([one[name] for one in draws]) for name in program.sites}
 
-            chains = in_threads(run, list(zip(starts, rngs, strict=True)), stop, self.chains)
+            chains = in_threads(run, list(zip(samplers, rngs, strict=True)), stop, self.chains)
         return Draws(
             {name: np.stack([chain[name] for chain in chains]) for name in program.sites}, {}
         )

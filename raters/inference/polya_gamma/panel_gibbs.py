@@ -85,7 +85,7 @@ def normals(
     ----------
     panel : Panel
     reference : Reference
-    of_all : array, shape (set, place)
+    of_all : array, shape (place, set)
         Utilities without those of the vectors.
     factor : array, shape (entry, entry)
         Cholesky factor of the covariance under the prior.
@@ -106,9 +106,10 @@ def normals(
     return Normals(np.matmul(root, along)[:, :, 0], root, own_factor)
 
 
-def log_t(square: np.ndarray, size: int) -> np.ndarray:
-    """Return the log density of the t distribution of proposals, but for a constant."""
-    return np.asarray(-(_FREEDOM + size) / 2 * np.log1p(square / _FREEDOM))
+def log_t(square: np.ndarray, size: int, freedom: int) -> np.ndarray:
+    """Return the log density of a t distribution, but for a constant, at the square of a distance
+    from its centre."""
+    return np.asarray(-(freedom + size) / 2 * np.log1p(square / freedom))
 
 
 def draw_own(
@@ -129,9 +130,9 @@ def draw_own(
     points = np.concatenate([current[:, None], points], axis=1)
     from_mean = points - approximate.mean[:, None]
     square = (np.matmul(from_mean, approximate.factor) ** 2).sum(2)
-    own = np.matmul(panel.own, points[panel.judge].transpose(0, 2, 1))
+    own = np.matmul(panel.own[:, :, None], points[panel.judge].transpose(0, 2, 1))[:, :, 0]
     log_ratio = panel.log_likelihood(of_all[:, :, None] + own)
-    log_ratio -= ((points @ inverse.T) ** 2).sum(2) / 2 + log_t(square, size)
+    log_ratio -= ((points @ inverse.T) ** 2).sum(2) / 2 + log_t(square, size, _FREEDOM)
     place, here = np.zeros(len(current), int), log_ratio[:, 0]
     for number in range(1, _TRIES + 1):
         there = log_ratio[:, number]
@@ -143,7 +144,7 @@ def draw_own(
 class _Both(NamedTuple):
     """Shared sites and scales, with the vectors in units of their scales held."""
 
-    design: Float[np.ndarray, "set place entry"]
+    design: Float[np.ndarray, "place set entry"]
     mean: Float[np.ndarray, " entry"]
     factor: Float[np.ndarray, "entry entry"]
 
@@ -175,7 +176,7 @@ def draw_both(
     """
     own, scales = panel.own_of(values), panel.scales_of(values)
     units = own / scales
-    of_units = panel.own * units[panel.judge][:, None]
+    of_units = panel.own * units[panel.judge]
     both = _of_both(
         panel, np.concatenate([panel.shared, of_units], axis=2), prior, reference.both
     )
@@ -187,7 +188,7 @@ def draw_both(
     points = np.concatenate([current[:, None], both.mean[:, None] + apart], axis=1)
     square = ((both.factor.T @ (points - both.mean[:, None])) ** 2).sum(0)
     utility = panel.offset[:, :, None] + both.design @ points
-    log_ratio = panel.log_likelihood(utility).sum(0) - log_t(square, size)
+    log_ratio = panel.log_likelihood(utility).sum(0) - log_t(square, size, _FREEDOM)
     log_ratio -= prior.square(points - prior.mean[:, None]) / 2
     if not mirrored:
         log_ratio = np.where((points[number:] > 0).all(0), log_ratio, -np.inf)
@@ -265,6 +266,10 @@ class Sampler:
         self.values, self.reference = climbed(program, panel, values)
         self._sum: dict[str, np.ndarray] = {}
         self._number = 0
+
+    def compile(self) -> None:
+        """Compile what sweeps run."""
+        hyper(self.program, self.panel, self.row, self.values, np.random.default_rng(0))
 
     def sweep(self, rng: np.random.Generator) -> Values:
         """Run one sweep, and return the values."""

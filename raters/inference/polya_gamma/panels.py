@@ -24,6 +24,7 @@ from raters.errors import NotConjugateError
 from raters.inference.polya_gamma.conditionals import Gaussian
 from raters.inference.polya_gamma.rows import block_prior, split
 from raters.inference.polya_gamma.sets import is_unbounded
+from raters.inference.whitening import unwrapped
 from raters.model import Model, Values
 from raters.program import Program, scattered, trace
 
@@ -112,20 +113,21 @@ def names_of(program: Program[Any]) -> Names:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Choices of all judges, as arrays in which each set has as many places as the largest one.
+    """Choices of all judges, as arrays in which each set has as many places as the largest one. Places come
+    first: sums over a short last axis are slow.
 
     Attributes
     ----------
     names : Names
     judge : int array, shape (set,)
         Judge of each set; ascending.
-    shared : array, shape (set, place, entry)
+    shared : array, shape (place, set, entry)
         Design w of the sites that all judges share.
-    own : array, shape (set, place, entry)
+    own : array, shape (place, set, entry)
         Design x of the vectors of the judges.
-    offset : array, shape (set, place)
+    offset : array, shape (place, set)
         Far below all utilities in places that are not offered.
-    chosen : array, shape (set, place)
+    chosen : array, shape (place, set)
     number : array, shape (set,)
         Choices from each set.
     num_judges : int
@@ -138,10 +140,10 @@ class Panel:
 
     names: Names
     judge: Int[np.ndarray, " set"]
-    shared: Float[np.ndarray, "set place entry"]
-    own: Float[np.ndarray, "set place entry"]
-    offset: Float[np.ndarray, "set place"]
-    chosen: Float[np.ndarray, "set place"]
+    shared: Float[np.ndarray, "place set entry"]
+    own: Float[np.ndarray, "place set entry"]
+    offset: Float[np.ndarray, "place set"]
+    chosen: Float[np.ndarray, "place set"]
     number: Float[np.ndarray, " set"]
     num_judges: int
     prior: Gaussian
@@ -153,26 +155,27 @@ class Panel:
         return self.own.shape[2]
 
     def shared_utilities(self, shared: Float[np.ndarray, " entry"]) -> np.ndarray:
-        """Return the part of the utilities that all judges have, shape (set, place)."""
+        """Return the part of the utilities that all judges have, shape (place, set)."""
         return np.asarray(self.offset + self.shared @ shared)
 
     def own_utilities(self, vectors: Float[np.ndarray, "judge entry"]) -> np.ndarray:
         """Return the part of the utilities that each judge has for themselves."""
-        return np.asarray(np.matmul(self.own, vectors[self.judge][:, :, None])[:, :, 0])
+        return np.asarray(np.einsum("jsp,sp->js", self.own, vectors[self.judge]))
 
-    def log_likelihood(self, utility: Float[np.ndarray, "set place *point"]) -> np.ndarray:
+    def log_likelihood(self, utility: Float[np.ndarray, "place set *point"]) -> np.ndarray:
         """Return the log-likelihood of each judge's choices, shape (judge, *point)."""
-        top = utility.max(1, keepdims=True)
-        total = np.log(np.exp(utility - top).sum(1)) + top[:, 0]
-        chosen = self.chosen.reshape(*self.chosen.shape, *(1,) * (utility.ndim - 2))
-        number = self.number.reshape(-1, *(1,) * (utility.ndim - 2))
-        taken = np.where(chosen > 0, chosen * utility, 0.0).sum(1)
-        return self.by_judge(taken - number * total)
+        top = utility.max(0)
+        exps = utility - top
+        np.exp(exps, out=exps)
+        more = (1,) * (utility.ndim - 2)
+        number = self.number.reshape(-1, *more)
+        taken = (self.chosen.reshape(*self.chosen.shape, *more) * utility).sum(0)
+        return self.by_judge(taken - number * (np.log(exps.sum(0)) + top))
 
-    def expected(self, utility: Float[np.ndarray, "set place"]) -> np.ndarray:
+    def expected(self, utility: Float[np.ndarray, "place set"]) -> np.ndarray:
         """Return the expected number of choices of each place."""
-        exps = np.exp(utility - utility.max(1, keepdims=True))
-        return np.asarray(exps * (self.number / exps.sum(1))[:, None])
+        exps = np.exp(utility - utility.max(0))
+        return np.asarray(exps * (self.number / exps.sum(0)))
 
     def by_judge(self, of_sets: Float[np.ndarray, "set *axis"]) -> np.ndarray:
         """Return sums over the sets of each judge, shape (judge, *axis)."""
@@ -182,33 +185,31 @@ class Panel:
             sums[self.judge[first]] = np.add.reduceat(of_sets, first, axis=0)
         return sums
 
-    def slope(self, expected: Float[np.ndarray, "set place"]) -> Float[np.ndarray, "judge entry"]:
+    def slope(self, expected: Float[np.ndarray, "place set"]) -> Float[np.ndarray, "judge entry"]:
         """Return the slope of each judge's log-likelihood in their vector."""
-        rest = (self.chosen - expected)[:, None]
-        return self.by_judge(np.matmul(rest, self.own)[:, 0])
+        return self.by_judge(np.einsum("js,jsp->sp", self.chosen - expected, self.own))
 
     def curvature(
-        self, expected: Float[np.ndarray, "set place"]
+        self, expected: Float[np.ndarray, "place set"]
     ) -> Float[np.ndarray, "judge entry entry"]:
         """Return the negative curvature of each judge's log-likelihood in their vector."""
-        weighted = (self.own * expected[:, :, None]).transpose(0, 2, 1)
-        mean = weighted.sum(2) / np.sqrt(self.number)[:, None]
-        across = np.matmul(weighted, self.own) - mean[:, :, None] * mean[:, None]
-        return self.by_judge(across)
+        weighted = self.own * expected[:, :, None]
+        mean = weighted.sum(0) / np.sqrt(self.number)[:, None]
+        across = np.matmul(weighted.transpose(1, 2, 0), self.own.transpose(1, 0, 2))
+        return self.by_judge(across - mean[:, :, None] * mean[:, None])
 
     def curvature_of(
-        self, design: Float[np.ndarray, "set place entry"], expected: np.ndarray
+        self, design: Float[np.ndarray, "place set entry"], expected: np.ndarray
     ) -> Float[np.ndarray, "entry entry"]:
         """Return the negative curvature of the log-likelihood in what has such a design."""
         flat = design.reshape(-1, design.shape[2])
         weighted = flat * expected.reshape(-1, 1)
-        mean = weighted.reshape(design.shape).sum(1) / np.sqrt(self.number)[:, None]
+        mean = weighted.reshape(design.shape).sum(0) / np.sqrt(self.number)[:, None]
         return np.asarray(weighted.T @ flat - mean.T @ mean)
 
     def factor_of(self, program: Program[Any], row: Any, values: Values) -> np.ndarray:
         """Return the Cholesky factor of the covariance of the vectors under their priors."""
-        factors = _factors(program.model, self.names.own, row, values)
-        return np.asarray(factors)
+        return np.asarray(factors(program.model, self.names.own, row, values))
 
     def shared_of(self, values: Values) -> Float[np.ndarray, " entry"]:
         """Return the shared sites as a vector."""
@@ -265,11 +266,11 @@ def panel_of(program: Program[Any], values: Values) -> Panel:
     group = np.cumsum(begin) - 1
     first = np.flatnonzero(begin)
     place = np.arange(len(row)) - first[group]
-    shape = len(first), int(place.max(initial=0)) + 1
+    shape = int(place.max(initial=0)) + 1, len(first)
 
     def placed(of_rows: np.ndarray, fill: float = 0.0) -> np.ndarray:
         array = np.full((*shape, *of_rows.shape[1:]), fill)
-        array[group, place] = of_rows[row]
+        array[place, group] = of_rows[row]
         return array
 
     offset = placed(read.offset, _NOT_OFFERED)
@@ -360,15 +361,28 @@ def _check(program: Program[Any], names: Names, read: _Read, values: Values) -> 
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _factors(model: Model[Any], own: tuple[str, ...], row: Any, values: Values) -> Array:
-    """Return the Cholesky factor of the covariance of the vectors, block by block."""
+def factors(model: Model[Any], own: tuple[str, ...], row: Any, values: Values) -> Array:
+    """Return the Cholesky factor of the covariance of the vectors, block by block.
+
+    Parameters
+    ----------
+    model : Model
+    own : tuple of str
+        Sites of the vectors.
+    row : Judgements
+        Any part of the data.
+    values : dict of str to array
+
+    Returns
+    -------
+    array, shape (entry, entry)
+    """
     traced = trace(model, row, values)
     return jax.scipy.linalg.block_diag(*(_factor(traced[name]["fn"]) for name in own))
 
 
 def _factor(fn: dist.Distribution) -> Array:
-    while isinstance(fn, (dist.Independent, dist.ExpandedDistribution)):
-        fn = fn.base_dist
+    fn = unwrapped(fn)
     if isinstance(fn, dist.MultivariateNormal):
         factor: Array = jnp.asarray(fn.scale_tril)
         return factor.reshape(-1, *factor.shape[-2:])[0]
