@@ -23,7 +23,7 @@ import scipy.special
 from jaxtyping import Float, Int
 from scipy.stats import qmc
 
-from raters.inference.polya_gamma.panel_gibbs import Reference, log_t, normals, referred
+from raters.inference.polya_gamma.panel_gibbs import Reference, at_modes, log_t, normals
 from raters.inference.polya_gamma.panels import Panel, panel_of
 from raters.model import Values
 from raters.program import Program
@@ -192,8 +192,7 @@ def log_likelihoods(
         at = [{name: value[place] for name, value in draws.items()} for place in range(number)]
         panel = panel_of(program, at[0])
         mean = {name: value.mean(0) for name, value in draws.items()}
-        both = np.concatenate([panel.shared_of(mean), panel.scales_of(mean)])
-        reference = referred(panel, panel.own_of(mean), both)
+        reference = at_modes(program, panel, mean)
         points = points_of(panel.num_judges, panel.num_own, 0)
         row, rows, errors = program.data.first_unit(), [], []
         for values in at:

@@ -38,8 +38,9 @@ _TRIES, _SHARED_TRIES, _FREEDOM = 2, 2, 8
 _ANEW = (10, 25, 60, 140, 300, 700, 1500)
 # Steps of EM from the start to the first points.
 _CLIMBS = 12
-# Longest step of Newton's method, in standard deviations under the prior.
-_LONGEST = 3.0
+# Longest step of Newton's method, in standard deviations under the prior, the length of the last
+# one, and the largest number of them.
+_LONGEST, _NEAR, _STEPS = 3.0, 1e-2, 30
 
 
 class Reference(NamedTuple):
@@ -304,6 +305,39 @@ def referred(panel: Panel, own: np.ndarray, both: np.ndarray) -> Reference:
     return Reference(own, panel.curvature(expected), both)
 
 
+def _stepped(own: np.ndarray, mean: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Return vectors moved to the means, but no farther than a few standard deviations."""
+    step = np.linalg.solve(factor, (mean - own).T)
+    length = np.sqrt((step**2).sum(0))
+    return np.asarray(own + (factor @ (step * np.minimum(1, _LONGEST / np.maximum(length, 1e-12)))).T)
+
+
+def at_modes(program: Program[Any], panel: Panel, values: Values) -> Reference:
+    """Return the expansion of the likelihood at the mode of each judge's vector.
+
+    Parameters
+    ----------
+    program : Program
+    panel : Panel
+    values : dict of str to array
+        Of the vectors, where Newton's method sets out.
+
+    Returns
+    -------
+    Reference
+    """
+    row, own = program.data.first_unit(), panel.own_of(values)
+    factor = panel.factor_of(program, row, values)
+    of_all = panel.shared_utilities(panel.shared_of(values))
+    both = np.concatenate([panel.shared_of(values), panel.scales_of(values)])
+    for _ in range(_STEPS):
+        mean = normals(panel, referred(panel, own, both), of_all, factor).mean
+        before, own = own, _stepped(own, mean, factor)
+        if np.max(np.abs(np.linalg.solve(factor, (own - before).T)), initial=0.0) < _NEAR:
+            break
+    return referred(panel, own, both)
+
+
 def climbed(program: Program[Any], panel: Panel, values: Values) -> tuple[Values, Reference]:
     """Go from a start to a point with high density by steps of EM in Laplace's approximation.
 
@@ -324,9 +358,7 @@ def climbed(program: Program[Any], panel: Panel, values: Values) -> tuple[Values
         of_all = panel.shared_utilities(shared)
         at = referred(panel, own, np.concatenate([shared, panel.scales_of(values)]))
         approximate = normals(panel, at, of_all, factor)
-        step = np.linalg.solve(factor, (approximate.mean - own).T)
-        length = np.sqrt((step**2).sum(0))
-        own = own + (factor @ (step * np.minimum(1, _LONGEST / np.maximum(length, 1e-12)))).T
+        own = _stepped(own, approximate.mean, factor)
         offset = panel.own_utilities(own)
         expected = panel.expected(panel.shared_utilities(shared) + offset)
         slope = np.tensordot(panel.chosen - expected, panel.shared, 2)

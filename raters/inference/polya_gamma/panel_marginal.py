@@ -62,6 +62,9 @@ class Mode(NamedTuple):
 class Marginal:
     """Density of the sites of a panel but the vectors of the judges, which are integrated out.
 
+    Scales are in logarithms, and correlations in unconstrained coordinates: the density of a scale
+    itself may be highest at 0, where few choices tell little of it.
+
     Parameters
     ----------
     program : Program
@@ -139,7 +142,9 @@ class Marginal:
         for _ in range(_ROUNDS):
             at = self.drawn_at(point)
             before, _, each = self.slopes(point, at)
-            start = np.linalg.inv(each.T @ each + np.diag(1e-6 + 1e-6 * (each**2).sum(0)))
+            # The slopes of few judges do not span all coordinates, and none the shift of constants.
+            ridge = np.concatenate([self.panel.prior.precision, np.ones(len(point) - self.num_shared)])
+            start = np.linalg.inv(each.T @ each + np.diag(ridge))
             found = scipy.optimize.minimize(
                 lambda x, at=at: tuple(-part for part in self.slopes(x, at)[:2]),
                 point,
@@ -251,7 +256,7 @@ def _prior(
     shared: Float[Array, " entry"],
     flat: Float[Array, " coordinate"],
 ) -> tuple[Array, tuple[Array, Array], Array, Array]:
-    """Return the log prior but of the vectors, its slope, and the derivatives of the precision and
+    """Return the log prior but of the vectors, in unconstrained coordinates, its slope, and the derivatives of the precision and
     of the log volume of the vectors' covariance."""
 
     def at(shared: Array, flat: Array) -> Values:
@@ -259,7 +264,8 @@ def _prior(
         return values | split(shared, values, names.shared) | placed
 
     def density(shared: Array, flat: Array) -> Array:
-        return log_prior(model, row, at(shared, flat), without=names.own)
+        own = log_prior(model, row, at(shared, flat), without=names.own)
+        return own + _volume(supports, hyper_names, shapes, flat)
 
     def precision(flat: Array) -> Array:
         factor = factors(model, names.own, row, at(shared, flat))
