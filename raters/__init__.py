@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+
 def __getattr__(name: str) -> object:
     """Import the package at its first use: JAX, NumPyro and ArviZ take seconds, which `raters
     --help` and a command that is interrupted at once need not wait for."""

@@ -183,7 +183,7 @@ def test_gibbs_has_the_moments_of_importance_sampling(name: str, choices) -> Non
             model, data, rt.PGGibbs(draws=4000, warmup=300, chains=1), seed=0, progress=False
         )
         em = rt.fit(model, data, rt.PGEM(draws=1500), seed=0, progress=False)
-    number = em.attrs["min_ess"] if "min_ess" in em.attrs else 150.0
+    number = em.attrs.get("min_ess", 150.0)
     for site in rt.Program(model, data).sites:
         if site in ("taste", "error_component", "correlation_factor"):
             continue
@@ -211,7 +211,9 @@ def test_recovers_the_panel_that_was_simulated() -> None:
     own = draws["own_coefficient"]
     z = (own.mean(("chain", "draw")) - truth["own_coefficient"]) / own.std(("chain", "draw"))
     assert 0.85 < z.std() < 1.15
-    known = np.corrcoef(own.mean(("chain", "draw")).values.ravel(), truth["own_coefficient"].ravel())
+    known = np.corrcoef(
+        own.mean(("chain", "draw")).values.ravel(), truth["own_coefficient"].ravel()
+    )
     assert known[0, 1] > 0.8
 
 

@@ -198,9 +198,7 @@ def log_likelihoods(
         for values in at:
             factor = panel.factor_of(program, row, values)
             of_all = panel.shared_utilities(panel.shared_of(values))
-            found = averaged(
-                panel, drawn(panel, reference, of_all, factor, points), of_all, factor
-            )
+            found = averaged(panel, drawn(panel, reference, of_all, factor, points), of_all, factor)
             rows.append(found.log_likelihood)
             errors.append(found.total_error)
     return np.stack(rows), float(np.median(errors))

@@ -41,10 +41,7 @@ def run(program: Program[Any], draws: int, start: Values, rng: np.random.Generat
         marginal = Marginal(program, panel, start)
         mode = marginal.mode()
         values = {name: np.asarray(mode.values[name]) for name in program.sites}
-        facts = {
-            "marginal_log_likelihood": mode.log_likelihood,
-            "monte_carlo_error": mode.error,
-        }
+        facts = {"marginal_log_likelihood": mode.log_likelihood, "monte_carlo_error": mode.error}
         history = {"log_joint": mode.history}
         if not draws:
             one = {name: value[None, None] for name, value in values.items()}

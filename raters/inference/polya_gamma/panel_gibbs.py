@@ -178,9 +178,7 @@ def draw_both(
     own, scales = panel.own_of(values), panel.scales_of(values)
     units = own / scales
     of_units = panel.own * units[panel.judge]
-    both = _of_both(
-        panel, np.concatenate([panel.shared, of_units], axis=2), prior, reference.both
-    )
+    both = _of_both(panel, np.concatenate([panel.shared, of_units], axis=2), prior, reference.both)
     number, size = panel.shared.shape[2], len(both.mean)
     shape = size, _SHARED_TRIES
     wide = np.sqrt(rng.chisquare(_FREEDOM, shape[1]) / _FREEDOM)
@@ -202,9 +200,7 @@ def draw_both(
     return panel.put(values, shared=drawn[:number], scales=new, own=units * drawn[number:])
 
 
-def transfer(
-    panel: Panel, factor: np.ndarray, values: Values, rng: np.random.Generator
-) -> Values:
+def transfer(panel: Panel, factor: np.ndarray, values: Values, rng: np.random.Generator) -> Values:
     """Draw what is added to everybody's vector from its conditional, with the sums held."""
     if not len(panel.pairs):
         return values
@@ -260,9 +256,7 @@ class Sampler:
         self.program, self.panel = program, panel
         self.row = program.data.first_unit()
         both = (*panel.names.shared, *panel.names.scales)
-        self.prior = jax.tree.map(
-            np.asarray, block_prior(program.model, self.row, values, both)
-        )
+        self.prior = jax.tree.map(np.asarray, block_prior(program.model, self.row, values, both))
         self.mirrored = not panel.names.hyper
         self.values, self.reference = climbed(program, panel, values)
         self._sum: dict[str, np.ndarray] = {}
@@ -309,7 +303,9 @@ def _stepped(own: np.ndarray, mean: np.ndarray, factor: np.ndarray) -> np.ndarra
     """Return vectors moved to the means, but no farther than a few standard deviations."""
     step = np.linalg.solve(factor, (mean - own).T)
     length = np.sqrt((step**2).sum(0))
-    return np.asarray(own + (factor @ (step * np.minimum(1, _LONGEST / np.maximum(length, 1e-12)))).T)
+    return np.asarray(
+        own + (factor @ (step * np.minimum(1, _LONGEST / np.maximum(length, 1e-12)))).T
+    )
 
 
 def at_modes(program: Program[Any], panel: Panel, values: Values) -> Reference:

@@ -143,7 +143,9 @@ class Marginal:
             at = self.drawn_at(point)
             before, _, each = self.slopes(point, at)
             # The slopes of few judges do not span all coordinates, and none the shift of constants.
-            ridge = np.concatenate([self.panel.prior.precision, np.ones(len(point) - self.num_shared)])
+            ridge = np.concatenate(
+                [self.panel.prior.precision, np.ones(len(point) - self.num_shared)]
+            )
             start = np.linalg.inv(each.T @ each + np.diag(ridge))
             found = scipy.optimize.minimize(
                 lambda x, at=at: tuple(-part for part in self.slopes(x, at)[:2]),
@@ -183,12 +185,7 @@ class Marginal:
         found = self.averaged(point, self.drawn_at(point))
         total = float(found.log_likelihood.sum())
         return Mode(
-            self.values,
-            point,
-            (curvature + curvature.T) / 2,
-            total,
-            found.total_error,
-            history,
+            self.values, point, (curvature + curvature.T) / 2, total, found.total_error, history
         )
 
     def log_prior(self, point: np.ndarray) -> float:
@@ -220,10 +217,15 @@ def _shapes(marginal: Marginal) -> Shapes:
     )
 
 
+def _apart(flat: Float[Array, " coordinate"], names: tuple[str, ...], shapes: Shapes) -> Values:
+    like = {name: np.empty(shape) for name, shape in zip(names, shapes, strict=True)}
+    return split(flat, like, names)
+
+
 def _placed(
     supports: Supports, names: tuple[str, ...], shapes: Shapes, flat: Float[Array, " coordinate"]
 ) -> Values:
-    coordinates = split(flat, {n: np.empty(s) for n, s in zip(names, shapes, strict=True)}, names)
+    coordinates = _apart(flat, names, shapes)
     return {name: biject_to(supports[name])(value) for name, value in coordinates.items()}
 
 
@@ -236,7 +238,7 @@ def _log_prior(model: Model[Any], own: tuple[str, ...], row: Any, values: Values
 def _volume(
     supports: Supports, names: tuple[str, ...], shapes: Shapes, flat: Float[Array, " coordinate"]
 ) -> Array:
-    coordinates = split(flat, {n: np.empty(s) for n, s in zip(names, shapes, strict=True)}, names)
+    coordinates = _apart(flat, names, shapes)
     total = jnp.zeros(())
     for name, value in coordinates.items():
         transform = biject_to(supports[name])

@@ -113,8 +113,9 @@ def names_of(program: Program[Any]) -> Names:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Choices of all judges, as arrays in which each set has as many places as the largest one. Places come
-    first: sums over a short last axis are slow.
+    """Choices of all judges, as arrays in which each set has as many places as the largest one.
+
+    Places come first: sums over a short last axis are slow.
 
     Attributes
     ----------
@@ -162,7 +163,7 @@ class Panel:
         """Return the part of the utilities that each judge has for themselves."""
         return np.asarray(np.einsum("jsp,sp->js", self.own, vectors[self.judge]))
 
-    def log_likelihood(self, utility: Float[np.ndarray, "place set *point"]) -> np.ndarray:
+    def log_likelihood(self, utility: Float[np.ndarray, "place set ..."]) -> np.ndarray:
         """Return the log-likelihood of each judge's choices, shape (judge, *point)."""
         top = utility.max(0)
         exps = utility - top
@@ -177,7 +178,7 @@ class Panel:
         exps = np.exp(utility - utility.max(0))
         return np.asarray(exps * (self.number / exps.sum(0)))
 
-    def by_judge(self, of_sets: Float[np.ndarray, "set *axis"]) -> np.ndarray:
+    def by_judge(self, of_sets: Float[np.ndarray, "set ..."]) -> np.ndarray:
         """Return sums over the sets of each judge, shape (judge, *axis)."""
         sums = np.zeros((self.num_judges, *of_sets.shape[1:]))
         if len(of_sets):
@@ -308,7 +309,9 @@ def _designs(model: Model[Any], names: Names, data: Any, values: Values) -> _Rea
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
 
     def utility(vectors: Values) -> Array:
-        return jnp.asarray(trace(model, data, values | vectors)[model.observed]["fn"].utility, float)
+        return jnp.asarray(
+            trace(model, data, values | vectors)[model.observed]["fn"].utility, float
+        )
 
     held = {name: values[name] for name in (*names.own, *names.shared)}
     here, along = jax.linearize(utility, held)

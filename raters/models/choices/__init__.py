@@ -6,10 +6,4 @@ from raters.models.choices.multinomial_logit import MultinomialLogit
 from raters.models.choices.multinomial_probit import MultinomialProbit
 from raters.models.choices.nested_logit import NestedLogit
 
-__all__ = [
-    "LatentClassLogit",
-    "MixedLogit",
-    "MultinomialLogit",
-    "MultinomialProbit",
-    "NestedLogit",
-]
+__all__ = ["LatentClassLogit", "MixedLogit", "MultinomialLogit", "MultinomialProbit", "NestedLogit"]

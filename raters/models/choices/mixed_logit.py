@@ -230,32 +230,29 @@ class MixedLogit(Utility):
         with numpyro.plate(axis, number):
             spread = numpyro.sample("coefficient_spread", dist.HalfNormal(scale))
         people = len(data.annotators)
-        facts = {"event_dims": [axis]}
-        if not self.correlated:
-            prior = dist.Normal(0.0, spread).expand((people, number)).to_event(1)
-            with numpyro.plate("annotator", people):
-                taste: Array = numpyro.sample("taste", prior, infer=facts)
-            return taste
+        prior: dist.Distribution = dist.Normal(0.0, spread).expand((people, number)).to_event(1)
+        if self.correlated:
+            factor = self._sample_correlations(number)
+            tril = spread[:, None] * factor
+            prior = dist.MultivariateNormal(jnp.zeros(number), scale_tril=tril)
+        with numpyro.plate("annotator", people):
+            taste: Array = numpyro.sample("taste", prior, infer={"event_dims": [axis]})
+        return taste
+
+    def _sample_correlations(self, number: int) -> Float[Array, "feature feature"]:
+        """Sample the Cholesky factor of the correlation matrix."""
+        axis = self._axis
         lkj = dist.LKJCholesky(number, self.concentration)
         both = {"event_dims": [axis, "other_feature"]}
-        factor = numpyro.sample("correlation_factor", lkj, infer=both)
-        with (
-            numpyro.plate(axis, number, dim=-2),
-            numpyro.plate("other_feature", number, dim=-1),
-        ):
+        factor: Array = numpyro.sample("correlation_factor", lkj, infer=both)
+        with numpyro.plate(axis, number, dim=-2), numpyro.plate("other_feature", number, dim=-1):
             numpyro.deterministic("correlation", factor @ factor.T)
-        joint = dist.MultivariateNormal(jnp.zeros(number), scale_tril=spread[:, None] * factor)
-        with numpyro.plate("annotator", people):
-            taste = numpyro.sample("taste", joint, infer=facts)
-        return taste
+        return factor
 
     def _own_coefficients(self, own: Float[Array, "annotator feature"]) -> None:
         """Record everybody's coefficients."""
         people, number = own.shape
-        with (
-            numpyro.plate("annotator", people, dim=-2),
-            numpyro.plate(self._axis, number, dim=-1),
-        ):
+        with numpyro.plate("annotator", people, dim=-2), numpyro.plate(self._axis, number, dim=-1):
             numpyro.deterministic("own_coefficient", own)
 
     def _sample_components(self, people: int) -> Float[Array, "annotator component"]:
@@ -273,7 +270,9 @@ class MixedLogit(Utility):
     def _inside(self, data: Choices) -> Float[np.ndarray, "alternative component"]:
         """1 where an alternative is of the group of an error component."""
         names = list(map(name_text, data.alternatives))
-        return np.array([[float(name in group) for group in self.error_components] for name in names])
+        return np.array(
+            [[float(name in group) for group in self.error_components] for name in names]
+        )
 
     def start(self, data: Choices) -> Values:
         """Start where all alternatives are chosen alike, and choosers differ a little."""
