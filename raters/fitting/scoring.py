@@ -125,7 +125,7 @@ def _integrated(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     present = np.unique(data.unit_codes(judge))
     coords = {
         "chain": posterior["chain"].values,
-        "draw": posterior["draw"].values[every],
+        "draw": np.asarray(posterior["draw"].values)[every],
         judge: names_array(data.coords[judge])[present],
     }
     variable = (("chain", "draw", judge), table[:, present].reshape(*sizes, -1))

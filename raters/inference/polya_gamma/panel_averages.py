@@ -210,4 +210,4 @@ def places_drawn(
     """Return a point of each judge, drawn in proportion to the weights."""
     level = rng.uniform(size=(len(weight), 1))
     places: np.ndarray = (weight.cumsum(1) < level).sum(1)
-    return np.minimum(places, weight.shape[1] - 1)
+    return np.asarray(np.minimum(places, weight.shape[1] - 1))

@@ -132,7 +132,8 @@ class Marginal:
     def mode(self) -> Mode:
         """Maximise by BFGS in rounds, each at points that suit where the last one ended: few
         points first, and then more."""
-        point, history = self.first, []
+        point: np.ndarray = self.first
+        history: list[float] = []
         for number in (FEW, POINTS):
             self.points = points_of(self.panel.num_judges, self.panel.num_own, 0, number)
             point = self._climbed(point, history)
@@ -258,8 +259,8 @@ def _prior(
     shared: Float[Array, " entry"],
     flat: Float[Array, " coordinate"],
 ) -> tuple[Array, tuple[Array, Array], Array, Array]:
-    """Return the log prior but of the vectors, in unconstrained coordinates, its slope, and the derivatives of the precision and
-    of the log volume of the vectors' covariance."""
+    """Return the log prior but of the vectors, in unconstrained coordinates, its slope, and the
+    derivatives of the precision and of the log volume of the vectors' covariance."""
 
     def at(shared: Array, flat: Array) -> Values:
         placed = _placed(supports, hyper_names, shapes, flat)
@@ -275,8 +276,9 @@ def _prior(
         return inverse.T @ inverse
 
     def volume(flat: Array) -> Array:
-        factor = factors(model, names.own, row, at(shared, flat))
-        return jnp.log(jnp.abs(jnp.diagonal(factor))).sum()
+        diagonal = jnp.diagonal(factors(model, names.own, row, at(shared, flat)))
+        total: Array = jnp.log(jnp.abs(diagonal)).sum()
+        return total
 
     value, slope = jax.value_and_grad(density, argnums=(0, 1))(shared, flat)
     return value, slope, jax.jacfwd(precision)(flat), jax.grad(volume)(flat)

@@ -153,7 +153,7 @@ class Panel:
     @property
     def num_own(self) -> int:
         """Length of the vectors."""
-        return self.own.shape[2]
+        return int(self.own.shape[2])
 
     def shared_utilities(self, shared: Float[np.ndarray, " entry"]) -> np.ndarray:
         """Return the part of the utilities that all judges have, shape (place, set)."""
@@ -381,7 +381,8 @@ def factors(model: Model[Any], own: tuple[str, ...], row: Any, values: Values) -
     array, shape (entry, entry)
     """
     traced = trace(model, row, values)
-    return jax.scipy.linalg.block_diag(*(_factor(traced[name]["fn"]) for name in own))
+    blocks: Array = jax.scipy.linalg.block_diag(*(_factor(traced[name]["fn"]) for name in own))
+    return blocks
 
 
 def _factor(fn: dist.Distribution) -> Array:
