@@ -267,7 +267,7 @@ def _prior(
         return values | split(shared, values, names.shared) | placed
 
     def density(shared: Array, flat: Array) -> Array:
-        own = log_prior(model, row, at(shared, flat), without=names.own)
+        own: Array = log_prior(model, row, at(shared, flat), without=names.own)
         return own + _volume(supports, hyper_names, shapes, flat)
 
     def precision(flat: Array) -> Array:
