@@ -23,7 +23,7 @@ import scipy.special
 from jaxtyping import Float, Int
 from scipy.stats import qmc
 
-from raters.inference.polya_gamma.panel_gibbs import Reference, at_modes, log_t, normals
+from raters.inference.polya_gamma.panel_gibbs import Reference, at_modes, log_t, normals, referred
 from raters.inference.polya_gamma.panels import Panel, panel_of
 from raters.model import Values
 from raters.program import Program
@@ -31,7 +31,7 @@ from raters.program import Program
 # Shifts, points of each, and degrees of freedom of the t distribution. Of 361 judges with 12
 # choices and 6 coefficients, the error is 1.2 nats with 16 points, .47 with 64, .3 with 128.
 SHIFTS, _FREEDOM = 4, 20
-FEW, POINTS, MANY = 16, 64, 128
+FEW, SOME, POINTS, MANY = 16, 32, 64, 128
 
 
 class Points(NamedTuple):
@@ -195,6 +195,13 @@ def log_likelihoods(
         reference = at_modes(program, panel, mean)
         points = points_of(panel.num_judges, panel.num_own, 0)
         row, rows, errors = program.data.first_unit(), [], []
+        # Posteriors are skewed: their means are better centres than their modes.
+        of_all = panel.shared_utilities(panel.shared_of(mean))
+        factor = panel.factor_of(program, row, mean)
+        first = drawn(panel, reference, of_all, factor, points)
+        weight = averaged(panel, first, of_all, factor).weight
+        own = np.einsum("kr,krp->kp", weight, first.vectors)
+        reference = referred(panel, own, reference.both)
         for values in at:
             factor = panel.factor_of(program, row, values)
             of_all = panel.shared_utilities(panel.shared_of(values))

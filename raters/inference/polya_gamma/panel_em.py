@@ -38,7 +38,7 @@ def run(program: Program[Any], draws: int, start: Values, rng: np.random.Generat
     """
     with jax.enable_x64(True):
         panel = panel_of(program, start)
-        marginal = Marginal(program, panel, start)
+        marginal = Marginal(program, panel, start, with_curvature=draws > 0)
         mode = marginal.mode()
         values = {name: np.asarray(mode.values[name]) for name in program.sites}
         facts = {"marginal_log_likelihood": mode.log_likelihood, "monte_carlo_error": mode.error}

@@ -15,7 +15,7 @@ from numpyro.distributions.transforms import biject_to
 from raters.inference.polya_gamma.panel_averages import (
     FEW,
     MANY,
-    POINTS,
+    SOME,
     Averages,
     Drawn,
     averaged,
@@ -44,7 +44,7 @@ class Mode(NamedTuple):
     point : array, shape (coordinate,)
         The shared sites, then the others in unconstrained coordinates.
     curvature : array, shape (coordinate, coordinate)
-        Negative curvature of the log density there.
+        Negative curvature of the log density there, or ones where it is not asked for.
     log_likelihood, error : float
         Of all choices, the vectors integrated out.
     history : array, shape (round,)
@@ -71,9 +71,14 @@ class Marginal:
     panel : Panel
     values : dict of str to array
         Start.
+    with_curvature : bool
+        Whether the mode has its curvature, which draws need.
     """
 
-    def __init__(self, program: Program[Any], panel: Panel, values: Values) -> None:
+    def __init__(
+        self, program: Program[Any], panel: Panel, values: Values, with_curvature: bool = True
+    ) -> None:
+        self.with_curvature = with_curvature
         self.program, self.panel, self.row = program, panel, program.data.first_unit()
         self.names = (*panel.names.scales, *panel.names.hyper)
         self.values, self.reference = climbed(program, panel, values)
@@ -134,7 +139,7 @@ class Marginal:
         points first, and then more."""
         point: np.ndarray = self.first
         history: list[float] = []
-        for number in (FEW, POINTS):
+        for number in (FEW, SOME):
             self.points = points_of(self.panel.num_judges, self.panel.num_own, 0, number)
             point = self._climbed(point, history)
         return self._ended(point, np.array(history))
@@ -173,6 +178,14 @@ class Marginal:
         self.reference = referred(self.panel, own, both)
 
     def _ended(self, point: np.ndarray, history: np.ndarray) -> Mode:
+        curvature = self._curvature(point) if self.with_curvature else np.eye(len(point))
+        # At points that the maximum does not suit by chance.
+        self.points = points_of(self.panel.num_judges, self.panel.num_own, 1, MANY)
+        found = self.averaged(point, self.drawn_at(point))
+        total = float(found.log_likelihood.sum())
+        return Mode(self.values, point, curvature, total, found.total_error, history)
+
+    def _curvature(self, point: np.ndarray) -> np.ndarray:
         at = self.drawn_at(point)
         _, _, each = self.slopes(point, at)
         steps = _STEP / np.sqrt((each**2).sum(0) + 1e-12)
@@ -181,13 +194,7 @@ class Marginal:
             for size, step in zip(steps, np.diag(steps), strict=True)
         ]
         curvature = np.stack(columns)
-        # At points that the maximum does not suit by chance.
-        self.points = points_of(self.panel.num_judges, self.panel.num_own, 1, MANY)
-        found = self.averaged(point, self.drawn_at(point))
-        total = float(found.log_likelihood.sum())
-        return Mode(
-            self.values, point, (curvature + curvature.T) / 2, total, found.total_error, history
-        )
+        return np.asarray((curvature + curvature.T) / 2)
 
     def log_prior(self, point: np.ndarray) -> float:
         """Return the log prior of all sites but the vectors, in the unconstrained coordinates."""
@@ -268,7 +275,8 @@ def _prior(
 
     def density(shared: Array, flat: Array) -> Array:
         own: Array = log_prior(model, row, at(shared, flat), without=names.own)
-        return own + _volume(supports, hyper_names, shapes, flat)
+        total: Array = own + _volume(supports, hyper_names, shapes, flat)
+        return total
 
     def precision(flat: Array) -> Array:
         factor = factors(model, names.own, row, at(shared, flat))
