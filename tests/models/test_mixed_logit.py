@@ -170,6 +170,7 @@ def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return means.mean(0), means.std(0, ddof=1) / np.sqrt(len(means))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_gibbs_has_the_moments_of_importance_sampling(name: str, choices) -> None:
     """Means and variances of all sites but the vectors, against draws around the mode weighted by
@@ -197,6 +198,7 @@ def test_gibbs_has_the_moments_of_importance_sampling(name: str, choices) -> Non
         assert np.abs(np.log(ratio)).max() < 0.35, (site, ratio)
 
 
+@pytest.mark.slow
 def test_recovers_the_panel_that_was_simulated() -> None:
     """A mean is off by more than 4.5 posterior standard deviations with probability below 1e-5."""
     data, truth = rt.datasets.choice_crowd(200, 10, 4, 3, seed=1, available=1, spread=1.0)
