@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from raters.inference.base import Draws
 from raters.inference.polya_gamma.panel_averages import FEW, places_drawn, points_of
+from raters.inference.polya_gamma.panel_gibbs import log_t
 from raters.inference.polya_gamma.panel_marginal import Marginal, Mode
 from raters.inference.polya_gamma.panels import panel_of
 from raters.model import Values
@@ -17,10 +18,13 @@ from raters.program import Program
 
 # Least curvature along a direction, as a share of the largest one in units of the coordinates.
 _FLATTEST = 1e-8
+# Degrees of freedom of the draws: the logarithm of a spread of which the choices tell little has an
+# exponential tail, which the weights of normal draws do not reach.
+_FREEDOM = 5
 
 
 def run(program: Program[Any], draws: int, start: Values, rng: np.random.Generator) -> Draws:
-    """Return the mode, and draws of a normal distribution around it, each with a draw of all
+    """Return the mode, and draws of a t distribution around it, each with a draw of all
     vectors given the other sites.
 
     Parameters
@@ -54,8 +58,9 @@ def _around(
     program: Program[Any], marginal: Marginal, mode: Mode, draws: int, rng: np.random.Generator
 ) -> tuple[Values, Values]:
     """Return draws around the mode, with their log densities and those of the posterior."""
-    root = _root(mode.curvature)
-    white = rng.standard_normal((draws, len(mode.point)))
+    root, size = _root(mode.curvature), len(mode.point)
+    wide = np.sqrt(rng.chisquare(_FREEDOM, (draws, 1)) / _FREEDOM)
+    white = rng.standard_normal((draws, size)) / wide
     panel = marginal.panel
     marginal.points = points_of(panel.num_judges, panel.num_own, int(rng.integers(2**31)), FEW)
     rows, log_p = [], []
@@ -67,7 +72,7 @@ def _around(
         rows.append(panel.put(marginal.at(point), own=own))
         log_p.append(found.log_likelihood.sum() + marginal.log_prior(point))
     values = {name: np.stack([row[name] for row in rows])[None] for name in program.sites}
-    stats = {"log_p": np.array(log_p)[None], "log_q": -(white**2).sum(1)[None] / 2}
+    stats = {"log_p": np.array(log_p)[None], "log_q": log_t((white**2).sum(1), size, _FREEDOM)[None]}
     return values, stats
 
 
