@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 import xarray as xr
 
-from raters.errors import SettingError
+from raters.errors import ConvergenceWarning, SettingError
 from raters.errors.validation import checked
 from raters.fitting.result import draws_of, pointwise, program_of
 from raters.inference.base import one_blas_thread
@@ -17,8 +18,9 @@ from raters.judgements.names import names_array
 from raters.model import Model
 from raters.program import Program
 
-# Draws under which vectors of single judges are integrated out.
-_MOST_INTEGRATED = 400
+# Draws under which vectors of single judges are integrated out, and the largest standard error of
+# the sum over judges, in nats, that differences between models are told beside.
+_MOST_INTEGRATED, _MOST_ERROR = 400, 0.5
 
 
 @checked
@@ -49,6 +51,11 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     xarray.DataTree
         A copy with group ``log_likelihood``: variable ``outcome`` with axes ``chain``, ``draw`` and
         `by`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When that error is .5 nats or more, with 1,024 points for each of 4 shifts.
 
     Raises
     ------
@@ -122,6 +129,14 @@ def _integrated(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
             program, {name: np.asarray(value, np.float64) for name, value in values.items()}
         )
     judge = data.judge
+    if not error < _MOST_ERROR:
+        warnings.warn(
+            f"the log-likelihood by {judge} has a standard error of {error:.2g} nats from importance"
+            f" sampling (should be below {_MOST_ERROR:g}); differences between models that are not"
+            " much larger tell nothing",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
     present = np.unique(data.unit_codes(judge))
     coords = {
         "chain": posterior["chain"].values,

@@ -6,11 +6,12 @@ r"""Likelihood of choices with everybody's own vectors integrated out.
         \approx \frac1R \sum_r \frac{p(y_k \mid b_{kr}, \theta) \, N(b_{kr}; 0, \Sigma)}
             {q_k(b_{kr})}
 
-by importance sampling from a t distribution :math:`q_k` at each judge's own posterior, at points
-of a randomly shifted Sobol sequence, some for each of several shifts, whose differences tell the
-error. Points drawn from the population, as of simulated maximum likelihood, miss the narrow region
-that a judge with many choices leaves: the logarithm of their mean is then too low, by dozens of
-nats in all.
+by importance sampling from a mixture :math:`q_k` of a t distribution at each judge's own posterior
+and, for its tails, of the prior (Hesterberg 1995, Technometrics 37, 185–194: the weights are at
+most one over the share of the prior times the likelihood). Points are of a randomly shifted Sobol
+sequence, some for each of several shifts, whose differences tell the error. Points drawn from the
+population alone, as of simulated maximum likelihood, miss the narrow region that a judge with many
+choices leaves: the logarithm of their mean is then too low, by dozens of nats in all.
 """
 
 from __future__ import annotations
@@ -28,28 +29,34 @@ from raters.inference.polya_gamma.panels import Panel, panel_of
 from raters.model import Values
 from raters.program import Program
 
-# Shifts, points of each, and degrees of freedom of the t distribution. Of 361 judges with 12
-# choices and 6 coefficients, the error is 1.2 nats with 16 points, .47 with 64, .3 with 128.
-SHIFTS, _FREEDOM = 4, 20
+# Shifts, points of the t distribution in each, its degrees of freedom, and how many of these points
+# there are for each of the prior.
+SHIFTS, _FREEDOM, _PER_WIDE = 4, 20, 8
+# Error of the sum over judges, in nats, above which there are more points, and most of them.
+_WANTED, _LARGEST = 0.35, 1024
+# Bits of the points, which shifts flip.
+_BITS = 30
+_CELLS = float(2**_BITS)
 FEW, SOME, POINTS, MANY = 16, 32, 64, 128
 
 
 class Points(NamedTuple):
-    """Points of a t distribution about 0 for each judge.
+    """Points from which those of each judge are made.
 
     Attributes
     ----------
-    apart : array, shape (judge, point, entry)
-    log_density : array, shape (judge, point)
-        Normalised.
+    apart : array, shape (judge, shift, point, entry)
+        Of a t distribution about 0.
+    white : array, shape (judge, shift, wide, entry)
+        Standard normal ones.
     """
 
-    apart: Float[np.ndarray, "judge point entry"]
-    log_density: Float[np.ndarray, "judge point"]
+    apart: Float[np.ndarray, "judge shift point entry"]
+    white: Float[np.ndarray, "judge shift wide entry"]
 
 
 def points_of(judges: int, size: int, seed: int, per_shift: int = POINTS) -> Points:
-    """Return the points of each judge, those of one shift after those of another.
+    """Return the points of each judge.
 
     Parameters
     ----------
@@ -57,23 +64,24 @@ def points_of(judges: int, size: int, seed: int, per_shift: int = POINTS) -> Poi
         Number of judges, and of entries of a vector.
     seed : int
     per_shift : int
-        Points of each shift, a power of 2.
+        Points of the t distribution in each shift, a power of 2.
 
     Returns
     -------
     Points
     """
-    base = qmc.Sobol(size + 1, scramble=True, rng=np.random.default_rng(seed)).random(per_shift)
-    shift = np.random.default_rng(seed + 1).random((judges, SHIFTS, 1, size + 1))
-    unit = ((base + shift) % 1.0).reshape(judges, -1, size + 1)
-    unit = np.clip(unit, 1e-12, 1 - 1e-12)
-    # The table is exact enough for the tails of the proposals to be those of their density.
-    wide = np.sqrt(2 * scipy.special.gammaincinv(_FREEDOM / 2, unit[..., size]) / _FREEDOM)
-    apart = scipy.special.ndtri(unit[..., :size]) / wide[..., None]
-    half = (_FREEDOM + size) / 2
-    constant = scipy.special.gammaln(half) - scipy.special.gammaln(_FREEDOM / 2)
-    constant -= size / 2 * np.log(_FREEDOM * np.pi)
-    return Points(apart, constant + log_t((apart**2).sum(2), size, _FREEDOM))
+    rng = np.random.default_rng(seed)
+
+    def shifted(number: int, axes: int) -> np.ndarray:
+        nets = [qmc.Sobol(axes, scramble=True, rng=rng).random(number) for _ in range(SHIFTS)]
+        base = (np.stack(nets) * _CELLS).astype(np.uint32)
+        shift = rng.integers(2**_BITS, size=(judges, SHIFTS, 1, axes), dtype=np.uint32)
+        return np.asarray(((base ^ shift) + 0.5) / _CELLS)
+
+    unit = shifted(per_shift, size + 1)
+    wide = np.sqrt(2 * scipy.special.gammaincinv(_FREEDOM / 2, unit[..., size:]) / _FREEDOM)
+    white = scipy.special.ndtri(shifted(max(1, per_shift // _PER_WIDE), size))
+    return Points(scipy.special.ndtri(unit[..., :size]) / wide, white)
 
 
 class Drawn(NamedTuple):
@@ -82,9 +90,11 @@ class Drawn(NamedTuple):
     Attributes
     ----------
     vectors : array, shape (judge, point, entry)
+        Those of one shift after those of another.
     utility : array, shape (place, set, point)
         The part that each judge has for themselves.
     log_density : array, shape (judge, point)
+        Normalised.
     """
 
     vectors: Float[np.ndarray, "judge point entry"]
@@ -111,10 +121,35 @@ def drawn(
     Drawn
     """
     own = normals(panel, reference, of_all, factor)
-    vectors = own.mean[:, None] + np.matmul(points.apart, own.root.transpose(0, 2, 1))
+    near = own.mean[:, None, None] + np.matmul(
+        points.apart, own.root.transpose(0, 2, 1)[:, None]
+    )
+    vectors = np.concatenate([near, points.white @ factor.T], axis=2)
+    vectors = vectors.reshape(len(vectors), -1, panel.num_own)
     utility = np.matmul(panel.own[:, :, None], vectors[panel.judge].transpose(0, 2, 1))[:, :, 0]
-    volume = np.log(own.factor.diagonal(axis1=1, axis2=2)).sum(1)
-    return Drawn(vectors, utility, points.log_density + volume[:, None])
+    square = (np.matmul(vectors - own.mean[:, None], own.factor) ** 2).sum(2)
+    volume = np.log(own.factor.diagonal(axis1=1, axis2=2)).sum(1)[:, None]
+    number, wide = points.apart.shape[2], points.white.shape[2]
+    density = np.logaddexp(
+        np.log(number / (number + wide)) + _log_t_density(square, panel.num_own) + volume,
+        np.log(wide / (number + wide)) + _log_prior(vectors, factor),
+    )
+    return Drawn(vectors, utility, density)
+
+
+def _log_t_density(square: np.ndarray, size: int) -> np.ndarray:
+    """Return the log density of a t distribution at the square of a distance from its centre."""
+    half = (_FREEDOM + size) / 2
+    constant = scipy.special.gammaln(half) - scipy.special.gammaln(_FREEDOM / 2)
+    constant -= size / 2 * np.log(_FREEDOM * np.pi)
+    return np.asarray(constant + log_t(square, size, _FREEDOM))
+
+
+def _log_prior(vectors: Float[np.ndarray, "judge point entry"], factor: np.ndarray) -> np.ndarray:
+    """Return the log density of the vectors under their prior."""
+    square = ((vectors @ np.linalg.inv(factor).T) ** 2).sum(2)
+    constant = len(factor) / 2 * np.log(2 * np.pi) + np.log(np.abs(factor.diagonal())).sum()
+    return np.asarray(-square / 2 - constant)
 
 
 class Averages(NamedTuple):
@@ -158,10 +193,8 @@ def averaged(panel: Panel, at: Drawn, of_all: np.ndarray, factor: np.ndarray) ->
     -------
     Averages
     """
-    inverse, size = np.linalg.inv(factor), panel.num_own
     log_weight = panel.log_likelihood(of_all[:, :, None] + at.utility) - at.log_density
-    log_weight -= ((at.vectors @ inverse.T) ** 2).sum(2) / 2 + size / 2 * np.log(2 * np.pi)
-    log_weight -= np.log(np.abs(factor.diagonal())).sum()
+    log_weight += _log_prior(at.vectors, factor)
     top = log_weight.max(1, keepdims=True)
     weight = np.exp(log_weight - top)
     mean = weight.mean(1)
@@ -192,23 +225,42 @@ def log_likelihoods(
         at = [{name: value[place] for name, value in draws.items()} for place in range(number)]
         panel = panel_of(program, at[0])
         mean = {name: value.mean(0) for name, value in draws.items()}
-        reference = at_modes(program, panel, mean)
-        points = points_of(panel.num_judges, panel.num_own, 0)
-        row, rows, errors = program.data.first_unit(), [], []
-        # Posteriors are skewed: their means are better centres than their modes.
-        of_all = panel.shared_utilities(panel.shared_of(mean))
-        factor = panel.factor_of(program, row, mean)
-        first = drawn(panel, reference, of_all, factor, points)
-        weight = averaged(panel, first, of_all, factor).weight
-        own = np.einsum("kr,krp->kp", weight, first.vectors)
-        reference = referred(panel, own, reference.both)
-        for values in at:
-            factor = panel.factor_of(program, row, values)
-            of_all = panel.shared_utilities(panel.shared_of(values))
-            found = averaged(panel, drawn(panel, reference, of_all, factor, points), of_all, factor)
-            rows.append(found.log_likelihood)
-            errors.append(found.total_error)
-    return np.stack(rows), float(np.median(errors))
+        reference, points = _suited(program, panel, mean)
+        found = [_averaged_at(program, panel, reference, values, points) for values in at]
+    error = float(np.median([each.total_error for each in found]))
+    return np.stack([each.log_likelihood for each in found]), error
+
+
+def _averaged_at(
+    program: Program[Any], panel: Panel, reference: Reference, values: Values, points: Points
+) -> Averages:
+    factor = panel.factor_of(program, program.data.first_unit(), values)
+    of_all = panel.shared_utilities(panel.shared_of(values))
+    return averaged(panel, drawn(panel, reference, of_all, factor, points), of_all, factor)
+
+
+def _suited(
+    program: Program[Any], panel: Panel, values: Values
+) -> tuple[Reference, Points]:
+    """Return the expansion of the likelihood that suits some values, and as many points as the
+    error asks for.
+
+    Posteriors are skewed: their means are better centres than their modes. The means are found at
+    points of their own: centres that suit points by chance make the averages at them too low.
+    """
+    reference = at_modes(program, panel, values)
+    factor = panel.factor_of(program, program.data.first_unit(), values)
+    of_all = panel.shared_utilities(panel.shared_of(values))
+    pilot = drawn(panel, reference, of_all, factor, points_of(panel.num_judges, panel.num_own, 1))
+    weight = averaged(panel, pilot, of_all, factor).weight
+    own = np.einsum("kr,krp->kp", weight, pilot.vectors)
+    reference, number = referred(panel, own, reference.both), POINTS
+    while True:
+        points = points_of(panel.num_judges, panel.num_own, 0, number)
+        found = _averaged_at(program, panel, reference, values, points)
+        if found.total_error < _WANTED or number >= _LARGEST:
+            return reference, points
+        number *= 2
 
 
 def places_drawn(
