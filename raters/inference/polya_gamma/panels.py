@@ -9,7 +9,7 @@ with the designs w, x and the offset o read off the program once, since they dep
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -133,6 +133,8 @@ class Panel:
         Choices from each set.
     num_judges : int
         With those who chose nothing.
+    row : int array, shape (place, set)
+        Row of the data in each place; −1 in places that are not offered.
     prior : Gaussian
         Prior of the shared sites.
     pairs : int array, shape (pair, 2)
@@ -147,6 +149,7 @@ class Panel:
     chosen: Float[np.ndarray, "place set"]
     number: Float[np.ndarray, " set"]
     num_judges: int
+    row: Int[np.ndarray, "place set"]
     prior: Gaussian
     pairs: Int[np.ndarray, "pair 2"]
 
@@ -154,6 +157,11 @@ class Panel:
     def num_own(self) -> int:
         """Length of the vectors."""
         return int(self.own.shape[2])
+
+    def answered(self, chosen: Float[np.ndarray, " row"]) -> Panel:
+        """Return the panel with other choices from the same sets."""
+        placed = np.where(self.row >= 0, np.asarray(chosen, float)[self.row], 0.0)
+        return replace(self, chosen=placed)
 
     def shared_utilities(self, shared: Float[np.ndarray, " entry"]) -> np.ndarray:
         """Return the part of the utilities that all judges have, shape (place, set)."""
@@ -287,6 +295,7 @@ def panel_of(program: Program[Any], values: Values) -> Panel:
         placed(read.chosen),
         number[code[row][first]],
         len(data.coords[data.judge]),
+        placed(np.arange(len(code)), -1).astype(int),
         prior,
         _pairs(shared, own),
     )
