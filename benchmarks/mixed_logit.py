@@ -32,7 +32,7 @@ _WIDE = {"coefficient_scale": 100.0, "constant_scale": 100.0, "spread_scale": 10
 _DRAWS = 200
 
 
-def of_xlogit(choices: rt.Choices, constants: bool) -> Callable[[], Any]:
+def of_xlogit(choices: rt.Choices) -> Callable[[], Any]:
     """Function that fits xlogit, all coefficients normal and constants fixed."""
     sets, modes = choices.num_sets, choices.num_alternatives
     place = np.asarray(choices.group) * modes + np.asarray(choices.alternative)
@@ -41,8 +41,8 @@ def of_xlogit(choices: rt.Choices, constants: bool) -> Callable[[], Any]:
     there, taken = np.zeros(len(x)), np.zeros(len(x))
     there[place], taken[place] = 1.0, np.asarray(choices.chosen)
     random = [f"x{number}" for number in range(x.shape[1])]
-    fixed = [f"c{number}" for number in range(1, modes)] if constants else []
-    matrix = np.concatenate([x, np.tile(np.eye(modes)[:, 1:], (sets, 1))], 1) if constants else x
+    fixed = [f"c{number}" for number in range(1, modes)]
+    matrix = np.concatenate([x, np.tile(np.eye(modes)[:, 1:], (sets, 1))], 1)
     who = np.zeros(sets, int)
     who[np.asarray(choices.group)] = np.asarray(choices.annotator)
     arguments = {
@@ -76,21 +76,19 @@ def at_xlogit(
         "coefficient": np.array([own[name] for name in names]),
         "coefficient_spread": np.abs([own[f"sd.{name}"] for name in names]),
     }
-    if "constant" in mode:
-        numbers = range(1, choices.num_alternatives)
-        values["constant"] = np.array([0.0, *(own[f"c{number}"] for number in numbers)])
-    return values
+    numbers = range(1, choices.num_alternatives)
+    return values | {"constant": np.array([0.0, *(own[f"c{number}"] for number in numbers)])}
 
 
-def of_maxima(name: str, choices: rt.Choices, constants: bool) -> list[list[Any]]:
+def of_maxima(name: str, choices: rt.Choices) -> list[list[Any]]:
     """Rows of the table of maxima."""
-    model, backend = rt.MixedLogit(constants=constants, **_WIDE), rt.PGEM(draws=0)
+    model, backend = rt.MixedLogit(**_WIDE), rt.PGEM(draws=0)
 
     def fit() -> xr.DataTree:
         return rt.fit(model, choices, backend, seed=0, progress=False, log_likelihood=False)
 
     own = timed(fit, warm=True, most=3)
-    peer = timed(of_xlogit(choices, constants), most=1)
+    peer = timed(of_xlogit(choices), most=1)
     mode = {site: np.asarray(part) for site, part in own.value["mode"].data_vars.items()}
     program = rt.Program(model, choices)
     mode = {site: mode[site] for site in program.sites}
@@ -139,11 +137,18 @@ def main() -> None:
     warnings.simplefilter("ignore")
     people = 60 if chosen.quick else 361
     panel, _ = rt.datasets.choice_crowd(people, 12, 4, 6, available=1, spread=1.0, seed=0)
-    cases = {"simulated": (panel, False), "swissmetro": (survey(Path(chosen.data)), True)}
-    if chosen.quick:
-        del cases["swissmetro"]
-    maxima = [row for name, case in cases.items() for row in of_maxima(name, *case)]
-    samplers = of_samplers("simulated", rt.MixedLogit(), panel, chosen.quick)
+    cases = {"simulated": panel}
+    if not chosen.quick:
+        cases["swissmetro"] = survey(Path(chosen.data))
+    maxima = [row for name, case in cases.items() for row in of_maxima(name, case)]
+    samplers = [
+        row
+        for name, model in {
+            "independent": rt.MixedLogit(),
+            "correlated": rt.MixedLogit(correlated=True),
+        }.items()
+        for row in of_samplers(name, model, panel, chosen.quick)
+    ]
     header = ["data", "solver", "CPU seconds", "to xlogit"]
     report(
         "mixed_logit",
@@ -154,9 +159,9 @@ def main() -> None:
                 [*header, "its own log-likelihood", "by importance sampling", "standard error"],
                 maxima,
             ),
-            "## Draws, smallest bulk effective sample size of an entry, warm-up included",
+            "## Draws on the simulated panel, smallest bulk effective sample size of an entry, warm-up included",
             table(
-                ["data", "back-end", "CPU seconds", "worst", "ESS", "ESS per second", "to NUTS"],
+                ["coefficients", "back-end", "CPU seconds", "worst", "ESS", "ESS per second", "to NUTS"],
                 samplers,
             ),
         ],

@@ -62,9 +62,9 @@ def _of_wide_vectors(panel, factor, values, rng):
     return _transfer(panel, 3 * factor, values, rng)
 
 
-def _of_vectors_as_they_are(panel, reference, prior, values, rng, mirrored):
+def _of_vectors_as_they_are(panel, reference, prior, values, rng):
     """The scales move without the vectors, which are in units of them."""
-    moved = _draw_both(panel, reference, prior, values, rng, mirrored)
+    moved = _draw_both(panel, reference, prior, values, rng)
     return panel.put(moved, own=panel.own_of(values))
 
 

@@ -168,12 +168,11 @@ def draw_both(
     prior: Any,
     values: Values,
     rng: np.random.Generator,
-    mirrored: bool,
 ) -> Values:
     """Draw the shared sites and the scales, with the vectors in units of their scales held.
 
-    Where vectors are independent under the prior, and that of the scales is of normal shape, a
-    scale may become negative: with the vectors turned round, it is a positive one.
+    Scales below 0 are refused. That with the vectors turned round they are positive ones does not
+    help: proposals that suit one of the two forms do not suit the other.
     """
     own, scales = panel.own_of(values), panel.scales_of(values)
     units = own / scales
@@ -189,15 +188,18 @@ def draw_both(
     utility = panel.offset[:, :, None] + both.design @ points
     log_ratio = panel.log_likelihood(utility).sum(0) - log_t(square, size, _FREEDOM)
     log_ratio -= prior.square(points - prior.mean[:, None]) / 2
-    if not mirrored:
-        log_ratio = np.where((points[number:] > 0).all(0), log_ratio, -np.inf)
+    log_ratio = np.where(_allowed(points[number:]), log_ratio, -np.inf)
     place = 0
     for other in range(1, _SHARED_TRIES + 1):
         if np.log(rng.uniform()) < log_ratio[other] - log_ratio[place]:
             place = other
-    drawn = points[:, place]
-    new = np.abs(drawn[number:])
-    return panel.put(values, shared=drawn[:number], scales=new, own=units * drawn[number:])
+    shared, scales = np.split(points[:, place], [number])
+    return panel.put(values, shared=shared, scales=scales, own=units * scales)
+
+
+def _allowed(scales: Float[np.ndarray, "entry point"]) -> np.ndarray:
+    """Return whether all scales of a point are."""
+    return np.asarray((scales > 0).all(0))
 
 
 def transfer(panel: Panel, factor: np.ndarray, values: Values, rng: np.random.Generator) -> Values:
@@ -257,7 +259,6 @@ class Sampler:
         self.row = program.data.first_unit()
         both = (*panel.names.shared, *panel.names.scales)
         self.prior = jax.tree.map(np.asarray, block_prior(program.model, self.row, values, both))
-        self.mirrored = not panel.names.hyper
         self.values, self.reference = climbed(program, panel, values)
         self._sum: dict[str, np.ndarray] = {}
         self._number = 0
@@ -273,7 +274,7 @@ class Sampler:
         of_all = panel.shared_utilities(panel.shared_of(values))
         own = draw_own(panel, self.reference, of_all, factor, panel.own_of(values), rng)
         values = panel.put(values, own=own)
-        values = draw_both(panel, self.reference, self.prior, values, rng, self.mirrored)
+        values = draw_both(panel, self.reference, self.prior, values, rng)
         factor = panel.factor_of(self.program, self.row, values)
         values = transfer(panel, factor, values, rng)
         self.values = hyper(self.program, panel, self.row, values, rng)
