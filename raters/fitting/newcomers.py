@@ -21,7 +21,7 @@ from raters.model import Model, Values
 from raters.program import Program
 
 # Vectors of a newcomer under each draw.
-_VECTORS = 32
+_VECTORS = 64
 
 
 def newcomers(program: Program[Any], questions: Any) -> tuple[Any, ...]:

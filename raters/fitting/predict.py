@@ -43,7 +43,7 @@ def predict(
         By default those that were fitted. Items, annotators and classes are matched by name.
         `Labels` may have new items: their class is inferred from their labels, and from their
         features if the model has a classifier. Choosers of `MixedLogit` may be new: their
-        coefficients are integrated over the population, under each draw, at 32 points.
+        coefficients are integrated over the population, under each draw, at 64 points.
 
     Returns
     -------

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.special
 import scipy.stats
 
@@ -110,7 +111,8 @@ def test_designs_are_those_of_the_program(name: str, choices) -> None:
 
 def test_integrated_likelihood_is_that_of_quadrature() -> None:
     """One coefficient of each chooser, integrated on 200 Gauss-Hermite nodes. Posteriors of four
-    choices are skewed, which normal proposals follow within .06 nats."""
+    choices are skewed, which normal proposals alone follow within .06 nats. Under other seeds the
+    largest error of five is .01."""
     data = panel(spread=2.0)
     model = rt.MixedLogit(random=("feature 0",))
     values = somewhere(model, data)
@@ -127,8 +129,8 @@ def test_integrated_likelihood_is_that_of_quadrature() -> None:
     own, error = panel_averages.log_likelihoods(
         rt.Program(model, data), {name: value[None] for name, value in values.items()}
     )
-    np.testing.assert_allclose(own[0], exact, atol=0.06)
-    assert 0 < error < 0.1
+    np.testing.assert_allclose(own[0], exact, atol=0.02)
+    assert 0.002 < error < 0.02
 
 
 def test_log_likelihood_by_annotator_integrates_and_by_set_does_not(choices) -> None:
@@ -186,7 +188,7 @@ def test_gibbs_has_the_moments_of_importance_sampling(name: str, choices) -> Non
             model, data, rt.PGGibbs(draws=4000, warmup=300, chains=1), seed=0, progress=False
         )
         em = rt.fit(model, data, rt.PGEM(draws=1500), seed=0, progress=False)
-    number = em.attrs.get("min_ess", 150.0)
+    number = em.attrs["min_ess"]  # Not there where the weights do not reach the posterior.
     for site in rt.Program(model, data).sites:
         if site in ("taste", "error_component", "correlation_factor"):
             continue
@@ -264,7 +266,9 @@ def test_predicts_for_new_choosers_by_those_of_the_population(name: str, choices
     """The logit of a normal difference of utilities, integrated on 60 Gauss-Hermite nodes under
     each draw."""
     model = dataclasses.replace(MODELS[name], constants=False)
-    result = rt.fit(model, choices, rt.PGEM(draws=200), seed=0, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = rt.fit(model, choices, rt.PGEM(draws=200), seed=0, progress=False)
     shares = rt.predict(model, result, asked_of("somebody", choices))[..., 0].squeeze().values
     draws = {site: each.values[0] for site, each in result.posterior.data_vars.items()}
     # Component 0 + 2 is of the first alternative, and component 1 of the second.
@@ -363,3 +367,41 @@ def test_log_density_has_the_priors_of_the_page(choices) -> None:
     # A uniform correlation: density 1/2 on (−1, 1), which the factor's last entry .8 stretches.
     expected += np.log(0.5)
     assert total == pytest.approx(expected, abs=1e-4)
+
+
+def share_of_the_car(spread: float) -> float:
+    """Share of a car beside a red and a blue bus of the same value, what people feel about buses
+    integrated out on 200 Gauss-Hermite nodes, with a person at each."""
+    nodes, weight = np.polynomial.hermite_e.hermegauss(200)
+    who = np.repeat(np.arange(200), 3)
+    mode = np.tile(["car", "red bus", "blue bus"], 200)
+    asked = {"trip": who, "mode": mode, "who": who, "taken": mode == "car"}
+    trips = rt.Choices.from_frame(
+        asked, set="trip", alternative="mode", annotator="who", chosen="taken", features=[]
+    )
+    buses = rt.MixedLogit(features=False, error_components=(("red bus", "blue bus"),))
+    values = buses.start(trips) | {"error_component": spread * nodes[:, None]}
+    with jax.enable_x64(True):
+        car = np.exp(np.asarray(pointwise_log_likelihood(buses, trips, values)))
+    return float(car @ weight / weight.sum())
+
+
+def test_red_and_blue_bus_come_to_share_what_one_bus_has() -> None:
+    """(1/3, 1/3, 1/3) while errors are independent, and (1/2, 1/4, 1/4) as the correlation of the
+    buses', of which a Gumbel error and the error component are parts, goes to 1."""
+    correlations = np.array([0.0, 0.3, 0.6, 0.9, 0.99, 1 - 1e-12])
+    spreads = np.sqrt(correlations / (1 - correlations) * np.pi**2 / 6)
+    shares = np.array([share_of_the_car(spread) for spread in spreads])
+    exact = [
+        scipy.integrate.quad(
+            lambda own, spread=spread: scipy.stats.norm.pdf(own) / (1 + 2 * np.exp(spread * own)),
+            -12,
+            12,
+            points=[0.0],
+        )[0]
+        for spread in spreads[:4]
+    ]
+    np.testing.assert_allclose(shares[:4], exact, atol=1e-5)
+    assert shares[0] == pytest.approx(1 / 3)
+    assert shares[-1] == pytest.approx(1 / 2, abs=1e-4)
+    assert (np.diff(shares) > 0).all()

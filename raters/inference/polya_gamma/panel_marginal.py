@@ -230,6 +230,7 @@ def _apart(flat: Float[Array, " coordinate"], names: tuple[str, ...], shapes: Sh
     return split(flat, like, names)
 
 
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _placed(
     supports: Supports, names: tuple[str, ...], shapes: Shapes, flat: Float[Array, " coordinate"]
 ) -> Values:
