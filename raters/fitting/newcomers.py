@@ -4,7 +4,7 @@ are drawn from the prior, given the draws of all else."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -97,6 +97,24 @@ def with_newcomers(program: Program[Any], draws: Values, number: int) -> Iterato
             name: np.concatenate([draws[name], np.repeat(part[:, None], number, axis=1)], axis=1)
             for name, part in zip(own, parts, strict=True)
         }
+
+
+def mean_of(tables: Iterable[Float[np.ndarray, ...]]) -> Float[np.ndarray, ...]:
+    """Return the mean of tables, of which one is held at a time.
+
+    Parameters
+    ----------
+    tables : iterable of array
+        Of one shape.
+
+    Returns
+    -------
+    array
+    """
+    total, number = np.zeros(()), 0
+    for table in tables:
+        total, number = total + table, number + 1
+    return np.asarray(total / number)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from jaxtyping import Array, Float
 
 from raters.errors import DataError, SettingError
 from raters.errors.validation import checked
-from raters.fitting.newcomers import joined_by, newcomers, with_newcomers
+from raters.fitting.newcomers import joined_by, mean_of, newcomers, with_newcomers
 from raters.fitting.result import check_data, draws_of, program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array, plural
@@ -83,21 +84,21 @@ def predict(
     """
     program = program_of(model, result)
     values, sizes = draws_of(program, result)
-    tables = [values]
+    tables: Iterable[Values] = [values]
     if questions is None:
         asked = program.data
     else:
         questions = questions_of(program, questions)
         check_data(questions, "questions", model)
         if new := newcomers(program, questions):
-            tables = list(with_newcomers(program, values, len(new)))
+            tables = with_newcomers(program, values, len(new))
             asked = recode(joined_by(program, new), questions, judges=False)
         else:
             asked = recode(program, questions, judges=False)
     lead = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
     if program.latent is not None and program.unit == asked.unit and not asked.together:
         return _class_table(program, asked, values, sizes, lead)
-    table = sum(_answers(program, asked, each) for each in tables) / len(tables)
+    table = mean_of(_answers(program, asked, each) for each in tables)
     names = {name: (asked.row, column) for name, column in asked.question_names().items()}
     coords = {**lead, asked.row: np.arange(asked.num_rows), **names}
     if asked.success is not None:

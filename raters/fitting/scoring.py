@@ -131,9 +131,9 @@ def _integrated(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     judge = data.judge
     if not error < _MOST_ERROR:
         warnings.warn(
-            f"the log-likelihood by {judge} has a standard error of {error:.2g} nats from importance"
-            f" sampling (should be below {_MOST_ERROR:g}); differences between models that are not"
-            " much larger tell nothing",
+            f"the log-likelihood by {judge} has a standard error of {error:.2g} nats from"
+            f" importance sampling (should be below {_MOST_ERROR:g}); differences between models"
+            " that are not much larger tell nothing",
             ConvergenceWarning,
             stacklevel=4,
         )

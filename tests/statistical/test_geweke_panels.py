@@ -31,9 +31,7 @@ def of_panels(kernel: str, to_choose: rt.Choices) -> xr.Dataset:
     """The test with as few and as short chains as it takes."""
     if "correlated" in kernel:  # Of two features.
         to_choose = rt.datasets.choice_crowd(3, 2, 3, 2, seed=0, available=1).choices
-    return geweke(
-        _KERNELS[kernel], to_choose, seed=1, chains=80, sweeps=15, prior_draws=30_000
-    )
+    return geweke(_KERNELS[kernel], to_choose, seed=1, chains=80, sweeps=15, prior_draws=30_000)
 
 
 def worst(result: xr.Dataset) -> float:

@@ -121,9 +121,7 @@ def drawn(
     Drawn
     """
     own = normals(panel, reference, of_all, factor)
-    near = own.mean[:, None, None] + np.matmul(
-        points.apart, own.root.transpose(0, 2, 1)[:, None]
-    )
+    near = own.mean[:, None, None] + np.matmul(points.apart, own.root.transpose(0, 2, 1)[:, None])
     vectors = np.concatenate([near, points.white @ factor.T], axis=2)
     vectors = vectors.reshape(len(vectors), -1, panel.num_own)
     utility = np.matmul(panel.own[:, :, None], vectors[panel.judge].transpose(0, 2, 1))[:, :, 0]
@@ -239,9 +237,7 @@ def _averaged_at(
     return averaged(panel, drawn(panel, reference, of_all, factor, points), of_all, factor)
 
 
-def _suited(
-    program: Program[Any], panel: Panel, values: Values
-) -> tuple[Reference, Points]:
+def _suited(program: Program[Any], panel: Panel, values: Values) -> tuple[Reference, Points]:
     """Return the expansion of the likelihood that suits some values, and as many points as the
     error asks for.
 

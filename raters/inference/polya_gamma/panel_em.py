@@ -72,7 +72,10 @@ def _around(
         rows.append(panel.put(marginal.at(point), own=own))
         log_p.append(found.log_likelihood.sum() + marginal.log_prior(point))
     values = {name: np.stack([row[name] for row in rows])[None] for name in program.sites}
-    stats = {"log_p": np.array(log_p)[None], "log_q": log_t((white**2).sum(1), size, _FREEDOM)[None]}
+    stats = {
+        "log_p": np.array(log_p)[None],
+        "log_q": log_t((white**2).sum(1), size, _FREEDOM)[None],
+    }
     return values, stats
 
 

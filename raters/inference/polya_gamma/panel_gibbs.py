@@ -163,11 +163,7 @@ def _of_both(panel: Panel, design: np.ndarray, prior: Any, at: np.ndarray) -> _B
 
 
 def draw_both(
-    panel: Panel,
-    reference: Reference,
-    prior: Any,
-    values: Values,
-    rng: np.random.Generator,
+    panel: Panel, reference: Reference, prior: Any, values: Values, rng: np.random.Generator
 ) -> Values:
     """Draw the shared sites and the scales, with the vectors in units of their scales held.
 

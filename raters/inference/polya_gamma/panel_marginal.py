@@ -22,8 +22,9 @@ from raters.inference.polya_gamma.panel_averages import (
     drawn,
     points_of,
 )
+from raters.inference.polya_gamma.panel_designs import Names
 from raters.inference.polya_gamma.panel_gibbs import climbed, referred
-from raters.inference.polya_gamma.panels import Names, Panel, factors
+from raters.inference.polya_gamma.panels import Panel, factors
 from raters.inference.polya_gamma.rows import split
 from raters.model import Model, Values
 from raters.program import Program, Supports, log_prior
@@ -93,7 +94,7 @@ class Marginal:
     def at(self, point: Float[np.ndarray, " coordinate"]) -> Values:
         """Return the values at a point, the vectors as they were."""
         shared = self.panel.put(self.values, shared=point[: self.num_shared])
-        other = _placed(
+        other = _placed_at(
             self.program.supports, self.names, _shapes(self), jnp.asarray(point[self.num_shared :])
         )
         return shared | {name: np.asarray(value) for name, value in other.items()}
@@ -230,12 +231,14 @@ def _apart(flat: Float[Array, " coordinate"], names: tuple[str, ...], shapes: Sh
     return split(flat, like, names)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
 def _placed(
     supports: Supports, names: tuple[str, ...], shapes: Shapes, flat: Float[Array, " coordinate"]
 ) -> Values:
     coordinates = _apart(flat, names, shapes)
     return {name: biject_to(supports[name])(value) for name, value in coordinates.items()}
+
+
+_placed_at = jax.jit(_placed, static_argnums=(0, 1, 2))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
