@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from raters.inference.polya_gamma.panel_averages import (
     Averages,
     Drawn,
     averaged,
+    averaged_choices,
     drawn,
     points_of,
 )
@@ -29,8 +31,11 @@ from raters.inference.polya_gamma.rows import split
 from raters.model import Model, Values
 from raters.program import Program, Supports, log_prior
 
-# Rounds of maximisation, each at new points, steps of each, and the gain, in nats, of the last.
-_ROUNDS, _STEPS, _GAIN = 30, 20, 1e-3
+# Rounds of maximisation, each at new points, steps of each, and the gains, in nats, below which few
+# points and more are done with: those that suit one round differ by more from those of another.
+_ROUNDS, _STEPS, _GAINS = 30, 20, (0.5, 0.05)
+# Slope, in nats by standard deviation, at which a round ends.
+_SLOPE = 0.02
 # Step of the differences of slopes that give the curvature, in standard deviations.
 _STEP = 1e-3
 
@@ -123,10 +128,10 @@ class Marginal:
             self.row, self.values, jnp.asarray(point[:number]), hyper,
         )  # fmt: skip
         density, (of_shared, of_hyper), precision, volume = jax.tree.map(np.asarray, prior)
-        found = self.averaged(point, at)
+        factor = panel.factor_of(self.program, self.row, self.at(point))
         # Fisher's identity: the slope is the mean of that of the likelihood with the vector known.
         of_all = panel.shared_utilities(point[:number])
-        expected = _mean_expected(panel, of_all[:, :, None] + at.utility, found.weight)
+        found, expected = averaged_choices(panel, at, of_all, factor)
         rest = panel.chosen - expected
         shared = panel.by_judge(np.einsum("js,jsq->sq", rest, panel.shared))
         moment = np.matmul(at.vectors.transpose(0, 2, 1) * found.weight[:, None], at.vectors)
@@ -140,12 +145,13 @@ class Marginal:
         points first, and then more."""
         point: np.ndarray = self.first
         history: list[float] = []
-        for number in (FEW, SOME):
+        for number, gain in zip((FEW, SOME), _GAINS, strict=True):
             self.points = points_of(self.panel.num_judges, self.panel.num_own, 0, number)
-            point = self._climbed(point, history)
+            point = self._climbed(point, history, gain)
         return self._ended(point, np.array(history))
 
-    def _climbed(self, point: np.ndarray, history: list[float]) -> np.ndarray:
+    def _climbed(self, point: np.ndarray, history: list[float], gain: float) -> np.ndarray:
+        best = -np.inf
         for _ in range(_ROUNDS):
             at = self.drawn_at(point)
             before, _, each = self.slopes(point, at)
@@ -153,19 +159,20 @@ class Marginal:
             ridge = np.concatenate(
                 [self.panel.prior.precision, np.ones(len(point) - self.num_shared)]
             )
-            start = np.linalg.inv(each.T @ each + np.diag(ridge))
+            root = np.linalg.inv(np.linalg.cholesky(each.T @ each + np.diag(ridge))).T
             found = scipy.optimize.minimize(
-                lambda x, at=at: tuple(-part for part in self.slopes(x, at)[:2]),
-                point,
+                _downhill(self, point, root, at),
+                np.zeros(len(point)),
                 jac=True,
                 method="BFGS",
-                options={"maxiter": _STEPS, "hess_inv0": (start + start.T) / 2, "gtol": 1e-3},
+                options={"maxiter": _STEPS, "gtol": _SLOPE},
             )
-            point = found.x
+            point = point + root @ found.x
             history.append(-found.fun)
             self.refer(point)
-            if -found.fun - before < _GAIN:
+            if -found.fun < max(before, best) + gain:
                 break
+            best = max(best, -found.fun)
         return np.asarray(point)
 
     def refer(self, point: np.ndarray) -> None:
@@ -205,13 +212,17 @@ class Marginal:
         return float(prior + volume)
 
 
-def _mean_expected(
-    panel: Panel, utility: Float[np.ndarray, "place set point"], weight: np.ndarray
-) -> Float[np.ndarray, "place set"]:
-    """Return the expected choices, averaged over the points."""
-    exps = np.exp(utility - utility.max(0))
-    share = weight[panel.judge] * panel.number[:, None] / exps.sum(0)
-    return np.asarray(np.einsum("jsr,sr->js", exps, share))
+def _downhill(
+    marginal: Marginal, point: np.ndarray, root: np.ndarray, at: Drawn
+) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    """Return the negative log density and its slope as a function of steps from a point, in about
+    standard deviations."""
+
+    def function(step: np.ndarray) -> tuple[float, np.ndarray]:
+        density, slope, _ = marginal.slopes(point + root @ step, at)
+        return -density, -root.T @ slope
+
+    return function
 
 
 Shapes = tuple[tuple[int, ...], ...]
