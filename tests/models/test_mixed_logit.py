@@ -224,7 +224,7 @@ def test_recovers_the_panel_that_was_simulated() -> None:
 
 
 def test_mode_has_the_largest_integrated_likelihood() -> None:
-    """Moved along any coordinate by half a standard deviation, the likelihood falls."""
+    """Moved along any coordinate by about a third of a standard deviation, the likelihood falls."""
     data, _ = rt.datasets.choice_crowd(60, 8, 3, 2, seed=1, available=1, spread=1.0)
     wide = {"coefficient_scale": 100.0, "spread_scale": 100.0}
     model = rt.MixedLogit(constants=False, **wide)

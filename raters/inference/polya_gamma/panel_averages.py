@@ -40,7 +40,7 @@ _LOWEST = -1e30
 # Bits of the points, which shifts flip.
 _BITS = 30
 _CELLS = float(2**_BITS)
-FEW, SOME, POINTS, MANY = 8, 16, 64, 128
+FEW, SOME, POINTS, MANY = 8, 32, 64, 128
 
 
 class Points(NamedTuple):
