@@ -60,10 +60,11 @@ def _of_wide_vectors(panel, factor, values, rng):
     return _transfer(panel, 3 * factor, values, rng)
 
 
-def _of_vectors_as_they_are(panel, reference, prior, values, rng):
-    """The scales move without the vectors, which are in units of them."""
+def _against_the_vectors(panel, reference, prior, values, rng):
+    """Where a scale grows, its vectors shrink."""
     moved = _draw_both(panel, reference, prior, values, rng)
-    return panel.put(moved, own=panel.own_of(values))
+    ratio = panel.scales_of(moved) / panel.scales_of(values)
+    return panel.put(moved, own=panel.own_of(values) / ratio)
 
 
 def _halved(program, panel, row, values, rng):
@@ -80,7 +81,7 @@ _ERRORS = {
         lambda square, size, freedom: np.zeros_like(square),
     ),
     "a transfer under another prior": (panel_gibbs, "transfer", _of_wide_vectors),
-    "scales without the vectors": (panel_gibbs, "draw_both", _of_vectors_as_they_are),
+    "scales against the vectors": (panel_gibbs, "draw_both", _against_the_vectors),
     "vectors of half the size": (panel_gibbs, "hyper", _halved),
     "the choices of the start": (panels.Panel, "answered", lambda self, chosen: self),
 }
@@ -90,7 +91,7 @@ _ERRORS = {
     "error",
     [
         name
-        if name in ("no density of the proposal", "scales without the vectors")
+        if name in ("no density of the proposal", "scales against the vectors")
         else pytest.param(name, marks=pytest.mark.exhaustive)
         for name in _ERRORS
     ],

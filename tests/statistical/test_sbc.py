@@ -197,7 +197,7 @@ def test_ranks_of_models_of_choices_are_uniform(case: str, to_choose) -> None:
 
 @pytest.mark.exhaustive
 def test_ranks_of_correlated_coefficients_are_uniform() -> None:
-    """16 replicates of 4 choosers with 3 choices; false-alarm rate 1e-4, all quantities together."""
+    """16 replicates of 4 choosers with 3 choices; false-alarm rate 1e-4 for all quantities."""
     asked = rt.datasets.choice_crowd(4, 3, 3, 2, seed=0, available=1).choices
     model = rt.MixedLogit(correlated=True, constants=False)
     ranks = sbc(model, asked, _FEW_GIBBS, seed=0, replicates=16, draws=19)

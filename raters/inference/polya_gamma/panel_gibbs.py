@@ -200,22 +200,21 @@ def _allowed(scales: Float[np.ndarray, "entry point"]) -> np.ndarray:
 
 def transfer(panel: Panel, factor: np.ndarray, values: Values, rng: np.random.Generator) -> Values:
     """Draw what is added to everybody's vector from its conditional, with the sums held."""
-    if not len(panel.pairs):
+    entries = np.flatnonzero(panel.common.any(0))
+    if not len(entries):
         return values
     shared, own, prior = panel.shared_of(values), panel.own_of(values), panel.prior
-    places, entries = panel.pairs.T
-    inverse = np.linalg.inv(factor)
+    common, inverse = panel.common[:, entries], np.linalg.inv(factor)
     precision = inverse.T @ inverse
     across = np.diag(prior.precision) + (0.0 if prior.across is None else prior.across)
-    joint = across[np.ix_(places, places)] + len(own) * precision[np.ix_(entries, entries)]
-    shift = (own @ precision).sum(0)[entries] - prior.times(shared - prior.mean)[places]
+    joint = common.T @ across @ common + len(own) * precision[np.ix_(entries, entries)]
+    shift = (own @ precision).sum(0)[entries] - common.T @ prior.times(shared - prior.mean)
     root = np.linalg.cholesky(joint)
-    moved = np.linalg.solve(root.T, rng.standard_normal(len(places)))
+    moved = np.linalg.solve(root.T, rng.standard_normal(len(entries)))
     moved += np.linalg.solve(joint, shift)
-    shared, own = shared.copy(), own.copy()
-    shared[places] += moved
+    own = own.copy()
     own[:, entries] -= moved
-    return panel.put(values, shared=shared, own=own)
+    return panel.put(values, shared=shared + common @ moved, own=own)
 
 
 def hyper(
@@ -361,10 +360,8 @@ def climbed(program: Program[Any], panel: Panel, values: Values) -> tuple[Values
             precision = precision + panel.prior.across
         if len(shared):
             shared = shared + np.clip(np.linalg.solve(precision, slope), -_LONGEST, _LONGEST)
-        for place, entry in panel.pairs:
-            mean = own[:, entry].mean()
-            shared[place] += mean
-            own[:, entry] -= mean
+        mean = own.mean(0) * panel.common.any(0)
+        shared, own = shared + panel.common @ mean, own - mean
         variance = (np.matmul(approximate.root, approximate.root.transpose(0, 2, 1))).diagonal(
             axis1=1, axis2=2
         )

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from raters.distributions import Choice
 from raters.inference.polya_gamma.conditionals import Gaussian
@@ -28,6 +28,8 @@ from raters.model import Model, Values
 from raters.program import Program, trace
 
 _NOT_OFFERED = -1e300
+# Largest difference between equal designs, to their largest number.
+_SAME = 1e-8
 # Entries of the designs that are held.
 _MOST = 200_000_000
 
@@ -97,8 +99,9 @@ class Panel:
         Row of the data in each place; −1 in places that are not offered.
     prior : Gaussian
         Prior of the shared sites.
-    pairs : int array, shape (pair, 2)
-        Entries of the shared sites, and entries of the vectors, with the same design.
+    common : array, shape (entry of the shared sites, entry of the vectors)
+        What an entry of the vectors, the same of all judges, is in entries of the shared sites; 0
+        where it is nothing in them.
     """
 
     names: Names
@@ -111,7 +114,7 @@ class Panel:
     num_judges: int
     row: Int[np.ndarray, "place set"]
     prior: Gaussian
-    pairs: Int[np.ndarray, "pair 2"]
+    common: Float[np.ndarray, "shared own"]
 
     @property
     def num_own(self) -> int:
@@ -257,7 +260,7 @@ def panel_of(program: Program[Any], values: Values) -> Panel:
         len(data.coords[data.judge]),
         placed(np.arange(len(code)), -1).astype(int),
         prior,
-        _pairs(shared, own),
+        _common(shared, own),
     )
 
 
@@ -291,16 +294,12 @@ def _factor(fn: dist.Distribution) -> Array:
     return jnp.diag(jnp.atleast_2d(fn.scale)[0])
 
 
-def _pairs(shared: np.ndarray, own: np.ndarray) -> Int[np.ndarray, "pair 2"]:
-    """Return the entries of the shared sites and of the vectors that have the same design."""
-    found = [
-        (one, other)
-        for other in range(own.shape[2])
-        for one in range(shared.shape[2])
-        if _is_same(shared[:, :, one], own[:, :, other])
-    ]
-    return np.array(found, int).reshape(-1, 2)
-
-
-def _is_same(one: np.ndarray, other: np.ndarray) -> Bool[np.ndarray, ""] | bool:
-    return bool(np.any(other)) and np.allclose(one, other, rtol=1e-9, atol=1e-12)
+def _common(shared: np.ndarray, own: np.ndarray) -> Float[np.ndarray, "shared own"]:
+    """Return the designs of the vectors as combinations of those of the shared sites, such as an
+    error component as the sum of the constants of its group."""
+    flat, columns = (design.reshape(-1, design.shape[2]) for design in (shared, own))
+    common = np.linalg.lstsq(flat, columns, rcond=None)[0]
+    off = np.abs(flat @ common - columns).max(0, initial=0.0)
+    there = off < _SAME * np.abs(columns).max(0, initial=1e-300)
+    common[np.abs(common) < _SAME] = 0.0
+    return np.asarray(common * there)
