@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 
+import arviz as az
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -202,6 +203,34 @@ def test_gibbs_has_the_moments_of_importance_sampling(name: str, choices) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", MODELS)
+def test_gibbs_and_nuts_agree(name: str) -> None:
+    """Means of all sites that choosers share, in Monte-Carlo standard errors: |z| < 4.5 has a false
+    alarm with probability below 1e-4 over the 12 numbers."""
+    model = MODELS[name]
+    data, _ = rt.datasets.choice_crowd(20, 6, 3, 2, seed=6, available=1, spread=1.0)
+    posteriors = []
+    for backend in (rt.PGGibbs(draws=3000, chains=2), rt.NUTS(draws=1000, warmup=500, chains=2)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = rt.fit(model, data, backend, seed=0, progress=False)
+        posteriors.append(result.posterior.to_dataset())
+    for site in ("coefficient", "coefficient_spread", "component_spread", "correlation"):
+        if site not in posteriors[0]:
+            continue
+        means, errors = [], []
+        for posterior in posteriors:
+            entries = posterior[[site]]
+            means.append(entries[site].mean(("chain", "draw")).values)
+            errors.append(az.mcse(entries)[site].values)
+        apart, error = means[0] - means[1], np.hypot(*errors)
+        # Correlations of a coefficient with itself are 1.
+        z = np.divide(apart, error, out=np.zeros_like(apart), where=error > 1e-6)
+        assert np.abs(z).max() < 4.5, (site, z)
+
+
+@pytest.mark.slow
 def test_recovers_the_panel_that_was_simulated() -> None:
     """A mean is off by more than 4.5 posterior standard deviations with probability below 1e-5."""
     data, truth = rt.datasets.choice_crowd(200, 10, 4, 3, seed=1, available=1, spread=1.0)
@@ -333,6 +362,28 @@ def test_refuses_what_the_choices_do_not_have(model, words, choices) -> None:
 def test_refuses_settings(setting) -> None:
     with pytest.raises(SettingError):
         rt.MixedLogit(**setting)
+
+
+def test_refuses_a_feature_that_never_differs_within_a_set(choices) -> None:
+    """As `MultinomialLogit` does, from which the terms are."""
+    x = np.asarray(choices.features).copy()
+    x[:, 0] = 1.0
+    flat = dataclasses.replace(choices, features=x)
+    assert "feature 0" in str(rt.MixedLogit().why_not(flat))
+
+
+def test_somebody_who_chose_once_is_as_the_population(choices) -> None:
+    """Their own coefficients are wider than those of somebody with many choices."""
+    data, _ = rt.datasets.choice_crowd(20, 12, 3, 2, seed=4, available=1, spread=1.0)
+    last = np.asarray(data.group) < 19 * 12 + 1
+    data = data.take(np.flatnonzero(last)) if hasattr(data, "take") else data
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = rt.fit(
+            rt.MixedLogit(), data, rt.PGGibbs(draws=300, chains=1), seed=0, progress=False
+        )
+    own = result.posterior["own_coefficient"].std(("chain", "draw")).mean("feature")
+    assert own[-1] > 1.3 * own[:-1].mean()
 
 
 def test_warns_of_spreads_that_rest_on_the_prior() -> None:
