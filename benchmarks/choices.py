@@ -64,6 +64,7 @@ def survey(folder: Path) -> rt.Choices:
         alternatives={1: "train", 2: "metro", 3: "car"},
         features={name: [f"{mode}_{name}" for mode in modes] for name in ("time", "cost")},
         available={"train": "TRAIN_there", "car": "CAR_there"},
+        annotator="ID",
     )
 
 

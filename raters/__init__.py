@@ -10,16 +10,23 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-if "numpyro" in sys.modules:
-    # ArviZ puts NumPyro there as a lazy module, and submodules that are imported before the package
-    # itself has run are not found in it afterwards.
-    vars(sys.modules["numpyro"])
+
+def _load_numpyro() -> None:
+    """Run NumPyro where ArviZ, which may be imported before this package or after it, has put it as
+    a lazy module: submodules that are imported before the package itself has run are not found in
+    it afterwards."""
+    if "numpyro" in sys.modules:
+        vars(sys.modules["numpyro"])
+
+
+_load_numpyro()
 
 
 def __getattr__(name: str) -> object:
     """Import the package at its first use: JAX, NumPyro and ArviZ take seconds, which `raters
     --help` and a command that is interrupted at once need not wait for."""
     if "__all__" not in globals():
+        _load_numpyro()
         public = import_module("raters._public")
         names = public.__all__  # Not there yet while it is being imported.
         globals().update({each: getattr(public, each) for each in names}, __all__=names)

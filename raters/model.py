@@ -229,6 +229,28 @@ class Spread:
         return np.where(governed.reshape(-1, *(1,) * (np.ndim(site) - 1)), along, 1.0)
 
 
+@dataclass(frozen=True)
+class Own:
+    """Each judge has a vector of their own, with a normal prior about 0 and a scale for each entry,
+    and the logits are affine in it, in the scale with the vector in units of it held, and in all
+    sites that all judges share.
+
+    Gibbs draws the vectors of all judges at once, and moves the scales with the vectors held and
+    with the vectors in units of the scales held. `raters.log_likelihood` by judge, and `PGEM`,
+    integrate them out. `NUTS` moves them in units of their scales.
+
+    Parameters
+    ----------
+    site : str
+        Site with the axes judge and entry.
+    scale : str
+        Site with the scale of each entry.
+    """
+
+    site: str
+    scale: str
+
+
 # Of each, the prior says how probable a point and its image are.
 Mirror = Sign | Exchange
 Symmetry = Shift | CommonShift | Scale | Transfer | Mirror | Permute | Rotation | Affine
@@ -349,6 +371,24 @@ class Model[Data: Judgements](abc.ABC):
         beside the effects that explain the rows under the class drawn last.
         """
         return ()
+
+    @property
+    def own(self) -> tuple[Own, ...]:
+        """Vectors that each judge has of their own, in which the logits of choices are affine."""
+        return ()
+
+    def axis_names(self, data: Data) -> dict[str, tuple[Any, ...]]:
+        """Names along axes of the parameters that are not axes of the data.
+
+        Parameters
+        ----------
+        data : Judgements
+
+        Returns
+        -------
+        dict of str to tuple
+        """
+        return {}
 
     @abc.abstractmethod
     def generate(self, data: Data) -> None:

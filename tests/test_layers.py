@@ -93,7 +93,8 @@ def test_every_room_has_its_layer():
 
 
 @pytest.mark.slow
-def test_numpyro_is_whole_behind_arviz():
+@pytest.mark.parametrize("imports", ["import arviz, raters.testing", "import raters, arviz"])
+def test_numpyro_is_whole_behind_arviz(imports: str):
     """ArviZ leaves a lazy module, of which submodules are lost when they are imported first."""
-    code = "import arviz, raters.testing, numpyro.distributions as d; d.distribution.Unit"
+    code = f"{imports}; raters.fit; import numpyro.distributions as d; d.distribution.Unit"
     subprocess.run([sys.executable, "-c", code], check=True)

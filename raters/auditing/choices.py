@@ -209,12 +209,11 @@ def _term(
     if not dims:
         return name.replace("_", " ")
     parts = []
+    named = {**program.data.names, **program.model.axis_names(program.data)}
     for axis, place in zip(dims, index, strict=True):
         known = program.coords.get(axis)
         label = name_text(place if known is None else known[place])
-        parts.append(
-            label if known is not None and axis in program.data.names else f"{axis} {label}"
-        )
+        parts.append(label if known is not None and axis in named else f"{axis} {label}")
     return " × ".join(reversed(parts))
 
 

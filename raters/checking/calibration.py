@@ -146,6 +146,7 @@ def _replicate(
     posterior = {
         str(name): draw.values.reshape(-1, *draw.shape[2:])
         for name, draw in result["posterior"].data_vars.items()
+        if name in truth  # What is deterministic is not.
     }
     num_draws = len(next(iter(posterior.values())))
     if num_draws < draws:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,15 +20,17 @@ from raters.errors import BackendError
 from raters.errors.validation import checked, whole
 from raters.inference import mirror
 from raters.inference.base import progress_bar
-from raters.inference.polya_gamma import sweep
+from raters.inference.polya_gamma import panel_gibbs, panels, sweep
 from raters.inference.polya_gamma.conditionals import observation
 from raters.inference.polya_gamma.gibbs import gibbs_step
 from raters.judgements.base import Judgements
 from raters.model import Model, Shift, Values
-from raters.program import Program, trace
+from raters.program import Program, start_of, trace
 
 # Votes; or labels and classes.
 Outcomes = tuple[Any, ...]
+# From the data and the values to the values after a sweep.
+_Kernel = Callable[[Any, Values], Values]
 
 # Draws at a time.
 _PIECE = 1000
@@ -99,9 +102,9 @@ def geweke(
     whole("chains", chains, least=10)
     whole("sweeps", sweeps)
     whole("prior_draws", prior_draws, least=100)
-    if reason := (
-        model.why_not(questions) or sweep.why_not(Program(model, with_any_outcomes(questions)))
-    ):
+    program = Program(model, with_any_outcomes(questions))
+    of_kernel = panels if panels.applies(program) else sweep
+    if reason := model.why_not(questions) or of_kernel.why_not(program):
         raise BackendError(reason)
     with jax.enable_x64(True):
         asked: Any = jax.tree.map(jnp.asarray, questions.unanswered())
@@ -228,21 +231,43 @@ def _alternating(
         for chain in range(chains)
     ]
     any_answers = _with(asked, tuple(part[0] for part in outcomes))
-    plan = sweep.plan(Program(model, any_answers), starts[0])
-    row, moves = any_answers.take(slice(0, 1)), mirror.images(Program(model, asked))
+    program = Program(model, any_answers)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    kernel = (_kernel_of_panel if panels.applies(program) else _kernel)(program, starts[0], rng)
     kept, given = [], []
     with progress_bar(chains, "Geweke", progress) as bar:
         for current, chain_key in zip(starts, jax.random.split(key, chains), strict=True):
             for sweep_key in jax.random.split(chain_key, sweeps):
                 answers = _answers(model, asked, current, sweep_key)
-                current = gibbs_step(plan, moves, row, _with(asked, answers), current, rng, rng)
+                current = kernel(_with(asked, answers), current)
                 current = {name: np.asarray(value) for name, value in current.items()}
                 kept.append(current)
                 given.append(answers)
             bar.update()
     states = {name: np.stack([state[name] for state in kept]) for name in kept[0]}
     return states, tuple(np.stack(part) for part in zip(*given, strict=True))
+
+
+def _kernel(program: Program[Any], start: Values, rng: np.random.Generator) -> _Kernel:
+    """One sweep of the blocks of a model, and one step to a mirror image."""
+    plan, row = sweep.plan(program, start), program.data.take(slice(0, 1))
+    moves = mirror.images(program)
+    return lambda data, values: gibbs_step(plan, moves, row, data, values, rng, rng)
+
+
+def _kernel_of_panel(program: Program[Any], start: Values, rng: np.random.Generator) -> _Kernel:
+    """One sweep of choices in which each judge has a vector of their own.
+
+    Its proposals are centred at one point whatever the outcomes, so that they depend on no state.
+    """
+    panel = panels.panel_of(program, start)
+    sampler = panel_gibbs.Sampler(program, panel, start_of(program.model, program.data))
+
+    def sweep_once(data: Any, values: Values) -> Values:
+        sampler.panel, sampler.values = panel.answered(data.chosen), values
+        return sampler.sweep(rng)
+
+    return sweep_once
 
 
 @partial(jax.jit, static_argnums=0)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from raters.datasets._generators import Truth, check_amount
-from raters.errors.validation import checked, share, whole
+from raters.errors.validation import checked, positive, share, whole
 from raters.judgements.choices import Choices
 
 
@@ -35,8 +35,10 @@ def choice_crowd(
     *,
     seed: int,
     available: float = 0.8,
+    spread: float = 0.0,
+    correlation: float = 0.0,
 ) -> GeneratedChoices:
-    """Generate choices from sets, under `MultinomialLogit`.
+    """Generate choices from sets, under `MultinomialLogit`, or with a `spread` under `MixedLogit`.
 
     Parameters
     ----------
@@ -49,16 +51,23 @@ def choice_crowd(
         Seed of ``numpy.random.default_rng``.
     available : float
         Probability that an alternative is offered, above 0; each set offers two or more.
+    spread : float
+        Standard deviation of the choosers' own coefficients around those of all; 0 for choosers who
+        all have the same.
+    correlation : float
+        Correlation between any two coefficients of a chooser, from 0 up to less than 1.
 
     Returns
     -------
     GeneratedChoices
-        ``choices``, and ``truth`` with ``coefficient`` (feature) and ``constant`` (alternative).
+        ``choices``, and ``truth`` with ``coefficient`` (feature) and ``constant`` (alternative);
+        with a spread also ``own_coefficient`` (annotator, feature).
 
     Raises
     ------
     SettingError
-        When a number is too small, or `available` is no share.
+        When a number is too small, `available` is no share, or a spread or a correlation is not
+        possible.
 
     Examples
     --------
@@ -76,6 +85,10 @@ def choice_crowd(
     whole("num_alternatives", num_alternatives, least=2)
     if available != 1:
         share("available", available)
+    if spread != 0:
+        positive("spread", spread)
+    if correlation != 0:
+        share("correlation", correlation)
     number = num_choosers * choices_per_chooser
     check_amount(sets=number, num_alternatives=num_alternatives, num_features=num_features)
     rng = np.random.default_rng(seed)
@@ -86,7 +99,13 @@ def choice_crowd(
     }
     features = rng.normal(size=(number, num_alternatives, num_features))
     offered = _offered(rng, (number, num_alternatives), available)
-    utility = features @ truth["coefficient"] + truth["constant"]
+    own = truth["coefficient"]
+    if spread:
+        apart = rng.normal(size=(num_choosers, num_features)) * np.sqrt(1 - correlation)
+        apart += rng.normal(size=(num_choosers, 1)) * np.sqrt(correlation)
+        truth["own_coefficient"] = own + spread * apart
+        own = np.repeat(truth["own_coefficient"], choices_per_chooser, axis=0)[:, None]
+    utility = (features * own).sum(2) + truth["constant"]
     noisy = np.where(offered, utility + rng.gumbel(size=utility.shape), -np.inf)
     chosen = noisy.argmax(1)[:, None] == np.arange(num_alternatives)
     row, alternative = np.nonzero(offered)

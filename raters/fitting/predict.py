@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from jaxtyping import Array, Float
 
 from raters.errors import DataError, SettingError
 from raters.errors.validation import checked
+from raters.fitting.newcomers import joined_by, mean_of, newcomers, with_newcomers
 from raters.fitting.result import check_data, draws_of, program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array, plural
@@ -41,7 +43,8 @@ def predict(
     questions : Judgements, optional
         By default those that were fitted. Items, annotators and classes are matched by name.
         `Labels` may have new items: their class is inferred from their labels, and from their
-        features if the model has a classifier.
+        features if the model has a classifier. Choosers of `MixedLogit` may be new: their
+        coefficients are integrated over the population, under each draw, at 64 points.
 
     Returns
     -------
@@ -80,26 +83,22 @@ def predict(
     ('item', 'true_class')
     """
     program = program_of(model, result)
-    fitted = program.data
+    values, sizes = draws_of(program, result)
+    tables: Iterable[Values] = [values]
     if questions is None:
-        asked = fitted
+        asked = program.data
     else:
         questions = questions_of(program, questions)
         check_data(questions, "questions", model)
-        asked = recode(program, questions, judges=False)
-    values, sizes = draws_of(program, result)
+        if new := newcomers(program, questions):
+            tables = with_newcomers(program, values, len(new))
+            asked = recode(joined_by(program, new), questions, judges=False)
+        else:
+            asked = recode(program, questions, judges=False)
     lead = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
     if program.latent is not None and program.unit == asked.unit and not asked.together:
         return _class_table(program, asked, values, sizes, lead)
-    # A row with a count is one question.
-    of_unit = program.latent is not None and program.unit != asked.unit
-    known = jax.tree.map(jnp.asarray, fitted) if of_unit else None
-    pieces = []
-    for piece in asked.chunks(_CHUNK):
-        unit = None if known is None else piece.codes(program.unit)
-        bare = dataclasses.replace(piece, **{piece.answer: None, "count": None})
-        pieces.append(np.asarray(_answer_table(model, bare, known, unit, values)))
-    table = np.concatenate(pieces, axis=2)  # (draw, answer, row)
+    table = mean_of(_answers(program, asked, each) for each in tables)
     names = {name: (asked.row, column) for name, column in asked.question_names().items()}
     coords = {**lead, asked.row: np.arange(asked.num_rows), **names}
     if asked.success is not None:
@@ -110,6 +109,21 @@ def predict(
         coords["answer"], table = asked.answer_table(table)
     shape = (*sizes, *table.shape[1:])
     return xr.DataArray(table.reshape(shape), dims=dims, coords=coords, name="probability")
+
+
+def _answers(
+    program: Program[Any], asked: Any, values: Values
+) -> Float[np.ndarray, "draw answer row"]:
+    """Probabilities of the answers to each row under each draw."""
+    # A row with a count is one question.
+    of_unit = program.latent is not None and program.unit != asked.unit
+    known = jax.tree.map(jnp.asarray, program.data) if of_unit else None
+    pieces = []
+    for piece in asked.chunks(_CHUNK):
+        unit = None if known is None else piece.codes(program.unit)
+        bare = dataclasses.replace(piece, **{piece.answer: None, "count": None})
+        pieces.append(np.asarray(_answer_table(program.model, bare, known, unit, values)))
+    return np.concatenate(pieces, axis=2)
 
 
 def _class_table(

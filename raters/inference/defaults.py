@@ -37,6 +37,8 @@ def default_backend(model: Any, data: Any, *, quick: bool = False) -> Backend:
 def _has_blocks(model: Any, data: Any) -> bool:
     """True where a model declares blocks, or they are found; what is none is left to others to
     say."""
+    if getattr(model, "own", ()):  # Which Gibbs draws by themselves.
+        return True
     declared = getattr(model, "blocks", True)
     if declared is not None or data is None:
         return declared is None or bool(declared)

@@ -11,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.infer
 from jaxtyping import Array, Int
+from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 from numpyro.infer.util import unconstrain_fn
 
 from raters.errors.validation import boolean, share, whole
-from raters.inference import mirror
+from raters.inference import mirror, whitening
 from raters.inference.base import NUMPYRO, Backend, Draws, last_draws, numpy_seeds, progress_bar
 from raters.inference.polya_gamma.sweep import visit_orbits
 from raters.model import Mirror, Model, Scale, Values
@@ -146,7 +147,7 @@ class NUTS(Backend):
 def _kernel(settings: NUTS, model: Model[Any]) -> numpyro.infer.NUTS:
     """Return NumPyro's kernel with these settings."""
     return numpyro.infer.NUTS(
-        model.generate,
+        whitening.program_of(model),
         target_accept_prob=settings.target_accept,
         max_tree_depth=settings.max_tree_depth,
         dense_mass=settings.dense_mass,
@@ -296,7 +297,8 @@ def _unconstrained(program: Program[Any], start: Values | None, chains: int) -> 
         points = [{name: jnp.asarray(value, float) for name, value in begin.items()}] * chains
     else:
         points = [inside(point, supports) for point in last_draws(start, chains)]
-    transforms = {name: biject_to(support) for name, support in supports.items()}
+    points = [whitening.whitened(program.model, program.data, point) for point in points]
+    transforms = {name: biject_to(supports.get(name, constraints.real)) for name in points[0]}
     return {
         name: jnp.stack([transform.inv(point[name]) for point in points])
         for name, transform in transforms.items()

@@ -1,6 +1,12 @@
 """Models of judgements, one per file."""
 
-from raters.models.choices import LatentClassLogit, MultinomialLogit, MultinomialProbit, NestedLogit
+from raters.models.choices import (
+    LatentClassLogit,
+    MixedLogit,
+    MultinomialLogit,
+    MultinomialProbit,
+    NestedLogit,
+)
 from raters.models.comparisons import (
     BTL,
     ContextualBTL,
@@ -50,6 +56,7 @@ __all__ = [
     "MajorityVote",
     "ManyFacet",
     "MaxEntIRL",
+    "MixedLogit",
     "MixtureBTL",
     "MixturePlackettLuce",
     "MultinomialLogit",

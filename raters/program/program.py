@@ -268,8 +268,8 @@ class Program[Data: Judgements]:
 
     @property
     def coords(self) -> dict[str, Any]:
-        """Names along each axis that has any: those of the data, and of the classes that the
-        likelihood sums out."""
+        """Names along each axis that has any: those of the data, of the classes that the
+        likelihood sums out, and of axes that the model names."""
         if self.parts:
             data: Any = self.data
             named = {
@@ -279,7 +279,7 @@ class Program[Data: Judgements]:
             }
             return named | dict(data.coords)
         own = {} if self.latent is None else {self.latent.name: self.latent.names}
-        return own | dict(self.data.coords)
+        return own | self.model.axis_names(self.data) | dict(self.data.coords)
 
     @property
     def has_truth(self) -> bool:

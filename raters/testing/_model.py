@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpyro.distributions import biject_to, constraints
 
 from raters.errors import SettingError
 from raters.errors.validation import checked
@@ -227,11 +228,17 @@ def _check_start(program: Program[Any], wide: bool) -> None:
 def _point(model: Model[Any], data: Any, drawn: Values) -> Values:
     """A point inside the supports, near a draw from the prior but where densities are not
     extreme."""
-    # Supports of sites are convex, so a point between the start and a draw is inside.
-    return {
-        name: 0.5 * np.asarray(value, float) + 0.5 * drawn[name]
-        for name, value in model.start(data).items()
-    }
+    supports = Program(model, data).supports
+
+    def between(name: str, start: Any) -> Any:
+        # Other supports of sites are convex, so a point between the start and a draw is inside.
+        if supports[name] is not constraints.corr_cholesky:
+            return 0.5 * np.asarray(start, float) + 0.5 * drawn[name]
+        transform = biject_to(supports[name])
+        ends = (transform.inv(jnp.asarray(end)) for end in (start, drawn[name]))
+        return np.asarray(transform(sum(ends) / 2))
+
+    return {name: between(name, value) for name, value in model.start(data).items()}
 
 
 def _log_likelihood(model: Model[Any], data: Any, values: Values) -> float:

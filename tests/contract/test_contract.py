@@ -82,6 +82,9 @@ CHOICE_MODELS = (
     rt.LatentClassLogit(),
     rt.LatentClassLogit(features=False, interactions=True, num_types=3),
     rt.LatentClassLogit(ignored=("price",)),
+    rt.MixedLogit(),
+    rt.MixedLogit(random=("price",), error_components=(("1", "3"),), interactions=True),
+    rt.MixedLogit(correlated=True),
     rt.NestedLogit(nests=(("1", "3"),)),
     rt.MultinomialProbit(),
 )

@@ -65,6 +65,7 @@ _RESPONSE_CASES = {
 _CHOICE_CASES = {
     "MultinomialLogit by Gibbs": (rt.MultinomialLogit(interactions=True), _FEW_GIBBS),
     "LatentClassLogit by Gibbs": (rt.LatentClassLogit(), _FEW_GIBBS),
+    "MixedLogit by Gibbs": (rt.MixedLogit(error_components=(("0", "2"),)), _FEW_GIBBS),
     "NestedLogit by NUTS": (
         rt.NestedLogit(nests=(("0", "1"),)),
         rt.NUTS(draws=200, warmup=200, chains=1),
@@ -94,6 +95,7 @@ _EXHAUSTIVE = {
     "BTL by Gibbs",
     "NestedLogit by NUTS",
     "LatentClassLogit by Gibbs",
+    "MixedLogit by Gibbs",
     "GuesserBTL by Gibbs",
     "BTL by NUTS",
     "Extended-BTL by NUTS",
@@ -191,6 +193,15 @@ def test_ranks_of_models_of_choices_are_uniform(case: str, to_choose) -> None:
     ranks = sbc(
         _CHOICE_CASES[case][0], to_choose, _CHOICE_CASES[case][1], seed=0, replicates=16, draws=19
     )
+    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
+
+
+@pytest.mark.exhaustive
+def test_ranks_of_correlated_coefficients_are_uniform() -> None:
+    """16 replicates of 4 choosers with 3 choices; false-alarm rate 1e-4 for all quantities."""
+    asked = rt.datasets.choice_crowd(4, 3, 3, 2, seed=0, available=1).choices
+    model = rt.MixedLogit(correlated=True, constants=False)
+    ranks = sbc(model, asked, _FEW_GIBBS, seed=0, replicates=16, draws=19)
     assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
 
 

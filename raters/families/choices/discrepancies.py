@@ -69,7 +69,8 @@ HABITS = Discrepancy(
     mend=lambda program, is_high: (
         "more types (num_types=) may mend it"
         if isinstance(program.model, LatentClassLogit)
-        else f"rt.LatentClassLogit() lets types of {plural(program.data.judge)} differ"
+        else f"rt.MixedLogit() lets {plural(program.data.judge)} differ, and rt.LatentClassLogit()"
+        " types of them"
     ),
 )
 

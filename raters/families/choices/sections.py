@@ -27,6 +27,10 @@ _MEANINGS = {
     "coefficient": (
         "change of utility, in logits, with one unit of the feature as the table has it"
     ),
+    "coefficient_spread": (
+        "standard deviation of the coefficient between choosers, in the same unit"
+    ),
+    "component_spread": "standard deviation between choosers of what they add to the group",
     "constant": "utility of the alternative, all else equal, less the mean of all alternatives",
     "interaction": (
         "change of the alternative's utility with one unit of the chooser's feature, less the mean"
@@ -65,6 +69,8 @@ def terms(context: AuditContext) -> Section | None:
             for low, high in zip(frame["value_low"], frame["value_high"], strict=True)
         ],
     )
+    # Of each chooser there are many; the file has them.
+    everybodys = {own.site for own in context.program.model.own}
     tables = tuple(
         Table(
             name,
@@ -73,6 +79,7 @@ def terms(context: AuditContext) -> Section | None:
             shown[shown["parameter"] == name].to_dict("records"),
         )
         for name, many in kinds_of_terms(table).items()
+        if name not in everybodys
     )
     sentence = _signs(table)
     return Section(

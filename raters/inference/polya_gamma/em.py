@@ -22,6 +22,8 @@ from raters.inference.polya_gamma import (
     found,
     integrated_site,
     latent_classes,
+    panel_em,
+    panels,
     scales,
     sets,
     sweep,
@@ -83,7 +85,9 @@ class PGEM(Backend):
     Of a model that can integrate a site out, such as the abilities of persons in `Rasch`, the mode
     is that of the other sites (`Model.marginal`), as the joint mode is inconsistent. Each draw of
     these is followed by an independent draw of the site given them, and the attribute
-    ``marginal_log_likelihood`` of the result is the log-likelihood at the mode.
+    ``marginal_log_likelihood`` of the result is the log-likelihood at the mode. The coefficients of
+    the choosers of `MixedLogit` are integrated out by importance sampling, whose standard error is
+    the attribute ``monte_carlo_error``; the other sites then climb by BFGS.
 
     Parameters
     ----------
@@ -158,6 +162,8 @@ class PGEM(Backend):
         few enough for L-BFGS, and distributions that augmentation does not cover."""
         if reason := super().why_not(program):
             return reason
+        if panels.applies(program):
+            return panels.why_not(program)
         if isinstance(marginal := program.model.marginal(program.data), str):
             return marginal
         if marginal is not None:
@@ -182,6 +188,14 @@ class PGEM(Backend):
         The first start is the model's own, or the centre of earlier draws where these are given,
         from which the Gibbs run needs no warm-up.
         """
+        if panels.applies(program):
+            with jax.enable_x64(True):
+                first = start_of(program.model, program.data)
+                if start is not None:
+                    first |= {name: value.mean((0, 1)) for name, value in start.items()}
+            with one_blas_thread(), progress_bar(1, "PGEM", progress):
+                rng = np.random.default_rng(numpy_seeds(key, 1)[0])
+                return panel_em.run(program, self.draws, first, rng)
         if (marginal := program.model.marginal(program.data)) is None:
             return self._run(program, key, start, progress)
         assert not isinstance(marginal, str)

@@ -27,6 +27,8 @@ from raters.inference.polya_gamma import (
     collapsed,
     latent_classes,
     local,
+    panel_gibbs,
+    panels,
     renamed,
     sets,
     sweep,
@@ -113,7 +115,11 @@ class PGGibbs(Backend):
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse models without blocks, and distributions that augmentation does not cover."""
-        if reason := super().why_not(program) or sweep.why_not(program):
+        if reason := super().why_not(program):
+            return reason
+        if panels.applies(program):
+            return panels.why_not(program)
+        if reason := sweep.why_not(program):
             return reason
         if steep := sweep.steep_sites(program):
             num_entries = sum(int(np.prod(program.sites[name].shape)) for name in steep)
@@ -136,6 +142,8 @@ class PGGibbs(Backend):
 
         They start at random around the model's start, or each at the last draw of an earlier chain.
         """
+        if panels.applies(program):
+            return self._run_panel(program, key, start, progress)
         with jax.enable_x64(True):
             cold = start_of(program.model, program.data)
             plan = sweep.plan(program, cold)
@@ -163,6 +171,45 @@ class PGGibbs(Backend):
             chains = in_threads(run, list(zip(starts, rngs, strict=True)), stop, at_once)
         values = {name: np.stack([chain[name] for chain in chains]) for name in program.sites}
         return Draws(values, {})
+
+    def _run_panel(
+        self, program: Program[Any], key: jax.Array, start: Values | None, progress: bool
+    ) -> Draws:
+        """Run the chains of choices in which each judge has a vector of their own."""
+        with jax.enable_x64(True):
+            cold = start_of(program.model, program.data)
+            panel = panels.panel_of(program, cold)
+        total, stop = self.warmup + self.draws * self.thin, Event()
+        rngs = [np.random.default_rng(seed) for seed in numpy_seeds(key, self.chains)]
+        starts = (
+            [scattered(cold, program.supports, rng) for rng in rngs]
+            if start is None
+            else last_draws(start, self.chains)
+        )
+        with one_blas_thread(), progress_bar(total * self.chains, "PGGibbs", progress) as bar:
+            # Not in the threads: NumPyro reads a program in one at a time.
+            with jax.enable_x64(True):
+                samplers = [panel_gibbs.Sampler(program, panel, values) for values in starts]
+                samplers[0].compile()
+
+            def run(chain: tuple[panel_gibbs.Sampler, np.random.Generator]) -> Values:
+                sampler, draws = chain[0], []
+                with jax.enable_x64(True):
+                    for index in range(total):
+                        if stop.is_set():
+                            break
+                        values = sampler.sweep(chain[1])
+                        if index < self.warmup:
+                            sampler.warm(index)
+                        elif (index - self.warmup) % self.thin == 0:
+                            draws.append(values)
+                        bar.update()
+                return {name: np.stack([one[name] for one in draws]) for name in program.sites}
+
+            chains = in_threads(run, list(zip(samplers, rngs, strict=True)), stop, self.chains)
+        return Draws(
+            {name: np.stack([chain[name] for chain in chains]) for name in program.sites}, {}
+        )
 
     def _chain(
         self,

@@ -523,6 +523,34 @@ def visit_orbits(
     return values, key
 
 
+def visit_site(
+    joint: Callable[[Values], jax.Array],
+    support: constraints.Constraint,
+    values: Values,
+    name: str,
+    key: jax.Array,
+) -> jax.Array:
+    """Take a slice step for each entry of a site, along its unconstrained coordinate.
+
+    Parameters
+    ----------
+    joint : callable
+        Log density of all values.
+    support : numpyro constraint
+        Support of the site.
+    values : dict of str to array
+    name : str
+        Site.
+    key : jax.Array
+
+    Returns
+    -------
+    array
+        New value of the site.
+    """
+    return _visit_site(joint, support, values, name, line.slice_step, key, True)
+
+
 def _visit_once(
     plan: Plan, row: Any, data: Any, draws: bool, values: Values, key: jax.Array
 ) -> tuple[Values, jax.Array]:

@@ -1,0 +1,371 @@
+r"""Gibbs sampling of choices in which each judge has a vector of their own.
+
+A sweep draws
+
+1. the vectors of all judges at once, by independence Metropolis steps from t distributions;
+2. the shared sites and the scales together, with the vectors in units of their scales held: what
+   moves are then the ancillary coordinates;
+3. what is added to everybody's vector, with the sums held, and the scales and correlations with the
+   vectors held: the sufficient ones.
+
+The second and the third interweave two forms of the model (Yu and Meng 2011, Journal of
+Computational and Graphical Statistics 20, 531–570), and the second moves along the common scale of
+all utilities, which either form alone follows slowly.
+
+Proposals are normal approximations of the likelihood at points of reference, which are found in
+warm-up and stay as they are afterwards, times the prior: they do not depend on what they replace.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from raters.inference.polya_gamma import augmentation
+from raters.inference.polya_gamma.panels import Panel
+from raters.inference.polya_gamma.rows import block_prior
+from raters.inference.polya_gamma.sweep import visit_site
+from raters.model import Values
+from raters.program import Program, log_prior
+
+# Proposals of each judge's vector in a sweep, of the shared sites, and the degrees of freedom.
+_TRIES, _SHARED_TRIES, _FREEDOM = 2, 2, 8
+# Sweeps of warm-up after which points of reference are found anew.
+_ANEW = (10, 25, 60, 140, 300, 700, 1500)
+# Steps of EM from the start to the first points.
+_CLIMBS = 12
+# Longest step of Newton's method, in standard deviations under the prior, the length of the last
+# one, and the largest number of them.
+_LONGEST, _NEAR, _STEPS = 3.0, 1e-2, 30
+
+
+class Reference(NamedTuple):
+    """Points at which the likelihood is expanded.
+
+    Attributes
+    ----------
+    own : array, shape (judge, entry)
+    curvature : array, shape (judge, entry, entry)
+        Negative curvature of the log-likelihood of each judge there.
+    both : array, shape (entry,)
+        Shared sites and scales.
+    """
+
+    own: Float[np.ndarray, "judge entry"]
+    curvature: Float[np.ndarray, "judge entry entry"]
+    both: Float[np.ndarray, " entry"]
+
+
+class Normals(NamedTuple):
+    """Normal distributions of the vectors.
+
+    Attributes
+    ----------
+    mean : array, shape (judge, entry)
+    root : array, shape (judge, entry, entry)
+        Matrices A whose squares A Aᵀ are the covariances.
+    factor : array, shape (judge, entry, entry)
+        Cholesky factors of the precisions.
+    """
+
+    mean: Float[np.ndarray, "judge entry"]
+    root: Float[np.ndarray, "judge entry entry"]
+    factor: Float[np.ndarray, "judge entry entry"]
+
+
+def normals(
+    panel: Panel, reference: Reference, of_all: np.ndarray, factor: Float[np.ndarray, "entry entry"]
+) -> Normals:
+    """Return normal approximations of the vectors given all else.
+
+    Parameters
+    ----------
+    panel : Panel
+    reference : Reference
+    of_all : array, shape (place, set)
+        Utilities without those of the vectors.
+    factor : array, shape (entry, entry)
+        Cholesky factor of the covariance under the prior.
+
+    Returns
+    -------
+    Normals
+    """
+    expected = panel.expected(of_all + panel.own_utilities(reference.own))
+    inverse = np.linalg.inv(factor)
+    precision = reference.curvature + inverse.T @ inverse
+    shift = panel.slope(expected) + np.matmul(
+        reference.curvature, reference.own[:, :, None]
+    ).squeeze(2)
+    own_factor = np.linalg.cholesky(precision)
+    root = np.linalg.inv(own_factor).transpose(0, 2, 1)
+    along = np.matmul(root.transpose(0, 2, 1), shift[:, :, None])
+    return Normals(np.matmul(root, along)[:, :, 0], root, own_factor)
+
+
+def log_t(square: np.ndarray, size: int, freedom: int) -> np.ndarray:
+    """Return the log density of a t distribution, but for a constant, at the square of a distance
+    from its centre."""
+    return np.asarray(-(freedom + size) / 2 * np.log1p(square / freedom))
+
+
+def draw_own(
+    panel: Panel,
+    reference: Reference,
+    of_all: np.ndarray,
+    factor: np.ndarray,
+    current: Float[np.ndarray, "judge entry"],
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "judge entry"]:
+    """Draw the vectors of all judges, given all else."""
+    approximate, size = normals(panel, reference, of_all, factor), panel.num_own
+    inverse = np.linalg.inv(factor)
+    shape = (len(current), _TRIES)
+    wide = np.sqrt(rng.chisquare(_FREEDOM, shape) / _FREEDOM)
+    apart = rng.standard_normal((*shape, size)) / wide[:, :, None]
+    points = approximate.mean[:, None] + np.matmul(apart, approximate.root.transpose(0, 2, 1))
+    points = np.concatenate([current[:, None], points], axis=1)
+    from_mean = points - approximate.mean[:, None]
+    square = (np.matmul(from_mean, approximate.factor) ** 2).sum(2)
+    own = np.matmul(panel.own[:, :, None], points[panel.judge].transpose(0, 2, 1))[:, :, 0]
+    log_ratio = panel.log_likelihood(of_all[:, :, None] + own)
+    log_ratio -= ((points @ inverse.T) ** 2).sum(2) / 2 + log_t(square, size, _FREEDOM)
+    place, here = np.zeros(len(current), int), log_ratio[:, 0]
+    for number in range(1, _TRIES + 1):
+        there = log_ratio[:, number]
+        taken = np.log(rng.uniform(size=len(current))) < there - here
+        place, here = np.where(taken, number, place), np.where(taken, there, here)
+    return np.asarray(points[np.arange(len(current)), place])
+
+
+class _Both(NamedTuple):
+    """Shared sites and scales, with the vectors in units of their scales held."""
+
+    design: Float[np.ndarray, "place set entry"]
+    mean: Float[np.ndarray, " entry"]
+    factor: Float[np.ndarray, "entry entry"]
+
+
+def _of_both(panel: Panel, design: np.ndarray, prior: Any, at: np.ndarray) -> _Both:
+    """Return a normal approximation at a point of reference."""
+    expected = panel.expected(panel.offset + design @ at)
+    slope = np.tensordot(panel.chosen - expected, design, 2)
+    precision = panel.curvature_of(design, expected) + np.diag(prior.precision)
+    if prior.across is not None:
+        precision = precision + prior.across
+    slope = slope - prior.times(at - prior.mean)
+    mean = at + np.linalg.solve(precision, slope)
+    return _Both(design, mean, np.linalg.cholesky(precision))
+
+
+def draw_both(
+    panel: Panel, reference: Reference, prior: Any, values: Values, rng: np.random.Generator
+) -> Values:
+    """Draw the shared sites and the scales, with the vectors in units of their scales held.
+
+    Scales below 0 are refused. That with the vectors turned round they are positive ones does not
+    help: proposals that suit one of the two forms do not suit the other.
+    """
+    own, scales = panel.own_of(values), panel.scales_of(values)
+    units = own / scales
+    of_units = panel.own * units[panel.judge]
+    both = _of_both(panel, np.concatenate([panel.shared, of_units], axis=2), prior, reference.both)
+    number, size = panel.shared.shape[2], len(both.mean)
+    shape = size, _SHARED_TRIES
+    wide = np.sqrt(rng.chisquare(_FREEDOM, shape[1]) / _FREEDOM)
+    apart = np.linalg.solve(both.factor.T, rng.standard_normal(shape) / wide)
+    current = np.concatenate([panel.shared_of(values), scales])
+    points = np.concatenate([current[:, None], both.mean[:, None] + apart], axis=1)
+    square = ((both.factor.T @ (points - both.mean[:, None])) ** 2).sum(0)
+    utility = panel.offset[:, :, None] + both.design @ points
+    log_ratio = panel.log_likelihood(utility).sum(0) - log_t(square, size, _FREEDOM)
+    log_ratio -= prior.square(points - prior.mean[:, None]) / 2
+    log_ratio = np.where(_allowed(points[number:]), log_ratio, -np.inf)
+    place = 0
+    for other in range(1, _SHARED_TRIES + 1):
+        if np.log(rng.uniform()) < log_ratio[other] - log_ratio[place]:
+            place = other
+    shared, scales = np.split(points[:, place], [number])
+    return panel.put(values, shared=shared, scales=scales, own=units * scales)
+
+
+def _allowed(scales: Float[np.ndarray, "entry point"]) -> np.ndarray:
+    """Return whether all scales of a point are."""
+    return np.asarray((scales > 0).all(0))
+
+
+def transfer(panel: Panel, factor: np.ndarray, values: Values, rng: np.random.Generator) -> Values:
+    """Draw what is added to everybody's vector from its conditional, with the sums held."""
+    entries = np.flatnonzero(panel.common.any(0))
+    if not len(entries):
+        return values
+    shared, own, prior = panel.shared_of(values), panel.own_of(values), panel.prior
+    common, inverse = panel.common[:, entries], np.linalg.inv(factor)
+    precision = inverse.T @ inverse
+    across = np.diag(prior.precision) + (0.0 if prior.across is None else prior.across)
+    joint = common.T @ across @ common + len(own) * precision[np.ix_(entries, entries)]
+    shift = (own @ precision).sum(0)[entries] - common.T @ prior.times(shared - prior.mean)
+    root = np.linalg.cholesky(joint)
+    moved = np.linalg.solve(root.T, rng.standard_normal(len(entries)))
+    moved += np.linalg.solve(joint, shift)
+    own = own.copy()
+    own[:, entries] -= moved
+    return panel.put(values, shared=shared + common @ moved, own=own)
+
+
+def hyper(
+    program: Program[Any], panel: Panel, row: Any, values: Values, rng: np.random.Generator
+) -> Values:
+    """Draw the scales and the correlations by slices, with the vectors held."""
+    names = (*panel.names.scales, *panel.names.hyper)
+    drawn = _hyper(program.model, program.supports, names, row, values, augmentation.key_of(rng))
+    return values | {name: np.asarray(value) for name, value in drawn.items()}
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _hyper(
+    model: Any, supports: Any, names: tuple[str, ...], row: Any, values: Values, key: Any
+) -> Values:
+    values = {name: jax.numpy.asarray(value) for name, value in values.items()}
+    for name in names:
+        key, use = jax.random.split(key)
+        joint = partial(log_prior, model, row)
+        values[name] = visit_site(joint, supports[name], values, name, use)
+    return {name: values[name] for name in names}
+
+
+class Sampler:
+    """A chain.
+
+    Parameters
+    ----------
+    program : Program
+    panel : Panel
+    values : dict of str to array
+        Start.
+    """
+
+    def __init__(self, program: Program[Any], panel: Panel, values: Values) -> None:
+        self.program, self.panel = program, panel
+        self.row = program.data.first_unit()
+        both = (*panel.names.shared, *panel.names.scales)
+        self.prior = jax.tree.map(np.asarray, block_prior(program.model, self.row, values, both))
+        self.values, self.reference = climbed(program, panel, values)
+        self._sum: dict[str, np.ndarray] = {}
+        self._number = 0
+
+    def compile(self) -> None:
+        """Compile what sweeps run."""
+        hyper(self.program, self.panel, self.row, self.values, np.random.default_rng(0))
+
+    def sweep(self, rng: np.random.Generator) -> Values:
+        """Run one sweep, and return the values."""
+        panel, values = self.panel, self.values
+        factor = panel.factor_of(self.program, self.row, values)
+        of_all = panel.shared_utilities(panel.shared_of(values))
+        own = draw_own(panel, self.reference, of_all, factor, panel.own_of(values), rng)
+        values = panel.put(values, own=own)
+        values = draw_both(panel, self.reference, self.prior, values, rng)
+        factor = panel.factor_of(self.program, self.row, values)
+        values = transfer(panel, factor, values, rng)
+        self.values = hyper(self.program, panel, self.row, values, rng)
+        return self.values
+
+    def warm(self, sweep: int) -> None:
+        """Note a sweep of warm-up, and find the points of reference anew from time to time."""
+        panel = self.panel
+        both = np.concatenate([panel.shared_of(self.values), panel.scales_of(self.values)])
+        state = {"own": panel.own_of(self.values), "both": both}
+        self._sum = {name: self._sum.get(name, 0.0) + value for name, value in state.items()}
+        self._number += 1
+        if sweep in _ANEW:
+            own, both = (self._sum[name] / self._number for name in ("own", "both"))
+            self.reference = referred(panel, own, both)
+            self._sum, self._number = {}, 0
+
+
+def referred(panel: Panel, own: np.ndarray, both: np.ndarray) -> Reference:
+    """Return the expansion of the likelihood at a point."""
+    of_all = panel.shared_utilities(both[: panel.shared.shape[2]])
+    expected = panel.expected(of_all + panel.own_utilities(own))
+    return Reference(own, panel.curvature(expected), both)
+
+
+def _stepped(own: np.ndarray, mean: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Return vectors moved to the means, but no farther than a few standard deviations."""
+    step = np.linalg.solve(factor, (mean - own).T)
+    length = np.sqrt((step**2).sum(0))
+    return np.asarray(
+        own + (factor @ (step * np.minimum(1, _LONGEST / np.maximum(length, 1e-12)))).T
+    )
+
+
+def at_modes(program: Program[Any], panel: Panel, values: Values) -> Reference:
+    """Return the expansion of the likelihood at the mode of each judge's vector.
+
+    Parameters
+    ----------
+    program : Program
+    panel : Panel
+    values : dict of str to array
+        Of the vectors, where Newton's method sets out.
+
+    Returns
+    -------
+    Reference
+    """
+    row, own = program.data.first_unit(), panel.own_of(values)
+    factor = panel.factor_of(program, row, values)
+    of_all = panel.shared_utilities(panel.shared_of(values))
+    both = np.concatenate([panel.shared_of(values), panel.scales_of(values)])
+    for _ in range(_STEPS):
+        mean = normals(panel, referred(panel, own, both), of_all, factor).mean
+        before, own = own, _stepped(own, mean, factor)
+        if np.max(np.abs(np.linalg.solve(factor, (own - before).T)), initial=0.0) < _NEAR:
+            break
+    return referred(panel, own, both)
+
+
+def climbed(program: Program[Any], panel: Panel, values: Values) -> tuple[Values, Reference]:
+    """Go from a start to a point with high density by steps of EM in Laplace's approximation.
+
+    Parameters
+    ----------
+    program : Program
+    panel : Panel
+    values : dict of str to array
+
+    Returns
+    -------
+    values : dict of str to array
+    reference : Reference
+    """
+    row, shared, own = program.data.first_unit(), panel.shared_of(values), panel.own_of(values)
+    for _ in range(_CLIMBS):
+        factor = panel.factor_of(program, row, values)
+        of_all = panel.shared_utilities(shared)
+        at = referred(panel, own, np.concatenate([shared, panel.scales_of(values)]))
+        approximate = normals(panel, at, of_all, factor)
+        own = _stepped(own, approximate.mean, factor)
+        offset = panel.own_utilities(own)
+        expected = panel.expected(panel.shared_utilities(shared) + offset)
+        slope = np.tensordot(panel.chosen - expected, panel.shared, 2)
+        slope = slope - panel.prior.times(shared - panel.prior.mean)
+        precision = panel.curvature_of(panel.shared, expected) + np.diag(panel.prior.precision)
+        if panel.prior.across is not None:
+            precision = precision + panel.prior.across
+        if len(shared):
+            shared = shared + np.clip(np.linalg.solve(precision, slope), -_LONGEST, _LONGEST)
+        mean = own.mean(0) * panel.common.any(0)
+        shared, own = shared + panel.common @ mean, own - mean
+        variance = (np.matmul(approximate.root, approximate.root.transpose(0, 2, 1))).diagonal(
+            axis1=1, axis2=2
+        )
+        scales = np.sqrt((own**2 + variance).mean(0))
+        values = panel.put(values, shared=shared, own=own, scales=scales)
+    both = np.concatenate([shared, panel.scales_of(values)])
+    return values, referred(panel, own, both)

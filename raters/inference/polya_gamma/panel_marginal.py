@@ -1,0 +1,307 @@
+"""Mode of the sites of a panel, everybody's own vectors integrated out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+from jaxtyping import Array, Float
+from numpyro.distributions.transforms import biject_to
+
+from raters.inference.polya_gamma.panel_averages import (
+    FEW,
+    MANY,
+    SOME,
+    Averages,
+    Drawn,
+    averaged,
+    averaged_choices,
+    drawn,
+    points_of,
+)
+from raters.inference.polya_gamma.panel_designs import Names
+from raters.inference.polya_gamma.panel_gibbs import climbed, referred
+from raters.inference.polya_gamma.panels import Panel, factors
+from raters.inference.polya_gamma.rows import split
+from raters.model import Model, Values
+from raters.program import Program, Supports, log_prior
+
+# Rounds of maximisation, each at new points, steps of each, and the gains, in nats, below which few
+# points and more are done with: those that suit one round differ by more from those of another.
+_ROUNDS, _STEPS, _GAINS = 30, 20, (0.5, 0.05)
+# Slope, in nats by standard deviation, at which a round ends.
+_SLOPE = 0.02
+# Step of the differences of slopes that give the curvature, in standard deviations.
+_STEP = 1e-3
+
+
+class Mode(NamedTuple):
+    """Mode of the shared sites and of what the priors of the vectors depend on.
+
+    Attributes
+    ----------
+    values : dict of str to array
+        All sites; the vectors are at their means under their own posteriors.
+    point : array, shape (coordinate,)
+        The shared sites, then the others in unconstrained coordinates.
+    curvature : array, shape (coordinate, coordinate)
+        Negative curvature of the log density there, or ones where it is not asked for.
+    log_likelihood, error : float
+        Of all choices, the vectors integrated out.
+    history : array, shape (round,)
+        Log density after each round.
+    """
+
+    values: Values
+    point: Float[np.ndarray, " coordinate"]
+    curvature: Float[np.ndarray, "coordinate coordinate"]
+    log_likelihood: float
+    error: float
+    history: Float[np.ndarray, " round"]
+
+
+class Marginal:
+    """Density of the sites of a panel but the vectors of the judges, which are integrated out.
+
+    Scales are in logarithms, and correlations in unconstrained coordinates: the density of a scale
+    itself may be highest at 0, where few choices tell little of it.
+
+    Parameters
+    ----------
+    program : Program
+    panel : Panel
+    values : dict of str to array
+        Start.
+    with_curvature : bool
+        Whether the mode has its curvature, which draws need.
+    """
+
+    def __init__(
+        self, program: Program[Any], panel: Panel, values: Values, with_curvature: bool = True
+    ) -> None:
+        self.with_curvature = with_curvature
+        self.program, self.panel, self.row = program, panel, program.data.first_unit()
+        self.names = (*panel.names.scales, *panel.names.hyper)
+        self.values, self.reference = climbed(program, panel, values)
+        self.points = points_of(panel.num_judges, panel.num_own, 0, FEW)
+        coordinates = [
+            np.ravel(biject_to(program.supports[name]).inv(jnp.asarray(self.values[name])))
+            for name in self.names
+        ]
+        self.first = np.concatenate([panel.shared_of(self.values), *coordinates])
+        self.num_shared = panel.shared.shape[2]
+
+    def at(self, point: Float[np.ndarray, " coordinate"]) -> Values:
+        """Return the values at a point, the vectors as they were."""
+        shared = self.panel.put(self.values, shared=point[: self.num_shared])
+        other = _placed_at(
+            self.program.supports, self.names, _shapes(self), jnp.asarray(point[self.num_shared :])
+        )
+        return shared | {name: np.asarray(value) for name, value in other.items()}
+
+    def drawn_at(self, point: np.ndarray) -> Drawn:
+        """Return vectors from proposals that suit a point."""
+        values = self.at(point)
+        factor = self.panel.factor_of(self.program, self.row, values)
+        of_all = self.panel.shared_utilities(point[: self.num_shared])
+        return drawn(self.panel, self.reference, of_all, factor, self.points)
+
+    def averaged(self, point: np.ndarray, at: Drawn) -> Averages:
+        """Return the likelihood of each judge's choices at a point."""
+        factor = self.panel.factor_of(self.program, self.row, self.at(point))
+        of_all = self.panel.shared_utilities(point[: self.num_shared])
+        return averaged(self.panel, at, of_all, factor)
+
+    def slopes(
+        self, point: np.ndarray, at: Drawn
+    ) -> tuple[float, np.ndarray, Float[np.ndarray, "judge coordinate"]]:
+        """Return the log density at a point, its slope, and that of each judge's likelihood."""
+        panel, number = self.panel, self.num_shared
+        shapes, hyper = _shapes(self), jnp.asarray(point[number:])
+        prior = _prior(
+            self.program.model, self.program.supports, panel.names, self.names, shapes,
+            self.row, self.values, jnp.asarray(point[:number]), hyper,
+        )  # fmt: skip
+        density, (of_shared, of_hyper), precision, volume = jax.tree.map(np.asarray, prior)
+        factor = panel.factor_of(self.program, self.row, self.at(point))
+        # Fisher's identity: the slope is the mean of that of the likelihood with the vector known.
+        of_all = panel.shared_utilities(point[:number])
+        found, expected = averaged_choices(panel, at, of_all, factor)
+        rest = panel.chosen - expected
+        shared = panel.by_judge(np.einsum("js,jsq->sq", rest, panel.shared))
+        moment = np.matmul(at.vectors.transpose(0, 2, 1) * found.weight[:, None], at.vectors)
+        by_hyper = -volume - np.einsum("kpq,pqh->kh", moment, precision) / 2
+        each = np.concatenate([shared, by_hyper], axis=1)
+        slope = each.sum(0) + np.concatenate([of_shared, of_hyper])
+        return float(found.log_mean.sum() + density), slope, each
+
+    def mode(self) -> Mode:
+        """Maximise by BFGS in rounds, each at points that suit where the last one ended: few
+        points first, and then more."""
+        point: np.ndarray = self.first
+        history: list[float] = []
+        for number, gain in zip((FEW, SOME), _GAINS, strict=True):
+            self.points = points_of(self.panel.num_judges, self.panel.num_own, 0, number)
+            point = self._climbed(point, history, gain)
+        return self._ended(point, np.array(history))
+
+    def _climbed(self, point: np.ndarray, history: list[float], gain: float) -> np.ndarray:
+        best = -np.inf
+        for _ in range(_ROUNDS):
+            at = self.drawn_at(point)
+            before, _, each = self.slopes(point, at)
+            # The slopes of few judges do not span all coordinates, and none the shift of constants.
+            ridge = np.concatenate(
+                [self.panel.prior.precision, np.ones(len(point) - self.num_shared)]
+            )
+            root = np.linalg.inv(np.linalg.cholesky(each.T @ each + np.diag(ridge))).T
+            found = scipy.optimize.minimize(
+                _downhill(self, point, root, at),
+                np.zeros(len(point)),
+                jac=True,
+                method="BFGS",
+                options={"maxiter": _STEPS, "gtol": _SLOPE},
+            )
+            point = point + root @ found.x
+            history.append(-found.fun)
+            self.refer(point)
+            if -found.fun < max(before, best) + gain:
+                break
+            best = max(best, -found.fun)
+        return np.asarray(point)
+
+    def refer(self, point: np.ndarray) -> None:
+        """Expand the likelihood of each judge at the mean of their vector."""
+        at = self.drawn_at(point)
+        own = np.einsum("kr,krp->kp", self.averaged(point, at).weight, at.vectors)
+        self.values = self.panel.put(self.at(point), own=own)
+        both = np.concatenate(
+            [self.panel.shared_of(self.values), self.panel.scales_of(self.values)]
+        )
+        self.reference = referred(self.panel, own, both)
+
+    def _ended(self, point: np.ndarray, history: np.ndarray) -> Mode:
+        curvature = self._curvature(point) if self.with_curvature else np.eye(len(point))
+        # At points that the maximum does not suit by chance.
+        self.points = points_of(self.panel.num_judges, self.panel.num_own, 1, MANY)
+        found = self.averaged(point, self.drawn_at(point))
+        total = float(found.log_likelihood.sum())
+        return Mode(self.values, point, curvature, total, found.total_error, history)
+
+    def _curvature(self, point: np.ndarray) -> np.ndarray:
+        at = self.drawn_at(point)
+        _, _, each = self.slopes(point, at)
+        steps = _STEP / np.sqrt((each**2).sum(0) + 1e-12)
+        columns = [
+            (self.slopes(point - step, at)[1] - self.slopes(point + step, at)[1]) / (2 * size)
+            for size, step in zip(steps, np.diag(steps), strict=True)
+        ]
+        curvature = np.stack(columns)
+        return np.asarray((curvature + curvature.T) / 2)
+
+    def log_prior(self, point: np.ndarray) -> float:
+        """Return the log prior of all sites but the vectors, in the unconstrained coordinates."""
+        values, hyper = self.at(point), jnp.asarray(point[self.num_shared :])
+        volume = _volume(self.program.supports, self.names, _shapes(self), hyper)
+        prior = _log_prior(self.program.model, self.panel.names.own, self.row, values)
+        return float(prior + volume)
+
+
+def _downhill(
+    marginal: Marginal, point: np.ndarray, root: np.ndarray, at: Drawn
+) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    """Return the negative log density and its slope as a function of steps from a point, in about
+    standard deviations."""
+
+    def function(step: np.ndarray) -> tuple[float, np.ndarray]:
+        density, slope, _ = marginal.slopes(point + root @ step, at)
+        return -density, -root.T @ slope
+
+    return function
+
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+def _shapes(marginal: Marginal) -> Shapes:
+    """Return the shapes of the unconstrained coordinates."""
+    supports, values = marginal.program.supports, marginal.values
+    return tuple(
+        tuple(biject_to(supports[name]).inverse_shape(np.shape(values[name])))
+        for name in marginal.names
+    )
+
+
+def _apart(flat: Float[Array, " coordinate"], names: tuple[str, ...], shapes: Shapes) -> Values:
+    like = {name: np.empty(shape) for name, shape in zip(names, shapes, strict=True)}
+    return split(flat, like, names)
+
+
+def _placed(
+    supports: Supports, names: tuple[str, ...], shapes: Shapes, flat: Float[Array, " coordinate"]
+) -> Values:
+    coordinates = _apart(flat, names, shapes)
+    return {name: biject_to(supports[name])(value) for name, value in coordinates.items()}
+
+
+_placed_at = jax.jit(_placed, static_argnums=(0, 1, 2))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _log_prior(model: Model[Any], own: tuple[str, ...], row: Any, values: Values) -> Array:
+    return log_prior(model, row, values, without=own)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _volume(
+    supports: Supports, names: tuple[str, ...], shapes: Shapes, flat: Float[Array, " coordinate"]
+) -> Array:
+    coordinates = _apart(flat, names, shapes)
+    total = jnp.zeros(())
+    for name, value in coordinates.items():
+        transform = biject_to(supports[name])
+        total += transform.log_abs_det_jacobian(value, transform(value)).sum()
+    return total
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
+def _prior(
+    model: Model[Any],
+    supports: Supports,
+    names: Names,
+    hyper_names: tuple[str, ...],
+    shapes: Shapes,
+    row: Any,
+    values: Values,
+    shared: Float[Array, " entry"],
+    flat: Float[Array, " coordinate"],
+) -> tuple[Array, tuple[Array, Array], Array, Array]:
+    """Return the log prior but of the vectors, in unconstrained coordinates, its slope, and the
+    derivatives of the precision and of the log volume of the vectors' covariance."""
+
+    def at(shared: Array, flat: Array) -> Values:
+        placed = _placed(supports, hyper_names, shapes, flat)
+        return values | split(shared, values, names.shared) | placed
+
+    def density(shared: Array, flat: Array) -> Array:
+        own: Array = log_prior(model, row, at(shared, flat), without=names.own)
+        total: Array = own + _volume(supports, hyper_names, shapes, flat)
+        return total
+
+    def precision(flat: Array) -> Array:
+        factor = factors(model, names.own, row, at(shared, flat))
+        inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(len(factor)), lower=True)
+        return inverse.T @ inverse
+
+    def volume(flat: Array) -> Array:
+        diagonal = jnp.diagonal(factors(model, names.own, row, at(shared, flat)))
+        total: Array = jnp.log(jnp.abs(diagonal)).sum()
+        return total
+
+    value, slope = jax.value_and_grad(density, argnums=(0, 1))(shared, flat)
+    return value, slope, jax.jacfwd(precision)(flat), jax.grad(volume)(flat)

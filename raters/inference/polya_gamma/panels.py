@@ -1,0 +1,305 @@
+"""Choices in which each judge has a vector of their own: designs, likelihoods and priors.
+
+The utilities are affine in the vectors of the judges, and in the sites that all judges share:
+
+.. math:: u_{Sj} = w_{Sj}^\top \theta + x_{Sj}^\top b_{k(S)} + o_{Sj}
+
+with the designs w, x and the offset o read off the program once, since they depend on no site.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jaxtyping import Array, Float, Int
+
+from raters.distributions import Choice
+from raters.inference.polya_gamma.conditionals import Gaussian
+from raters.inference.polya_gamma.panel_designs import Names, check, designs, names_of
+from raters.inference.polya_gamma.rows import block_prior, split
+from raters.inference.whitening import unwrapped
+from raters.model import Model, Values
+from raters.program import Program, trace
+
+_NOT_OFFERED = -1e300
+# Largest difference between equal designs, to their largest number.
+_SAME = 1e-8
+# Entries of the designs that are held.
+_MOST = 200_000_000
+
+
+def applies(program: Program[Any]) -> bool:
+    """Return whether the judges of a program have vectors of their own.
+
+    Parameters
+    ----------
+    program : Program
+
+    Returns
+    -------
+    bool
+    """
+    return bool(program.model.own)
+
+
+def why_not(program: Program[Any]) -> str | None:
+    """Explain why the vectors of the judges cannot be drawn or integrated out, or return None.
+
+    Parameters
+    ----------
+    program : Program
+
+    Returns
+    -------
+    str or None
+    """
+    name = program.model.title
+    if program.observed_type is not Choice or program.latent is not None:
+        what = program.observed_type.__name__
+        return f"{name} has vectors of single judges in {what}, and not in choices from sets"
+    number = sum(program.sites[own.site].shape[-1] for own in program.model.own)
+    largest = int(np.bincount(program.data.group).max(initial=1))
+    if (size := program.data.num_units * largest * number) > _MOST:
+        return (
+            f"the design of everybody's own coefficients has {size:,} numbers (at most {_MOST:,});"
+            " use SVI, or let fewer features differ between choosers"
+        )
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Choices of all judges, as arrays in which each set has as many places as the largest one.
+
+    Places come first: sums over a short last axis are slow.
+
+    Attributes
+    ----------
+    names : Names
+    judge : int array, shape (set,)
+        Judge of each set; ascending.
+    shared : array, shape (place, set, entry)
+        Design w of the sites that all judges share.
+    own : array, shape (place, set, entry)
+        Design x of the vectors of the judges.
+    offset : array, shape (place, set)
+        Far below all utilities in places that are not offered.
+    chosen : array, shape (place, set)
+    number : array, shape (set,)
+        Choices from each set.
+    num_judges : int
+        With those who chose nothing.
+    row : int array, shape (place, set)
+        Row of the data in each place; −1 in places that are not offered.
+    prior : Gaussian
+        Prior of the shared sites.
+    common : array, shape (entry of the shared sites, entry of the vectors)
+        What an entry of the vectors, the same of all judges, is in entries of the shared sites; 0
+        where it is nothing in them.
+    """
+
+    names: Names
+    judge: Int[np.ndarray, " set"]
+    shared: Float[np.ndarray, "place set entry"]
+    own: Float[np.ndarray, "place set entry"]
+    offset: Float[np.ndarray, "place set"]
+    chosen: Float[np.ndarray, "place set"]
+    number: Float[np.ndarray, " set"]
+    num_judges: int
+    row: Int[np.ndarray, "place set"]
+    prior: Gaussian
+    common: Float[np.ndarray, "shared own"]
+
+    @property
+    def num_own(self) -> int:
+        """Length of the vectors."""
+        return int(self.own.shape[2])
+
+    def answered(self, chosen: Float[np.ndarray, " row"]) -> Panel:
+        """Return the panel with other choices from the same sets."""
+        placed = np.where(self.row >= 0, np.asarray(chosen, float)[self.row], 0.0)
+        return replace(self, chosen=placed)
+
+    def shared_utilities(self, shared: Float[np.ndarray, " entry"]) -> np.ndarray:
+        """Return the part of the utilities that all judges have, shape (place, set)."""
+        return np.asarray(self.offset + self.shared @ shared)
+
+    def own_utilities(self, vectors: Float[np.ndarray, "judge entry"]) -> np.ndarray:
+        """Return the part of the utilities that each judge has for themselves."""
+        return np.asarray(np.einsum("jsp,sp->js", self.own, vectors[self.judge]))
+
+    def log_likelihood(self, utility: Float[np.ndarray, "place set ..."]) -> np.ndarray:
+        """Return the log-likelihood of each judge's choices, shape (judge, *point)."""
+        top = utility.max(0)
+        exps = utility - top
+        np.exp(exps, out=exps)
+        more = (1,) * (utility.ndim - 2)
+        number = self.number.reshape(-1, *more)
+        taken = (self.chosen.reshape(*self.chosen.shape, *more) * utility).sum(0)
+        return self.by_judge(taken - number * (np.log(exps.sum(0)) + top))
+
+    def expected(self, utility: Float[np.ndarray, "place set"]) -> np.ndarray:
+        """Return the expected number of choices of each place."""
+        exps = np.exp(utility - utility.max(0))
+        return np.asarray(exps * (self.number / exps.sum(0)))
+
+    def by_judge(self, of_sets: Float[np.ndarray, "set ..."]) -> np.ndarray:
+        """Return sums over the sets of each judge, shape (judge, *axis)."""
+        sums = np.zeros((self.num_judges, *of_sets.shape[1:]))
+        if len(of_sets):
+            first = np.flatnonzero(np.diff(self.judge, prepend=-1))
+            sums[self.judge[first]] = np.add.reduceat(of_sets, first, axis=0)
+        return sums
+
+    def slope(self, expected: Float[np.ndarray, "place set"]) -> Float[np.ndarray, "judge entry"]:
+        """Return the slope of each judge's log-likelihood in their vector."""
+        return self.by_judge(np.einsum("js,jsp->sp", self.chosen - expected, self.own))
+
+    def curvature(
+        self, expected: Float[np.ndarray, "place set"]
+    ) -> Float[np.ndarray, "judge entry entry"]:
+        """Return the negative curvature of each judge's log-likelihood in their vector."""
+        weighted = self.own * expected[:, :, None]
+        mean = weighted.sum(0) / np.sqrt(self.number)[:, None]
+        across = np.matmul(weighted.transpose(1, 2, 0), self.own.transpose(1, 0, 2))
+        return self.by_judge(across - mean[:, :, None] * mean[:, None])
+
+    def curvature_of(
+        self, design: Float[np.ndarray, "place set entry"], expected: np.ndarray
+    ) -> Float[np.ndarray, "entry entry"]:
+        """Return the negative curvature of the log-likelihood in what has such a design."""
+        flat = design.reshape(-1, design.shape[2])
+        weighted = flat * expected.reshape(-1, 1)
+        mean = weighted.reshape(design.shape).sum(0) / np.sqrt(self.number)[:, None]
+        return np.asarray(weighted.T @ flat - mean.T @ mean)
+
+    def factor_of(self, program: Program[Any], row: Any, values: Values) -> np.ndarray:
+        """Return the Cholesky factor of the covariance of the vectors under their priors."""
+        return np.asarray(factors(program.model, self.names.own, row, values))
+
+    def shared_of(self, values: Values) -> Float[np.ndarray, " entry"]:
+        """Return the shared sites as a vector."""
+        parts = [np.ravel(values[name]) for name in self.names.shared]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def own_of(self, values: Values) -> Float[np.ndarray, "judge entry"]:
+        """Return the vectors of all judges."""
+        return np.concatenate([np.asarray(values[name]) for name in self.names.own], axis=1)
+
+    def scales_of(self, values: Values) -> Float[np.ndarray, " entry"]:
+        """Return the scales of the entries."""
+        return np.concatenate([np.asarray(values[name]) for name in self.names.scales])
+
+    def put(self, values: Values, **parts: np.ndarray) -> Values:
+        """Return the values with new vectors (``own``), ``shared`` sites or ``scales``."""
+        new = dict(values)
+        for kind in ("shared", "scales"):
+            if kind in parts:
+                new |= split(parts[kind], values, getattr(self.names, kind))
+        if "own" in parts:
+            widths = [np.shape(values[name])[1] for name in self.names.own]
+            pieces = np.split(parts["own"], np.cumsum(widths)[:-1], axis=1)
+            new |= dict(zip(self.names.own, pieces, strict=True))
+        return new
+
+
+def panel_of(program: Program[Any], values: Values) -> Panel:
+    """Read the designs of a program, and check that its utilities are affine as it declares.
+
+    Parameters
+    ----------
+    program : Program
+    values : dict of str to array
+        Any point.
+
+    Returns
+    -------
+    Panel
+
+    Raises
+    ------
+    NotConjugateError
+        When they are not.
+    """
+    names, model, data = names_of(program), program.model, program.data
+    read = jax.tree.map(np.asarray, designs(model, names, data, values))
+    check(program, names, read, values)
+    code, number = np.asarray(read.code), np.asarray(read.number, np.float64)
+    row = np.flatnonzero((code < len(number)) & (number[np.minimum(code, len(number) - 1)] > 0))
+    judge = np.asarray(data.codes(data.judge))
+    row = row[np.lexsort((code[row], judge[row]))]
+    begin = np.diff(code[row], prepend=-1) != 0
+    group = np.cumsum(begin) - 1
+    first = np.flatnonzero(begin)
+    place = np.arange(len(row)) - first[group]
+    shape = int(place.max(initial=0)) + 1, len(first)
+
+    def placed(of_rows: np.ndarray, fill: float = 0.0) -> np.ndarray:
+        array = np.full((*shape, *of_rows.shape[1:]), fill)
+        array[place, group] = of_rows[row]
+        return array
+
+    offset = placed(read.offset, _NOT_OFFERED)
+    offset[offset < _NOT_OFFERED / 1e200] = _NOT_OFFERED
+    shared, own = placed(read.shared), placed(read.own)
+    prior = jax.tree.map(np.asarray, block_prior(model, data.first_unit(), values, names.shared))
+    return Panel(
+        names,
+        judge[row][first],
+        shared,
+        own,
+        offset,
+        placed(read.chosen),
+        number[code[row][first]],
+        len(data.coords[data.judge]),
+        placed(np.arange(len(code)), -1).astype(int),
+        prior,
+        _common(shared, own),
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def factors(model: Model[Any], own: tuple[str, ...], row: Any, values: Values) -> Array:
+    """Return the Cholesky factor of the covariance of the vectors, block by block.
+
+    Parameters
+    ----------
+    model : Model
+    own : tuple of str
+        Sites of the vectors.
+    row : Judgements
+        Any part of the data.
+    values : dict of str to array
+
+    Returns
+    -------
+    array, shape (entry, entry)
+    """
+    traced = trace(model, row, values)
+    blocks: Array = jax.scipy.linalg.block_diag(*(_factor(traced[name]["fn"]) for name in own))
+    return blocks
+
+
+def _factor(fn: dist.Distribution) -> Array:
+    fn = unwrapped(fn)
+    if isinstance(fn, dist.MultivariateNormal):
+        factor: Array = jnp.asarray(fn.scale_tril)
+        return factor.reshape(-1, *factor.shape[-2:])[0]
+    return jnp.diag(jnp.atleast_2d(fn.scale)[0])
+
+
+def _common(shared: np.ndarray, own: np.ndarray) -> Float[np.ndarray, "shared own"]:
+    """Return the designs of the vectors as combinations of those of the shared sites, such as an
+    error component as the sum of the constants of its group."""
+    flat, columns = (design.reshape(-1, design.shape[2]) for design in (shared, own))
+    common = np.linalg.lstsq(flat, columns, rcond=None)[0]
+    off = np.abs(flat @ common - columns).max(0, initial=0.0)
+    there = off < _SAME * np.abs(columns).max(0, initial=1e-300)
+    common[np.abs(common) < _SAME] = 0.0
+    return np.asarray(common * there)

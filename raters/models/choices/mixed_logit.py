@@ -1,0 +1,356 @@
+"""Mixed logit: each chooser has coefficients of their own, spread around those of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters.distributions import Choice
+from raters.errors import Reason, SettingError
+from raters.errors.validation import boolean, is_list, plain_positive
+from raters.judgements.choices import Choices
+from raters.judgements.names import name_text, shorten
+from raters.model import Own, Symmetry, Values
+from raters.models.choices._names import names_of, unknown_name
+from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
+
+_SUCH = 'error_components=(("train", "bus"),)'
+# Start of the spreads, in standard deviations of the features.
+_START = 0.5
+
+
+@dataclass(frozen=True)
+class MixedLogit(Utility):
+    r"""Mixed logit, also called the random-coefficients logit: each chooser has coefficients of
+    their own, and keeps them in all of their choices.
+
+    .. math::
+
+        P(j \mid S, k) = \frac{e^{u_{Skj}}}{\sum_{i \in S} e^{u_{Ski}}}, \qquad
+        u_{Skj} = \sum_f (\beta_f + \tau_{kf}) x_{Sjf} + \alpha_j + \sum_g \gamma_{jg} z_{Sg}
+            + \sum_{c \ni j} e_{kc}
+
+    with the terms and priors of `MultinomialLogit`, deviations τ of chooser k from the mean
+    coefficients β, and error components e, which a chooser adds to all alternatives of a group c:
+
+    .. math::
+
+        \tau_k \sim \mathrm{Normal}(0, \mathrm{diag}(s) \, R \, \mathrm{diag}(s)), \qquad
+        s_f \sim \mathrm{HalfNormal}(a / \mathrm{sd}_f), \qquad
+        e_{kc} \sim \mathrm{Normal}(0, q_c), \quad q_c \sim \mathrm{HalfNormal}(b)
+
+    R is the identity, or with `correlated` a correlation matrix, R ~ LKJ(η).
+
+    ``result.posterior["own_coefficient"]`` has everybody's coefficients β + τ, and ``correlation``
+    the matrix R.
+
+    The likelihood of `raters.log_likelihood` is a product over sets, given everybody's
+    coefficients; with ``by="annotator"`` these are integrated out, which is what leaving out a
+    whole chooser asks for.
+
+    Identification: the likelihood is unchanged when a number is added to β and subtracted from all
+    τ; the prior of τ, whose mean is 0, determines it. A chooser who chose once tells little of
+    their own coefficients, and choosers who all did so little of the spreads.
+
+    Parameters
+    ----------
+    features, constants, interactions : bool
+        Terms of the utility that all choosers share; see `MultinomialLogit`.
+    coefficient_scale, constant_scale : float
+        Standard deviations of the priors; see `MultinomialLogit`.
+    random : sequence of str, optional
+        Features whose coefficients differ between choosers; by default all.
+    correlated : bool
+        Whether the coefficients of a chooser are correlated.
+    error_components : sequence of sequences of str
+        Groups of alternatives which choosers like or dislike as a whole; a group may have one
+        alternative, whose constant then differs between choosers.
+    spread_scale : float
+        Scale a of the spreads s, in changes of utility with one standard deviation of the feature.
+    component_scale : float
+        Scale b of the spreads q of the error components.
+    concentration : float
+        Concentration η of the prior on the correlation matrix: 1 is uniform, larger is nearer to
+        no correlation.
+
+    References
+    ----------
+    Revelt, D. and Train, K. (1998). Mixed logit with repeated choices: households' choices of
+    appliance efficiency level. Review of Economics and Statistics 80, 647–657.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> choices, truth = rt.datasets.choice_crowd(60, 8, spread=1.0, seed=0)
+    >>> nuts = rt.NUTS(draws=200, warmup=200, chains=2)
+    >>> result = rt.fit(rt.MixedLogit(), choices, nuts, seed=0, progress=False)
+    >>> result.posterior["own_coefficient"].dims
+    ('chain', 'draw', 'annotator', 'feature')
+    """
+
+    random: tuple[str, ...] | None = None
+    correlated: bool = False
+    error_components: tuple[tuple[str, ...], ...] = ()
+    spread_scale: float = 1.5
+    component_scale: float = 1.5
+    concentration: float = 1.0
+
+    reference: ClassVar[str] = r"""
+    @article{revelt1998mixed,
+      author  = {Revelt, David and Train, Kenneth},
+      title   = {Mixed Logit with Repeated Choices: Households' Choices of Appliance Efficiency
+                 Level},
+      journal = {Review of Economics and Statistics},
+      year    = {1998},
+      volume  = {80},
+      number  = {4},
+      pages   = {647--657},
+      doi     = {10.1162/003465398557735},
+    }
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        boolean("correlated", self.correlated)
+        plain_positive(self, "spread_scale", "component_scale", "concentration")
+        if self.random is not None:
+            object.__setattr__(self, "random", names_of("random", self.random, 'random=("price",)'))
+        groups = self.error_components
+        if not is_list(groups) or not all(map(is_list, groups)):
+            raise SettingError(
+                parameter="error_components",
+                value=groups,
+                expected="it must list groups, each a list of alternatives",
+                instead=_SUCH,
+            )
+        own = tuple(names_of("error_components", group, _SUCH) for group in groups)
+        object.__setattr__(self, "error_components", own)
+        if not own and (self.random == () or not self.features):
+            raise SettingError(
+                parameter="random",
+                value=self.random,
+                problem="leaves nothing that differs between choosers",
+                expected="name features, or groups of alternatives as error components; without"
+                " either it is the multinomial logit",
+                instead="rt.MultinomialLogit()",
+            )
+
+    # ---------------------------------------------------------------- facts
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """None for the sweep of Pólya-Gamma: `own` says how Gibbs draws the sites."""
+        return ()
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """A number added to all constants, or to all coefficients of a feature of the choosers."""
+        return self.shifts
+
+    @property
+    def own(self) -> tuple[Own, ...]:
+        """Deviations of the choosers, and what they have as error components."""
+        there = {
+            Own("taste", "coefficient_spread"): self._varies,
+            Own("error_component", "component_spread"): bool(self.error_components),
+        }
+        return tuple(own for own, is_there in there.items() if is_there)
+
+    @property
+    def _varies(self) -> bool:
+        """True where coefficients differ between choosers."""
+        return self.features and self.random != ()
+
+    @property
+    def _axis(self) -> str:
+        """Axis of the features whose coefficients differ."""
+        return "feature" if self.random is None else "random_feature"
+
+    def axis_names(self, data: Choices) -> dict[str, tuple[Any, ...]]:
+        """Names of the features whose coefficients differ, and of the error components."""
+        groups = tuple(" + ".join(group) for group in self.error_components)
+        names = tuple(data.feature_names[place] for place in self.places(data))
+        own: dict[str, tuple[Any, ...]] = {"component": groups} if groups else {}
+        if self._varies and self.random is not None:
+            own["random_feature"] = names
+        if self._varies and self.correlated:
+            own["other_feature"] = names
+        return own
+
+    def places(self, data: Choices) -> tuple[int, ...]:
+        """Places of the features whose coefficients differ.
+
+        Parameters
+        ----------
+        data : Choices
+
+        Returns
+        -------
+        tuple of int
+        """
+        if not self._varies:
+            return ()
+        names = list(map(name_text, data.feature_names))
+        wanted = names if self.random is None else self.random
+        return tuple(names.index(name) for name in wanted)
+
+    # ---------------------------------------------------------------- program
+
+    def generate(self, data: Choices) -> None:
+        """Define the NumPyro program."""
+        sites = sample_terms(self, data)
+        utility = utility_of(sites, data)
+        annotator = jnp.asarray(data.annotator)
+        if self._varies:
+            places = np.array(self.places(data))
+            taste = self._sample_tastes(data, places)
+            self._own_coefficients(sites["coefficient"][places] + taste)
+            columns = (data.features * data.scale)[:, places]
+            utility = utility + (columns * taste[annotator]).sum(-1)
+        if self.error_components:
+            effect = self._sample_components(len(data.annotators))
+            inside = jnp.asarray(self._inside(data))[jnp.asarray(data.alternative)]
+            utility = utility + (inside * effect[annotator]).sum(-1)
+        with numpyro.plate("set", data.num_units):
+            choice = Choice(utility, set_of(data), data.num_units, choices_made(data))
+            numpyro.sample("chosen", choice, obs=data.chosen)
+
+    def _sample_tastes(
+        self, data: Choices, places: np.ndarray
+    ) -> Float[Array, "annotator feature"]:
+        """Sample the spreads, the correlations, and everybody's deviations."""
+        number, axis = len(places), self._axis
+        scale = self.spread_scale / jnp.asarray(data.scale)[places]
+        with numpyro.plate(axis, number):
+            spread = numpyro.sample("coefficient_spread", dist.HalfNormal(scale))
+        people = len(data.annotators)
+        prior: dist.Distribution = dist.Normal(0.0, spread).expand((people, number)).to_event(1)
+        if self.correlated:
+            factor = self._sample_correlations(number)
+            tril = spread[:, None] * factor
+            prior = dist.MultivariateNormal(jnp.zeros(number), scale_tril=tril)
+        with numpyro.plate("annotator", people):
+            taste: Array = numpyro.sample("taste", prior, infer={"event_dims": [axis]})
+        return taste
+
+    def _sample_correlations(self, number: int) -> Float[Array, "feature feature"]:
+        """Sample the Cholesky factor of the correlation matrix."""
+        axis = self._axis
+        lkj = dist.LKJCholesky(number, self.concentration)
+        both = {"event_dims": [axis, "other_feature"]}
+        factor: Array = numpyro.sample("correlation_factor", lkj, infer=both)
+        with numpyro.plate(axis, number, dim=-2), numpyro.plate("other_feature", number, dim=-1):
+            numpyro.deterministic("correlation", factor @ factor.T)
+        return factor
+
+    def _own_coefficients(self, own: Float[Array, "annotator feature"]) -> None:
+        """Record everybody's coefficients."""
+        people, number = own.shape
+        with numpyro.plate("annotator", people, dim=-2), numpyro.plate(self._axis, number, dim=-1):
+            numpyro.deterministic("own_coefficient", own)
+
+    def _sample_components(self, people: int) -> Float[Array, "annotator component"]:
+        """Sample the error components and their spreads."""
+        number = len(self.error_components)
+        with numpyro.plate("component", number):
+            prior = dist.HalfNormal(self.component_scale)
+            spread = numpyro.sample("component_spread", prior)
+        effects = dist.Normal(0.0, spread).expand((people, number)).to_event(1)
+        with numpyro.plate("annotator", people):
+            facts = {"event_dims": ["component"]}
+            effect: Array = numpyro.sample("error_component", effects, infer=facts)
+        return effect
+
+    def _inside(self, data: Choices) -> Float[np.ndarray, "alternative component"]:
+        """1 where an alternative is of the group of an error component."""
+        names = list(map(name_text, data.alternatives))
+        return np.array(
+            [[float(name in group) for group in self.error_components] for name in names]
+        )
+
+    def start(self, data: Choices) -> Values:
+        """Start where all alternatives are chosen alike, and choosers differ a little."""
+        start, people = super().start(data), len(data.annotators)
+        if self._varies:
+            places = np.array(self.places(data))
+            start["coefficient_spread"] = _START / np.asarray(data.scale)[places]
+            start["taste"] = np.zeros((people, len(places)))
+            if self.correlated:
+                start["correlation_factor"] = np.eye(len(places))
+        if number := len(self.error_components):
+            start["component_spread"] = np.full(number, _START)
+            start["error_component"] = np.zeros((people, number))
+        return start
+
+    # ---------------------------------------------------------------- refusals
+
+    def why_not(self, data: Choices) -> str | None:
+        """Refuse features and alternatives that are not there, and groups that tell nothing."""
+        if reason := super().why_not(data):
+            return reason
+        known = list(map(name_text, data.feature_names))
+        if unknown := [name for name in self.random or () if name not in known]:
+            return Reason(
+                f"random= names {unknown[0]!r}, which is no feature of these choices"
+                f" ({shorten(data.feature_names)})",
+                parameter="random",
+                value=unknown[0],
+                problem="is no feature of these choices",
+                expected=f"these are {shorten(data.feature_names)}",
+            )
+        if self._varies and self.correlated and len(self.places(data)) < 2:
+            return Reason(
+                "correlated=True needs two coefficients that differ between choosers, and here is"
+                " one; write MixedLogit(correlated=False)",
+                parameter="correlated",
+                value=True,
+                problem="needs two coefficients that differ between choosers",
+                expected="turn it off for one",
+            )
+        named = [name for group in self.error_components for name in group]
+        return unknown_name("error_components", named, data) or self._why_not_of_groups(data)
+
+    def _why_not_of_groups(self, data: Choices) -> str | None:
+        """Refuse a group that no set offers beside another alternative: only differences of
+        utilities within a set count."""
+        inside = self._inside(data)[np.asarray(data.alternative)]
+        size = np.bincount(data.group, minlength=data.num_units)
+        for place, group in enumerate(self.error_components):
+            number = np.bincount(data.group, inside[:, place], data.num_units)
+            if ((number > 0) & (number < size)).any():
+                continue
+            return Reason(
+                f"no set offers an alternative of the error component {group} beside another one,"
+                " so that nothing tells who likes it; leave it out",
+                parameter="error_components",
+                value=group,
+                problem="is a group that no set offers beside another alternative",
+                expected="leave it out",
+            )
+        return None
+
+    def data_warnings(self, data: Choices) -> tuple[str, ...]:
+        """Warn of spreads about which the choices say little."""
+        number = data.judgements_by("annotator")
+        sentences = super().data_warnings(data)
+        if (number > 0).sum() < 2:
+            return (
+                *sentences,
+                "all choices are by one annotator, so that how much choosers differ is known from"
+                " the prior alone; name the column that says who chose (annotator=...), or fit"
+                " rt.MultinomialLogit()",
+            )
+        if number.max() < 2:
+            return (
+                *sentences,
+                "no annotator chose twice, so that tastes can hardly be told from chance, and their"
+                " spreads rest mostly on the prior; rt.MultinomialLogit() is the model for single"
+                " choices",
+            )
+        return sentences
