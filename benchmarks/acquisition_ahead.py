@@ -48,8 +48,8 @@ NOTE = """\
 questions to random annotators on the same crowds, and its standard error over crowds. *More than
 the default*: the difference, paired. *Part*: that difference as a part of what the best annotator,
 known, wins beyond the default, with its 95 % interval (bootstrap over crowds). *Competence asked*:
-true competence of who was asked, in batches 1–5, 6–15 and 16–40 (the best: as for the oracle).
-Audits are free, but for those of "5 of 19"."""
+true competence of who was asked, in batches 1–5, 6–15 and 16–40. Audits are free, but for those of
+"5 of 19". Plans share the answers; a plan's own random numbers differ."""
 
 
 class Turn(NamedTuple):
@@ -314,7 +314,7 @@ def main() -> None:
     """Each plan on every crowd, and their table."""
     given = options(
         __doc__ or "",
-        replicates=(60, "crowds"),
+        replicates=(40, "crowds"),
         plans=("all", "those beside the first three, by their places in the table: 8,9"),
         processes=(2, "processes"),
         out=(None, "folder of the table; results/ by default"),

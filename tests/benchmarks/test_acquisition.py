@@ -171,11 +171,11 @@ def test_audits_measure_with_the_information_of_answers(script) -> None:
 
 
 def test_shares_are_ratios_of_means_with_resampled_crowds(script) -> None:
-    # Of two crowds a resample has the first twice (1 of 1), both (2 of 4) or the second (1 of 3).
-    own, most, none = np.array([1.0, 1.0]), np.array([1.0, 3.0]), np.zeros(2)
-    assert script("acquisition_ahead").part(own, most) == "50% [33%, 100%]"
-    assert script("stream").kept(most, own, none) == "0.50 [0.33, 1.00]"
-    assert script("stream").kept(most + 5, own + 5, none + 5) == "0.50 [0.33, 1.00]"
+    # 2.5 % of resamples have seven or more crowds of eight of one kind: 8 of 22, and 8 of 10.
+    own, most, none = np.ones(8), np.repeat([1.0, 3.0], 4), np.zeros(8)
+    assert script("acquisition_ahead").part(own, most) == "50% [36%, 80%]"
+    assert script("stream").kept(most, own, none) == "0.50 [0.36, 0.80]"
+    assert script("stream").kept(most + 5, own + 5, none + 5) == "0.50 [0.36, 0.80]"
 
 
 @pytest.mark.parametrize(
