@@ -15,6 +15,7 @@ from scipy.special import expit
 
 import raters as rt
 from raters.program import log_prior, pointwise_log_likelihood
+from tests import hand
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -24,6 +25,11 @@ def script(monkeypatch: pytest.MonkeyPatch):
     """A script of benchmarks/, as a module."""
     monkeypatch.syspath_prepend(str(FOLDER))
     return importlib.import_module
+
+
+def _model(module: ModuleType) -> rt.ExtendedBTL:
+    """The model of `acquisition.py`, which `module` is to fit."""
+    return rt.ExtendedBTL(reward_scale=module.SCALE, competence_spread=10.0)
 
 
 # ---------------------------------------------------------------------- the sampler in NumPy
@@ -65,8 +71,8 @@ def exact(model: rt.Model, votes: rt.Comparisons) -> np.ndarray:
 
 
 def test_sampler_in_numpy_has_the_posterior_of_the_model(script, monkeypatch) -> None:
-    """400 crowds with the same answers are as many independent chains. Ten moments, each beyond
-    4.9 standard errors with probability 1e-6 were all well: false alarms 1e-5."""
+    """400 crowds with the same answers are as many independent chains. Each of ten means is beyond
+    4.9 standard errors with probability 1e-6, so one of them with 1e-5 at most."""
     module: ModuleType = script("_gibbs_crowds")
     for name, size in {"ITEMS": 3, "ANNOTATORS": 2, "DRAWS": 200}.items():
         monkeypatch.setattr(module, name, size)
@@ -84,9 +90,7 @@ def test_sampler_in_numpy_has_the_posterior_of_the_model(script, monkeypatch) ->
     codes = [ANSWERS[:, column].astype(np.int32) for column in range(3)]
     won = ANSWERS[:, 3].astype(np.float32)
     votes = rt.Comparisons(*codes, won, None, ("a", "b", "c"), ("ann", "bob"))
-    # The model of `acquisition.py`.
-    model = rt.ExtendedBTL(reward_scale=module.SCALE, competence_spread=10.0)
-    truth = exact(model, votes)
+    truth = exact(_model(module), votes)
     z = (own.mean(0) - truth) / (own.std(0, ddof=1) / np.sqrt(crowds))
     assert np.abs(z).max() < 4.9, z
 
@@ -99,9 +103,27 @@ def greedy(script):
     """Scores under 60 draws of twenty items and ten annotators."""
     module: ModuleType = script("_gibbs_crowds")
     rng = np.random.default_rng(1)
-    reward = rng.normal(size=(60, module.ITEMS)) + np.linspace(0, 4, module.ITEMS)
+    reward = rng.normal(size=(60, module.ITEMS)) + rng.uniform(0, 8, module.ITEMS)
     competence = rng.beta(4, 2, size=(60, module.ANNOTATORS))
     return module, module.Greedy(module.Draws(reward, competence))
+
+
+def test_batch_in_numpy_is_that_of_the_default_policy(greedy) -> None:
+    module, scores = greedy
+    names = {"items": range(module.ITEMS), "annotators": range(module.ANNOTATORS)}
+    votes = rt.Comparisons.from_frame(
+        {"winner": [0], "loser": [1], "by": [0]},
+        winner="winner",
+        loser="loser",
+        annotator="by",
+        **names,
+    )
+    result = hand.result(votes, reward=scores.draws.reward, competence=scores.draws.competence)
+    pool = rt.Candidates.pairs(**names)
+    batch = rt.suggest(_model(module), result, pool, batch_size=module.SIZE)
+    chosen, *_ = scores.choose()
+    own = [(module.FIRST[pair], module.SECOND[pair], who) for pair, who in chosen]
+    assert [tuple(row) for row in batch.to_dataframe()[["first", "second", "by"]].values] == own
 
 
 def test_batch_in_numpy_is_of_most_fall_of_variance_given_the_questions_before(greedy) -> None:
