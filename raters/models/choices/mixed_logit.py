@@ -88,8 +88,7 @@ class MixedLogit(Utility):
     --------
     >>> import raters as rt
     >>> choices, truth = rt.datasets.choice_crowd(60, 8, spread=1.0, seed=0)
-    >>> nuts = rt.NUTS(draws=200, warmup=200, chains=2)
-    >>> result = rt.fit(rt.MixedLogit(), choices, nuts, seed=0, progress=False)
+    >>> result = rt.fit(rt.MixedLogit(), choices, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result.posterior["own_coefficient"].dims
     ('chain', 'draw', 'annotator', 'feature')
     """
