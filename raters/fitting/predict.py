@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -13,12 +14,12 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, DataWarning, SettingError
 from raters.errors.validation import checked
 from raters.fitting.newcomers import joined_by, mean_of, newcomers, with_newcomers
 from raters.fitting.result import check_data, draws_of, program_of
 from raters.judgements.base import Judgements
-from raters.judgements.names import names_array, plural
+from raters.judgements.names import names_array, plural, shorten
 from raters.model import Model, Values
 from raters.program import Program, answer_probs, class_probs, class_weights, responsibility
 
@@ -65,6 +66,11 @@ def predict(
     SettingError
         When `result` was fitted with another model, or the probabilities are too many for memory.
 
+    Warns
+    -----
+    DataWarning
+        When choosers of the questions are new.
+
     Examples
     --------
     >>> import raters as rt
@@ -91,6 +97,14 @@ def predict(
         questions = questions_of(program, questions)
         check_data(questions, "questions", model)
         if new := newcomers(program, questions):
+            judges = plural(program.data.judge) if len(new) > 1 else program.data.judge
+            warnings.warn(
+                f"no choices of {len(new):,} {judges} of the questions were fitted"
+                f" ({shorten(new)}): they are answered for by the population; where a name is"
+                " misspelt, correct it",
+                DataWarning,
+                stacklevel=3,
+            )
             tables = with_newcomers(program, values, len(new))
             asked = recode(joined_by(program, new), questions, judges=False)
         else:

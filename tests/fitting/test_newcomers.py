@@ -10,6 +10,7 @@ import pytest
 import scipy.special
 
 import raters as rt
+from raters.errors import DataWarning
 from tests.models.test_mixed_logit import MODELS, panel
 
 
@@ -43,7 +44,8 @@ def test_predicts_for_new_choosers_by_those_of_the_population(name: str, choices
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = rt.fit(model, choices, rt.PGEM(draws=200), seed=0, progress=False)
-    shares = rt.predict(model, result, asked_of("somebody", choices))[..., 0].squeeze().values
+    with pytest.warns(DataWarning, match=r"1 annotator of the questions were fitted \(somebody\)"):
+        shares = rt.predict(model, result, asked_of("somebody", choices))[..., 0].squeeze().values
     draws = {site: each.values[0] for site, each in result.posterior.data_vars.items()}
     # Component 0 + 2 is of the first alternative, and component 1 of the second.
     apart = (
@@ -73,7 +75,10 @@ def test_known_and_new_choosers_are_asked_together(choices) -> None:
         set="set", alternative="what", annotator="who", features=["feature 0", "feature 1"],
         like=choices,
     )  # fmt: skip
-    shares = rt.predict(model, result, both).squeeze().values
+    with pytest.warns(DataWarning, match="population"):
+        shares = rt.predict(model, result, both).squeeze().values
     for place, who in ((0, 4), (2, 77)):
-        alone = rt.predict(model, result, asked_of(who, choices)).squeeze().values
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            alone = rt.predict(model, result, asked_of(who, choices)).squeeze().values
         np.testing.assert_allclose(shares[place], alone[0], atol=1e-6)
