@@ -25,6 +25,8 @@ from raters.program import Program, answer_probs, class_probs, class_weights, re
 
 # Probabilities of classes are computed for up to this many numbers (1.6 GB).
 _MOST = 400_000_000
+# Judges of questions that name nobody.
+_NOBODY = ("all",)
 # Questions at a time.
 _CHUNK = 1 << 16
 
@@ -97,6 +99,11 @@ def predict(
         questions = questions_of(program, questions)
         check_data(questions, "questions", model)
         if new := newcomers(program, questions):
+            tables = with_newcomers(program, values, len(new))
+            asked = recode(joined_by(program, new), questions, judges=False)
+        else:
+            asked = recode(program, questions, judges=False)
+        if new and new != _NOBODY:
             judges = plural(program.data.judge) if len(new) > 1 else program.data.judge
             warnings.warn(
                 f"no choices of {len(new):,} {judges} of the questions were fitted"
@@ -105,10 +112,6 @@ def predict(
                 DataWarning,
                 stacklevel=3,
             )
-            tables = with_newcomers(program, values, len(new))
-            asked = recode(joined_by(program, new), questions, judges=False)
-        else:
-            asked = recode(program, questions, judges=False)
     lead = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
     if program.latent is not None and program.unit == asked.unit and not asked.together:
         return _class_table(program, asked, values, sizes, lead)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Num
 from numpyro import handlers
 
-from raters.errors import SettingError
+from raters.errors import BackendError, SettingError
 from raters.errors.validation import checked
 from raters.fitting.fit import check_types
 from raters.fitting.result import check_model
@@ -62,6 +62,8 @@ def simulate(
 
     Raises
     ------
+    BackendError
+        When the model cannot be of these questions, such as with features that they do not have.
     SettingError
         When `given` names no site of the model, or holds a value of another shape or outside the
         support.
@@ -78,6 +80,8 @@ def simulate(
     questions = model.read(questions)
     check_types(model, questions, PGGibbs(), seed)
     asked = questions.unanswered()
+    if reason := model.why_not(asked):
+        raise BackendError(reason)
     program = Program(model, asked)
     table = _with_whole_counts(jax.tree.map(jnp.asarray, asked))
     held = _held(model, program.sites, given or {})

@@ -18,6 +18,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array
 from numpyro.infer.reparam import Reparam
 
+from raters.distributions.correlated import unwrapped
 from raters.model import Model, Values
 from raters.program import trace
 
@@ -30,22 +31,6 @@ class _Whitened(Reparam):
         assert obs is None
         white = dist.Normal(0.0, 1.0).expand(fn.shape()).to_event(fn.event_dim)
         return None, _coloured(unwrapped(fn), numpyro.sample(name_of(name), white))
-
-
-def unwrapped(fn: dist.Distribution) -> Any:
-    """Return the distribution that is repeated over plates and entries.
-
-    Parameters
-    ----------
-    fn : numpyro distribution
-
-    Returns
-    -------
-    numpyro distribution
-    """
-    while isinstance(fn, (dist.Independent, dist.ExpandedDistribution)):
-        fn = fn.base_dist
-    return fn
 
 
 def _coloured(base: Any, white: Array) -> Array:

@@ -30,10 +30,10 @@ def check_groups(model: Any, data: Together, sites: Sites) -> None:
     SettingError
         When they cannot.
     """
-    for group in (*model.shared, *model.tied):
-        for part, site in group:
+    for parameter, groups in (("shared", model.shared), ("tied", model.tied)):
+        for part, site in (member for group in groups for member in group):
             if site not in sites[part]:
-                raise missing(part, site, sites[part])
+                raise missing(parameter, part, site, sites[part])
     for group in model.shared:
         _check_shared(group, data, sites)
     for group in model.tied:

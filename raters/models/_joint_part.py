@@ -84,11 +84,13 @@ class PartOf(Messenger):  # type: ignore[misc]
                 self.drawn[group[0]] = msg["value"]
 
 
-def missing(part: str, site: str, sites: Any) -> SettingError:
+def missing(parameter: str, part: str, site: str, sites: Any) -> SettingError:
     """Error for a site that a part does not have.
 
     Parameters
     ----------
+    parameter : str
+        Setting that names it: ``"shared"`` or ``"tied"``.
     part, site : str
     sites : iterable of str
         Sites that it has.
@@ -98,11 +100,11 @@ def missing(part: str, site: str, sites: Any) -> SettingError:
     SettingError
     """
     return SettingError(
-        parameter="shared",
+        parameter=parameter,
         value=site,
         problem=f"is no site of part {part!r}",
         expected=f"it has {', '.join(map(repr, sites))}; a mapping gives the name in each part",
-        instead="shared=[{'votes': 'competence', 'shown': 'rationality'}]",
+        instead=f"{parameter}=[{{{part!r}: {next(iter(sites))!r}, ...}}]",
     )
 
 

@@ -122,6 +122,14 @@ class JointModel(Model[Together]):
         self._check_once()
         if self.correlation is not None:
             _check_correlation(self.correlation)
+            if not self.tied:
+                raise SettingError(
+                    parameter="correlation",
+                    value=self.correlation,
+                    problem="is that of tied sites, and none are tied",
+                    expected="tie sites of two parts, or leave it out",
+                    instead="tied=[...]",
+                )
             object.__setattr__(self, "correlation", float(self.correlation))
 
     def __repr__(self) -> str:
@@ -139,8 +147,9 @@ class JointModel(Model[Together]):
         members = [member for group in (*self.shared, *self.tied) for member in group]
         if twice := [member for member in members if members.count(member) > 1]:
             part, site = twice[0]
+            is_shared = any((part, site) in group for group in self.shared)
             raise SettingError(
-                parameter="shared",
+                parameter="shared" if is_shared else "tied",
                 value=site,
                 problem=f"of part {part!r} is shared or tied twice",
                 expected="name each site of a part once",
@@ -322,6 +331,24 @@ def _models(models: Any) -> tuple[tuple[str, Model[Any]], ...]:
             expected="give each part of the data its model",
             instead=such,
         )
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise SettingError(
+                parameter="models",
+                value=pair,
+                problem="is no part with its model",
+                expected="give each part of the data its model",
+                instead=such,
+            )
+    names = [str(name) for name, _ in pairs]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise SettingError(
+            parameter="models",
+            value=twice[0],
+            problem="names two parts",
+            expected="give each part a name of its own",
+            instead=such,
+        )
     for name, model in pairs:
         if not isinstance(model, Model) or isinstance(model, JointModel):
             raise SettingError(
@@ -338,9 +365,7 @@ def _groups(parameter: str, groups: Any, parts: tuple[str, ...]) -> tuple[Group,
     """Groups of sites by part, in the order of the parts."""
     if isinstance(groups, (str, Mapping)):
         groups = (groups,)
-    if not isinstance(groups, (tuple, list)) or not all(
-        isinstance(group, (str, Mapping, tuple)) for group in groups
-    ):
+    if not isinstance(groups, (tuple, list)) or not all(map(_is_group, groups)):
         raise SettingError(
             parameter=parameter,
             value=groups,
@@ -368,6 +393,15 @@ def _groups(parameter: str, groups: Any, parts: tuple[str, ...]) -> tuple[Group,
             )
         found.append(tuple((part, str(by_part[part])) for part in parts if part in by_part))
     return tuple(found)
+
+
+def _is_group(group: Any) -> bool:
+    """True for the name of a site, and for a mapping from parts to names, or its pairs."""
+    pairs = group.items() if isinstance(group, Mapping) else group
+    return isinstance(group, str) or (
+        isinstance(pairs, (tuple, ItemsView))
+        and all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs)
+    )
 
 
 def _check_correlation(correlation: Any) -> None:

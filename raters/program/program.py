@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 from numpyro.distributions import constraints
 
 from raters.distributions import GroupedMixture, RowMixture
-from raters.errors import RatersError, SettingError, public_name
+from raters.errors import BackendError, RatersError, SettingError, public_name
 from raters.errors.validation import instance
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
@@ -165,7 +165,11 @@ class Program[Data: Judgements]:
         if self.parts:
             sites = {name: part.sites for name, part in self.parts.items()}
             self.model.check_parts(self.data, sites)
-        data = self.data.first_unit()
+        # Copies: JAX would keep constants of these arrays in the precision of this reading.
+        data = jax.tree.map(
+            lambda column: column.view() if isinstance(column, np.ndarray) else column,
+            self.data.first_unit(),
+        )
         return _READINGS.of(key_of(self.model, data), lambda: self._read_on(data))
 
     def _read_on(self, data: Data) -> _Reading:
@@ -175,6 +179,8 @@ class Program[Data: Judgements]:
         except (ValueError, AssertionError) as error:  # such as a scale below 0, a name twice
             if isinstance(error, RatersError):
                 raise
+            if reason := self.model.why_not(self.data):
+                raise BackendError(reason) from error
             raise SettingError(f"the program of {self.model!r} cannot be run: {error}") from error
         if _is_traced([site.support for site in reading.sites.values()]):
             # A bound that the program computes is a number.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import warnings
 
 import arviz as az
@@ -15,9 +16,9 @@ import scipy.special
 import scipy.stats
 
 import raters as rt
-from raters.errors import DataError, DataWarning, SettingError
+from raters.errors import BackendError, ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference import whitening
-from raters.inference.polya_gamma import panel_averages, panels
+from raters.inference.polya_gamma import panel_averages, panel_em, panels
 from raters.program import log_joint, pointwise_log_likelihood
 
 PEOPLE, SETS = 5, 4
@@ -286,6 +287,33 @@ def test_mode_has_the_largest_integrated_likelihood() -> None:
 )
 def test_refuses_what_the_choices_do_not_have(model, words, choices) -> None:
     assert words in model.why_not(choices)
+    with pytest.raises(BackendError, match=re.escape(words)):
+        rt.simulate(model, choices, seed=0)
+
+
+def test_a_refused_model_leaves_nothing_behind() -> None:
+    """JAX keeps constants of arrays that a program read in single precision."""
+    choices, _ = rt.datasets.choice_crowd(20, 4, spread=1.0, seed=3)
+    with pytest.raises(BackendError):
+        rt.describe(rt.MixedLogit(random=(choices.feature_names[0],), correlated=True), choices)
+    backend = rt.PGGibbs(draws=5, warmup=5, chains=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        rt.fit(rt.MultinomialLogit(), choices, backend, seed=0, progress=False)
+
+
+def test_draws_of_what_the_choices_tell_nothing_of_stay_within_reach() -> None:
+    """A curvature of the wrong sign, and one of nearly nothing."""
+    for curvature in (
+        [[0.1, 0.8], [0.8, 1.0]],
+        [[1e-12, 0.0], [0.0, 1.0]],
+        [[-1.0, 0.0], [0.0, 1.0]],
+    ):
+        root = panel_em._root(np.array(curvature), 0)
+        assert np.linalg.norm(root, 2) < 5
+    exact = np.array([[2.0, 0.3], [0.3, 1.0]])
+    root = panel_em._root(exact, 0)
+    np.testing.assert_allclose(root @ root.T, np.linalg.inv(exact), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -295,6 +323,8 @@ def test_refuses_what_the_choices_do_not_have(model, words, choices) -> None:
         {"random": ()},
         {"features": False},
         {"error_components": ("car", "bus")},
+        {"error_components": (("car", "bus"), ("bus", "car"))},
+        {"random": ("price",), "features": False, "error_components": (("car",),)},
         {"correlated": 1},
         {"spread_scale": 0.0},
         {"concentration": -1.0},

@@ -18,6 +18,9 @@ from raters.program import Program
 
 # Least curvature along a direction, as a share of the largest one in units of the coordinates.
 _FLATTEST = 1e-8
+# Curvature of what the choices tell nothing of: the logarithm of a spread near 0 has a standard
+# deviation of 1, by its prior.
+_UNKNOWN = 0.25
 # Degrees of freedom of the draws: the logarithm of a spread of which the choices tell little has an
 # exponential tail, which the weights of normal draws do not reach.
 _FREEDOM = 5
@@ -58,7 +61,7 @@ def _around(
     program: Program[Any], marginal: Marginal, mode: Mode, draws: int, rng: np.random.Generator
 ) -> tuple[Values, Values]:
     """Return draws around the mode, with their log densities and those of the posterior."""
-    root, size = _root(mode.curvature), len(mode.point)
+    root, size = _root(mode.curvature, marginal.num_shared), len(mode.point)
     wide = np.sqrt(rng.chisquare(_FREEDOM, (draws, 1)) / _FREEDOM)
     white = rng.standard_normal((draws, size)) / wide
     panel = marginal.panel
@@ -79,9 +82,15 @@ def _around(
     return values, stats
 
 
-def _root(curvature: Float[np.ndarray, "entry entry"]) -> Float[np.ndarray, "entry entry"]:
-    """Return a root of the covariance: of directions without curvature, that of the flattest."""
-    unit = 1 / np.sqrt(np.maximum(np.diag(curvature), _FLATTEST))
+def _root(
+    curvature: Float[np.ndarray, "entry entry"], num_shared: int
+) -> Float[np.ndarray, "entry entry"]:
+    """Return a root of the covariance. Where choices tell hardly anything the curvature may be
+    none, or of the wrong sign: a spread has a standard deviation of 2 at most, in logarithms, and
+    a direction without curvature one of 2, in units of the coordinates."""
+    is_shared = np.arange(len(curvature)) < num_shared
+    unit = 1 / np.sqrt(np.maximum(np.diag(curvature), np.where(is_shared, _FLATTEST, _UNKNOWN)))
     eigenvalues, vectors = np.linalg.eigh(curvature * unit[:, None] * unit)
-    least = _FLATTEST * eigenvalues.max()
-    return np.asarray(unit[:, None] * vectors / np.sqrt(np.maximum(eigenvalues, least)))
+    is_curved = eigenvalues > _FLATTEST * eigenvalues.max()
+    found = np.where(is_curved, eigenvalues, _UNKNOWN)
+    return np.asarray(unit[:, None] * vectors / np.sqrt(found))

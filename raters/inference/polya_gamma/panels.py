@@ -20,10 +20,10 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
 
 from raters.distributions import Choice
+from raters.distributions.correlated import unwrapped
 from raters.inference.polya_gamma.conditionals import Gaussian
 from raters.inference.polya_gamma.panel_designs import Names, check, designs, names_of
 from raters.inference.polya_gamma.rows import block_prior, split
-from raters.inference.whitening import unwrapped
 from raters.model import Model, Values
 from raters.program import Program, trace
 

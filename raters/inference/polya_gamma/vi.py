@@ -150,9 +150,13 @@ class PGVI(Backend):
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse models without blocks, choices from sets, sites that turn together, sites that are
         in no block and reach the likelihood, and blocks whose averages are not known."""
-        if reason := super().why_not(program) or sweep.why_not(program):
+        if reason := super().why_not(program):
             return reason
         name = program.model.title
+        if program.model.own:
+            return f"PGVI has no averages of the vectors of judges in {name}; use PGGibbs or PGEM"
+        if reason := sweep.why_not(program):
+            return reason
         if program.mesh is not None:
             return "PGVI does not divide the rows over a mesh; use PGEM or SVI, or leave mesh out"
         if sets.chooses(program):

@@ -11,8 +11,8 @@ from raters.judgements.choices import Choices
 from raters.judgements.names import name_text, shorten
 
 
-def names_of(parameter: str, given: Any, such: str) -> tuple[str, ...]:
-    """Names of alternatives as text, so that equal models have equal texts.
+def names_of(parameter: str, given: Any, such: str, what: str = "alternatives") -> tuple[str, ...]:
+    """Names of alternatives or features as text, so that equal models have equal texts.
 
     Parameters
     ----------
@@ -21,6 +21,8 @@ def names_of(parameter: str, given: Any, such: str) -> tuple[str, ...]:
     given : sequence
     such : str
         Such a setting, for the error.
+    what : str
+        What is named, for the error.
 
     Returns
     -------
@@ -36,7 +38,7 @@ def names_of(parameter: str, given: Any, such: str) -> tuple[str, ...]:
         raise SettingError(
             parameter=parameter,
             value=given,
-            expected="it must list names of alternatives, each once",
+            expected=f"it must list names of {what}, each once",
             instead=such,
         )
     return names

@@ -119,7 +119,9 @@ class MixedLogit(Utility):
         boolean("correlated", self.correlated)
         plain_positive(self, "spread_scale", "component_scale", "concentration")
         if self.random is not None:
-            object.__setattr__(self, "random", names_of("random", self.random, 'random=("price",)'))
+            object.__setattr__(
+                self, "random", names_of("random", self.random, 'random=("price",)', "features")
+            )
         groups = self.error_components
         if not is_list(groups) or not all(map(is_list, groups)):
             raise SettingError(
@@ -130,6 +132,21 @@ class MixedLogit(Utility):
             )
         own = tuple(names_of("error_components", group, _SUCH) for group in groups)
         object.__setattr__(self, "error_components", own)
+        if len(set(map(frozenset, own))) < len(own):
+            raise SettingError(
+                parameter="error_components",
+                value=groups,
+                problem="has one group twice, which the choices cannot tell apart",
+                expected="name each group once",
+                instead=_SUCH,
+            )
+        if self.random and not self.features:
+            raise SettingError(
+                parameter="random",
+                value=self.random,
+                problem="names features, and features=False leaves them out",
+                expected="leave one of the two out",
+            )
         if not own and (self.random == () or not self.features):
             raise SettingError(
                 parameter="random",

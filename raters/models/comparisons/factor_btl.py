@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 import scipy.sparse
 from scipy.special import expit
 
+from raters.errors import Reason
 from raters.errors.validation import plain_positive, whole
 from raters.judgements.comparisons import Comparisons
 from raters.model import Affine, Model, Rotation, Shift, Spread, Symmetry, Values
@@ -165,10 +166,15 @@ class FactorBTL(Model[Comparisons]):
     def why_not(self, data: Comparisons) -> str | None:
         """Refuse ties as answers of their own, and more dimensions than items can differ in."""
         if self.num_dimensions >= data.num_items:
-            return (
-                f"{data.num_items} items differ in at most {data.num_items - 1} dimensions, and"
+            most = max(data.num_items - 1, 1)
+            return Reason(
+                f"{data.num_items} items differ in at most {most} dimensions, and"
                 f" num_dimensions is {self.num_dimensions}; write"
-                f" FactorBTL(num_dimensions={max(data.num_items - 1, 1)}) or less"
+                f" FactorBTL(num_dimensions={most}) or less",
+                parameter="num_dimensions",
+                value=self.num_dimensions,
+                problem=f"is more than {data.num_items} items can differ in",
+                expected=f"it must be {most} at most",
             )
         return tied.why_not(data)
 
