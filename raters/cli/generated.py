@@ -73,8 +73,8 @@ class GeneratedOption:
     def parameter(self) -> inspect.Parameter:
         """The parameter that Typer reads; None stands for an option that is not given.
 
-        Of an option for one column Typer takes several, which `value` refuses: it would keep the
-        last.
+        Of an option for one column Typer takes several, which `value` refuses, and of one for a
+        list of names too, which it joins: Typer would keep the last.
         """
         form, choices = self._form()
         names = [f"{self.flag}/--no-{self.flag[2:]}"] if form is bool else [self.flag]
@@ -85,7 +85,9 @@ class GeneratedOption:
             show_default=False,
             metavar=None if form in (bool, int, float) or choices else self._metavar(),
         )
-        wanted: Any = Literal[choices] if choices else list[str] if self._one_column else form
+        wanted: Any = (
+            Literal[choices] if choices else list[str] if self._one_column or self._names else form
+        )
         return inspect.Parameter(
             self.key,
             inspect.Parameter.KEYWORD_ONLY,
@@ -102,6 +104,8 @@ class GeneratedOption:
             When it is for one column, and was given several times.
         """
         given = parsed[self.key]
+        if self._names and given:
+            return ",".join(given)
         if not self._one_column or not given:
             return given or None if isinstance(given, list) else given
         if len(given) > 1:
@@ -116,6 +120,10 @@ class GeneratedOption:
         return self._of_columns and all(
             shape_of(meaning.annotation) == _COLUMN for meaning in self.meanings
         )
+
+    @property
+    def _names(self) -> bool:
+        return all(shape_of(meaning.annotation) == _GROUP for meaning in self.meanings)
 
     def _form(self) -> tuple[Any, tuple[str, ...]]:
         """Type of the option, and the choices of all owners where each offers some."""

@@ -65,6 +65,15 @@ def test_options_of_one_name_list_both_meanings(options):
     assert "(default: signed) hierarchical-btl, mixture-btl: " in competence.help()
 
 
+def test_a_list_of_names_may_be_given_in_parts():
+    """Typer would keep the last."""
+    (ignored,) = [
+        one for one in GeneratedOptions.of((rt.families.CHOICES,)).model if one.name == "ignored"
+    ]
+    assert ignored.value({ignored.key: ["price", "time"]}) == "price,time"
+    assert ignored.value({ignored.key: None}) is None
+
+
 @dataclass(frozen=True)
 class Documented:
     """A thing.
