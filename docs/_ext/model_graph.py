@@ -33,10 +33,12 @@ def graph_of(model: rt.Model, data: Any) -> Graph:
     program = rt.Program(model, data)
     site_of = program.sites | {model.observed: program.observed}
     names = {name: site.distribution for name, site in site_of.items()}
+    # Deterministic sites, which are no nodes, are among the relations too.
     arrows = [
         (parent, child)
         for child, parents in relations["sample_sample"].items()
         for parent in parents
+        if {parent, child} <= set(names)
     ]
     plates: dict[str, set[str]] = {}
     for plate, members in relations["plate_sample"].items():
@@ -46,7 +48,8 @@ def graph_of(model: rt.Model, data: Any) -> Graph:
             if model.observed in members
             else plate.removesuffix("__CLONE")
         )
-        plates.setdefault(name, set()).update(members)
+        plates.setdefault(name, set()).update(set(members) & set(names))
+    plates = {name: members for name, members in plates.items() if members}
     summed: set[str] = set()
     if latent := program.latent:
         hidden = latent.name
