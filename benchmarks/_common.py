@@ -32,11 +32,25 @@ def options(description: str, **extra: Any) -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, default=0)
     for name, (default, text, *choices) in extra.items():
-        kind = str if default is None else type(default)
+        kind = (
+            str
+            if default is None
+            else _positive
+            if type(default) is int and default
+            else type(default)
+        )
         parser.add_argument(
             "--" + name, type=kind, default=default, help=text, choices=choices or None
         )
     return parser.parse_args()
+
+
+def _positive(text: str) -> int:
+    """A whole number of at least 1, of what is typed."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not possible: it must be at least 1")
+    return number
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from functools import partial
 from typing import Any
 
 import matplotlib
@@ -20,7 +19,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
-from _common import RESULTS, options, report, table
+from _common import RESULTS, in_processes, options, report, table
 from scipy.stats import bootstrap
 
 import raters as rt
@@ -208,15 +207,14 @@ def main() -> None:
         if arguments.crowd not in ("both", crowd):
             continue
         begin = time.perf_counter()
-        with ProcessPoolExecutor(arguments.processes, get_context("spawn")) as pool:
-            size = 5 if arguments.quick else batches
-            jobs = [
-                pool.submit(
-                    replicate, crowd, arguments.seed + seed, size, arguments.policies == "all"
-                )
-                for seed in range(number)
-            ]
-            curves = xr.concat([job.result() for job in jobs], "replicate")
+        one = partial(
+            replicate,
+            crowd,
+            batches=5 if arguments.quick else batches,
+            everything=arguments.policies == "all",
+        )
+        seeds = range(arguments.seed, arguments.seed + number)
+        curves = xr.concat(in_processes(one, seeds, arguments.processes, "crowds"), "replicate")
         summary = f"{number} crowds, {time.perf_counter() - begin:.0f} s"
         if not arguments.quick:
             draw(crowd, curves)

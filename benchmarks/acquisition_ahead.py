@@ -53,7 +53,7 @@ true competence of who was asked, in batches 1–5, 6–15 and 16–40. Audits a
 
 
 class Turn(NamedTuple):
-    """What a rule may know besides the draws: the batch, its random numbers, and, for oracles, who
+    """Knowledge of a rule besides the draws: the batch, its random numbers, and, for oracles, who
     is the best."""
 
     batch: int
@@ -293,7 +293,10 @@ def all_runs(given: argparse.Namespace, crowds: int, batches: int) -> dict[str, 
     """Each plan on every crowd."""
     names = list(PLANS)
     if given.plans != "all":
-        names = names[:3] + [names[int(place)] for place in given.plans.split(",")]
+        wanted = given.plans.split(",")
+        names = [n for place, n in enumerate(names) if place < 3 or str(place) in wanted]
+        if unknown := set(wanted) - set(map(str, range(len(PLANS)))):
+            raise SystemExit(f"--plans {sorted(unknown)[0]} is no place in the table of plans")
     begins = range(given.seed, given.seed + crowds, TOGETHER)
     jobs = [
         (name, begin, min(TOGETHER, given.seed + crowds - begin), batches)

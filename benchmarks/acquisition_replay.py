@@ -223,7 +223,7 @@ def several_orders(given: argparse.Namespace, batches: int) -> None:
     curves: dict[str, list[Curve]] = {name: [] for name in names}
     for job, replay in zip(jobs, replays, strict=True):
         curves[job.policy].append(curve(replay))
-    save(curves, given.out)
+    save(curves, None if given.quick else given.out)
     shares = SHARES[:2]
     rng, every = np.random.default_rng(0), np.arange(orders)
     whole_sample = counted(curves, every, shares)

@@ -11,16 +11,13 @@ shape (equal votes are put together up to a fixed number of rows), so each compi
 
 from __future__ import annotations
 
-import os
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import scipy.sparse
-from _common import options, report, table, timed
+from _common import in_processes, options, report, table, timed
 from scipy.special import expit
 from scipy.stats import spearmanr
 
@@ -188,6 +185,19 @@ def measure(
     return np.array(scored)
 
 
+class Job(NamedTuple):
+    """A cell of the table, and how it is measured."""
+
+    items: int
+    workers: int
+    column: int
+    match: bool
+    replicates: int
+    model: str
+    backend: str
+    seed: int
+
+
 class Cell(NamedTuple):
     """A cell of the table: its scores, shape (replicate, score), and the seconds that they took."""
 
@@ -198,20 +208,12 @@ class Cell(NamedTuple):
     seconds: float
 
 
-def cell_of(
-    items: int,
-    workers: int,
-    column: int,
-    match: bool,
-    replicates: int,
-    names: tuple[str, str],
-    seed: int,
-) -> Cell:
-    """Measure one cell; a process of its own calls this."""
-    model, backend = MODELS[names[0]], BACKENDS[names[1]]
-    cell = items, workers, VOTES[column]
-    run = timed(lambda: measure(cell, match, replicates, model, backend, seed), most=1)
-    return Cell(items, workers, column, run.value, run.seconds)
+def cell_of(job: Job) -> Cell:
+    """Measure one cell."""
+    model, backend = MODELS[job.model], BACKENDS[job.backend]
+    cell = job.items, job.workers, VOTES[job.column]
+    run = timed(lambda: measure(cell, job.match, job.replicates, model, backend, job.seed), most=1)
+    return Cell(job.items, job.workers, job.column, run.value, run.seconds)
 
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
@@ -221,7 +223,7 @@ def mean_and_error(values: np.ndarray) -> tuple[float, float]:
 
 
 def is_short(cell: Cell) -> bool:
-    """Whether a cell falls short of the paper where it should not."""
+    """True for a cell that falls short of the paper where it should not."""
     paper = PRINTED[cell.items, cell.workers][0][cell.column]
     return VOTES[cell.column] >= 5_000 and cell.scored[:, 0].mean() < paper - MARGIN
 
@@ -289,23 +291,13 @@ def main() -> None:
     )
     replicates = min(arguments.replicates, 3) if arguments.quick else arguments.replicates
     settings = (
-        arguments.match == "yes",
-        replicates,
-        (arguments.model, arguments.backend),
-        arguments.seed,
-    )
-    places = [(*size, column) for size in sizes for column in columns]
+        arguments.match == "yes", replicates, arguments.model, arguments.backend, arguments.seed
+    )  # fmt: skip
+    jobs = [Job(*size, column, *settings) for size in sizes for column in columns]
     # Those that take longest first.
-    order = sorted(places, key=lambda place: -VOTES[place[2]] * place[0] * place[1])
-    if arguments.processes > 1:
-        os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-        os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
-    with ProcessPoolExecutor(arguments.processes, get_context("spawn")) as pool:
-        jobs = {place: pool.submit(cell_of, *place, *settings) for place in order}
-        cells = []
-        for place in places:
-            cells.append(jobs[place].result())
-            print("  ", *row(cells[-1]), flush=True)
+    jobs.sort(key=lambda job: -VOTES[job.column] * job.items * job.workers)
+    cells = in_processes(cell_of, jobs, arguments.processes, "cells")
+    cells.sort(key=lambda cell: (sizes.index((cell.items, cell.workers)), cell.column))
     header = ["N, K", "votes", "ours", "paper", "ours − paper", "β known", "base", "paper's base"]
     header += ["MSE", "MSE rescaled", "ρ of β", "verdict", "s"]
     note = f"""\

@@ -115,9 +115,7 @@ class Audit:
         dropped = self._dropped
         if not dropped.any():
             return float("nan")
-        name = "p_below" if "p_below" in self.table else "p_above"
-        mean = float(self.table[name].values[dropped].mean())
-        return 1 - mean if name == "p_below" else mean
+        return float(1 - self.table["p_below"].values[dropped].mean())
 
     @property
     def _dropped(self) -> Bool[np.ndarray, " judge"]:

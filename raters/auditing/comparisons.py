@@ -104,17 +104,9 @@ def _without_position(
         )
     draws, _ = draws_of(program, result)
     few, _ = draws_of(program, result, _DRAWS)
-    if "reward" not in program.sites:
-        return _of_features(program, draws, few, limits)
-    competence, reward = competences(program, draws), draws["reward"]
-    # Annotators of a mixture are judged by the rewards of their likeliest type; otherwise there is
-    # one.
-    of_type = np.zeros(data.num_annotators, int)
-    if reward.ndim > 2:
-        assert program.latent is not None
-        of_type = result[program.latent.group]["responsibility"].argmax(program.latent.name).values
-    reward, some = (part.reshape(*part.shape[:2], -1) for part in (reward, few["reward"]))
-    accuracy = _accuracy(program, few, some, of_type)
+    competence = competences(program, draws)
+    compared = _by_items if "reward" in program.sites else _by_features
+    accuracy, agreed = compared(program, result, draws, few)
     chances = {
         "p_guessing": (np.abs(accuracy - 0.5) < limits.margin).mean(0),
         "p_adversarial": (competence < 0).mean(0),
@@ -125,41 +117,45 @@ def _without_position(
         columns={
             "relative": _relative(competence),
             **(chances | _type_probabilities(program, result)),
-            "agreement": agreement(data, reward.mean(0), of_type, _deviations(draws)),
+            "agreement": agreed,
         },
         tables=_worlds(program, competence, limits.level),
     )
 
 
-def _of_features(
-    program: Program[Any], draws: Values, few: Values, limits: AuditLimits
-) -> Quantities:
-    """Competence and accuracy of each annotator, where rewards are linear in features: on random
-    pairs among those that were compared, whose features are known."""
+def _by_items(
+    program: Program[Any], result: xr.DataTree, draws: Values, few: Values
+) -> tuple[Float[np.ndarray, "draw annotator"], Float[np.ndarray, " annotator"]]:
+    """Accuracy of each annotator, and agreement with the order of the items."""
+    data, reward = program.data, draws["reward"]
+    # Annotators of a mixture are judged by the rewards of their likeliest type; otherwise there is
+    # one.
+    of_type = np.zeros(data.num_annotators, int)
+    if reward.ndim > 2:
+        assert program.latent is not None
+        of_type = result[program.latent.group]["responsibility"].argmax(program.latent.name).values
+    reward, some = (part.reshape(*part.shape[:2], -1) for part in (reward, few["reward"]))
+    accuracy = _accuracy(program, few, some, of_type)
+    return accuracy, agreement(data, reward.mean(0), of_type, _deviations(draws))
+
+
+def _by_features(
+    program: Program[Any], result: xr.DataTree, draws: Values, few: Values
+) -> tuple[Float[np.ndarray, "draw annotator"], Float[np.ndarray, " annotator"]]:
+    """The same where rewards are linear in features: on random pairs among those that were
+    compared, whose features are known."""
     data, rng = program.data.unpadded().halved(), np.random.default_rng(0)
-    competence = np.asarray(draws["competence"])
     features = np.asarray(data.features, np.float64)
     rows = rng.integers(len(features), size=_PAIRS)
     gap = np.abs(few["coefficient"] @ features[rows].T)
     accuracy = np.stack([expit(own[:, None] * gap).mean(1) for own in few["competence"].T], axis=1)
-    for_better = np.where(
-        features @ draws["coefficient"].mean(0) > 0, data.wins, data.weight - data.wins
-    )
+    is_first = features @ draws["coefficient"].mean(0) > 0
+    for_better = np.where(is_first, data.wins, data.weight - data.wins)
     votes, for_better = (
         np.bincount(data.annotator, each, data.num_annotators) for each in (data.weight, for_better)
     )
     with np.errstate(invalid="ignore"):
-        share_for_better = for_better / votes
-    chances = {
-        "p_guessing": (np.abs(accuracy - 0.5) < limits.margin).mean(0),
-        "p_adversarial": (competence < 0).mean(0),
-    }
-    return Quantities(
-        values={"competence": competence, "accuracy": accuracy},
-        judged="competence",
-        columns={"relative": _relative(competence), **chances, "agreement": share_for_better},
-        tables=_worlds(program, competence, limits.level),
-    )
+        return accuracy, for_better / votes
 
 
 def competences(program: Program[Any], draws: Values) -> Float[np.ndarray, "draw annotator"]:

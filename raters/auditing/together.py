@@ -118,9 +118,7 @@ def combined(
     enough = [_enough(one) for one in audits.values()]
     may_drop = [_may_drop(one) for one in audits.values()]
     here = number > 0
-    columns["verdict"] = verdicts(
-        1 - columns["p_above"], costs, (np.stack(may_drop) | ~here).all(0)
-    )
+    columns["verdict"] = verdicts(columns["p_below"], costs, (np.stack(may_drop) | ~here).all(0))
     alone = [
         one.anchor.is_missing
         and not (one.anchor.known or program.parts[name].data.tells_judges_apart())
@@ -151,7 +149,8 @@ def _columns(
     total = number.sum(0)
     share = number / np.maximum(total, 1)
     columns: dict[str, np.ndarray] = {"judgements": total}
-    columns["p_above"] = 1 - _mean(share, [one.table["p_below"].values for one in audits.values()])
+    columns["p_below"] = _mean(share, [one.table["p_below"].values for one in audits.values()])
+    columns["p_above"] = 1 - columns["p_below"]
     if all("p_adversarial" in one.table for one in audits.values()):
         adversarial = [one.table["p_adversarial"].values for one in audits.values()]
         columns["p_adversarial"] = _mean(share, adversarial)

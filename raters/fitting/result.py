@@ -86,7 +86,7 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
         raise SettingError(
             parameter=name,
             value=data,
-            problem=f"is one kind of judgement at most, and {model.title} is a model of"
+            problem=f"does not hold several kinds of judgement, and {model.title} is a model of"
             f" {len(model.parts)}: {', '.join(map(repr, model.parts))}",
             expected="put them together",
             instead=f"rt.Together.of({{{', '.join(f'{part!r}: ...' for part in model.parts)}}})",
@@ -289,6 +289,21 @@ def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
     DataError
         When its draws are not finite, or outside of their supports.
     """
+    check_one_kind(model)
+    return whole_program_of(model, result)
+
+
+def check_one_kind(model: Any) -> None:
+    """Raise for a model of several kinds of judgement, where one is asked for.
+
+    Parameters
+    ----------
+    model : Model
+
+    Raises
+    ------
+    SettingError
+    """
     check_model(model)
     if model.parts:
         first = next(iter(model.parts))
@@ -300,7 +315,6 @@ def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
             " model and its result",
             instead=f"rt.part(model, result, {first!r})",
         )
-    return whole_program_of(model, result)
 
 
 def whole_program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:

@@ -1,4 +1,4 @@
-"""What is done with several containers is done with each of them."""
+"""Verbs of several containers, which do the same with each of them."""
 
 from __future__ import annotations
 

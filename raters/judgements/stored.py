@@ -74,7 +74,7 @@ def _derived(base: type) -> list[type]:
 
 
 def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
-    """What a result of several parts holds of the data of one.
+    """Part of a result of several kinds: the data of one.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ def _check_tied(group: Group, data: Together, sites: Sites) -> None:
     judges = {(data.axis_name(part, data.part(part).judge),) for part, _ in group}
     if axes != judges or len(judges) != 1:
         listed = "; ".join(
-            f"{site!r} of part {part!r} has the axes {sites[part][site].dims}"
+            f"{site!r} of part {part!r} has the axes {_axes(data, part, sites[part][site])}"
             for part, site in group
         )
         raise SettingError(

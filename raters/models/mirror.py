@@ -1,4 +1,4 @@
-"""Sentence on mirrored worlds, which the models with signed competences share."""
+"""Sentences on mirrored worlds, which the models with signed competences share."""
 
 from __future__ import annotations
 
@@ -36,5 +36,32 @@ def open_mirror(competence: np.ndarray, data: Judgements, what: str) -> tuple[st
             f" prior it is, with probability {less[place]:.2f}, the mirror image, in which"
             " adversaries are experts and experts adversaries; one annotator who is known to be"
             " good, or a few pairs whose order is known, would decide it"
+        ),
+    )
+
+
+def open_reward(competence: np.ndarray, what: str) -> tuple[str, ...]:
+    """Say when judgements leave open the sign of a reward that is linear in features, which all
+    annotators have in common.
+
+    Parameters
+    ----------
+    competence : array, shape (chain, draw, annotator)
+        Competences or rationalities.
+    what : str
+        Word for the judgements, such as ``"votes"``.
+
+    Returns
+    -------
+    tuple of str
+    """
+    less = probability_of_mirror(competence)
+    if competence.shape[-1] < 2 or less < OPEN_MIRROR:
+        return ()
+    return (
+        (
+            f"the {what} leave open which way round the reward is: by this model and its prior it"
+            f" is, with probability {less:.2f}, the opposite, in which those who seem to act for"
+            " the goal act against it; one annotator who is known to be good would decide it"
         ),
     )

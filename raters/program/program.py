@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -129,11 +130,7 @@ class Program[Data: Judgements]:
         -------
         Judgements
         """
-        sample: Data = jax.tree.map(
-            lambda array: array.view() if isinstance(array, np.ndarray) else array,
-            self.data.take(slice(0, size)),
-        )
-        return sample
+        return _viewed(self.data.take(slice(0, size)))
 
     @cached_property
     def parts(self) -> dict[str, Program[Any]]:
@@ -165,11 +162,7 @@ class Program[Data: Judgements]:
         if self.parts:
             sites = {name: part.sites for name, part in self.parts.items()}
             self.model.check_parts(self.data, sites)
-        # Copies: JAX would keep constants of these arrays in the precision of this reading.
-        data = jax.tree.map(
-            lambda column: column.view() if isinstance(column, np.ndarray) else column,
-            self.data.first_unit(),
-        )
+        data = _viewed(self.data.first_unit())
         return _READINGS.of(key_of(self.model, data), lambda: self._read_on(data))
 
     def _read_on(self, data: Data) -> _Reading:
@@ -334,34 +327,48 @@ class _Reading(NamedTuple):
 _READINGS: Cache[_Reading] = Cache()
 
 
+def _viewed[Data](data: Data) -> Data:
+    """Views of the arrays of some data: JAX would keep constants of the arrays themselves, in the
+    precision in which a program is read here."""
+    viewed: Data = jax.tree.map(
+        lambda array: array.view() if isinstance(array, np.ndarray) else array, data
+    )
+    return viewed
+
+
 def _reading_of_parts(model: Model[Any], data: Any) -> _Reading:
     """Run the program of several kinds of judgement and collect the facts that they share."""
-    full, sites, deterministic = skeleton(model, data), {}, {}
     called = {
         f"{part}.{axis}": name
         for part in data.part_names
         for axis, name in data.own_axes(part).items()
     }
-    for name, site in full.items():
-        if site["type"] == "deterministic":
-            axes = _axes_of_value(name, site)
-            deterministic[name] = tuple(called.get(axis, axis) for axis in axes)
-        if site["type"] == "sample" and name not in model.observed_sites:
-            shape = jnp.shape(site["value"])
-            dims = tuple(called.get(axis, axis) for axis in _dims(name, site, len(shape)))
-            support, fn = _of_one(site["fn"].support), _name(site["fn"])
-            sites[name] = Site(shape, dims, support, fn)
+    sites, deterministic = _collected(skeleton(model, data), called)
+    for name in model.observed_sites:
+        del sites[name]
     observed = Site((), (), constraints.dependent, "")
     return _Reading(
         sites, observed, "part", None, None, dist.Distribution, (), deterministic, of_rows=False
     )
 
 
-def _axes_of_value(name: str, site: dict[str, Any]) -> tuple[str, ...]:
-    """Names of the axes of a deterministic site."""
-    by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
-    number = jnp.ndim(site["value"])
-    return tuple(by_axis.get(axis, f"{name}_dim_{number + axis}") for axis in range(-number, 0))
+def _collected(
+    full: dict[str, Any], called: Mapping[str, str]
+) -> tuple[dict[str, Site], dict[str, tuple[str, ...]]]:
+    """Collect the sampled sites of a program, and the axes of its deterministic ones, under the
+    names that results have for axes."""
+    sites, deterministic = {}, {}
+    for name, site in full.items():
+        if site["type"] == "deterministic":
+            by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
+            number = jnp.ndim(site["value"])
+            axes = [by_axis.get(axis, f"{name}_dim_{number + axis}") for axis in range(-number, 0)]
+            deterministic[name] = tuple(called.get(axis, axis) for axis in axes)
+        if site["type"] == "sample":
+            shape = jnp.shape(site["value"])
+            dims = tuple(called.get(axis, axis) for axis in _dims(name, site, len(shape)))
+            sites[name] = Site(shape, dims, _of_one(site["fn"].support), _name(site["fn"]))
+    return sites, deterministic
 
 
 def _traced(model: Model[Any], data: Any) -> _Reading:
@@ -409,15 +416,9 @@ def _is_traced(supports: Any) -> bool:
 
 def _reading(model: Model[Any], data: Any) -> tuple[_Reading, dict[str, Any]]:
     """Run the program and collect its facts; return them with the record of the observed site."""
-    full, sites, deterministic = skeleton(model, data), {}, {}
+    full = skeleton(model, data)
     _check_sites(model, full, data)
-    for name, site in full.items():
-        if site["type"] == "deterministic":
-            deterministic[name] = _axes_of_value(name, site)
-        if site["type"] == "sample":
-            shape = jnp.shape(site["value"])
-            support, fn = _of_one(site["fn"].support), _name(site["fn"])
-            sites[name] = Site(shape, _dims(name, site, len(shape)), support, fn)
+    sites, deterministic = _collected(full, {})
     site, observed = full[model.observed], sites.pop(model.observed)
     plates = sorted(site["cond_indep_stack"], key=lambda frame: frame.dim)
     unit = site["infer"].get("unit") or (plates[-1].name if plates else None)

@@ -61,7 +61,7 @@ def _of_wide_vectors(panel, factor, values, rng):
 
 
 def _against_the_vectors(panel, reference, prior, values, rng):
-    """Where a scale grows, its vectors shrink."""
+    """Vectors that shrink while their scale grows."""
     moved = _draw_both(panel, reference, prior, values, rng)
     ratio = panel.scales_of(moved) / panel.scales_of(values)
     return panel.put(moved, own=panel.own_of(values) / ratio)

@@ -15,7 +15,7 @@ from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import DataWarning, SettingError
 from raters.errors.validation import checked, whole
 from raters.fitting.predict import recode
-from raters.fitting.result import check_data
+from raters.fitting.result import check_data, check_one_kind
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
 from raters.model import Model
@@ -117,6 +117,7 @@ def suggest(
     whole("batch_size", batch_size)
     if draws is not None:
         whole("draws", draws, least=2)
+    check_one_kind(model)
     check_data(candidates, "candidates", model)
     if target is not None and policy is not None:
         raise SettingError(

@@ -204,6 +204,11 @@ class Gaussian(NamedTuple):
     high: Any
     across: Any = None
 
+    def matrix(self) -> Float[np.ndarray, "entry entry"]:
+        """Return the precision matrix."""
+        diagonal = np.diag(self.precision)
+        return np.asarray(diagonal if self.across is None else diagonal + self.across)
+
     def times(self, apart: Float[np.ndarray, " entry"]) -> Float[np.ndarray, " entry"]:
         """Return the precision matrix times a vector."""
         product = self.precision * apart

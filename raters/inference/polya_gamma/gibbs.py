@@ -40,6 +40,9 @@ from raters.inference.polya_gamma.spreads import stretch
 from raters.model import Values
 from raters.program import Program, placing, scattered, start_of
 
+# A sweep of a chain, given its number.
+Step = Callable[[int], Values]
+
 
 @dataclass(frozen=True)
 class PGGibbs(Backend):
@@ -142,100 +145,93 @@ class PGGibbs(Backend):
 
         They start at random around the model's start, or each at the last draw of an earlier chain.
         """
-        if panels.applies(program):
-            return self._run_panel(program, key, start, progress)
         with jax.enable_x64(True):
             cold = start_of(program.model, program.data)
-            plan = sweep.plan(program, cold)
-            data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
-            single = sweep.is_single(plan, data, cold)
-        # Not in the chains: NumPyro reads a program in one thread at a time.
-        moves = mirror.images(program)
-        total = self.warmup + self.draws * self.thin
-        stop = Event()
         rngs = [np.random.default_rng(seed) for seed in numpy_seeds(key, self.chains)]
         starts = (
             [scattered(cold, program.supports, rng) for rng in rngs]
             if start is None
             else last_draws(start, self.chains)
         )
+        stop, total = Event(), self.warmup + self.draws * self.thin
         # One BLAS thread per chain: more would compete with those of the other chains, at six times
         # the CPU seconds on two cores.
         with one_blas_thread(), progress_bar(total * self.chains, "PGGibbs", progress) as bar:
+            # Not in the chains: NumPyro reads a program in one thread at a time.
+            chains = (self._panel_chains if panels.applies(program) else self._chains)(
+                program, cold, starts, rngs
+            )
 
-            def run(chain: tuple[Values, np.random.Generator]) -> Values:
-                return self._chain(plan, moves, (row, data), single, *chain, bar, stop)
+            def run(step: Step) -> Values:
+                return self._drawn(step, bar, stop)
 
             # Chains that meet on the devices of a mesh would wait for each other for ever.
             at_once = self.chains if program.mesh is None else 1
-            chains = in_threads(run, list(zip(starts, rngs, strict=True)), stop, at_once)
-        values = {name: np.stack([chain[name] for chain in chains]) for name in program.sites}
-        return Draws(values, {})
+            drawn = in_threads(run, chains, stop, at_once)
+        return Draws({name: np.stack([one[name] for one in drawn]) for name in program.sites}, {})
 
-    def _run_panel(
-        self, program: Program[Any], key: jax.Array, start: Values | None, progress: bool
-    ) -> Draws:
-        """Run the chains of choices in which each judge has a vector of their own."""
-        with jax.enable_x64(True):
-            cold = start_of(program.model, program.data)
-            panel = panels.panel_of(program, cold)
-        total, stop = self.warmup + self.draws * self.thin, Event()
-        rngs = [np.random.default_rng(seed) for seed in numpy_seeds(key, self.chains)]
-        starts = (
-            [scattered(cold, program.supports, rng) for rng in rngs]
-            if start is None
-            else last_draws(start, self.chains)
-        )
-        with one_blas_thread(), progress_bar(total * self.chains, "PGGibbs", progress) as bar:
-            # Not in the threads: NumPyro reads a program in one at a time.
-            with jax.enable_x64(True):
-                samplers = [panel_gibbs.Sampler(program, panel, values) for values in starts]
-                samplers[0].compile()
-
-            def run(chain: tuple[panel_gibbs.Sampler, np.random.Generator]) -> Values:
-                sampler, draws = chain[0], []
-                with jax.enable_x64(True):
-                    for index in range(total):
-                        if stop.is_set():
-                            break
-                        values = sampler.sweep(chain[1])
-                        if index < self.warmup:
-                            sampler.warm(index)
-                        elif (index - self.warmup) % self.thin == 0:
-                            draws.append(values)
-                        bar.update()
-                return {name: np.stack([one[name] for one in draws]) for name in program.sites}
-
-            chains = in_threads(run, list(zip(samplers, rngs, strict=True)), stop, self.chains)
-        return Draws(
-            {name: np.stack([chain[name] for chain in chains]) for name in program.sites}, {}
-        )
-
-    def _chain(
+    def _chains(
         self,
-        plan: sweep.Plan,
-        moves: tuple[mirror.Images, ...],
-        rows: tuple[Any, Any],
-        single: bool,
-        values: Values,
-        rng: np.random.Generator,
-        bar: tqdm,
-        stop: Event,
-    ) -> Values:
-        """Run a chain, and return its draws, shape (draw, ...); `rows` are the first and all."""
-        row, data = rows
+        program: Program[Any],
+        cold: Values,
+        starts: list[Values],
+        rngs: list[np.random.Generator],
+    ) -> list[Step]:
+        """Chains of sweeps through the blocks, and steps to mirror images."""
         with jax.enable_x64(True):
-            draws: dict[str, list[np.ndarray]] = {name: [] for name in values}
+            plan = sweep.plan(program, cold)
+            data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
+            single = sweep.is_single(plan, data, cold)
+        moves = mirror.images(program)
+
+        def chain(values: Values, rng: np.random.Generator) -> Step:
             own, held = rng.spawn(1)[0], sets.Held(plan.steady, single=single)
+
+            def step(index: int) -> Values:
+                nonlocal values
+                values = gibbs_step(plan, moves, row, data, values, rng, own, held)
+                return values
+
+            return step
+
+        return [chain(*one) for one in zip(starts, rngs, strict=True)]
+
+    def _panel_chains(
+        self,
+        program: Program[Any],
+        cold: Values,
+        starts: list[Values],
+        rngs: list[np.random.Generator],
+    ) -> list[Step]:
+        """Chains of choices in which each judge has a vector of their own."""
+        with jax.enable_x64(True):
+            panel = panels.panel_of(program, cold)
+            samplers = [panel_gibbs.Sampler(program, panel, values) for values in starts]
+            samplers[0].compile()
+
+        def chain(sampler: panel_gibbs.Sampler, rng: np.random.Generator) -> Step:
+            def step(index: int) -> Values:
+                values = sampler.sweep(rng)
+                if index < self.warmup:
+                    sampler.warm(index)
+                return values
+
+            return step
+
+        return [chain(*one) for one in zip(samplers, rngs, strict=True)]
+
+    def _drawn(self, step: Step, bar: tqdm, stop: Event) -> Values:
+        """Run a chain, and return its draws, shape (draw, ...)."""
+        draws: list[Values] = []
+        with jax.enable_x64(True):
             for index in range(self.warmup + self.draws * self.thin):
                 if stop.is_set():
                     break
-                values = gibbs_step(plan, moves, row, data, values, rng, own, held)
+                values = step(index)
                 if index >= self.warmup and (index - self.warmup) % self.thin == 0:
-                    for name in draws:
-                        draws[name].append(np.asarray(values[name]))
+                    draws.append({name: np.asarray(value) for name, value in values.items()})
                 bar.update()
-            return {name: np.stack(values) for name, values in draws.items()}
+        return {name: np.stack([one[name] for one in draws]) for name in draws[0]} if draws else {}
 
 
 def gibbs_step(

@@ -154,9 +154,7 @@ def _of_both(panel: Panel, design: np.ndarray, prior: Any, at: np.ndarray) -> _B
     """Return a normal approximation at a point of reference."""
     expected = panel.expected(panel.offset + design @ at)
     slope = np.tensordot(panel.chosen - expected, design, 2)
-    precision = panel.curvature_of(design, expected) + np.diag(prior.precision)
-    if prior.across is not None:
-        precision = precision + prior.across
+    precision = panel.curvature_of(design, expected) + prior.matrix()
     slope = slope - prior.times(at - prior.mean)
     mean = at + np.linalg.solve(precision, slope)
     return _Both(design, mean, np.linalg.cholesky(precision))
@@ -206,8 +204,7 @@ def transfer(panel: Panel, factor: np.ndarray, values: Values, rng: np.random.Ge
     shared, own, prior = panel.shared_of(values), panel.own_of(values), panel.prior
     common, inverse = panel.common[:, entries], np.linalg.inv(factor)
     precision = inverse.T @ inverse
-    across = np.diag(prior.precision) + (0.0 if prior.across is None else prior.across)
-    joint = common.T @ across @ common + len(own) * precision[np.ix_(entries, entries)]
+    joint = common.T @ prior.matrix() @ common + len(own) * precision[np.ix_(entries, entries)]
     shift = (own @ precision).sum(0)[entries] - common.T @ prior.times(shared - prior.mean)
     root = np.linalg.cholesky(joint)
     moved = np.linalg.solve(root.T, rng.standard_normal(len(entries)))
@@ -355,9 +352,7 @@ def climbed(program: Program[Any], panel: Panel, values: Values) -> tuple[Values
         expected = panel.expected(panel.shared_utilities(shared) + offset)
         slope = np.tensordot(panel.chosen - expected, panel.shared, 2)
         slope = slope - panel.prior.times(shared - panel.prior.mean)
-        precision = panel.curvature_of(panel.shared, expected) + np.diag(panel.prior.precision)
-        if panel.prior.across is not None:
-            precision = precision + panel.prior.across
+        precision = panel.curvature_of(panel.shared, expected) + panel.prior.matrix()
         if len(shared):
             shared = shared + np.clip(np.linalg.solve(precision, slope), -_LONGEST, _LONGEST)
         mean = own.mean(0) * panel.common.any(0)

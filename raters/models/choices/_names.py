@@ -1,13 +1,12 @@
-"""Names of alternatives in the settings of a model."""
+"""Names of alternatives and features in the settings of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from raters.errors import Reason, SettingError
 from raters.errors.validation import is_list
-from raters.judgements.choices import Choices
 from raters.judgements.names import name_text, shorten
 
 
@@ -44,30 +43,35 @@ def names_of(parameter: str, given: Any, such: str, what: str = "alternatives") 
     return names
 
 
-def unknown_name(parameter: str, names: Sequence[str], data: Choices) -> Reason | None:
-    """Sentence about a name that is no alternative of the data.
+def unknown_name(
+    parameter: str, names: Iterable[str], known: Iterable[Any], what: str = "alternative"
+) -> Reason | None:
+    """Sentence about a name that the choices do not have.
 
     Parameters
     ----------
     parameter : str
         Setting that has the names.
-    names : sequence of str
-    data : Choices
+    names : iterable of str
+    known : iterable
+        Names that the choices have.
+    what : str
+        What is named.
 
     Returns
     -------
     Reason or None
         None where all are known.
     """
-    known = list(map(name_text, data.alternatives))
+    known = list(map(name_text, known))
     unknown = [name for name in names if name not in known]
     if not unknown:
         return None
     return Reason(
-        f"{parameter}= names {unknown[0]!r}, which is no alternative of these choices"
+        f"{parameter}= names {unknown[0]!r}, which is no {what} of these choices"
         f" ({shorten(known)})",
         parameter=parameter,
         value=unknown[0],
-        problem="is no alternative of these choices",
+        problem=f"is no {what} of these choices",
         expected=f"these are {shorten(known)}",
     )

@@ -15,8 +15,9 @@ from raters.distributions import Choice, GroupedMixture
 from raters.errors import Reason, SettingError
 from raters.errors.validation import is_list, one_of, plain_positive, whole
 from raters.judgements.choices import Choices
-from raters.judgements.names import name_text, shorten
+from raters.judgements.names import name_text
 from raters.model import Permute, Symmetry, Values
+from raters.models.choices._names import unknown_name
 from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
 
 # Standard deviation of a start drawn at random, in standard deviations of the features.
@@ -145,7 +146,7 @@ class LatentClassLogit(Utility):
         if not self.ignored:
             return utility_of(sample_terms(self, data, self.num_types), data)
         sites = sample_terms(self, data)
-        kept = np.array([name not in self.ignored for name in data.feature_names], float)
+        kept = np.array([name_text(name) not in self.ignored for name in data.feature_names], float)
         ignoring = sites | {"coefficient": sites["coefficient"] * kept}
         return jnp.stack([utility_of(sites, data), utility_of(ignoring, data)], axis=-1)
 
@@ -184,15 +185,8 @@ class LatentClassLogit(Utility):
         """Refuse terms without data, features that are not there, and too few choosers."""
         if reason := super().why_not(data):
             return reason
-        if unknown := [name for name in self.ignored if name not in data.feature_names]:
-            return Reason(
-                f"ignored= names {shorten(unknown)}, which is no feature of these choices"
-                f" ({shorten(data.feature_names)})",
-                parameter="ignored",
-                value=unknown[0],
-                problem="is no feature of these choices",
-                expected=f"these are {shorten(data.feature_names)}",
-            )
+        if reason := unknown_name("ignored", self.ignored, data.feature_names, "feature"):
+            return reason
         if self.by == "set":
             return self._why_not_counted(data)
         chose = int((data.judgements_by("annotator") > 0).sum())

@@ -15,7 +15,7 @@ from raters.distributions import Choice
 from raters.errors import Reason, SettingError
 from raters.errors.validation import boolean, is_list, plain_positive
 from raters.judgements.choices import Choices
-from raters.judgements.names import name_text, shorten
+from raters.judgements.names import name_text
 from raters.model import Own, Symmetry, Values
 from raters.models.choices._names import names_of, unknown_name
 from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
@@ -310,16 +310,8 @@ class MixedLogit(Utility):
         """Refuse features and alternatives that are not there, and groups that tell nothing."""
         if reason := super().why_not(data):
             return reason
-        known = list(map(name_text, data.feature_names))
-        if unknown := [name for name in self.random or () if name not in known]:
-            return Reason(
-                f"random= names {unknown[0]!r}, which is no feature of these choices"
-                f" ({shorten(data.feature_names)})",
-                parameter="random",
-                value=unknown[0],
-                problem="is no feature of these choices",
-                expected=f"these are {shorten(data.feature_names)}",
-            )
+        if reason := unknown_name("random", self.random or (), data.feature_names, "feature"):
+            return reason
         if self._varies and self.correlated and len(self.places(data)) < 2:
             return Reason(
                 "correlated=True needs two coefficients that differ between choosers, and here is"
@@ -330,7 +322,9 @@ class MixedLogit(Utility):
                 expected="turn it off for one",
             )
         named = [name for group in self.error_components for name in group]
-        return unknown_name("error_components", named, data) or self._why_not_of_groups(data)
+        return unknown_name(
+            "error_components", named, data.alternatives
+        ) or self._why_not_of_groups(data)
 
     def _why_not_of_groups(self, data: Choices) -> str | None:
         """Refuse a group that no set offers beside another alternative: only differences of

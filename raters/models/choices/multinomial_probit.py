@@ -129,4 +129,4 @@ class MultinomialProbit(Utility):
 
     def why_not(self, data: Choices) -> str | None:
         """Refuse names of no alternatives."""
-        return super().why_not(data) or unknown_name("shared", self.shared, data)
+        return super().why_not(data) or unknown_name("shared", self.shared, data.alternatives)

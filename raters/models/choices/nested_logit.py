@@ -147,7 +147,8 @@ class NestedLogit(Utility):
                 problem="names no nest",
                 expected="name the alternatives of each nest",
             )
-        if reason := unknown_name("nests", [name for nest in self.nests for name in nest], data):
+        named = (name for nest in self.nests for name in nest)
+        if reason := unknown_name("nests", named, data.alternatives):
             return reason
         return self._why_not_together(data)
 

@@ -92,6 +92,30 @@ def why_not(model: Any, data: Comparisons) -> str | None:
     )
 
 
+def why_no_features(model: Any, data: Comparisons) -> str | None:
+    """Explain why a model of features cannot be of these votes, or return None."""
+    if data.features is not None and data.feature_names:
+        return None
+    return Reason(
+        f"{model.title} learns from features of the two sides, and these votes have none; add those"
+        " of items with votes.with_features(...), or read those of each comparison with"
+        " from_frame(..., features={...})",
+        parameter="features",
+        problem=f"is not given, and {model.title} learns from features of the two sides",
+        expected="name the columns of the features",
+    )
+
+
+def regression(data: Comparisons, scale: float | None) -> Float[np.ndarray, " feature"]:
+    """Return the first Newton step of logistic regression from 0, under a prior of this scale; 1
+    where it is learned."""
+    features, count = np.asarray(data.features, float), np.asarray(data.weight, float)
+    wins = count / 2 if data.wins is None else np.asarray(data.wins, float)
+    precision = (features.T * count / 4) @ features
+    precision += np.eye(features.shape[1]) / (scale or 1.0) ** 2
+    return np.linalg.solve(precision, features.T @ (wins - count / 2))
+
+
 def data_warnings(model: Any, data: Comparisons) -> tuple[str, ...]:
     """Warn of features that votes tell little of; `raters.fit` warns of those that are not used."""
     return of_features(data) + _of_items(data) if model.covariates else ()

@@ -9,9 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Float
 
-from raters.errors import Reason
 from raters.errors.validation import plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Symmetry, Values
@@ -130,41 +128,19 @@ class ContextualBTL(Model[Comparisons]):
             _types.profiles(data, np.asarray(data.features, float)), self.num_types, rng, tries
         )
         of_type = cluster[np.asarray(data.annotator)]
-        columns = [self._regression(data.take(of_type == code)) for code in range(self.num_types)]
+        columns = [
+            _covariates.regression(data.take(of_type == code), self.coefficient_scale)
+            for code in range(self.num_types)
+        ]
         start: Values = {"type_weight": jnp.asarray(types.shares(cluster, self.num_types))}
         coefficient = np.stack(columns, -1)
         if self.coefficient_scale is None:
             start["coefficient_scale"] = jnp.asarray(max(float(np.std(coefficient)), 0.1))
         return start | {"coefficient": jnp.asarray(coefficient)}
 
-    def _regression(self, data: Comparisons) -> Float[np.ndarray, " feature"]:
-        """Return the first Newton step of logistic regression from 0."""
-        features = np.asarray(data.features, float)
-        count = (
-            np.ones(data.num_comparisons) if data.count is None else np.asarray(data.count, float)
-        )
-        excess = (
-            np.zeros(data.num_comparisons)
-            if data.wins is None
-            else np.asarray(data.wins, float) - count / 2
-        )
-        precision = (features.T * count / 4) @ features + np.eye(features.shape[1]) / (
-            self.coefficient_scale or 1.0
-        ) ** 2
-        return np.linalg.solve(precision, features.T @ excess)
-
     def why_not(self, data: Comparisons) -> str | None:
         """Refuse votes without features, and more types than annotators."""
-        if data.features is None:
-            return Reason(
-                "ContextualBTL learns from features of the two sides, and these votes have none;"
-                " add those of items with votes.with_features(...), or read those of each"
-                " comparison with from_frame(..., features={...})",
-                parameter="features",
-                problem="is not given, and ContextualBTL learns from features of the two sides",
-                expected="name the columns of the features",
-            )
-        return _types.why_not(self, data)
+        return _covariates.why_no_features(self, data) or _types.why_not(self, data)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of single votes, equal sides, constant features, and features on unlike scales."""

@@ -116,13 +116,7 @@ class ExtendedBTL(Model[Comparisons]):
     ties: tied.TieModel | None = None
     tie_propensity: tied.TiePropensity = "shared"
 
-    reference: ClassVar[str] = r"""
-    @unpublished{shejole_learning,
-      author = {Shejole, Kaustubh and {Kush}},
-      title  = {Learning Human Expertise in {RLHF} Using {Extended-BTL} Model},
-      note   = {Department of Computer Science, IIT Bombay, under the guidance of Arpit Agarwal},
-    }
-    """
+    reference: ClassVar[str] = competences.REFERENCE
 
     @property
     def cited(self) -> str:

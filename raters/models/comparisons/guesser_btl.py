@@ -101,7 +101,9 @@ class GuesserBTL(Model[Comparisons]):
     competence_spread: float | None = None
     position_bias: bool = False
 
-    reference: ClassVar[str] = r"""
+    reference: ClassVar[str] = (
+        competences.REFERENCE
+        + r"""
     @article{raykar2012eliminating,
       author  = {Raykar, Vikas C. and Yu, Shipeng},
       title   = {Eliminating Spammers and Ranking Annotators for Crowdsourced Labeling Tasks},
@@ -110,12 +112,8 @@ class GuesserBTL(Model[Comparisons]):
       volume  = {13},
       pages   = {491--518},
     }
-    @unpublished{shejole_learning,
-      author = {Shejole, Kaustubh and {Kush}},
-      title  = {Learning Human Expertise in {RLHF} Using {Extended-BTL} Model},
-      note   = {Department of Computer Science, IIT Bombay, under the guidance of Arpit Agarwal},
-    }
     """
+    )
 
     def __post_init__(self) -> None:
         plain_positive(self, "concentration")

@@ -11,12 +11,12 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters.errors import Reason
 from raters.errors.validation import one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
-from raters.model import OPEN_MIRROR, Model, Scale, Sign, Symmetry, Values, probability_of_mirror
+from raters.model import Model, Scale, Sign, Symmetry, Values
 from raters.models import competences
 from raters.models.comparisons import _covariates, _sites, tied
+from raters.models.mirror import open_reward
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,9 @@ class LinearExtendedBTL(Model[Comparisons]):
     coefficient_scale: float | None = None
     competence_spread: competences.Spread = "auto"
 
-    reference: ClassVar[str] = r"""
-    @unpublished{shejole_learning,
-      author = {Shejole, Kaustubh and {Kush}},
-      title  = {Learning Human Expertise in {RLHF} Using {Extended-BTL} Model},
-      note   = {Department of Computer Science, IIT Bombay, under the guidance of Arpit Agarwal},
-    }
+    reference: ClassVar[str] = (
+        competences.REFERENCE
+        + r"""
     @inproceedings{jeon2020reward,
       author    = {Jeon, Hong Jun and Milli, Smitha and Dragan, Anca},
       title     = {Reward-rational (implicit) choice: A unifying formalism for reward learning},
@@ -90,6 +87,7 @@ class LinearExtendedBTL(Model[Comparisons]):
       year      = {2020},
     }
     """
+    )
 
     def __post_init__(self) -> None:
         one_of("competence", self.competence, competences.LOW)
@@ -126,11 +124,7 @@ class LinearExtendedBTL(Model[Comparisons]):
     def start(self, data: Comparisons) -> Values:
         """Start from the first Newton step of logistic regression, with competences near that of
         the reference annotator: the majority of votes decides the sign."""
-        features = np.asarray(data.features, float)
-        count = np.asarray(data.weight, float)
-        excess = np.zeros(len(count)) if data.wins is None else np.asarray(data.wins) - count / 2
-        precision = (features.T * count / 4) @ features + np.eye(features.shape[1])
-        coefficient = np.linalg.solve(precision, features.T @ excess)
+        coefficient = _covariates.regression(data, self.coefficient_scale)
         start: Values = {"coefficient": coefficient}
         if self.coefficient_scale is None:
             start["coefficient_scale"] = np.asarray(max(float(np.std(coefficient)), 0.1))
@@ -138,16 +132,7 @@ class LinearExtendedBTL(Model[Comparisons]):
 
     def why_not(self, data: Comparisons) -> str | None:
         """Refuse votes without features, and ties as an answer of their own."""
-        if data.features is None or not data.feature_names:
-            return Reason(
-                "LinearExtendedBTL learns from features of the two sides, and these votes have"
-                " none; add those of items with votes.with_features(...), or read those of each"
-                " comparison with from_frame(..., features={...})",
-                parameter="features",
-                problem="is not given, and LinearExtendedBTL learns from features of the two sides",
-                expected="name the columns of the features",
-            )
-        return tied.why_not(data)
+        return _covariates.why_no_features(self, data) or tied.why_not(data)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of a single annotator, and of constant features and those on unlike scales."""
@@ -157,13 +142,6 @@ class LinearExtendedBTL(Model[Comparisons]):
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
         """Warn of votes that leave open whether the crowd or those who contradict it are right."""
-        less = probability_of_mirror(draws["competence"]) if self.competence == "signed" else 0.0
-        if data.num_annotators < 2 or less < OPEN_MIRROR:
+        if self.competence != "signed":
             return ()
-        return (
-            (
-                "the votes leave open which way round the reward is: by this model and its prior it"
-                f" is, with probability {less:.2f}, the opposite, in which adversaries are experts"
-                " and experts adversaries; one annotator who is known to be good would decide it"
-            ),
-        )
+        return open_reward(draws["competence"], "votes")

@@ -18,9 +18,10 @@ from raters.errors import Reason
 from raters.errors.validation import one_of, plain_positive
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.names import shorten
-from raters.model import OPEN_MIRROR, Model, Scale, Sign, Symmetry, Values, probability_of_mirror
+from raters.model import Model, Scale, Sign, Symmetry, Values
 from raters.models.demonstrations.shaping import unidentified
 from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy, soft_values
+from raters.models.mirror import open_reward
 
 # A feature of which so much lies in directions that no demonstration tells is said to be open.
 _OPEN = 0.5
@@ -212,13 +213,4 @@ class MaxEntIRL(Model[Demonstrations]):
         self, draws: Values, responsibility: np.ndarray | None, data: Demonstrations
     ) -> tuple[str, ...]:
         """Warn of demonstrations that leave open who acts for the goal, and who against it."""
-        less = probability_of_mirror(draws["rationality"])
-        if data.num_annotators < 2 or less < OPEN_MIRROR:
-            return ()
-        return (
-            (
-                "the demonstrations leave open which way round the reward is: with probability"
-                f" {less:.2f} it is the opposite, and those who seem to act for the goal act"
-                " against it; one annotator who is known to be good would decide it"
-            ),
-        )
+        return open_reward(draws["rationality"], "demonstrations")

@@ -73,12 +73,9 @@ class ExtendedPlackettLuce(Model[Rankings]):
     worth_scale: float | None = None
     competence_spread: competences.Spread = "auto"
 
-    reference: ClassVar[str] = r"""
-    @unpublished{shejole_learning,
-      author = {Shejole, Kaustubh and {Kush}},
-      title  = {Learning Human Expertise in {RLHF} Using {Extended-BTL} Model},
-      note   = {Department of Computer Science, IIT Bombay, under the guidance of Arpit Agarwal},
-    }
+    reference: ClassVar[str] = (
+        competences.REFERENCE
+        + r"""
     @article{plackett1975analysis,
       author  = {Plackett, R. L.},
       title   = {The Analysis of Permutations},
@@ -90,6 +87,7 @@ class ExtendedPlackettLuce(Model[Rankings]):
       doi     = {10.2307/2346567},
     }
     """
+    )
 
     def __post_init__(self) -> None:
         one_of("competence", self.competence, competences.LOW)
