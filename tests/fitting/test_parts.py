@@ -117,6 +117,7 @@ def test_everybody_has_one_verdict(result) -> None:
     below = table[["labels.p_below", "votes.p_below"]].to_array().values
     expected = 1 - (number * below).sum(0) / number.sum(0)
     np.testing.assert_allclose(table["p_above"].values, expected)
+    np.testing.assert_allclose(table["p_below"].values, 1 - expected)
     assert {"labels", "votes", "labels.confusion"} <= set(audit.tables)
     assert "P(labels.competence < 0.25) of labels and P(votes.competence < 0.25)" in audit.rule
     assert "verdict" in str(audit)
@@ -171,8 +172,10 @@ def test_a_model_in_words(both) -> None:
     assert "(comparison: " in text
 
 
-def test_what_is_asked_of_one_kind_says_so(result, of_walks) -> None:
+def test_what_is_asked_of_one_kind_says_so(result, of_walks, both) -> None:
+    pairs = rt.Candidates.pairs(both.part("votes"))
     for ask in (
+        lambda: rt.suggest(OF_LABELS, result, pairs),
         lambda: rt.predict(OF_LABELS, result),
         lambda: rt.check(OF_LABELS, result),
         lambda: rt.report(OF_LABELS, result, rt.audit(OF_LABELS, result)),
