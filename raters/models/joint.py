@@ -219,7 +219,7 @@ class JointModel(Model[Together]):
         """
         own = {site: values[self.site_name(part, site)] for site in sites}
         return {
-            site: value.reshape(*np.shape(value)[:batch_ndim], *sites[site].shape)
+            site: value.reshape((*np.shape(value)[:batch_ndim], *sites[site].shape))
             for site, value in own.items()
         }
 

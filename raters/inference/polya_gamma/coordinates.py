@@ -63,13 +63,13 @@ class Factor(NamedTuple):
 
 def factor(metric: Metric) -> Factor:
     """Factor of a metric, whose flat and falling directions are bounded from below."""
-    inverse = _inverse_factor(metric.block)
+    inverse = inverse_factor(metric.block)
     solved = inverse @ (inverse.transpose(0, 2, 1) @ metric.border)
     left = metric.shared - np.einsum("cis,cit->st", metric.border, solved)
-    return Factor(inverse, solved, _inverse_factor(left[None])[0])
+    return Factor(inverse, solved, inverse_factor(left[None])[0])
 
 
-def _inverse_factor(matrix: Float[np.ndarray, "cell own own"]) -> np.ndarray:
+def inverse_factor(matrix: Float[np.ndarray, "cell own own"]) -> np.ndarray:
     """Matrices F with F Fᵀ the inverse of each."""
     if matrix.shape[-1] == 0:
         return matrix

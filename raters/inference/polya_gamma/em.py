@@ -26,6 +26,8 @@ from raters.inference.polya_gamma import (
     panels,
     scales,
     sets,
+    several,
+    several_modes,
     sweep,
     tables,
     transfers,
@@ -171,9 +173,12 @@ class PGEM(Backend):
             reason = program.model.why_not(program.data)
             if reason or not found.names_of(program):
                 return reason
-        if (reason := sweep.why_not(program)) is None and self.update == "coordinate":
-            return _why_not_one_by_one(program)
-        return reason
+        if reason := several.why_not(program) or several_modes.why_not(program, self.draws):
+            return reason
+        for part in program.parts.values() or (program,):
+            if self.update == "coordinate" and (reason := _why_not_one_by_one(part)):
+                return reason
+        return None
 
     def run(
         self,
@@ -212,7 +217,7 @@ class PGEM(Backend):
         with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGEM", progress) as bar:
             model, data = program.model, program.data
             first = start_of(model, data)
-            plan = sweep.plan(program, first)
+            plan = several.plan(program, first)
             starts = self.starts or _usual_starts(plan)
             seeds = numpy_seeds(key, starts + 2)
             bar.reset(starts)
@@ -222,7 +227,11 @@ class PGEM(Backend):
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
             first = first if start is None else centre(model, start)
             climbs, held = [], sets.Held(plan.steady)
-            if plan.classes and plan.blocks and not placing.stays_on_devices(data):
+            if (
+                plan.classes
+                and plan.blocks
+                and not (plan.several or placing.stays_on_devices(data))
+            ):
                 held.table = ClassTable.of(model, data, first) or PooledRows.of(program, first)
             hyper, fitted = self._hyper(plan, data, first, seeds[-1], warmup, held)
             first = fitted if start is None else first
@@ -242,7 +251,9 @@ class PGEM(Backend):
             facts = self._report(climbs, best)
             rng = np.random.default_rng(seeds[-2])
             stats: Values = {}
-            if shared is not None and self.draws and shared.is_large(best.values, self.draws):
+            if isinstance(plan, several.Plan):
+                draws, stats = several_modes.draws(plan, data, best.values, self.draws, rng)
+            elif shared is not None and self.draws and shared.is_large(best.values, self.draws):
                 drawn = tables.draws(shared, best.values, self.draws, rng)
                 draws = {name: value[None] for name, value in drawn.items()}
             else:
@@ -324,6 +335,7 @@ class PGEM(Backend):
         newton = self.accelerate and self.update == "block"
         # Newton's method in one block converges quadratically: nothing is left to extrapolate.
         moved = plan.classes or plan.steep or climber.plan.free or climber.plan.scales
+        moved = moved or (isinstance(plan, several.Plan) and any(plan.ties))
         alone = newton and len(plan.blocks) == 1 and not moved
         value, ahead = climber.sweep(values, newton)
         objective = [value]
@@ -369,7 +381,8 @@ class PGEM(Backend):
         Of annotators whose labels are each other's image, a shift say, the votes take no side, and
         the point between the modes has a gradient of 0.
         """
-        if not any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries):
+        exchanged = any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries)
+        if plan.several or not exchanged:
             return climb
         classes = latent_classes.expected_by(held.table, plan.model, data, climb.values)[1]
         groups = classes.groups if isinstance(classes, ClassCounts) else classes
@@ -458,7 +471,10 @@ class _Climber:
         self.sweeps += 1
         start, data, objective = values, self.data, -np.inf
         classes: Any = None
-        if self.plan.classes:
+        if isinstance(self.plan, several.Plan):
+            classes = several.expected_classes(self.plan, data, start)
+            objective = float(several.objective(self.plan, data, start)) + self._volume(start)
+        elif self.plan.classes:
             data, classes, likelihood = latent_classes.expected_by(
                 self.held.table, self.plan.model, data, start
             )
@@ -478,13 +494,13 @@ class _Climber:
                     )
                 conditional = of_types[block]
             else:
-                conditional = sweep.block_conditional(
+                conditional = several.conditional(
                     self.plan, data, values, block, weights, classes, draws=False, held=self.held
                 )
             if index == 0 and isinstance(conditional, sets.SetConditional):
                 weights.log_likelihood += conditional.log_likelihood(block.current(start))
             # The first block's weights were computed at `start`.
-            if index == 0 and not self.plan.classes:
+            if index == 0 and not (self.plan.classes or self.plan.several):
                 likelihood = weights.log_likelihood
                 objective = likelihood + self._rest(start, likelihood)
             solve = conditional.coordinate if self.update == "coordinate" else conditional.mode

@@ -25,12 +25,11 @@ from raters.inference.base import (
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
-    latent_classes,
-    local,
     panel_gibbs,
     panels,
     renamed,
     sets,
+    several,
     sweep,
     transfers,
 )
@@ -122,9 +121,9 @@ class PGGibbs(Backend):
             return reason
         if panels.applies(program):
             return panels.why_not(program)
-        if reason := sweep.why_not(program):
+        if reason := several.why_not(program):
             return reason
-        if steep := sweep.steep_sites(program):
+        if steep := several.steep_sites(program):
             num_entries = sum(int(np.prod(program.sites[name].shape)) for name in steep)
             names = ", ".join(steep)
             return (
@@ -179,7 +178,7 @@ class PGGibbs(Backend):
     ) -> list[Step]:
         """Chains of sweeps through the blocks, and steps to mirror images."""
         with jax.enable_x64(True):
-            plan = sweep.plan(program, cold)
+            plan = several.plan(program, cold)
             data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
             single = sweep.is_single(plan, data, cold)
         moves = mirror.images(program)
@@ -267,13 +266,9 @@ def gibbs_sweep(
     """Run one sweep, which leaves the posterior invariant, and in it a step that may `rename` the
     drawn classes."""
     single = held is not None and held.single
-    weights, classes = augmentation.Drawn(rng, single=single), None
+    weights = augmentation.Drawn(rng, single=single)
     on_devices = placing.stays_on_devices(data)
-    if plan.classes and not plan.model.local:
-        classes = latent_classes.drawn(plan.model, data, values, augmentation.key_of(rng))
-    for site in plan.model.local:
-        entries, classes = local.drawn(plan.model, data, values, site, augmentation.key_of(rng))
-        values = values | {site: np.asarray(entries)}
+    values, classes = several.drawn_classes(plan, data, values, rng)
     ready: dict[str, Counts] = {}
     if rename is not None and plan.classes:
         values, classes, ready = rename(values, classes)
@@ -282,7 +277,7 @@ def gibbs_sweep(
             ready = {}
         if block == plan.integrated and not on_devices:
             values = _collapsed(plan, data, values, block, weights, rng)
-        conditional = ready.get(block.sites[0]) or sweep.block_conditional(
+        conditional = ready.get(block.sites[0]) or several.conditional(
             plan, data, values, block, weights, classes, draws=True, held=held
         )
         values = block.put(values, conditional.draw(rng, block.current(values)))

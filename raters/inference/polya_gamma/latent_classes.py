@@ -220,6 +220,12 @@ def is_broken(model: Model[Any], data: Any, values: Values, site: str) -> bool:
     return isinstance(site_prior(model, data.take(slice(0, 1)), values, site), StickBreaking)
 
 
+def is_plain(model: Model[Any], data: Any, values: Values, site: str) -> bool:
+    """Return whether a site's prior is Dirichlet or Beta."""
+    prior = site_prior(model, data.take(slice(0, 1)), values, site)
+    return isinstance(prior, (dist.Dirichlet, dist.Beta))
+
+
 def is_unbounded(model: Model[Any], data: Any, values: Values, site: str) -> bool:
     """Return whether the density of a site of probabilities may be unbounded at an edge.
 

@@ -24,10 +24,10 @@ _ROUNDING = 1e-9
 
 
 def is_collapsed(plan: sweep.Plan, move: mirror.Images) -> bool:
-    """Return whether classes can be drawn and then renamed: none may be known."""
-    return (
-        plan.classes and not plan.broken and isinstance(move.symmetry, Exchange) and not move.broken
-    )
+    """Return whether classes can be drawn and then renamed: none may be known, and all are of one
+    kind of judgement."""
+    counted = plan.classes and not plan.broken and not plan.several
+    return counted and isinstance(move.symmetry, Exchange) and not move.broken
 
 
 def counted_sites(program: Program[Any], data: Any, values: Values) -> tuple[str, ...] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -269,6 +270,23 @@ class BestWorst(Likelihood):
         return Expanded(
             best.value + worst.value, best.slope - worst.slope, best.curvature + worst.curvature
         )
+
+
+class Summed(Likelihood):
+    """Likelihood of choices of several kinds that the same block is in."""
+
+    def __init__(self, parts: Sequence[Likelihood]) -> None:
+        self.parts = parts
+        self.num_cells = sum(part.num_cells for part in parts)
+
+    def at(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
+        return np.sum([part.at(entries) for part in self.parts], axis=0)
+
+    def expanded(self, entries: Float[np.ndarray, " entry"]) -> Expanded:
+        values, slopes, curvatures = zip(
+            *(part.expanded(entries) for part in self.parts), strict=True
+        )
+        return Expanded(sum(values), np.sum(slopes, axis=0), np.sum(curvatures, axis=0))
 
 
 def _equal_sets(

@@ -138,6 +138,8 @@ class Held:
         Counts of the rows of a program with latent classes, where it has such.
     single : bool
         Whether no row has more than one vote; read where rows stay on devices.
+    parts : dict
+        The same of each kind of judgement, of a program of several.
     """
 
     steady: frozenset[Block]
@@ -149,6 +151,11 @@ class Held:
     constant: float | None = None
     table: ClassTable | PooledRows | None = None
     single: bool = False
+    parts: dict[str, Held] = field(default_factory=dict)
+
+    def of_part(self, name: str, steady: frozenset[Block]) -> Held:
+        """Return what is held of one kind of judgement."""
+        return self.parts.setdefault(name, Held(steady))
 
     def row(self, data: Any) -> Any:
         """Return the first row of the data, which is sliced once."""
@@ -178,24 +185,43 @@ def conditional_of(
         known, conditional = held.last.get(block, (None, None))
         if conditional is not None and known == others:
             return conditional
-    if steady and held is not None and block in held.likelihoods:
-        likelihood = held.likelihoods[block]
-        prior = jax.tree.map(np.asarray, _prior(model, held.row(data), values, block))
-    else:
-        rows, sets = jax.tree.map(np.asarray, _read(model, data, values, block, classes))
-        likelihood, prior = likelihood_of_sets(rows, sets), rows.prior
+    likelihood, prior = read(model, data, values, block, classes, None if joint else held)
     if joint:
         return curved(likelihood, prior, block.current(values))
-    independent = prior.across is None
-    separate = isinstance(likelihood, Separate) and independent
-    kind = SeparateConditional if separate else SetConditional
-    starts = held.starts.setdefault(block, []) if held else []
-    modes = held.modes.setdefault(block, {}) if steady and held and independent else None
-    conditional = kind(prior, likelihood, starts, modes)
+    modes = held.modes.setdefault(block, {}) if steady and held and prior.across is None else None
+    conditional = under(prior, likelihood, held, block, modes)
     if steady:
         assert held is not None
-        held.likelihoods[block], held.last[block] = likelihood, (others, conditional)
+        held.last[block] = others, conditional
     return conditional
+
+
+def read(
+    model: Model[Any], data: Any, values: Values, block: Block, classes: Any, held: Held | None
+) -> tuple[Likelihood, Gaussian]:
+    """Return the likelihood of a block, of a steady one as it was read first, and its prior."""
+    if held is not None and block in held.likelihoods:
+        prior = jax.tree.map(np.asarray, _prior(model, held.row(data), values, block))
+        return held.likelihoods[block], prior
+    rows, sets = jax.tree.map(np.asarray, _read(model, data, values, block, classes))
+    likelihood = likelihood_of_sets(rows, sets)
+    if held is not None and block in held.steady:
+        held.likelihoods[block] = likelihood
+    return likelihood, rows.prior
+
+
+def under(
+    prior: Gaussian,
+    likelihood: Likelihood,
+    held: Held | None,
+    block: Block,
+    modes: Modes | None = None,
+) -> SetConditional:
+    """Return the conditional of a block under a prior."""
+    separate = isinstance(likelihood, Separate) and prior.across is None
+    kind = SeparateConditional if separate else SetConditional
+    starts = held.starts.setdefault(block, []) if held else []
+    return kind(prior, likelihood, starts, modes)
 
 
 def curved(likelihood: Likelihood, prior: Gaussian, at: np.ndarray) -> Dense:
@@ -340,6 +366,10 @@ class SeparateConditional(SetConditional):
         # A flat prior has no curvature, and an entry without choices then none at all.
         flat = 1 / np.minimum(self.prior.high - self.prior.low, 1e100) ** 2
         return slope, np.maximum(curvature + self.prior.precision, flat)
+
+    def of_each(self, entries: Float[np.ndarray, " entry"]) -> Float[np.ndarray, " entry"]:
+        """Return the log density of each entry, but for a constant."""
+        return np.asarray(self._densities(entries[:, None])[:, 0])
 
     def _densities(self, entries: Float[np.ndarray, "entry point"]) -> np.ndarray:
         """Return the log density of each entry at some points; −∞ outside of the bounds."""

@@ -6,10 +6,10 @@ all of them. Nothing here is specific to a model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +53,7 @@ from raters.program.remembered import remembered
 # the smallest effective sample size of Extended-BTL.
 _VISITS, _LINES = 10, 60
 # EM updates a free site with more entries than this by its gradient.
-_STEEP = 500
+STEEP = 500
 
 # From an identifier of the rows, their logits, votes and κ to ω and κ.
 Weights = Callable[[Any, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -102,6 +102,8 @@ class Plan:
         Block that is integrated out where Gibbs draws the collapsed sites.
     collapsed : tuple of str
         Sites that are drawn so.
+    several : bool
+        True for a plan of several kinds of judgement.
     """
 
     model: Model[Any]
@@ -122,6 +124,8 @@ class Plan:
     steady: frozenset[Block] = frozenset()
     integrated: Block | None = None
     collapsed: tuple[str, ...] = ()
+
+    several: ClassVar[bool] = False
 
     @property
     def hyper(self) -> tuple[str, ...]:
@@ -152,12 +156,12 @@ class Plan:
 
 
 def why_not(program: Program[Any]) -> str | None:
-    """Explain why the Pólya-Gamma back-ends cannot run this program, or return None."""
+    """Explain why the Pólya-Gamma back-ends cannot run a program of one kind of judgement, or
+    return None."""
     if program.parts:
         return (
-            "Pólya-Gamma back-ends augment one kind of judgement, and"
-            f" {program.model.title} has {len(program.parts)}"
-            f" ({', '.join(program.parts)}); use NUTS or SVI"
+            f"{program.model.title} has {len(program.parts)} kinds of judgement"
+            f" ({', '.join(program.parts)}); use PGGibbs, PGEM, NUTS or SVI"
         )
     model, sample = program.model, program.sample(2)
     start = start_of(model, sample)
@@ -266,7 +270,7 @@ def steep_sites(program: Program[Any]) -> tuple[str, ...]:
     return tuple(
         name
         for name, site in program.sites.items()
-        if name not in in_blocks and np.prod(site.shape) > _STEEP
+        if name not in in_blocks and np.prod(site.shape) > STEEP
     )
 
 
@@ -354,6 +358,8 @@ def on_devices(program: Program[Any]) -> Any:
     """Return the data where a sweep reads them: on the devices of a mesh, on an accelerator, or on
     the CPU, unless they are read in pieces there."""
     data = program.data
+    if program.parts:  # On an accelerator compiled functions copy what they need.
+        return jax.device_put(data) if jax.default_backend() == "cpu" else data
     if program.mesh is None and jax.default_backend() == "cpu":
         return jax.device_put(data) if next(iter(data.chunks(placing.CHUNK))) is data else data
     return program.placed()
@@ -414,12 +420,7 @@ def block_conditional(
         return devices.conditional_on_devices(
             plan.model, data, values, block, weights, classes, joint=joint
         )
-    for index, piece in enumerate(data.chunks(placing.CHUNK)):
-        rows = rows_of(plan.model, piece, values, block, classes)
-        entry = None if rows.entry is None else np.asarray(rows.entry)
-        weight, offset = np.asarray(rows.weight), np.asarray(rows.offset)
-        which = (block.kind, block.column, index)
-        votes, (omega, kappa) = np.asarray(rows.votes), _weighted(rows, which, weights)
+    for rows, weighted in weighted_rows(plan.model, data, values, block, weights, classes):
         if full is None:
             prior = jax.tree.map(np.asarray, rows.prior)
             # The rows of a site with two axes may connect its entries along one of them only.
@@ -429,19 +430,33 @@ def block_conditional(
                 and prior.across is None
                 and block.kind == "rows"
                 and not joint
-                and entry is not None
-                and len(entry) > 1
+                and weighted.entry is not None
+                and len(weighted.entry) > 1
             ):
                 full = Parts(prior)
             else:
-                full = conditional(entry, prior, joint=joint, draws=draws)
-        weighted = Weighted(entry, weight, omega, kappa, offset)
-        # With drawn classes, most rows have votes under one of them only.
-        full.add(
-            weighted if votes.all() else weighted.part(votes.any(tuple(range(votes.ndim - 1))))
-        )
+                full = conditional(weighted.entry, prior, joint=joint, draws=draws)
+        full.add(weighted)
     assert full is not None
     return full
+
+
+def weighted_rows(
+    model: Model[Any], data: Any, values: Values, block: Block, weights: Weights, classes: Any
+) -> Iterator[tuple[Rows, Weighted]]:
+    """Record the rows of a block in pieces, each as it is and with its weights."""
+    for index, piece in enumerate(data.chunks(placing.CHUNK)):
+        rows = rows_of(model, piece, values, block, classes)
+        entry = None if rows.entry is None else np.asarray(rows.entry)
+        weight, offset = np.asarray(rows.weight), np.asarray(rows.offset)
+        votes = np.asarray(rows.votes)
+        omega, kappa = _weighted(rows, (block.kind, block.column, index), weights)
+        weighted = Weighted(entry, weight, omega, kappa, offset)
+        # With drawn classes, most rows have votes under one of them only.
+        yield (
+            rows,
+            weighted if votes.all() else weighted.part(votes.any(tuple(range(votes.ndim - 1)))),
+        )
 
 
 def _weighted(rows: Rows, which: Any, weights: Weights) -> tuple[np.ndarray, np.ndarray]:

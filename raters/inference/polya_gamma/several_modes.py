@@ -1,0 +1,182 @@
+"""Draws around the mode of a program of several kinds of judgement: normal in unconstrained
+coordinates, given the hyper-parameters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+from numpyro.distributions.transforms import biject_to
+
+from raters.inference.polya_gamma import several, sweep
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
+from raters.inference.polya_gamma.coordinates import inverse_factor
+from raters.inference.polya_gamma.integrated import integrated
+from raters.model import Values
+from raters.program import Program, log_joint, log_likelihoods, start_of
+from raters.program.values import inside
+
+# Steps to the mode in unconstrained coordinates, and columns of the curvature computed at a time.
+_MOST_STEPS, _COLUMNS = 2000, 16
+
+
+def why_not(program: Program[Any], draws: int) -> str | None:
+    """Explain why `PGEM` has no mode of a program of several kinds of judgement, or no draws around
+    it, or return None."""
+    if not program.parts:
+        return None
+    for name, part in program.parts.items():
+        if part.model.marginal(part.data) is not None:
+            return (
+                f"part {name!r}: PGEM integrates a site of {part.model.title} out, which it does"
+                " for one kind of judgement only; use PGGibbs, NUTS or SVI"
+            )
+    with jax.enable_x64(True):
+        plan = several.plan(program, start_of(program.model, program.data))
+    in_blocks = {name for block in plan.blocks for name in block.sites}
+    model: Any = program.model
+    tied = [model.site_name(*member) for group in model.tied for member in group]
+    if loose := [name for name in tied if name not in in_blocks]:
+        return (
+            f"{loose[0]!r} is tied, and its entries are not independent given the other sites; use"
+            " PGGibbs, NUTS or SVI"
+        )
+    size = sum(
+        int(np.prod(site.shape)) for name, site in program.sites.items() if name not in plan.hyper
+    )
+    if draws and size > DENSE_LIMIT:
+        return (
+            f"PGEM draws from a dense normal around the mode, of at most {DENSE_LIMIT:,} numbers,"
+            f" and this program has {size:,}; PGEM(draws=0) gives the mode, and PGGibbs draws"
+        )
+    return None
+
+
+class _Coordinates(NamedTuple):
+    """Unconstrained coordinates of some sites, in one vector.
+
+    Attributes
+    ----------
+    plan : several.Plan
+    names : tuple of str
+    """
+
+    plan: several.Plan
+    names: tuple[str, ...]
+
+    def flat(self, values: Values) -> tuple[Array, Any]:
+        """Return the vector, and the map back to the unconstrained sites."""
+        free = {
+            name: biject_to(self.plan.supports[name]).inv(jnp.asarray(values[name], float))
+            for name in self.names
+        }
+        vector: tuple[Array, Any] = ravel_pytree(free)
+        return vector
+
+    def sites(self, free: Values) -> tuple[Values, Array]:
+        """Return the sites at unconstrained coordinates, and the log volume element."""
+        sites, volume = {}, jnp.zeros(())
+        for name in self.names:
+            transform = biject_to(self.plan.supports[name])
+            sites[name] = transform(free[name])
+            volume += transform.log_abs_det_jacobian(free[name], sites[name]).sum()
+        return sites, volume
+
+
+@partial(jax.jit, static_argnums=0)
+def _slope(own: _Coordinates, data: Any, values: Values, point: Array) -> tuple[Array, Array]:
+    """Return the log density in unconstrained coordinates, and its gradient."""
+    density: tuple[Array, Array] = jax.value_and_grad(partial(_density, own, data, values))(point)
+    return density
+
+
+@partial(jax.jit, static_argnums=0)
+def _curvature(
+    own: _Coordinates, data: Any, values: Values, point: Array
+) -> Float[Array, "entry entry"]:
+    """Return the negative second derivative of the log density, some columns at a time."""
+    slope = jax.grad(partial(_density, own, data, values))
+
+    def column(direction: Array) -> Array:
+        return -jax.jvp(slope, (point,), (direction,))[1]
+
+    curvature: Array = jax.lax.map(column, jnp.eye(point.size), batch_size=_COLUMNS)
+    return (curvature + curvature.T) / 2
+
+
+def _density(own: _Coordinates, data: Any, values: Values, point: Array) -> Array:
+    sites, volume = own.sites(own.flat(values)[1](point))
+    return log_joint(own.plan.model, data, values | sites) + volume
+
+
+@partial(jax.jit, static_argnums=0)
+def _placed(own: _Coordinates, values: Values, points: Array) -> tuple[Values, Array]:
+    """Return the sites at several points, and the log volume elements."""
+    unravel = own.flat(values)[1]
+    placed: tuple[Values, Array] = jax.vmap(lambda point: own.sites(unravel(point)))(points)
+    return placed
+
+
+@partial(jax.jit, static_argnums=0)
+def _along_orbits(plan: several.Plan, row: Any, draws: Values, keys: Array) -> Values:
+    """Draw the place of each draw on the orbit of each scale symmetry."""
+
+    def moved(each: tuple[Values, Array]) -> Values:
+        return sweep.visit_orbits(plan.model, plan.scales, row, *each, True)[0]
+
+    placed: Values = jax.lax.map(moved, (draws, keys))
+    return placed
+
+
+def draws(
+    plan: several.Plan, data: Any, mode: Values, number: int, rng: np.random.Generator
+) -> tuple[Values, Values]:
+    """Draw around the mode in unconstrained coordinates.
+
+    The normal has the curvature of the log density there. Hyper-parameters and places on scale
+    orbits are then drawn given the other sites.
+
+    Returns
+    -------
+    tuple of dict
+        Draws of each site, shape (1, draw, ...), and ``log_p``, with the hyper-parameters
+        integrated out, and ``log_q``, shape (1, draw).
+    """
+    given = {name: np.asarray(value, np.float64) for name, value in mode.items()}
+    if number == 0:
+        return {name: value[None, None] for name, value in given.items()}, {}
+    own = _Coordinates(plan, tuple(name for name in plan.supports if name not in plan.hyper))
+    within = inside(given, plan.supports)
+    given |= {name: within[name] for name in own.names}
+    start = np.asarray(own.flat(given)[0])
+
+    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = _slope(own, data, given, point)
+        return -float(value), -np.asarray(slope)
+
+    options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}
+    found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    factor = inverse_factor(np.asarray(_curvature(own, data, given, found.x))[None])[0]
+    white = rng.standard_normal((number, len(start)))
+    sites, volume = _placed(own, given, found.x + white @ factor.T)
+    spread = np.linalg.slogdet(factor)[1] + len(start) * np.log(2 * np.pi) / 2
+    log_q = -(white**2).sum(1) / 2 - spread - np.asarray(volume)
+    drawn = {
+        name: np.asarray(sites[name]) if name in sites else np.repeat(value[None], number, 0)
+        for name, value in given.items()
+    }
+    row = data.first_unit()
+    log_prior, drawn = integrated(replace(plan, scales=()), row, drawn, rng)
+    log_p = log_prior + np.asarray(log_likelihoods(plan.model, data, drawn))
+    if plan.scales:
+        keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
+        drawn = _along_orbits(plan, row, drawn, keys)
+    values = {name: np.asarray(drawn[name])[None] for name in plan.supports}
+    return values, {"log_p": log_p[None], "log_q": log_q[None]}
