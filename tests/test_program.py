@@ -232,6 +232,18 @@ def test_densities_that_back_ends_would_see_differently_are_refused(model, word,
         _ = rt.Program(model, counted).sites
 
 
+def test_a_sample_has_no_array_of_the_data_itself():
+    """JAX would keep the buffer of one that a trial in double precision reads."""
+    choices, _ = rt.datasets.choice_crowd(4, 3, seed=0)
+    program = rt.Program(rt.MultinomialLogit(), choices)
+    whole, few = (
+        [leaf for leaf in jax.tree.leaves(data) if isinstance(leaf, np.ndarray)]
+        for data in (choices, program.sample(choices.num_units))
+    )
+    assert len(whole) == len(few) > 0
+    assert not {id(leaf) for leaf in whole} & {id(leaf) for leaf in few}
+
+
 def test_one_judgement_each_needs_no_counts():
     single = hand.votes(("a", "b", "ann"), ("c", "b", "ann"))
     assert list(rt.Program(Uncounted(), single).sites) == ["worth"]

@@ -118,6 +118,9 @@ def test_everybody_has_one_verdict(result) -> None:
     expected = 1 - (number * below).sum(0) / number.sum(0)
     np.testing.assert_allclose(table["p_above"].values, expected)
     np.testing.assert_allclose(table["p_below"].values, 1 - expected)
+    adversarial = table[["labels.p_adversarial", "votes.p_adversarial"]].to_array().values
+    mean = (number * adversarial).sum(0) / number.sum(0)
+    np.testing.assert_allclose(table["p_adversarial"].values, mean)
     assert {"labels", "votes", "labels.confusion"} <= set(audit.tables)
     assert "P(labels.competence < 0.25) of labels and P(votes.competence < 0.25)" in audit.rule
     assert "verdict" in str(audit)

@@ -9,6 +9,7 @@ import pytest
 import raters as rt
 from raters.errors import BackendError, DataWarning, SettingError
 from raters.judgements.separation import free_share, order_share
+from raters.models.comparisons import _covariates
 
 QUALITY = np.array([-0.8, -0.3, 0.2, 0.9])
 LENGTH = np.array([1.5, 0.5, -0.5, -1.5])
@@ -122,6 +123,24 @@ def test_unlike_scales_and_constants_are_said(swayed) -> None:
     messages = " ".join(rt.ExtendedBTL(covariates=True).data_warnings(votes))
     assert "never differ between the sides" in messages
     assert "differs 100 times as much" in messages
+
+
+def test_a_start_is_the_first_newton_step_by_hand() -> None:
+    """Eight of ten votes for the item with more of the first feature, and one of four for the one
+    with more of the second: (wins - votes / 2) / (votes / 4 + 1 / scale²)."""
+    table = {"a": ["x", "x", "y", "y"], "b": ["z"] * 4, "o": ["first", "second"] * 2}
+    table |= {"n": [8, 2, 1, 3], "p": [1.0, 1.0, 0, 0], "q": [0, 0, 1.0, 1.0], "none": [0.0] * 4}
+    votes = rt.Comparisons.from_frame(
+        table,
+        first="a",
+        second="b",
+        outcome="o",
+        count="n",
+        features={"p": ("p", "none"), "q": ("q", "none")},
+    )
+    for scale, prior in ((None, 1.0), (2.0, 0.25)):
+        expected = [3 / (2.5 + prior), -1 / (1 + prior)]
+        np.testing.assert_allclose(_covariates.regression(votes, scale), expected)
 
 
 def test_the_share_of_a_constant_is_that_of_the_order(swayed) -> None:

@@ -311,6 +311,8 @@ def test_draws_of_what_the_choices_tell_nothing_of_stay_within_reach() -> None:
     ):
         root = panel_em._root(np.array(curvature), 0)
         assert np.linalg.norm(root, 2) < 5
+        # Yet as wide as the prior, whose standard deviation is about 1.
+        assert np.linalg.norm(root[0]) > 1.5
     exact = np.array([[2.0, 0.3], [0.3, 1.0]])
     root = panel_em._root(exact, 0)
     np.testing.assert_allclose(root @ root.T, np.linalg.inv(exact), rtol=1e-9)
