@@ -20,15 +20,16 @@ from raters.errors import BackendError
 from raters.errors.validation import checked, whole
 from raters.inference import mirror
 from raters.inference.base import progress_bar
-from raters.inference.polya_gamma import panel_gibbs, panels, sweep
+from raters.inference.polya_gamma import panel_gibbs, panels, several_plan
 from raters.inference.polya_gamma.conditionals import observation
 from raters.inference.polya_gamma.gibbs import gibbs_step
 from raters.judgements.base import Judgements
+from raters.judgements.together import Together
 from raters.model import Model, Shift, Values
 from raters.program import Program, start_of, trace
 
-# Votes; or labels and classes.
-Outcomes = tuple[Any, ...]
+# Votes; or labels and classes. Of several kinds of judgement such by part.
+Outcomes = Any
 # From the data and the values to the values after a sweep.
 _Kernel = Callable[[Any, Values], Values]
 
@@ -103,14 +104,11 @@ def geweke(
     whole("sweeps", sweeps)
     whole("prior_draws", prior_draws, least=100)
     program = Program(model, with_any_outcomes(questions))
-    of_kernel = panels if panels.applies(program) else sweep
+    of_kernel = panels if panels.applies(program) else several_plan
     if reason := model.why_not(questions) or of_kernel.why_not(program):
         raise BackendError(reason)
     with jax.enable_x64(True):
-        asked: Any = jax.tree.map(jnp.asarray, questions.unanswered())
-        if asked.count is not None:
-            # NumPyro's Binomial draws need whole counts here.
-            asked = dataclasses.replace(asked, count=asked.count.astype(int))
+        asked = _with_whole_counts(jax.tree.map(jnp.asarray, questions.unanswered()))
         prior_key, start_key, chain_key = jax.random.split(jax.random.key(seed), 3)
         direct = _in_pieces(
             partial(_direct, model, asked), jax.random.split(prior_key, prior_draws)
@@ -143,6 +141,15 @@ def geweke(
     )
 
 
+def _with_whole_counts(asked: Any) -> Any:
+    """Return questions with counts that NumPyro's Binomial draws from."""
+    if isinstance(asked, Together):
+        return dataclasses.replace(asked, parts=tuple(map(_with_whole_counts, asked.parts)))
+    if asked.count is None:
+        return asked
+    return dataclasses.replace(asked, count=asked.count.astype(int))
+
+
 def _compare(
     direct: Float[np.ndarray, " draw"],
     at_start: Float[np.ndarray, " chain"],
@@ -167,14 +174,19 @@ def _drawn(
     values = {
         name: site["value"]
         for name, site in trace.items()
-        if site["type"] == "sample" and name != model.observed
+        if site["type"] == "sample" and name not in model.observed_sites
     }
-    observed = trace[model.observed]
-    return values, (observed["value"], *observed["intermediates"])
+    outcomes = [
+        (trace[name]["value"], *trace[name]["intermediates"]) for name in model.observed_sites
+    ]
+    return values, dict(zip(model.parts, outcomes, strict=True)) if model.parts else outcomes[0]
 
 
 def _with(asked: Any, outcomes: Outcomes) -> Any:
     """Return the questions with outcomes, also within a compiled function."""
+    if isinstance(asked, Together):
+        parts = [_with(part, outcomes[name]) for name, part in asked.by_name()]
+        return dataclasses.replace(asked, parts=tuple(parts))
     kind = np.int32 if asked.answer in asked.axes else float
     column = asked.shaped(outcomes[0].astype(kind))
     answered = dataclasses.replace(asked, **{asked.answer: column})
@@ -225,12 +237,12 @@ def _alternating(
     """Run all chains, one after the other, and return the parameters after each sweep and the
     outcomes that it was given."""
     values, outcomes = initial
-    chains = len(outcomes[0])
+    chains = len(jax.tree.leaves(outcomes)[0])
     starts = [
         {name: np.asarray(value[chain]) for name, value in values.items()}
         for chain in range(chains)
     ]
-    any_answers = _with(asked, tuple(part[0] for part in outcomes))
+    any_answers = _with(asked, jax.tree.map(lambda part: part[0], outcomes))
     program = Program(model, any_answers)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
     kernel = (_kernel_of_panel if panels.applies(program) else _kernel)(program, starts[0], rng)
@@ -245,12 +257,12 @@ def _alternating(
                 given.append(answers)
             bar.update()
     states = {name: np.stack([state[name] for state in kept]) for name in kept[0]}
-    return states, tuple(np.stack(part) for part in zip(*given, strict=True))
+    return states, jax.tree.map(lambda *parts: np.stack(parts), *given)
 
 
 def _kernel(program: Program[Any], start: Values, rng: np.random.Generator) -> _Kernel:
     """One sweep of the blocks of a model, and one step to a mirror image."""
-    plan, row = sweep.plan(program, start), program.data.take(slice(0, 1))
+    plan, row = several_plan.plan(program, start), program.data.take(slice(0, 1))
     moves = mirror.images(program)
     return lambda data, values: gibbs_step(plan, moves, row, data, values, rng, rng)
 
@@ -279,7 +291,7 @@ def _statistics_of(
     )
 
 
-def _statistics(model: Model[Any], data: Any, values: Values) -> dict[str, Float[Array, ""]]:
+def _statistics(model: Any, data: Any, values: Values) -> dict[str, Float[Array, ""]]:
     """Functions of parameters and outcomes that have all moments, and that together depend on every
     conditional."""
     centred = {
@@ -309,25 +321,40 @@ def _statistics(model: Model[Any], data: Any, values: Values) -> dict[str, Float
             for scalar in scalars
             if scalar != name
         }
-    site = trace(model, data, values)[model.observed]
-    statistics["log-likelihood"] = site["fn"].log_prob(site["value"]).mean()
-    if program.has_truth and not data.together:
-        statistics |= _statistics_of_labels(site["fn"], site["value"], soft)
-    elif program.latent:
-        statistics |= _statistics_of_types(site["fn"], site["value"])
-    elif program.counts_classes:
-        statistics |= _statistics_of_rows(site["fn"], site["value"], soft)
-    else:
-        read = observation(site["fn"], site["value"])
-        side = jnp.where(read.votes > 0, read.kappa / jnp.maximum(read.votes, 1.0), 0.0)
-        side = side.reshape(-1, read.logits.size).sum(0)
-        statistics["outcomes × logits"] = (side * jnp.tanh(read.logits.ravel())).mean()
+    traced = trace(model, data, values)
+    if not program.parts:
+        statistics |= _of_outcomes(program, traced[model.observed], soft)
+    for name, part in program.parts.items():
+        own = {site: soft[model.site_name(name, site)] for site in part.sites}
+        of_part = _of_outcomes(part, traced[f"{name}.{part.model.observed}"], own)
+        statistics |= {f"{name}, {key}": value for key, value in of_part.items()}
+    for group in model.tied if program.parts else ():
+        tied = [soft[model.site_name(*member)].ravel() for member in group]
+        statistics[f"{group[0][1]}, tied"] = (tied[0] * tied[1]).mean()
     # The mean of a centred site is 0, whatever the kernel does.
     return {
         name: value
         for name, value in statistics.items()
         if name not in {f"{site}: mean" for site in centred}
     }
+
+
+def _of_outcomes(
+    program: Program[Any], site: dict[str, Any], soft: Values
+) -> dict[str, Float[Array, ""]]:
+    """Statistics of the outcomes of one kind of judgement and the parameters together."""
+    fn, value = site["fn"], site["value"]
+    statistics = {"log-likelihood": fn.log_prob(value).mean()}
+    if program.has_truth and not program.data.together:
+        return statistics | _statistics_of_labels(fn, value, soft)
+    if program.latent:
+        return statistics | _statistics_of_types(fn, value)
+    if program.counts_classes:
+        return statistics | _statistics_of_rows(fn, value, soft)
+    read = observation(fn, value)
+    side = jnp.where(read.votes > 0, read.kappa / jnp.maximum(read.votes, 1.0), 0.0)
+    side = side.reshape(-1, read.logits.size).sum(0)
+    return statistics | {"outcomes × logits": (side * jnp.tanh(read.logits.ravel())).mean()}
 
 
 def _statistics_of_rows(

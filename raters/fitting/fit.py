@@ -146,6 +146,7 @@ def fit(
         _check_whole(part)
     if reason := backend.why_not(program):
         raise BackendError(reason)
+    _ = program.sites  # Raises where the parts of a joint model do not fit together.
     _warn_of_data(program)
     judged = data.unpadded()
     earlier = {} if start is None else {"start": _earlier_draws(program, backend, start)}

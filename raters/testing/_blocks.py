@@ -11,7 +11,14 @@ import numpy as np
 
 from raters.distributions import StickBreaking
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import augmentation, latent_classes, sweep
+from raters.inference.polya_gamma import (
+    augmentation,
+    latent_classes,
+    several,
+    several_plan,
+    sweep,
+    ties,
+)
 from raters.inference.polya_gamma.conditionals import observation
 from raters.inference.polya_gamma.rows import Block, rows_of, split
 from raters.model import Model, Values
@@ -26,8 +33,10 @@ def check_blocks(program: Program[Any], values: Values) -> None:
     given the expected weights and classes, has the slope of the joint density (Fisher's
     identity)."""
     model = program.model
+    if program.parts and several_plan.why_not(program):
+        return
     try:
-        plan = sweep.plan(program, values)
+        plan = several_plan.plan(program, values)
     except NotImplementedError:
         return
     except NotConjugateError as error:
@@ -38,10 +47,14 @@ def check_blocks(program: Program[Any], values: Values) -> None:
         jax.tree.map(jnp.asarray, program.data),
         {name: jnp.asarray(value, float) for name, value in values.items()},
     )
-    classes = latent_classes.expected(model, data, values)[0] if plan.classes else None
+    classes: Any = None
+    if isinstance(plan, several_plan.Plan):
+        classes = several.expected_classes(plan, data, values)
+    elif plan.classes:
+        classes = latent_classes.expected(model, data, values)[0]
     slope = densities(model, data, values).slope
     for block in plan.blocks:
-        if block.kind == "rows":
+        if block.kind == "rows" and not plan.several:  # Rows of each part are those of its model.
             _check_rows(model, data, values, block, classes)
         _check_slope(plan, data, values, block, classes, slope)
 
@@ -81,8 +94,11 @@ def _check_slope(
     plan: sweep.Plan, data: Any, values: Values, block: Block, classes: Any, slope: Values
 ) -> None:
     weights = augmentation.Expected(augmentation.expectation)
-    given = sweep.block_conditional(plan, data, values, block, weights, classes, draws=False)
+    given = several.conditional(plan, data, values, block, weights, classes, draws=False)
     current, expected = block.current(values), block.current(slope)
+    if isinstance(given, ties.Tied):
+        expected = expected - given.copula_slope(current)
+        given = given.own
     if isinstance(given, latent_classes.Mixed):
         given = given.averaged(current)
     if isinstance(given, latent_classes.Counts):

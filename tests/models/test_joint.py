@@ -395,7 +395,11 @@ def test_what_a_part_refuses_is_refused(both) -> None:
         rt.fit(APART, bare, rt.NUTS(), seed=0, progress=False)
 
 
-@pytest.mark.parametrize("backend", [rt.PGGibbs(), rt.PGEM(), rt.PGVI(), rt.HMC()])
-def test_polya_gamma_back_ends_refuse(backend, both) -> None:
-    with pytest.raises(BackendError, match=r"has 2 \(votes, shown\); use NUTS or SVI"):
-        rt.fit(ONE_REWARD, both, backend, seed=0, progress=False)
+@pytest.mark.parametrize("backend", [rt.NUTS(), rt.SVI(), rt.PGGibbs(), rt.PGEM()])
+def test_sites_of_unlike_axes_are_refused_by_every_back_end(backend) -> None:
+    model = rt.JointModel(
+        {"labels": rt.OneCoin(), "votes": rt.ExtendedBTL(competence="signed")},
+        shared=[{"votes": "reward", "labels": "accuracy"}],
+    )
+    with pytest.raises(SettingError, match=r"have the axes \('item',\) and \('annotator',\)"):
+        rt.fit(model, labelled(), backend, seed=0, progress=False)

@@ -28,6 +28,7 @@ from raters.inference.polya_gamma import (
     sets,
     several,
     several_modes,
+    several_plan,
     sweep,
     tables,
     transfers,
@@ -173,7 +174,7 @@ class PGEM(Backend):
             reason = program.model.why_not(program.data)
             if reason or not found.names_of(program):
                 return reason
-        if reason := several.why_not(program) or several_modes.why_not(program, self.draws):
+        if reason := several_plan.why_not(program) or several_modes.why_not(program, self.draws):
             return reason
         for part in program.parts.values() or (program,):
             if self.update == "coordinate" and (reason := _why_not_one_by_one(part)):
@@ -217,7 +218,7 @@ class PGEM(Backend):
         with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGEM", progress) as bar:
             model, data = program.model, program.data
             first = start_of(model, data)
-            plan = several.plan(program, first)
+            plan = several_plan.plan(program, first)
             starts = self.starts or _usual_starts(plan)
             seeds = numpy_seeds(key, starts + 2)
             bar.reset(starts)
@@ -251,7 +252,7 @@ class PGEM(Backend):
             facts = self._report(climbs, best)
             rng = np.random.default_rng(seeds[-2])
             stats: Values = {}
-            if isinstance(plan, several.Plan):
+            if isinstance(plan, several_plan.Plan):
                 draws, stats = several_modes.draws(plan, data, best.values, self.draws, rng)
             elif shared is not None and self.draws and shared.is_large(best.values, self.draws):
                 drawn = tables.draws(shared, best.values, self.draws, rng)
@@ -334,8 +335,7 @@ class PGEM(Backend):
         climber = _Climber(plan.holding_hyper(), data, self.update, held)
         newton = self.accelerate and self.update == "block"
         # Newton's method in one block converges quadratically: nothing is left to extrapolate.
-        moved = plan.classes or plan.steep or climber.plan.free or climber.plan.scales
-        moved = moved or (isinstance(plan, several.Plan) and any(plan.ties))
+        moved = plan.classes or plan.steep or climber.plan.free or climber.plan.scales or plan.tied
         alone = newton and len(plan.blocks) == 1 and not moved
         value, ahead = climber.sweep(values, newton)
         objective = [value]
@@ -471,7 +471,7 @@ class _Climber:
         self.sweeps += 1
         start, data, objective = values, self.data, -np.inf
         classes: Any = None
-        if isinstance(self.plan, several.Plan):
+        if isinstance(self.plan, several_plan.Plan):
             classes = several.expected_classes(self.plan, data, start)
             objective = float(several.objective(self.plan, data, start)) + self._volume(start)
         elif self.plan.classes:

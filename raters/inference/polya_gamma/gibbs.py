@@ -30,6 +30,7 @@ from raters.inference.polya_gamma import (
     renamed,
     sets,
     several,
+    several_plan,
     sweep,
     transfers,
 )
@@ -121,9 +122,9 @@ class PGGibbs(Backend):
             return reason
         if panels.applies(program):
             return panels.why_not(program)
-        if reason := several.why_not(program):
+        if reason := several_plan.why_not(program):
             return reason
-        if steep := several.steep_sites(program):
+        if steep := several_plan.steep_sites(program):
             num_entries = sum(int(np.prod(program.sites[name].shape)) for name in steep)
             names = ", ".join(steep)
             return (
@@ -178,7 +179,7 @@ class PGGibbs(Backend):
     ) -> list[Step]:
         """Chains of sweeps through the blocks, and steps to mirror images."""
         with jax.enable_x64(True):
-            plan = several.plan(program, cold)
+            plan = several_plan.plan(program, cold)
             data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
             single = sweep.is_single(plan, data, cold)
         moves = mirror.images(program)

@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 
-from raters.inference.polya_gamma import several, sweep
+from raters.inference.polya_gamma import several_plan, sweep
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.coordinates import inverse_factor
 from raters.inference.polya_gamma.integrated import integrated
@@ -39,7 +39,7 @@ def why_not(program: Program[Any], draws: int) -> str | None:
                 " for one kind of judgement only; use PGGibbs, NUTS or SVI"
             )
     with jax.enable_x64(True):
-        plan = several.plan(program, start_of(program.model, program.data))
+        plan = several_plan.plan(program, start_of(program.model, program.data))
     in_blocks = {name for block in plan.blocks for name in block.sites}
     model: Any = program.model
     tied = [model.site_name(*member) for group in model.tied for member in group]
@@ -64,11 +64,11 @@ class _Coordinates(NamedTuple):
 
     Attributes
     ----------
-    plan : several.Plan
+    plan : several_plan.Plan
     names : tuple of str
     """
 
-    plan: several.Plan
+    plan: several_plan.Plan
     names: tuple[str, ...]
 
     def flat(self, values: Values) -> tuple[Array, Any]:
@@ -105,7 +105,8 @@ def _curvature(
     slope = jax.grad(partial(_density, own, data, values))
 
     def column(direction: Array) -> Array:
-        return -jax.jvp(slope, (point,), (direction,))[1]
+        second: Array = jax.jvp(slope, (point,), (direction,))[1]
+        return -second
 
     curvature: Array = jax.lax.map(column, jnp.eye(point.size), batch_size=_COLUMNS)
     return (curvature + curvature.T) / 2
@@ -125,7 +126,7 @@ def _placed(own: _Coordinates, values: Values, points: Array) -> tuple[Values, A
 
 
 @partial(jax.jit, static_argnums=0)
-def _along_orbits(plan: several.Plan, row: Any, draws: Values, keys: Array) -> Values:
+def _along_orbits(plan: several_plan.Plan, row: Any, draws: Values, keys: Array) -> Values:
     """Draw the place of each draw on the orbit of each scale symmetry."""
 
     def moved(each: tuple[Values, Array]) -> Values:
@@ -136,7 +137,7 @@ def _along_orbits(plan: several.Plan, row: Any, draws: Values, keys: Array) -> V
 
 
 def draws(
-    plan: several.Plan, data: Any, mode: Values, number: int, rng: np.random.Generator
+    plan: several_plan.Plan, data: Any, mode: Values, number: int, rng: np.random.Generator
 ) -> tuple[Values, Values]:
     """Draw around the mode in unconstrained coordinates.
 

@@ -128,6 +128,11 @@ class Plan:
     several: ClassVar[bool] = False
 
     @property
+    def tied(self) -> bool:
+        """True where the entries of a block are tied to those of others."""
+        return False
+
+    @property
     def hyper(self) -> tuple[str, ...]:
         """Hyper-parameters: free sites that enter the likelihood only through other sites."""
         return tuple(name for name in self.free if name not in self.reaching)

@@ -105,7 +105,7 @@ class Tied:
     ----------
     own : Conditional or Counts
         Conditional under the prior of the site by itself.
-    plan : several.Plan
+    plan : several_plan.Plan
     tie : Tie
     row : Together
         Any part of the data: the prior does not depend on it.
@@ -123,6 +123,11 @@ class Tied:
         support: constraints.Constraint,
     ) -> None:
         self.own, self.given, self.support = own, (plan, tie, row, values), support
+
+    def copula_slope(self, entries: np.ndarray) -> np.ndarray:
+        """Return the derivative of the copula's log density along each entry."""
+        slope = jax.grad(lambda entries: log_copula(*self.given, entries).sum())
+        return np.asarray(slope(jnp.asarray(entries)))
 
     def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
         """Return a draw, or the current value, of each entry."""
@@ -164,8 +169,8 @@ def log_density(own: Conditional | Counts, entries: np.ndarray) -> np.ndarray:
     """Return the log density of each entry of independent ones, but for a constant."""
     if isinstance(own, Counts):
         first, second = own.parameters
-        return (first - 1) * np.log(entries) + (second - 1) * np.log1p(-entries)
+        return np.asarray((first - 1) * np.log(entries) + (second - 1) * np.log1p(-entries))
     if isinstance(own, SeparateConditional):
         return own.of_each(entries)
     assert isinstance(own, Diagonal)
-    return own.shift * entries - own.diagonal * entries**2 / 2
+    return np.asarray(own.shift * entries - own.diagonal * entries**2 / 2)

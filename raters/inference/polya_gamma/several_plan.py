@@ -1,0 +1,290 @@
+"""Plan of a sweep over several kinds of judgement: the plan of each kind, and the blocks that they
+share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import numpy as np
+
+from raters.inference.polya_gamma import found, latent_classes, panels, sets, sweep
+from raters.inference.polya_gamma.colours import coloured
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
+from raters.inference.polya_gamma.rows import Block, rows_of
+from raters.inference.polya_gamma.set_likelihood import Separate
+from raters.inference.polya_gamma.ties import Tie
+from raters.model import Affine, CommonShift, Scale, Symmetry, Transfer, Values
+from raters.program import Program, pointwise_log_likelihood, start_of
+from raters.program.remembered import remembered
+
+# Sites of these are divided anew by their normal priors, which tied sites have not.
+_BY_NORMAL_PRIORS = (Transfer, CommonShift, Affine)
+
+
+class Part(NamedTuple):
+    """One kind of judgement.
+
+    Attributes
+    ----------
+    name : str
+    plan : sweep.Plan
+        Updates of its own program, with shared and tied sites in blocks of their own.
+    sites : tuple of (str, str, tuple of int)
+        Of each site its name in the part, its name in the joint program, and its shape.
+    """
+
+    name: str
+    plan: sweep.Plan
+    sites: tuple[tuple[str, str, tuple[int, ...]], ...]
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Name in the joint program of each site."""
+        return {own: name for own, name, _ in self.sites}
+
+    def values(self, values: Values) -> Values:
+        """Return values of the sites of the part, of those of the joint program."""
+        return {own: values[name].reshape(shape) for own, name, shape in self.sites}
+
+
+class Member(NamedTuple):
+    """A block of one kind of judgement: its place among the parts, and the block there."""
+
+    part: int
+    block: Block
+
+
+@dataclass(frozen=True)
+class Plan(sweep.Plan):
+    """Updates of a sweep over several kinds of judgement.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+    members : tuple of tuple of Member
+        Of each block, the blocks of the parts that it is. The prior is that of the first.
+    ties : tuple of Tie or None
+        Of each block, the sites that it is tied to.
+    """
+
+    parts: tuple[Part, ...] = ()
+    members: tuple[tuple[Member, ...], ...] = ()
+    ties: tuple[Tie | None, ...] = ()
+
+    several: ClassVar[bool] = True
+
+    @property
+    def tied(self) -> bool:
+        """True where the entries of a block are tied to those of others."""
+        return any(tie is not None for tie in self.ties)
+
+
+# ------------------------------------------------------------------------------------ planning
+
+
+def why_not(program: Program[Any]) -> str | None:
+    """Explain why the sweeps of EM and Gibbs cannot run a program, or return None."""
+    if not program.parts:
+        return sweep.why_not(program)
+    if program.mesh is not None:
+        return "rows of several kinds of judgement are not divided over devices; leave mesh= out"
+    model: Any = program.model
+    bound = {member for group in (*model.shared, *model.tied) for member in group}
+    for name, part in program.parts.items():
+        reason = sweep.why_not(part)
+        if panels.applies(part):
+            reason = f"{part.model.title} has a sampler of its own; use NUTS or SVI"
+        if reason is not None:
+            return f"part {name!r}: {reason}"
+        if both := [site for site in part.model.local if (name, site) in bound]:
+            return f"part {name!r}: {both[0]!r} is drawn with its classes; use NUTS or SVI"
+    return None
+
+
+def steep_sites(program: Program[Any]) -> tuple[str, ...]:
+    """Return the sites of no block with too many entries to update one by one."""
+    if not program.parts:
+        return sweep.steep_sites(program)
+    with jax.enable_x64(True):
+        return plan(program, start_of(program.model, program.data)).steep
+
+
+def plan(program: Program[Any], values: Values) -> sweep.Plan:
+    """Plan the sweep of a program of one kind of judgement, or of several."""
+    if not program.parts:
+        return sweep.plan(program, values)
+    planned: Plan = _plan(program, values)
+    return planned
+
+
+@remembered
+def _plan(program: Program[Any], values: Values) -> Plan:
+    model: Any = program.model
+    sites = program.sites  # Raises where the parts do not fit together.
+    parts = tuple(_part(program, values, name) for name in program.parts)
+    blocks, members, tied = [], [], []
+    for block, own in _joined(program, parts).items():
+        tie = _tie_of(model, parts, own)
+        if (len(own) == 1 or _is_joint(program, values, parts, own)) and (
+            tie is None or _is_entrywise(program, values, parts, own[0])
+        ):
+            blocks.append(block)
+            members.append(own)
+            tied.append(tie)
+    in_blocks = {name for block in blocks for name in block.sites}
+    loose = {name: site for name, site in sites.items() if name not in in_blocks}
+    steep = tuple(n for n, site in loose.items() if np.prod(site.shape) > sweep.STEEP)
+    free = tuple(name for name in loose if name not in steep)
+    symmetries = [one for one in model.symmetries if not _is_broken(model, one)]
+
+    def named(facts: Callable[[sweep.Plan], frozenset[str]]) -> frozenset[str]:
+        return frozenset(
+            part.names[site] for part in parts for site in facts(part.plan) if site in part.names
+        )
+
+    of_ties = {name for block, tie in zip(blocks, tied, strict=True) if tie for name in block.sites}
+    return Plan(
+        model=model,
+        supports=program.supports,
+        classes=any(part.plan.classes for part in parts),
+        blocks=tuple(blocks),
+        scales=tuple(one for one in symmetries if isinstance(one, Scale)),
+        free=free,
+        reaching=frozenset(free) & _reaching(program, values, parts),
+        in_logs=named(lambda own: own.in_logs) - of_ties,
+        broken=named(lambda own: own.broken),
+        transfers=tuple(one for one in symmetries if isinstance(one, Transfer)),
+        shifts=tuple(one for one in symmetries if isinstance(one, CommonShift)),
+        affine=tuple(one for one in symmetries if isinstance(one, Affine)),
+        steep=steep,
+        parts=parts,
+        members=tuple(members),
+        ties=tuple(tied),
+    )
+
+
+def _part(program: Program[Any], values: Values, name: str) -> Part:
+    """Plan the program of one kind of judgement, with shared and tied sites in blocks of their
+    own."""
+    model: Any = program.model
+    part = program.parts[name]
+    own = model.in_part(values, name, part.sites)
+    bound = {site for group in (*model.shared, *model.tied) for of, site in group if of == name}
+    planned = sweep.plan(part, own)
+    blocks: list[Block] = []
+    for block in planned.blocks:
+        alone = [site for site in block.sites if site in bound]
+        if not alone or len(block.sites) == 1:
+            blocks.append(block)
+            continue
+        rest = tuple(site for site in block.sites if site not in bound)
+        for sites in [(site,) for site in alone] + ([rest] if rest else []):
+            blocks.append(coloured(part, own, Block(sites)))
+    named = tuple(
+        (site, model.site_name(name, site), tuple(facts.shape))
+        for site, facts in part.sites.items()
+    )
+    steady = sets.steady_blocks(part, own, tuple(blocks)) if planned.of_sets else frozenset()
+    planned = replace(planned, blocks=tuple(blocks), steady=steady, integrated=None, collapsed=())
+    return Part(name, planned, named)
+
+
+def _joined(program: Program[Any], parts: tuple[Part, ...]) -> dict[Block, tuple[Member, ...]]:
+    """Return the blocks of all parts in the names of the joint program, those of a shared site as
+    one; without the sites that are in a block of some of their parts only."""
+    members: dict[Block, tuple[Member, ...]] = {}
+    for place, part in enumerate(parts):
+        for block in part.plan.blocks:
+            names = tuple(part.names[site] for site in block.sites)
+            joint = Block(names, block.kind, block.column)  # Rows are read by those of the parts.
+            members[joint] = (*members.get(joint, ()), Member(place, block))
+    number = {name: sum(name in part.names.values() for part in parts) for name in program.sites}
+    return {block: own for block, own in members.items() if len(own) == number[block.sites[0]]}
+
+
+def _tie_of(model: Any, parts: tuple[Part, ...], own: tuple[Member, ...]) -> Tie | None:
+    """Return the tie of a block, or None."""
+    here = parts[own[0].part].name, own[0].block.sites[0]
+    for group in model.tied:
+        if here in group:
+            return Tie(group, group.index(here))
+    return None
+
+
+def _is_joint(
+    program: Program[Any], values: Values, parts: tuple[Part, ...], own: tuple[Member, ...]
+) -> bool:
+    """Return whether the conditionals of the parts have a product that can be drawn from."""
+    first = own[0].block
+    if first.kind == "counts":
+        return all(
+            latent_classes.is_plain(
+                parts[one.part].plan.model,
+                program.parts[parts[one.part].name].sample(2),
+                parts[one.part].values(values),
+                one.block.sites[0],
+            )
+            for one in own
+        )
+    names = parts[own[0].part].names
+    bounded = not all(sets.is_unbounded(program.supports, names[site]) for site in first.sites)
+    size = len(first.current(parts[own[0].part].values(values)))
+    entrywise = all(_is_entrywise(program, values, parts, one) for one in own)
+    of_sets = any(parts[one.part].plan.of_sets for one in own)
+    if not of_sets:
+        return entrywise or not bounded
+    several = sum(parts[one.part].plan.of_sets for one in own) > 1
+    return (entrywise and not several) or (not bounded and size <= DENSE_LIMIT)
+
+
+def _is_entrywise(
+    program: Program[Any], values: Values, parts: tuple[Part, ...], member: Member
+) -> bool:
+    """Return whether the entries of a block are independent of each other, given all else."""
+    part, block = parts[member.part], member.block
+    if block.kind == "counts":
+        return True
+    own, sample = program.parts[part.name], program.parts[part.name].sample(20)
+    model, at = own.model, part.values(values)
+    classes = latent_classes.expected(model, sample, at)[0] if part.plan.classes else None
+    if part.plan.of_sets:
+        return isinstance(sets.read(model, sample, at, block, classes, None)[0], Separate)
+    rows = jax.eval_shape(lambda at: rows_of(model, sample, at, block, classes), at)
+    correlated = rows.prior.across is not None
+    return rows.entry is not None and len(rows.entry) == 1 and not correlated
+
+
+def _is_broken(model: Any, symmetry: Symmetry) -> bool:
+    """Return whether a symmetry needs normal priors of sites that are tied."""
+    tied = {model.site_name(*member) for group in model.tied for member in group}
+    if not isinstance(symmetry, _BY_NORMAL_PRIORS):
+        return False
+    return bool(tied & set(_moved(symmetry)))
+
+
+def _moved(symmetry: Symmetry) -> tuple[str, ...]:
+    """Return the sites that a symmetry moves."""
+    if isinstance(symmetry, CommonShift):
+        return symmetry.sites
+    if isinstance(symmetry, Affine):
+        return symmetry.point, symmetry.slope, symmetry.intercept
+    assert isinstance(symmetry, Transfer)
+    moved = (symmetry.common, symmetry.own)
+    return moved if symmetry.factor is None else (*moved, symmetry.factor)
+
+
+def _reaching(program: Program[Any], values: Values, parts: tuple[Part, ...]) -> frozenset[str]:
+    """Return the sites on which the likelihood of a part depends directly."""
+    names = set()
+    for part in parts:
+        own = program.parts[part.name]
+        at, sample = part.values(values), own.sample()
+        names |= {
+            part.names[site]
+            for site in own.sites
+            if found.depends(pointwise_log_likelihood, own.model, sample, at, (site,))
+        }
+    return frozenset(names)

@@ -1,0 +1,141 @@
+"""Geweke's joint test passes for the Gibbs kernels of several kinds of judgement, and catches
+errors put in on purpose."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+import raters as rt
+from raters.checking.calibration import geweke
+from raters.inference.polya_gamma import several, ties
+from tests.inference.test_several import rankings_of, votes_of
+from tests.several import labelled
+
+_BOUND = 4.2
+_UNIT = rt.ExtendedBTL(competence="unit", reward_scale=1.0)
+_SIGNED = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
+
+
+def votes() -> rt.Together:
+    return rt.Together.of({"one": votes_of(0, 9), "two": votes_of(3, 12)})
+
+
+def labels_and_votes() -> rt.Together:
+    labels = labelled(0, 5, 3).part("labels")
+    return rt.Together.of({"labels": labels, "votes": votes_of(0, 12)})
+
+
+def votes_and_rankings() -> rt.Together:
+    return rt.Together.of({"votes": votes_of(0, 8), "ranked": rankings_of(1, 4)})
+
+
+def tasks() -> rt.Together:
+    one, two = (labelled(seed, 5, 3).part("labels") for seed in (0, 1))
+    return rt.Together.of({"one": one, "two": two})
+
+
+KERNELS = {
+    "tied competences": (
+        rt.JointModel({"one": _UNIT, "two": _UNIT}, shared=["reward"], tied=["competence"]),
+        votes,
+    ),
+    "labels and votes": (
+        rt.JointModel(
+            {"labels": rt.OneCoin(), "votes": _SIGNED},
+            tied=[{"labels": "accuracy", "votes": "competence"}],
+        ),
+        labels_and_votes,
+    ),
+    "votes and rankings": (
+        rt.JointModel(
+            {"votes": rt.BTL(reward_scale=1.0), "ranked": rt.PlackettLuce(worth_scale=1.0)},
+            shared=[{"votes": "reward", "ranked": "worth"}],
+        ),
+        votes_and_rankings,
+    ),
+    "learned scales": (
+        rt.JointModel({"one": rt.ExtendedBTL(), "two": rt.BTL()}, shared=["reward"]),
+        votes,
+    ),
+    "two tasks": (
+        rt.JointModel({"one": rt.DawidSkene(), "two": rt.DawidSkene()}, shared=["confusion"]),
+        tasks,
+    ),
+}
+
+
+def of_several(kernel: str) -> xr.Dataset:
+    """The test with as few and as short chains as it takes."""
+    model, questions = KERNELS[kernel]
+    asked = questions().unanswered()
+    return geweke(model, asked, seed=1, chains=80, sweeps=15, prior_draws=30_000)
+
+
+def worst(result: xr.Dataset) -> float:
+    """The largest |z|."""
+    return float(np.abs(result["z"]).max())
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "tied competences",
+        *(
+            pytest.param(kernel, marks=pytest.mark.exhaustive)
+            for kernel in KERNELS
+            if kernel != "tied competences"
+        ),
+    ],
+)
+def test_kernel_of_several_kinds_leaves_the_joint_distribution_invariant(kernel: str) -> None:
+    """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of
+    freedom)."""
+    result = of_several(kernel)
+    assert worst(result) < _BOUND, str(result["z"].to_series())
+
+
+def _always(plan, tie, row, values, proposed, current):
+    """Every proposal for a tied entry is accepted."""
+    return np.zeros(len(proposed))
+
+
+def _of_the_first_alone(readings, draws):
+    """What is shared is updated given the rows of one part."""
+    one = readings[0]
+    prior, rows = one.rows()
+    normal = several._normal(prior, rows, draws, dense=False)
+    for piece in rows:
+        normal.add(piece)
+    return normal
+
+
+def _with_two_priors(readings, draws):
+    """The prior of a shared site is counted once for each part."""
+    full = _together(readings, draws)
+    full.diagonal = full.diagonal + full.prior.precision
+    return full
+
+
+_together = several._together
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("place", "wrong"),
+    [
+        ((ties, "_log_ratio"), _always),
+        ((several, "_together"), _of_the_first_alone),
+        ((several, "_together"), _with_two_priors),
+    ],
+    ids=["ties without a say", "rows of one part", "two priors"],
+)
+def test_errors_put_in_on_purpose_are_caught(place, wrong, monkeypatch) -> None:
+    monkeypatch.setattr(*place, wrong)
+    jax.clear_caches()
+    try:
+        assert worst(of_several("tied competences")) > _BOUND
+    finally:
+        jax.clear_caches()
