@@ -62,7 +62,8 @@ class JointModel(Model[Together]):
     correlations ``site_correlation``. The likelihood is the product of those of the parts, and with
     nothing shared and nothing tied the posterior is the product of separate fits.
 
-    NUTS and SVI fit it. `rt.part` gives the result of one part, which all verbs take.
+    `NUTS`, the default, and `SVI` fit every joint model; `PGGibbs` and `PGEM` those of parts that
+    they fit one by one. `rt.part` gives the result of one part, which all verbs take.
 
     Parameters
     ----------

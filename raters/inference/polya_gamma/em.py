@@ -92,6 +92,9 @@ class PGEM(Backend):
     the choosers of `MixedLogit` are integrated out by importance sampling, whose standard error is
     the attribute ``monte_carlo_error``; the other sites then climb by BFGS.
 
+    Of a `JointModel` draws are normal in unconstrained coordinates, and tied sites are maximised in
+    normal scores.
+
     Parameters
     ----------
     draws : int

@@ -3,7 +3,6 @@ coordinates, given the hyper-parameters."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,11 +14,11 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 
-from raters.inference.polya_gamma import several_plan, sweep
+from raters.inference.polya_gamma import line, several_plan, sweep
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.coordinates import inverse_factor
 from raters.inference.polya_gamma.integrated import integrated
-from raters.model import Values
+from raters.model import Scale, Values
 from raters.program import Program, log_joint, log_likelihoods, start_of
 from raters.program.values import inside
 
@@ -126,14 +125,34 @@ def _placed(own: _Coordinates, values: Values, points: Array) -> tuple[Values, A
 
 
 @partial(jax.jit, static_argnums=0)
-def _along_orbits(plan: several_plan.Plan, row: Any, draws: Values, keys: Array) -> Values:
-    """Draw the place of each draw on the orbit of each scale symmetry."""
+def _on_orbits(plan: several_plan.Plan, row: Any, values: Values) -> Values:
+    """Move to the highest density on the orbit of each scale symmetry, with the volume element and
+    the hyper-parameters held."""
+    moved = values
+    for scale in plan.holding_hyper().scales:
+        along = sweep.orbit_density(plan.model, row, moved, scale, True)
+        moved = sweep.orbit(moved, scale, line.golden_step(along))
+    return moved
 
-    def moved(each: tuple[Values, Array]) -> Values:
-        return sweep.visit_orbits(plan.model, plan.scales, row, *each, True)[0]
 
-    placed: Values = jax.lax.map(moved, (draws, keys))
-    return placed
+@partial(jax.jit, static_argnums=0)
+def _directions(
+    own: _Coordinates, values: Values, points: Float[Array, "draw entry"]
+) -> Float[Array, "draw orbit entry"]:
+    """Return the directions of the scale orbits at some points."""
+    unravel = own.flat(values)[1]
+
+    def along(point: Array) -> Array:
+        sites = own.sites(unravel(point))[0]
+
+        def moved(scale: Scale, log_factor: Array) -> Array:
+            return own.flat(sweep.orbit(values | sites, scale, log_factor))[0]
+
+        slopes = [jax.jacfwd(partial(moved, scale))(jnp.zeros(())) for scale in own.plan.scales]
+        return jnp.stack(slopes)
+
+    directions: Array = jax.vmap(along)(points)
+    return directions
 
 
 def draws(
@@ -141,43 +160,69 @@ def draws(
 ) -> tuple[Values, Values]:
     """Draw around the mode in unconstrained coordinates.
 
-    The normal has the curvature of the log density there. Hyper-parameters and places on scale
-    orbits are then drawn given the other sites.
+    The normal has the curvature of the log density there. Along scale orbits, which are curved, it
+    would be wrong: draws stay on the section across the orbits, through their highest density, and
+    places on orbits are then drawn together with the hyper-parameters, given the other sites.
 
     Returns
     -------
     tuple of dict
-        Draws of each site, shape (1, draw, ...), and ``log_p``, with the hyper-parameters
-        integrated out, and ``log_q``, shape (1, draw).
+        Draws of each site, shape (1, draw, ...), and ``log_p`` and ``log_q``, shape (1, draw), with
+        the hyper-parameters and the places on orbits integrated out.
     """
     given = {name: np.asarray(value, np.float64) for name, value in mode.items()}
     if number == 0:
         return {name: value[None, None] for name, value in given.items()}, {}
+    row = data.first_unit()
     own = _Coordinates(plan, tuple(name for name in plan.supports if name not in plan.hyper))
+    given = {name: np.asarray(value) for name, value in _on_orbits(plan, row, given).items()}
     within = inside(given, plan.supports)
     given |= {name: within[name] for name in own.names}
     start = np.asarray(own.flat(given)[0])
-
-    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = _slope(own, data, given, point)
-        return -float(value), -np.asarray(slope)
-
-    options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}
-    found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
-    factor = inverse_factor(np.asarray(_curvature(own, data, given, found.x))[None])[0]
-    white = rng.standard_normal((number, len(start)))
-    sites, volume = _placed(own, given, found.x + white @ factor.T)
-    spread = np.linalg.slogdet(factor)[1] + len(start) * np.log(2 * np.pi) / 2
-    log_q = -(white**2).sum(1) / 2 - spread - np.asarray(volume)
+    normals = np.zeros((0, len(start)))
+    if plan.scales:
+        normals = np.asarray(_directions(own, given, start[None]))[0]
+        normals = np.linalg.qr(normals.T)[0].T
+    centre = _highest(own, data, given, start, normals)
+    curvature = np.asarray(_curvature(own, data, given, centre))
+    across = normals.T @ normals
+    rest = np.eye(len(start)) - across
+    # A high precision across the section keeps draws on it.
+    steep = 1e6 * np.trace(np.abs(curvature)) / len(start)
+    precision = rest @ curvature @ rest
+    factor = inverse_factor((precision + steep * across)[None])[0]
+    apart = rng.standard_normal((number, len(start))) @ factor.T @ rest
+    points = centre + apart
+    sites, volume = _placed(own, given, points)
+    log_q = -np.einsum("di,ij,dj->d", apart, precision, apart) / 2 - np.asarray(volume)
+    if plan.scales:
+        crossing = np.asarray(_directions(own, given, points)) @ normals.T
+        log_q -= np.linalg.slogdet(crossing)[1]
     drawn = {
         name: np.asarray(sites[name]) if name in sites else np.repeat(value[None], number, 0)
         for name, value in given.items()
     }
-    row = data.first_unit()
-    log_prior, drawn = integrated(replace(plan, scales=()), row, drawn, rng)
+    log_prior, drawn = integrated(plan, row, drawn, rng)
     log_p = log_prior + np.asarray(log_likelihoods(plan.model, data, drawn))
-    if plan.scales:
-        keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
-        drawn = _along_orbits(plan, row, drawn, keys)
     values = {name: np.asarray(drawn[name])[None] for name in plan.supports}
     return values, {"log_p": log_p[None], "log_q": log_q[None]}
+
+
+def _highest(
+    own: _Coordinates,
+    data: Any,
+    values: Values,
+    start: np.ndarray,
+    normals: Float[np.ndarray, "orbit entry"],
+) -> np.ndarray:
+    """Climb from a point to the highest density on the section through it, by L-BFGS."""
+    rest = np.eye(len(start)) - normals.T @ normals
+
+    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
+        at = start + rest @ (point - start)
+        value, slope = _slope(own, data, values, at)
+        return -float(value), -rest @ np.asarray(slope)
+
+    options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}
+    found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(start + rest @ (found.x - start))

@@ -1,0 +1,121 @@
+"""Joint models by every back-end that fits them: effective sample sizes per CPU second, and how far
+means are from those of long NUTS, on simulated crowds.
+
+*labels and votes*: accuracies tied to signed competences, 20 people and 150 items. *votes and
+rankings*: one worth of 50 items. Seconds are of the CPU, of whole calls with the settings that are
+given, after one call that is not counted and in which JAX compiles. *Off*: largest distance of a
+mean from that of NUTS with four times the draws, in its standard deviations, over all sites but the
+scales, which have long tails.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from _common import options, report, table, timed
+from scipy.special import expit
+
+import raters as rt
+
+BACKENDS = {"NUTS": rt.NUTS(), "PGGibbs": rt.PGGibbs(), "PGEM": rt.PGEM(), "SVI": rt.SVI()}
+
+
+def votes_of(items: int, people: int, number: int, rng: np.random.Generator) -> rt.Comparisons:
+    """Votes under signed competences around 1."""
+    reward, competence = rng.normal(size=items), rng.normal(1.0, 1.0, size=people)
+    first = rng.integers(items, size=number)
+    second = (first + rng.integers(1, items, size=number)) % items
+    who = rng.integers(people, size=number)
+    wins = rng.random(number) < expit(competence[who] * (reward[first] - reward[second]))
+    columns = {
+        "winner": np.where(wins, first, second),
+        "loser": np.where(wins, second, first),
+        "who": who,
+    }
+    return rt.Comparisons.from_frame(columns, winner="winner", loser="loser", annotator="who")
+
+
+def labels_and_votes(seed: int, share: float) -> tuple[rt.JointModel, rt.Together]:
+    """Labels and votes of the same items by the same people."""
+    items, votes = int(150 * share), int(3000 * share)
+    labels = rt.datasets.label_crowd(items, 20, 10, 2, seed=seed).labels
+    both = {"labels": labels, "votes": votes_of(items, 20, votes, np.random.default_rng(seed))}
+    models = {"labels": rt.OneCoin(), "votes": rt.ExtendedBTL(competence="signed")}
+    tied = [{"labels": "accuracy", "votes": "competence"}]
+    return rt.JointModel(models, tied=tied), rt.Together.of(both)
+
+
+def votes_and_rankings(seed: int, share: float) -> tuple[rt.JointModel, rt.Together]:
+    """Votes on items, and rankings of five of them."""
+    rng, items = np.random.default_rng(seed), 50
+    worth, number = rng.normal(size=items), int(2000 * share)
+    first = rng.integers(items, size=number)
+    second = (first + rng.integers(1, items, size=number)) % items
+    wins = rng.random(number) < expit(worth[first] - worth[second])
+    columns = {"winner": np.where(wins, first, second), "loser": np.where(wins, second, first)}
+    votes = rt.Comparisons.from_frame(columns, winner="winner", loser="loser")
+    rows = []
+    for ranking in range(int(400 * share)):
+        offered = rng.permutation(items)[:5]
+        order = offered[np.argsort(-(worth[offered] + rng.gumbel(size=5)))]
+        rows += [(ranking, item, place + 1) for place, item in enumerate(order)]
+    names = ("ranking", "item", "rank")
+    frame = dict(zip(names, zip(*rows, strict=True), strict=True))
+    roles = dict(zip(names, names, strict=True))
+    rankings = rt.Rankings.from_frame(frame, **roles, unranked="not offered")
+    models = {"votes": rt.BTL(), "ranked": rt.PlackettLuce()}
+    model = rt.JointModel(models, shared=[{"votes": "reward", "ranked": "worth"}])
+    return model, rt.Together.of({"votes": votes, "ranked": rankings})
+
+
+def fitted(model: rt.JointModel, data: rt.Together, backend: Any, seed: int) -> xr.DataTree:
+    """A fit, whose warnings the table gives as numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return rt.fit(model, data, backend, seed=seed, progress=False, log_likelihood=False)
+
+
+def off(result: xr.DataTree, reference: xr.DataTree) -> float:
+    """Largest distance of a mean from the reference, in its standard deviations."""
+    over, worst = ("chain", "draw"), 0.0
+    for name, draws in reference["posterior"].data_vars.items():
+        if not str(name).endswith("scale"):
+            gap = result["posterior"][name].mean(over) - draws.mean(over)
+            worst = max(worst, float(np.abs(gap / draws.std(over)).max()))
+    return worst
+
+
+def rows_of(
+    name: str, model: rt.JointModel, data: rt.Together, quick: bool, seed: int
+) -> list[list[Any]]:
+    """Rows of the table for one pair of kinds."""
+    draws = 100 if quick else 4000
+    long = rt.NUTS(draws=draws, warmup=min(draws, 1000))
+    reference, rows = fitted(model, data, long, seed + 1), []
+    for which, backend in BACKENDS.items():
+        run = timed(lambda backend=backend: fitted(model, data, backend, seed), warm=True, most=1)
+        facts = run.value.attrs
+        ess = float(facts.get("min_ess", np.nan))
+        k, distance = facts.get("pareto_k", np.nan), off(run.value, reference)
+        rows.append([name, which, run.cpu, ess, ess / run.cpu, k, distance])
+    return rows
+
+
+def main() -> None:
+    """Both pairs of kinds, each by every back-end."""
+    given = options(__doc__ or "")
+    share, rows = (0.1 if given.quick else 1.0), []
+    for name, make in (
+        ("labels and votes", labels_and_votes),
+        ("votes and rankings", votes_and_rankings),
+    ):
+        rows += rows_of(name, *make(given.seed, share), given.quick, given.seed)
+    header = ["kinds", "back-end", "CPU s", "smallest ESS", "ESS / CPU s", "k̂", "off"]
+    report("several_kinds", "Joint models", [table(header, rows)], given.quick)
+
+
+if __name__ == "__main__":
+    main()
