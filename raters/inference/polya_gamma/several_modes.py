@@ -187,14 +187,18 @@ def draws(
     curvature = np.asarray(_curvature(own, data, given, centre))
     across = normals.T @ normals
     rest = np.eye(len(start)) - across
-    # A high precision across the section keeps draws on it.
-    steep = 1e6 * np.trace(np.abs(curvature)) / len(start)
     precision = rest @ curvature @ rest
-    factor = inverse_factor((precision + steep * across)[None])[0]
+    # Any precision across the section would do: draws are put onto it.
+    level = np.trace(precision) / len(start)
+    factor = inverse_factor((precision + level * across)[None])[0]
     apart = rng.standard_normal((number, len(start))) @ factor.T @ rest
     points = centre + apart
     sites, volume = _placed(own, given, points)
-    log_q = -np.einsum("di,ij,dj->d", apart, precision, apart) / 2 - np.asarray(volume)
+    orbits = len(normals)
+    constant = np.linalg.slogdet(factor)[1] + orbits * np.log(level) / 2
+    constant += (len(start) - orbits) * np.log(2 * np.pi) / 2
+    square = np.einsum("di,ij,dj->d", apart, precision, apart)
+    log_q = -square / 2 - constant - np.asarray(volume)
     if plan.scales:
         crossing = np.asarray(_directions(own, given, points)) @ normals.T
         log_q -= np.linalg.slogdet(crossing)[1]
