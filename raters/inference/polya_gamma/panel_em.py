@@ -16,8 +16,6 @@ from raters.inference.polya_gamma.panels import panel_of
 from raters.model import Values
 from raters.program import Program
 
-# Least curvature along a direction, as a share of the largest one in units of the coordinates.
-_FLATTEST = 1e-8
 # Curvature of what the choices tell nothing of: the logarithm of a spread near 0 has a standard
 # deviation of 1, by its prior.
 _UNKNOWN = 0.25
@@ -61,10 +59,11 @@ def _around(
     program: Program[Any], marginal: Marginal, mode: Mode, draws: int, rng: np.random.Generator
 ) -> tuple[Values, Values]:
     """Return draws around the mode, with their log densities and those of the posterior."""
-    root, size = _root(mode.curvature, marginal.num_shared), len(mode.point)
+    panel, size = marginal.panel, len(mode.point)
+    least = np.concatenate([panel.prior.precision, np.full(size - marginal.num_shared, _UNKNOWN)])
+    root = _root(mode.curvature, least)
     wide = np.sqrt(rng.chisquare(_FREEDOM, (draws, 1)) / _FREEDOM)
     white = rng.standard_normal((draws, size)) / wide
-    panel = marginal.panel
     marginal.points = points_of(panel.num_judges, panel.num_own, int(rng.integers(2**31)), FEW)
     rows, log_p = [], []
     for point in mode.point + white @ root.T:
@@ -83,14 +82,27 @@ def _around(
 
 
 def _root(
-    curvature: Float[np.ndarray, "entry entry"], num_shared: int
-) -> Float[np.ndarray, "entry entry"]:
-    """Return a root of the covariance. Where choices tell hardly anything the curvature may be
-    none, or of the wrong sign: a spread has a standard deviation of 2 at most, in logarithms, and
-    a direction without curvature one of 2, in units of the coordinates."""
-    is_shared = np.arange(len(curvature)) < num_shared
-    unit = 1 / np.sqrt(np.maximum(np.diag(curvature), np.where(is_shared, _FLATTEST, _UNKNOWN)))
+    curvature: Float[np.ndarray, "coordinate coordinate"],
+    least: Float[np.ndarray, " coordinate"],
+) -> Float[np.ndarray, "coordinate coordinate"]:
+    """Return a root of the covariance of the draws.
+
+    Where choices tell hardly anything the curvature may be none, or of the wrong sign. No
+    eigenvector of it, in units of the coordinates, has less than the precision of the prior along
+    it, so that no direction is drawn wider than the prior has it.
+
+    Parameters
+    ----------
+    curvature : array, shape (coordinate, coordinate)
+        Negative curvature of the log density at the mode.
+    least : array, shape (coordinate,)
+        Precision of each coordinate under its prior.
+
+    Returns
+    -------
+    array, shape (coordinate, coordinate)
+    """
+    unit = 1 / np.sqrt(np.maximum(np.diag(curvature), least))
     eigenvalues, vectors = np.linalg.eigh(curvature * unit[:, None] * unit)
-    is_curved = eigenvalues > _FLATTEST * eigenvalues.max()
-    found = np.where(is_curved, eigenvalues, _UNKNOWN)
-    return np.asarray(unit[:, None] * vectors / np.sqrt(found))
+    along = (vectors**2 * (unit**2 * least)[:, None]).sum(0)
+    return np.asarray(unit[:, None] * vectors / np.sqrt(np.maximum(eigenvalues, along)))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
@@ -37,7 +38,7 @@ _ROUNDS, _STEPS, _GAINS = 30, 20, (0.5, 0.05)
 # Slope, in nats by standard deviation, at which a round ends.
 _SLOPE = 0.02
 # Step of the differences of slopes that give the curvature, in standard deviations.
-_STEP = 1e-3
+_STEP = 1e-2
 
 
 class Mode(NamedTuple):
@@ -118,9 +119,13 @@ class Marginal:
         return averaged(self.panel, at, of_all, factor)
 
     def slopes(
-        self, point: np.ndarray, at: Drawn
+        self, point: np.ndarray, at: Drawn, is_centred: bool = False
     ) -> tuple[float, np.ndarray, Float[np.ndarray, "judge coordinate"]]:
-        """Return the log density at a point, its slope, and that of each judge's likelihood."""
+        """Return the log density at a point, its slope, and that of each judge's likelihood.
+
+        Centred, the slope is not that of the density at these very points, but has the same limit
+        with many: see `_centred`.
+        """
         panel, number = self.panel, self.num_shared
         shapes, hyper = _shapes(self), jnp.asarray(point[number:])
         prior = _prior(
@@ -134,6 +139,8 @@ class Marginal:
         found, expected = averaged_choices(panel, at, of_all, factor)
         rest = panel.chosen - expected
         shared = panel.by_judge(np.einsum("js,jsq->sq", rest, panel.shared))
+        if is_centred:
+            shared = _centred(panel, shared, factor, own_means(found, at))
         moment = np.matmul(at.vectors.transpose(0, 2, 1) * found.weight[:, None], at.vectors)
         by_hyper = -volume - np.einsum("kpq,pqh->kh", moment, precision) / 2
         each = np.concatenate([shared, by_hyper], axis=1)
@@ -178,7 +185,7 @@ class Marginal:
     def refer(self, point: np.ndarray) -> None:
         """Expand the likelihood of each judge at the mean of their vector."""
         at = self.drawn_at(point)
-        own = np.einsum("kr,krp->kp", self.averaged(point, at).weight, at.vectors)
+        own = own_means(self.averaged(point, at), at)
         self.values = self.panel.put(self.at(point), own=own)
         both = np.concatenate(
             [self.panel.shared_of(self.values), self.panel.scales_of(self.values)]
@@ -194,11 +201,16 @@ class Marginal:
         return Mode(self.values, point, curvature, total, found.total_error, history)
 
     def _curvature(self, point: np.ndarray) -> np.ndarray:
-        at = self.drawn_at(point)
-        _, _, each = self.slopes(point, at)
+        """Return the negative curvature, by differences of centred slopes at vectors that move with
+        everybody's own posterior: the noise of both slopes is then nearly the same."""
+
+        def slope(at: np.ndarray) -> np.ndarray:
+            return self.slopes(at, self.drawn_at(at), is_centred=True)[1]
+
+        _, _, each = self.slopes(point, self.drawn_at(point))
         steps = _STEP / np.sqrt((each**2).sum(0) + 1e-12)
         columns = [
-            (self.slopes(point - step, at)[1] - self.slopes(point + step, at)[1]) / (2 * size)
+            (slope(point - step) - slope(point + step)) / (2 * size)
             for size, step in zip(steps, np.diag(steps), strict=True)
         ]
         curvature = np.stack(columns)
@@ -210,6 +222,30 @@ class Marginal:
         volume = _volume(self.program.supports, self.names, _shapes(self), hyper)
         prior = _log_prior(self.program.model, self.panel.names.own, self.row, values)
         return float(prior + volume)
+
+
+def own_means(found: Averages, at: Drawn) -> Float[np.ndarray, "judge entry"]:
+    """Return the mean of everybody's vector under their own posterior."""
+    return np.asarray(np.einsum("kr,krp->kp", found.weight, at.vectors))
+
+
+def _centred(
+    panel: Panel,
+    slope: Float[np.ndarray, "judge shared"],
+    factor: Float[np.ndarray, "own own"],
+    mean: Float[np.ndarray, "judge own"],
+) -> Float[np.ndarray, "judge shared"]:
+    """Return slopes in the shared sites, with those in what judges have for themselves as well
+    taken from their vectors.
+
+    Given the sum of a shared coefficient and of a judge's deviation b from it, the choices say
+    nothing of the former, and its slope is that of the density of b: the mean of Σ⁻¹b, Σ the
+    covariance. The slope of the likelihood has the same mean under the judge's posterior, but is
+    large in its tails where choices are nearly certain: of 80 people in a survey the curvature
+    found from it had a standard deviation over random points of .8 of itself, and from this one .01.
+    """
+    of_vectors = scipy.linalg.cho_solve((factor, True), mean.T).T
+    return np.asarray(slope + (of_vectors - slope @ panel.common) @ np.linalg.pinv(panel.common))
 
 
 def _downhill(
