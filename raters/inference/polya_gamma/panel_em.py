@@ -82,8 +82,7 @@ def _around(
 
 
 def _root(
-    curvature: Float[np.ndarray, "coordinate coordinate"],
-    least: Float[np.ndarray, " coordinate"],
+    curvature: Float[np.ndarray, "coordinate coordinate"], least: Float[np.ndarray, " coordinate"]
 ) -> Float[np.ndarray, "coordinate coordinate"]:
     """Return a root of the covariance of the draws.
 

@@ -241,8 +241,8 @@ def _centred(
     Given the sum of a shared coefficient and of a judge's deviation b from it, the choices say
     nothing of the former, and its slope is that of the density of b: the mean of Σ⁻¹b, Σ the
     covariance. The slope of the likelihood has the same mean under the judge's posterior, but is
-    large in its tails where choices are nearly certain: of 80 people in a survey the curvature
-    found from it had a standard deviation over random points of .8 of itself, and from this one .01.
+    large in its tails where choices are nearly certain: of 80 people in a survey curvatures
+    found from it differed between random points by .8 of themselves, and from this one by .01.
     """
     of_vectors = scipy.linalg.cho_solve((factor, True), mean.T).T
     return np.asarray(slope + (of_vectors - slope @ panel.common) @ np.linalg.pinv(panel.common))
