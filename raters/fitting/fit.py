@@ -104,8 +104,8 @@ def fit(
         When the back-end cannot run this model on these data; the message says why and what to use
         instead.
     DataError
-        When the data have no outcomes or are a part of larger data, or `start` was fitted to data
-        of other names.
+        When the data have no rows, have no outcomes or are a part of larger data, or `start` was
+        fitted to data of other names.
     SettingError
         When `model` or `backend` is none, `data` are of another kind than the model's, `seed` is
         not possible, or `start` is a result of another model.
@@ -128,8 +128,8 @@ def fit(
     """
     check_model(model)
     data = model.read(data)
-    backend = default_backend(model, data) if backend is None else backend
     check_types(model, data, backend, seed)
+    backend = default_backend(model, data) if backend is None else backend
     boolean("progress", progress)
     if log_likelihood is not None:
         boolean("log_likelihood", log_likelihood)
@@ -277,7 +277,7 @@ def _has(model: type[Model[Any]], setting: str) -> bool:
 
 
 def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:
-    """Raise unless these are a model, judgements of its kind, a back-end and a seed.
+    """Raise unless these are a model, judgements of its kind, a back-end or none, and a seed.
 
     Parameters
     ----------
@@ -288,10 +288,20 @@ def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:
     ------
     SettingError
         When one of them is not; the message names the line to write.
+    DataError
+        When there are no judgements: a plate of NumPyro has one row at least.
     """
     check_model(model)
     check_data(data, "data", model)
-    instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(), or rt.NUTS()")
+    if data.num_rows == 0:
+        raise DataError(
+            parameter="data",
+            value=data,
+            problem="has no rows, so there is nothing to fit or to simulate",
+            expected="it must have at least one",
+        )
+    if backend is not None:
+        instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(), or rt.NUTS()")
     seed_number(seed)
 
 

@@ -16,7 +16,6 @@ from raters.errors import BackendError, SettingError
 from raters.errors.validation import checked
 from raters.fitting.fit import check_types
 from raters.fitting.result import check_model
-from raters.inference import PGGibbs
 from raters.judgements.base import Judgements
 from raters.judgements.together import Together
 from raters.model import Model, Values
@@ -64,6 +63,8 @@ def simulate(
     ------
     BackendError
         When the model cannot be of these questions, such as with features that they do not have.
+    DataError
+        When there are no questions.
     SettingError
         When `given` names no site of the model, or holds a value of another shape or outside the
         support.
@@ -78,7 +79,7 @@ def simulate(
     """
     check_model(model)
     questions = model.read(questions)
-    check_types(model, questions, PGGibbs(), seed)
+    check_types(model, questions, None, seed)
     asked = questions.unanswered()
     if reason := model.why_not(asked):
         raise BackendError(reason)

@@ -58,6 +58,26 @@ def test_wrong_arguments_are_named(arguments, about):
         rt.fit(*arguments, seed=0, progress=False)
 
 
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (rt.BTL(), VOTES),
+        (rt.OneCoin(), rt.datasets.label_crowd(5, 3, 2, 2, seed=0)[0]),
+        (rt.MultinomialLogit(), rt.datasets.choice_crowd(3, 2, seed=0)[0]),
+        (
+            rt.BehaviouralCloning(),
+            rt.datasets.demonstration_crowd(2, 2, num_annotators=2, seed=0)[0],
+        ),
+    ],
+)
+def test_data_without_rows_are_refused(model, data):
+    nothing = data.take(slice(0, 0))
+    with pytest.raises(DataError, match="has no rows, so there is nothing"):
+        rt.fit(model, nothing, seed=0, progress=False)
+    with pytest.raises(DataError, match="has no rows, so there is nothing"):
+        rt.simulate(model, nothing, seed=0)
+
+
 @pytest.mark.parametrize("seed", [None, 1.5, "0", True])
 @pytest.mark.parametrize("verb", ["fit", "simulate"])
 def test_a_seed_is_a_whole_number(verb, seed):
