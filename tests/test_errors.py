@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import raters as rt
@@ -143,3 +144,31 @@ def test_a_reason_of_a_model_says_which_parameter_it_is_about():
     assert str(error) == reason == "write n=2"
     assert error.worded("--{}".format) == "--n 9 is large; less"
     assert SettingError("again", **error.parts).worded("--{}".format) == "--n 9 is large; less"
+
+
+@pytest.mark.parametrize("number", [np.int64(3), np.uint8(3)])
+def test_whole_numbers_of_numpy_are_whole_numbers(number):
+    check.whole("draws", number)
+    for made in (
+        rt.NUTS(draws=number, max_tree_depth=number),
+        rt.HMC(sweeps=number),
+        rt.PGVI(starts=number),
+        rt.SVI(batch_size=number),
+        rt.FactorBTL(num_dimensions=number),
+        rt.IdealPoint(num_dimensions=number),
+        rt.MixtureBTL(num_types=number),
+        rt.LatentClassLogit(num_types=number),
+        rt.Raykar(hidden=number),
+    ):
+        assert "=3" in repr(made)
+        assert eval(repr(made), {name: getattr(rt, name) for name in dir(rt)}) == made
+    for backend in (rt.PGGibbs(draws=number), rt.PGEM(draws=number)):
+        assert backend.draws == 3
+
+
+@pytest.mark.parametrize("number", [True, np.bool_(True), np.float64(3.0), 3.0, "3", None])
+def test_other_values_are_no_whole_numbers(number):
+    with pytest.raises(SettingError, match="it must be a whole number"):
+        rt.NUTS(draws=number)
+    with pytest.raises(SettingError, match="it must be a whole number"):
+        check.whole("draws", number)

@@ -140,7 +140,7 @@ def plain_positive(model: Any, *names: str, optional: bool = False) -> None:
 
 def whole(name: str, value: int, least: int = 1) -> None:
     """A whole number of at least `least`, as large as an array can be at most."""
-    number = isinstance(value, int) and not isinstance(value, bool)
+    number = isinstance(value, Integral) and not isinstance(value, bool)
     if not number or not least <= value < 2**31:
         most = " and less than 2**31" if number and value > least else ""
         raise SettingError(
@@ -148,6 +148,14 @@ def whole(name: str, value: int, least: int = 1) -> None:
             value=value,
             expected=f"it must be a whole number, at least {least}{most}",
         )
+
+
+def plain_whole(thing: Any, *names: str, least: int = 1, optional: bool = False) -> None:
+    """Check settings, and write them as Python numbers: those of NumPy may overflow in products."""
+    for name in names:
+        if (value := getattr(thing, name)) is not None or not optional:
+            whole(name, value, least)
+            object.__setattr__(thing, name, int(value))
 
 
 def at_most(name: str, value: int, most: int, of: str) -> None:

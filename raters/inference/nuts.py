@@ -15,7 +15,7 @@ from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 from numpyro.infer.util import unconstrain_fn
 
-from raters.errors.validation import boolean, share, whole
+from raters.errors.validation import boolean, plain_whole, share
 from raters.inference import mirror, whitening
 from raters.inference.base import NUMPYRO, Backend, Draws, last_draws, numpy_seeds, progress_bar
 from raters.inference.polya_gamma.sweep import visit_orbits
@@ -95,11 +95,8 @@ class NUTS(Backend):
     )
 
     def __post_init__(self) -> None:
-        whole("draws", self.draws)
-        whole("warmup", self.warmup)
-        whole("chains", self.chains)
+        plain_whole(self, "draws", "warmup", "chains", "max_tree_depth")
         share("target_accept", self.target_accept)
-        whole("max_tree_depth", self.max_tree_depth)
         boolean("dense_mass", self.dense_mass)
 
     def run(

@@ -23,7 +23,7 @@ from numpyro.infer.util import log_density
 from numpyro.primitives import Messenger
 
 from raters.errors import ConvergenceWarning, Reason
-from raters.errors.validation import one_of, positive, whole
+from raters.errors.validation import one_of, plain_whole, positive
 from raters.inference.base import NUMPYRO, Backend, Draws, centre, progress_bar
 from raters.judgements.names import plural
 from raters.model import Model, Values
@@ -191,12 +191,10 @@ class SVI(Backend):
 
     def __post_init__(self) -> None:
         one_of("guide", self.guide, _GUIDES)
-        whole("steps", self.steps, least=_BLOCK)
+        plain_whole(self, "steps", least=_BLOCK)
         positive("step_size", self.step_size)
-        if self.batch_size is not None:
-            whole("batch_size", self.batch_size)
-        whole("particles", self.particles)
-        whole("draws", self.draws)
+        plain_whole(self, "batch_size", optional=True)
+        plain_whole(self, "particles", "draws")
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse mini-batches of rows where the likelihood is a product over another axis."""

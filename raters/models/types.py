@@ -15,7 +15,7 @@ from scipy.special import entr
 
 from raters.distributions import StickBreaking
 from raters.errors import Reason
-from raters.errors.validation import one_of, plain_positive, whole
+from raters.errors.validation import one_of, plain_positive, plain_whole
 from raters.model import Permute
 
 TypePrior = Literal["dirichlet", "stick_breaking"]
@@ -38,9 +38,7 @@ UNOBSERVED = r"""
 
 def check_settings(model: Any) -> None:
     """Check the settings that all models of types have."""
-    if isinstance(model.num_types, np.integer):
-        object.__setattr__(model, "num_types", int(model.num_types))
-    whole("num_types", model.num_types)
+    plain_whole(model, "num_types")
     one_of("type_prior", model.type_prior, ("dirichlet", "stick_breaking"))
     plain_positive(model, "concentration")
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from tqdm.auto import tqdm
 
-from raters.errors.validation import share, whole
+from raters.errors.validation import plain_whole, share
 from raters.inference import mirror
 from raters.inference.base import (
     Backend,
@@ -131,10 +131,8 @@ class HMC(Backend):
     """
 
     def __post_init__(self) -> None:
-        whole("draws", self.draws)
-        whole("warmup", self.warmup)
-        whole("sweeps", self.sweeps, least=2)
-        whole("chains", self.chains)
+        plain_whole(self, "draws", "warmup", "chains")
+        plain_whole(self, "sweeps", least=2)
         share("target_accept", self.target_accept)
 
     def why_not(self, program: Program[Any]) -> str | None:

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from raters.distributions import StickBreaking
 from raters.errors import ConvergenceWarning
-from raters.errors.validation import positive, whole
+from raters.errors.validation import plain_whole, positive
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import (
     augmentation,
@@ -141,11 +141,10 @@ class PGVI(Backend):
     )
 
     def __post_init__(self) -> None:
-        whole("draws", self.draws, least=0)
-        if self.starts is not None:
-            whole("starts", self.starts)
+        plain_whole(self, "draws", least=0)
+        plain_whole(self, "starts", optional=True)
         positive("tolerance", self.tolerance)
-        whole("max_sweeps", self.max_sweeps)
+        plain_whole(self, "max_sweeps")
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse models without blocks, choices from sets, sites that turn together, sites that are

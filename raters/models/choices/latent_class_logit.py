@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from raters.distributions import Choice, GroupedMixture
 from raters.errors import Reason, SettingError
-from raters.errors.validation import is_list, one_of, plain_positive, whole
+from raters.errors.validation import is_list, one_of, plain_positive, plain_whole
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Permute, Symmetry, Values
@@ -99,7 +99,7 @@ class LatentClassLogit(Utility):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("num_types", self.num_types, least=2)
+        plain_whole(self, "num_types", least=2)
         one_of("by", self.by, ("annotator", "set"))
         plain_positive(self, "concentration")
         if not is_list(self.ignored):

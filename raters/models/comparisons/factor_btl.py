@@ -13,7 +13,7 @@ import scipy.sparse
 from scipy.special import expit
 
 from raters.errors import Reason
-from raters.errors.validation import plain_positive, whole
+from raters.errors.validation import plain_positive, plain_whole
 from raters.judgements.comparisons import Comparisons
 from raters.model import Affine, Model, Rotation, Shift, Spread, Symmetry, Values
 from raters.models.comparisons import _sites, tied
@@ -91,7 +91,7 @@ class FactorBTL(Model[Comparisons]):
     """
 
     def __post_init__(self) -> None:
-        whole("num_dimensions", self.num_dimensions)
+        plain_whole(self, "num_dimensions")
         plain_positive(self, "reward_scale", "loading_scale", optional=True)
 
     @property

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import ConfusedLabel
-from raters.errors.validation import plain_positive, whole
+from raters.errors.validation import plain_positive, plain_whole
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Model, Spread, Symmetry, Values
 from raters.models.labels import _sites
@@ -93,7 +93,7 @@ class Raykar(Model[Labels]):
     def __post_init__(self) -> None:
         _sites.check_concentrations(self)
         plain_positive(self, "coefficient_scale", optional=True)
-        whole("hidden", self.hidden, least=0)
+        plain_whole(self, "hidden", least=0)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:

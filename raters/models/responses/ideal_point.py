@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 import scipy.sparse
 
 from raters.distributions import Votes
-from raters.errors.validation import plain_positive, whole
+from raters.errors.validation import plain_positive, plain_whole
 from raters.judgements.responses import Responses
 from raters.model import Affine, Model, Rotation, Symmetry, Values
 from raters.models.components import components
@@ -79,7 +79,7 @@ class IdealPoint(Model[Responses]):
     """
 
     def __post_init__(self) -> None:
-        whole("num_dimensions", self.num_dimensions)
+        plain_whole(self, "num_dimensions")
         plain_positive(self, "slope_scale", "intercept_scale")
 
     @property
