@@ -380,6 +380,12 @@ def test_centred_slopes_are_those_of_the_density() -> None:
     [
         {"random": "price"},
         {"random": ()},
+        {"random": {"price"}},
+        {"random": {"price": 1.0}.keys()},
+        {"random": ("",)},
+        {"error_components": ((),)},
+        {"error_components": ({"car", "bus"},)},
+        {"error_components": (("car", ""),)},
         {"features": False},
         {"error_components": ("car", "bus")},
         {"error_components": (("car", "bus"), ("bus", "car"))},
@@ -392,6 +398,12 @@ def test_centred_slopes_are_those_of_the_density() -> None:
 def test_refuses_settings(setting) -> None:
     with pytest.raises(SettingError):
         rt.MixedLogit(**setting)
+
+
+def test_values_of_a_mapping_are_not_dropped() -> None:
+    message = 'every random coefficient is normal.*write random=\\("price",\\)'
+    with pytest.raises(SettingError, match=message.replace('"', "'")):
+        rt.MixedLogit(random={"price": 1.0})
 
 
 def test_refuses_a_feature_that_never_differs_within_a_set() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from raters.errors import Reason, SettingError
@@ -30,10 +30,12 @@ def names_of(parameter: str, given: Any, such: str, what: str = "alternatives") 
     Raises
     ------
     SettingError
-        When it is no list, or a name comes twice.
+        When it is no list, a mapping or a set, which has no order, or a name is empty or comes
+        twice.
     """
-    names = tuple(map(name_text, given)) if is_list(given) else ()
-    if not is_list(given) or len(dict.fromkeys(names)) < len(names):
+    ordered = is_list(given) and not isinstance(given, (Mapping, Set))
+    names = tuple(map(name_text, given)) if ordered else ()
+    if not ordered or "" in names or len(dict.fromkeys(names)) < len(names):
         raise SettingError(
             parameter=parameter,
             value=given,

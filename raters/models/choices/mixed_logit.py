@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -119,27 +120,9 @@ class MixedLogit(Utility):
         boolean("correlated", self.correlated)
         plain_positive(self, "spread_scale", "component_scale", "concentration")
         if self.random is not None:
-            object.__setattr__(
-                self, "random", names_of("random", self.random, 'random=("price",)', "features")
-            )
-        groups = self.error_components
-        if not is_list(groups) or not all(map(is_list, groups)):
-            raise SettingError(
-                parameter="error_components",
-                value=groups,
-                expected="it must list groups, each a list of alternatives",
-                instead=_SUCH,
-            )
-        own = tuple(names_of("error_components", group, _SUCH) for group in groups)
+            object.__setattr__(self, "random", _random(self.random))
+        own = _components(self.error_components)
         object.__setattr__(self, "error_components", own)
-        if len(set(map(frozenset, own))) < len(own):
-            raise SettingError(
-                parameter="error_components",
-                value=groups,
-                problem="has one group twice, which the choices cannot tell apart",
-                expected="name each group once",
-                instead=_SUCH,
-            )
         if self.random and not self.features:
             raise SettingError(
                 parameter="random",
@@ -364,3 +347,46 @@ class MixedLogit(Utility):
                 " choices",
             )
         return sentences
+
+
+def _random(given: Any) -> tuple[str, ...]:
+    """Names of the features whose coefficients differ between choosers."""
+    if isinstance(given, Mapping):
+        raise SettingError(
+            parameter="random",
+            value=given,
+            problem="is a mapping, and every random coefficient is normal, with a spread that is"
+            " learned",
+            expected="it must list names of features",
+            instead=f"random={tuple(map(name_text, given))}",
+        )
+    return names_of("random", given, 'random=("price",)', "features")
+
+
+def _components(groups: Any) -> tuple[tuple[str, ...], ...]:
+    """Names of the alternatives of each error component."""
+    if not is_list(groups) or not all(map(is_list, groups)):
+        raise SettingError(
+            parameter="error_components",
+            value=groups,
+            expected="it must list groups, each a list of alternatives",
+            instead=_SUCH,
+        )
+    own = tuple(names_of("error_components", group, _SUCH) for group in groups)
+    if not all(own):
+        raise SettingError(
+            parameter="error_components",
+            value=groups,
+            problem="has a group without alternatives",
+            expected="name one alternative of each group at least",
+            instead=_SUCH,
+        )
+    if len(set(map(frozenset, own))) < len(own):
+        raise SettingError(
+            parameter="error_components",
+            value=groups,
+            problem="has one group twice, which the choices cannot tell apart",
+            expected="name each group once",
+            instead=_SUCH,
+        )
+    return own
