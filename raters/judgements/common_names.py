@@ -91,13 +91,7 @@ def check_containers(parts: Any, but: tuple[type, ...]) -> None:
             instead="rt.Together.of({'votes': votes, 'shown': demonstrations})",
         )
     for name, part in parts.items():
-        if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
-            raise SettingError(
-                parameter="parts",
-                value=name,
-                problem="is no name of a part",
-                expected="a name of a part must be letters, digits and _, such as 'votes'",
-            )
+        check_part_name("parts", name)
         if not isinstance(part, Judgements) or isinstance(part, but):
             raise SettingError(
                 parameter=name,
@@ -113,6 +107,30 @@ def check_containers(parts: Any, but: tuple[type, ...]) -> None:
                 problem="is a part without judgements",
                 expected="leave it out, and fit the others by themselves",
             )
+
+
+def check_part_name(parameter: str, name: Any) -> None:
+    """Raise unless this can be the name of a part, which sites and axes have before a dot.
+
+    Parameters
+    ----------
+    parameter : str
+        What has the parts.
+    name : object
+        Value to check.
+
+    Raises
+    ------
+    SettingError
+        When it cannot.
+    """
+    if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
+        raise SettingError(
+            parameter=parameter,
+            value=name,
+            problem="is no name of a part",
+            expected="a name of a part must be letters, digits and _, such as 'votes'",
+        )
 
 
 def check_twice(names: Sequence[str], parts: Sequence[Any]) -> None:

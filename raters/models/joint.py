@@ -14,6 +14,7 @@ import numpyro.distributions as dist
 
 from raters.errors import SettingError
 from raters.errors.validation import is_number
+from raters.judgements.common_names import check_part_name
 from raters.judgements.together import Together
 from raters.model import Model, Permute, Symmetry, Values
 from raters.models import _joint_checks as checks
@@ -341,7 +342,9 @@ def _models(models: Any) -> tuple[tuple[str, Model[Any]], ...]:
                 expected="give each part of the data its model",
                 instead=such,
             )
-    names = [str(name) for name, _ in pairs]
+    names = [name for name, _ in pairs]
+    for name in names:
+        check_part_name("models", name)
     if twice := [name for name in names if names.count(name) > 1]:
         raise SettingError(
             parameter="models",
@@ -353,13 +356,13 @@ def _models(models: Any) -> tuple[tuple[str, Model[Any]], ...]:
     for name, model in pairs:
         if not isinstance(model, Model) or isinstance(model, JointModel):
             raise SettingError(
-                parameter=str(name),
+                parameter=name,
                 value=model,
                 problem="is no model of one kind of judgement",
                 expected="give each part of the data its model",
                 instead=such,
             )
-    return tuple((str(name), model) for name, model in pairs)
+    return tuple(pairs)
 
 
 def _groups(parameter: str, groups: Any, parts: tuple[str, ...]) -> tuple[Group, ...]:
@@ -392,7 +395,7 @@ def _groups(parameter: str, groups: Any, parts: tuple[str, ...]) -> tuple[Group,
                 problem="names a site of one part alone",
                 expected="name the sites of two parts or more",
             )
-        found.append(tuple((part, str(by_part[part])) for part in parts if part in by_part))
+        found.append(tuple((part, by_part[part]) for part in parts if part in by_part))
     return tuple(found)
 
 
@@ -402,6 +405,7 @@ def _is_group(group: Any) -> bool:
     return isinstance(group, str) or (
         isinstance(pairs, (tuple, ItemsView))
         and all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs)
+        and all(isinstance(site, str) for _, site in pairs)
     )
 
 
