@@ -222,14 +222,31 @@ def one_of(name: str, value: Any, options: Iterable[str]) -> None:
     options = tuple(options)
     if isinstance(value, str) and value in options:
         return
-    near = get_close_matches(str(value), options, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(value, options)
+    hint = f"; did you mean {near!r}?" if near else ""
     raise SettingError(
         parameter=name,
         value=value,
         problem="is unknown",
         expected=f"choose one of {', '.join(map(repr, options))}{hint}",
     )
+
+
+def nearest(value: Any, options: Iterable[str], least: float = 0.6) -> str | None:
+    """The word offered that is nearest to a value; None where none is near.
+
+    Parameters
+    ----------
+    value : object
+    options : iterable of str
+    least : float
+        Least similarity, from 0 to 1, as of `difflib.get_close_matches`.
+
+    Returns
+    -------
+    str or None
+    """
+    return next(iter(get_close_matches(str(value), tuple(options), n=1, cutoff=least)), None)
 
 
 # ---------------------------------------------------------------- arguments

@@ -62,9 +62,10 @@ def _check_shared(group: Group, data: Together, sites: Sites) -> None:
             raise SettingError(
                 parameter="shared",
                 value=site,
-                problem=f"{what}: they have the axes {mine} and {theirs}"
-                f"{_names(data, part, first, other.dims)}",
-                expected="share sites along the same names, and give both parts the same ones",
+                problem=f"{what}: they have the axes {_sizes(data, part, other)} and"
+                f" {_sizes(data, first, one)}{_names(data, part, first, other.dims)}",
+                expected="share sites along the same names, and give both parts the same ones;"
+                " an axis of one part alone is called part.axis",
             )
         if _bounds(other.support) != _bounds(one.support):
             raise SettingError(
@@ -86,6 +87,14 @@ def _names(data: Together, part: str, first: str, axes: tuple[str, ...]) -> str:
                 f", with the {plural(axis)} {shorten(mine[axis], 3)} and {shorten(theirs[axis], 3)}"
             )
     return ""
+
+
+def _sizes(data: Together, part: str, site: Any) -> str:
+    """Axes of a site with their sizes, in words."""
+    named = data.own_axes(part)
+    sizes = zip(site.dims, site.shape, strict=True)
+    words = [f"{named.get(axis, f'{part}.{axis}')}: {size}" for axis, size in sizes]
+    return f"({', '.join(words)})"
 
 
 def _bounds(support: constraints.Constraint) -> tuple[Any, Any]:

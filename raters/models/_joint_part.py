@@ -11,6 +11,7 @@ from numpyro.primitives import CondIndepStackFrame, Messenger
 from raters.distributions import Correlated
 from raters.distributions.correlated import given_scores, normal_score
 from raters.errors import SettingError
+from raters.errors.validation import nearest
 
 # Sites of the parts that are one, or tied: (part, site) of each, in the order of the parts.
 Group = tuple[tuple[str, str], ...]
@@ -99,12 +100,16 @@ def missing(parameter: str, part: str, site: str, sites: Any) -> SettingError:
     -------
     SettingError
     """
+    # Looser, and 'coefficient' would be offered for a competence that another part has.
+    near = nearest(site, sites, least=0.8)
+    hint = f" (did you mean {near!r}?)" if near else ""
     return SettingError(
         parameter=parameter,
         value=site,
         problem=f"is no site of part {part!r}",
-        expected=f"it has {', '.join(map(repr, sites))}; a mapping gives the name in each part",
-        instead=f"{parameter}=[{{{part!r}: {next(iter(sites))!r}, ...}}]",
+        expected=f"it has {', '.join(map(repr, sites))}{hint}; a mapping gives the name in each"
+        " part",
+        instead=f"{parameter}=[{{{part!r}: {near or next(iter(sites))!r}, ...}}]",
     )
 
 

@@ -386,6 +386,22 @@ def test_parts_that_do_not_fit_together_are_refused(both) -> None:
         rt.fit(types, both, rt.NUTS(), seed=0, progress=False)
 
 
+def test_the_nearest_site_is_named(both) -> None:
+    sentence = r"it has .*'competence' \(did you mean 'competence'\?\); .*\{'votes': 'competence'"
+    with pytest.raises(SettingError, match=sentence):
+        rt.fit(pair(shared=["competance"]), both, rt.NUTS(), seed=0, progress=False)
+
+
+def test_sizes_of_axes_that_are_not_the_same_are_told() -> None:
+    votes = [rt.datasets.separated(6, 6, 99, seed=seed)[0] for seed in (0, 1)]
+    twice = rt.Together.of(dict(zip(("one", "two"), votes, strict=True)))
+    models = {"one": rt.FactorBTL(num_dimensions=2), "two": rt.FactorBTL(num_dimensions=3)}
+    sizes = r"axes \(annotator: 6, two.dimension: 3\) and \(annotator: 6, one.dimension: 2\)"
+    model = rt.JointModel(models, shared=["position"])
+    with pytest.raises(SettingError, match=sizes):
+        rt.fit(model, twice, rt.NUTS(), seed=0, progress=False)
+
+
 def test_features_of_other_names_are_not_shared(both) -> None:
     shown = rt.datasets.demonstration_crowd(2, 2, 4, 2, 5, seed=0, num_features=3).demonstrations
     other = rt.Together.of({"votes": both.part("votes"), "shown": shown})
