@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from raters.distributions.mixture import ClassCounts
 from raters.errors import ConvergenceWarning
-from raters.errors.validation import boolean, one_of, positive, whole
+from raters.errors.validation import boolean, one_of, plain_whole, positive
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import (
     augmentation,
@@ -155,13 +155,12 @@ class PGEM(Backend):
     )
 
     def __post_init__(self) -> None:
-        whole("draws", self.draws, least=0)
-        if self.starts is not None:
-            whole("starts", self.starts)
+        plain_whole(self, "draws", least=0)
+        plain_whole(self, "starts", optional=True)
         boolean("accelerate", self.accelerate)
         one_of("update", self.update, ("block", "coordinate"))
         positive("tolerance", self.tolerance)
-        whole("max_sweeps", self.max_sweeps)
+        plain_whole(self, "max_sweeps")
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse models without blocks, unless all that is left after one site is integrated out is

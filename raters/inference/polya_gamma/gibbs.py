@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from tqdm.auto import tqdm
 
-from raters.errors.validation import whole
+from raters.errors.validation import plain_whole
 from raters.inference import mirror
 from raters.inference.base import (
     Backend,
@@ -111,10 +111,8 @@ class PGGibbs(Backend):
     )
 
     def __post_init__(self) -> None:
-        whole("draws", self.draws)
-        whole("warmup", self.warmup, least=0)
-        whole("chains", self.chains)
-        whole("thin", self.thin)
+        plain_whole(self, "draws", "chains", "thin")
+        plain_whole(self, "warmup", least=0)
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse models without blocks, and distributions that augmentation does not cover."""
