@@ -422,5 +422,5 @@ def test_sites_of_unlike_axes_are_refused_by_every_back_end(backend) -> None:
         {"labels": rt.OneCoin(), "votes": rt.ExtendedBTL(competence="signed")},
         shared=[{"votes": "reward", "labels": "accuracy"}],
     )
-    with pytest.raises(SettingError, match=r"have the axes \('item',\) and \('annotator',\)"):
+    with pytest.raises(SettingError, match=r"axes \(item: 12\) and \(annotator: 4\)"):
         rt.fit(model, labelled(), backend, seed=0, progress=False)
