@@ -117,7 +117,7 @@ BACKENDS = (
 # other back-ends on one model of each kind.
 FIRST = tuple({type(model): model for model in reversed(ALL_MODELS)}.values())
 # Whose modes take half a minute each.
-LONG = (rt.GuesserDawidSkene, rt.GuesserOneCoin)
+LONG = (rt.GuesserDawidSkene, rt.GuesserOneCoin, rt.HierarchicalDawidSkene, rt.Raykar, rt.Yan)
 FOR_EVERY_BACKEND = (rt.BTL(), rt.DawidSkene())
 
 

@@ -434,7 +434,7 @@ def by_hand(data: rt.Labels, model: rt.DawidSkene) -> np.ndarray:
     ("backend", "error"),
     [
         (rt.PGGibbs(draws=2000, warmup=200, chains=2), 0.06),
-        (rt.NUTS(draws=4000, warmup=500, chains=2), 0.08),
+        pytest.param(rt.NUTS(draws=4000, warmup=500, chains=2), 0.08, marks=pytest.mark.exhaustive),
         (rt.PGEM(draws=2000), 0.12),
     ],
     ids=lambda value: type(value).__name__,
@@ -474,7 +474,12 @@ def believed(result) -> np.ndarray:
     [
         # From 24,000 sweeps.
         ((shift(3, 0), (2, 1, 0)), 0.75, [0.84, 0.80, 0.21, 0.64]),
-        ((shift(5, 0), (4, 3, 2, 1, 0)), 0.85, [0.85, 0.34, 0.91, 0.81]),
+        pytest.param(
+            (shift(5, 0), (4, 3, 2, 1, 0)),
+            0.85,
+            [0.85, 0.34, 0.91, 0.81],
+            marks=pytest.mark.exhaustive,
+        ),
         ((shift(5, 0), shift(5, 1)), 0.85, [0.09, 0.09, 0.91, 0.90]),
     ],
     ids=["three reversed", "five reversed", "five shifted"],

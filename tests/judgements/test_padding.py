@@ -40,7 +40,9 @@ CASES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", [GIBBS, MODE], ids=["PGGibbs", "PGEM"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", ["ExtendedBTL", pytest.param("MixtureBTL", marks=pytest.mark.exhaustive), "DawidSkene"]
+)
 def test_padding_changes_no_draw(case, backend, request, fit_quietly):
     model, name = CASES[case]
     data = counted(request.getfixturevalue(name))

@@ -271,7 +271,7 @@ def test_a_part_that_moves_a_shared_site_otherwise_breaks_the_symmetry() -> None
 @pytest.mark.parametrize(
     "model",
     [
-        pytest.param(TIED, id="one reward"),
+        pytest.param(TIED, id="one reward", marks=pytest.mark.exhaustive),
         pytest.param(OF_LABELS, id="labels and votes", marks=pytest.mark.exhaustive),
     ],
 )

@@ -176,7 +176,14 @@ def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "independent",
+        pytest.param("correlated", marks=pytest.mark.exhaustive),
+        pytest.param("components", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_gibbs_has_the_moments_of_importance_sampling(name: str, choices) -> None:
     """Means and variances of all sites but the vectors, against draws around the mode weighted by
     the integrated posterior, which no Markov chain has a part in. |z| < 5.5 by 20 batches (Student

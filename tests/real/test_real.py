@@ -160,7 +160,9 @@ def test_mtbench_keeps_the_order_of_people_beside_a_judge_with_many_votes(fit_qu
         assert any("the ranking follows this annotator" in each for each in said) == warned
 
 
-@pytest.mark.parametrize("crowd", ["reading_level", "country_population"])
+@pytest.mark.parametrize(
+    "crowd", [pytest.param("reading_level", marks=pytest.mark.exhaustive), "country_population"]
+)
 def test_ordinary_crowds_are_not_taken_over(crowd, fit_quietly):
     frame = pd.read_csv(data_folder(crowd) / "comparisons.csv")
     frame = frame[frame["winner"] != frame["loser"]]

@@ -189,6 +189,7 @@ def test_a_part_of_the_choices_ignores_time(survey) -> None:
     assert mode.values["coefficient"][0] == pytest.approx(-2.798, abs=0.01)
 
 
+@pytest.mark.exhaustive
 def test_train_and_car_in_a_nest(survey) -> None:
     """Biogeme's example b09 prints −5236.900, with a nest parameter of 2.05."""
     mode = Mode(rt.NestedLogit(nests=(("train", "car"),), **WIDE), survey)

@@ -225,11 +225,8 @@ def responses() -> rt.Responses:
     return rt.Responses.from_frame(table, person="who", item="item", correct="right")
 
 
-@pytest.mark.parametrize(
-    "model",
-    [pytest.param(rt.Rasch(), marks=pytest.mark.exhaustive), rt.TwoPL()],
-    ids=["Rasch", "TwoPL"],
-)
+@pytest.mark.parametrize("model", [rt.Rasch(), rt.TwoPL()], ids=["Rasch", "TwoPL"])
+@pytest.mark.exhaustive
 def test_back_ends_agree_on_responses(model, responses, fit_quietly) -> None:
     """Gibbs and NUTS: means of every parameter, and of its square; false-alarm rate 1e-4 for each
     (|z| > 4.5, as errors are estimated). PGEM of Rasch: as the models of votes, within 0.25 and
@@ -284,7 +281,7 @@ def named() -> rt.Rankings:
 @pytest.mark.parametrize(
     ("answers", "model"),
     [
-        ("rankings", rt.PlackettLuce()),
+        pytest.param("rankings", rt.PlackettLuce(), marks=pytest.mark.exhaustive),
         pytest.param("rankings", rt.ExtendedPlackettLuce(), marks=pytest.mark.exhaustive),
         pytest.param("named", rt.PlackettLuce(), marks=pytest.mark.exhaustive),
         pytest.param("named", rt.ExtendedPlackettLuce(), marks=pytest.mark.exhaustive),

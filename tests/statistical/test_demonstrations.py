@@ -34,6 +34,7 @@ def ranks_of(data: rt.Demonstrations):
     return sbc(rt.MaxEntIRL(), data, backend, seed=0, replicates=60, draws=19, progress=False)
 
 
+@pytest.mark.exhaustive
 def test_ranks_of_rewards_and_rationalities_are_uniform(to_show) -> None:
     """60 replicates; false-alarm rate 1e-4, all quantities together."""
     ranks = ranks_of(to_show)

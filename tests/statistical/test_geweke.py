@@ -43,6 +43,7 @@ _EXHAUSTIVE = {
     "tastes of own spread",
     "MixtureBTL",
     "MixtureBTL, stick-breaking",
+    "GuesserBTL",
     "MixtureBTL, competence",
     "first choices by types",
     "LatentClassLogit, of each choice",

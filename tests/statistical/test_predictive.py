@@ -69,11 +69,14 @@ def signs(model: rt.Model, questions: Any) -> dict[str, float]:
     return dict(zip(measures, mean / spread, strict=True))
 
 
+_LIKE_OTHERS = ("BTL", "MixtureBTL", "ItemDifficulty", "signed")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.exhaustive) if name in ("BTL", "MixtureBTL") else name
+        pytest.param(name, marks=pytest.mark.exhaustive) if name in _LIKE_OTHERS else name
         for name in CASES
     ],
 )
@@ -100,7 +103,7 @@ def _more_certain(data, probs, rng):
         ("BTL", "another row", "competence"),
         ("BTL", "too certain", "competence"),
         ("DawidSkene", "new classes", "agreement"),
-        ("MixtureBTL", "new classes", "judge_items"),
+        pytest.param("MixtureBTL", "new classes", "judge_items", marks=pytest.mark.exhaustive),
     ],
 )
 def test_errors_put_in_on_purpose_are_seen(name, broken, seen, monkeypatch):
@@ -226,7 +229,15 @@ FAILURES = {
 
 @pytest.mark.slow
 @QUIET
-@pytest.mark.parametrize("name", FAILURES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive)
+        if name in ("agreement of labels", "position", "judge_items")
+        else name
+        for name in FAILURES
+    ],
+)
 def test_each_failure_is_found_and_the_model_that_mends_it_does_not_fail(name):
     model, data, better = FAILURES[name]
     own = data()

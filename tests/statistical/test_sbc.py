@@ -93,6 +93,7 @@ _RATING_CASES = {
 # with Gibbs those of NUTS.
 _EXHAUSTIVE = {
     "BTL by Gibbs",
+    "MixtureBTL by Gibbs",
     "NestedLogit by NUTS",
     "LatentClassLogit by Gibbs",
     "MixedLogit by Gibbs",
@@ -215,6 +216,7 @@ def test_ranks_of_models_of_ratings_are_uniform(case: str, to_rate) -> None:
     assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
 
 
+@pytest.mark.exhaustive
 def test_a_kernel_that_counts_all_that_is_known_sixteen_times_is_caught(asked, monkeypatch) -> None:
     """Posteriors are too narrow."""
     right = latent_classes.parameters
