@@ -39,6 +39,8 @@ def why_not(program: Program[Any], draws: int) -> str | None:
             )
     with jax.enable_x64(True):
         plan = several_plan.plan(program, start_of(program.model, program.data))
+    if not plan.blocks:
+        return f"{program.model.title} has no site that EM updates by a block; use NUTS or SVI"
     in_blocks = {name for block in plan.blocks for name in block.sites}
     model: Any = program.model
     tied = [model.site_name(*member) for group in model.tied for member in group]
