@@ -11,6 +11,7 @@ from jaxtyping import Int
 from raters.judgements.base import Judgements
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import match_names
+from raters.judgements.ordered import Ordered
 
 
 def takes_names(data: Judgements, axis: str, names: tuple[Any, ...]) -> bool:
@@ -82,7 +83,9 @@ def with_names(data: Any, axis: str, names: tuple[Any, ...]) -> Any:
         changes["group"] = group
         rows = [name for name, axes in data.arrays().items() if axes[0] == data.row]
         changes |= {name: changes[name][order] for name in rows if name in changes}
-    return dataclasses.replace(data, **changes)
+    renamed = dataclasses.replace(data, **changes)
+    # The items of a ranking ascend by their codes.
+    return renamed.canonical() if isinstance(renamed, Ordered) else renamed
 
 
 def _moved(

@@ -194,3 +194,27 @@ def test_parts_are_joined_by_name(both) -> None:
     twice = both.joined(both)
     assert twice.num_judgements == 2 * both.num_judgements
     assert twice.part("labels").num_rows == 2 * both.part("labels").num_rows
+
+
+def test_rankings_keep_the_place_of_each_item_under_other_codes() -> None:
+    def rankings(*orders: str) -> rt.Rankings:
+        rows = [
+            (number, item, place + 1)
+            for number, order in enumerate(orders)
+            for place, item in enumerate(order)
+        ]
+        names = ("ranking", "item", "rank")
+        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+        roles = dict(zip(names, names, strict=True))
+        return rt.Rankings.from_frame(columns, **roles, unranked="not offered")
+
+    one, two = rankings("db", "bd"), rankings("bad", "dab", "cad")
+    both = rt.Together.of({"one": one, "two": two})
+    both.check()
+    for name, orders in (("one", ("db", "bd")), ("two", ("bad", "dab", "cad"))):
+        part = both.part(name)
+        for offered, place, order in zip(part.offered, part.place, orders, strict=True):
+            found = {
+                part.items[code]: at for code, at in zip(offered, place, strict=True) if at > 0
+            }
+            assert "".join(sorted(found, key=found.get)) == order
